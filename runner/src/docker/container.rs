@@ -31,7 +31,7 @@ use tokio::{
 use super::{
     Surroundings,
     door::Door,
-    engine::{EngineError, Found, Make},
+    engine::{Engine, EngineError, Found, Make},
 };
 use crate::processes::{ProcessOptions, Processes};
 
@@ -363,9 +363,16 @@ impl Container {
             let message = "the sandbox was removed meanwhile; send the operation again";
             return Err(Refusal::new(RefusalCode::Unavailable, message));
         }
-        match self.start().await {
+        let started = match self.start().await {
             Ok(running) => {
                 *lock(&self.0.running) = Some(running.clone());
+                let stopped = self.stop_if_forbidden(&running).await;
+                stopped.map(|()| running)
+            }
+            Err(reason) => Err(reason),
+        };
+        match started {
+            Ok(running) => {
                 self.is_used();
                 self.report(SandboxState::Running, "");
                 Ok(running)
@@ -380,33 +387,49 @@ impl Container {
         }
     }
 
+    /// Stops what has just started where policy has come to forbid its root meanwhile.
+    async fn stop_if_forbidden(&self, running: &Running) -> Result<(), String> {
+        let may_sudo = lock(&self.0.spec).may_sudo;
+        if may_sudo || running.privilege == SandboxPrivilege::Strict {
+            return Ok(());
+        }
+        self.forget_running();
+        let told = |error: EngineError| error.to_string();
+        let engine = self.0.around.engine().await.map_err(told)?;
+        engine.stop(self.0.body).await.map_err(told)?;
+        Err(SUDO_IS_FORBIDDEN.to_owned())
+    }
+
     async fn start(&self) -> Result<Running, String> {
         let told = |error: EngineError| error.to_string();
         let id = self.0.body;
         let engine = self.0.around.engine().await.map_err(told)?;
         let spec = lock(&self.0.spec).clone();
-        let make = self.make(&spec)?;
-        self.note();
+        let make = self.make(&spec);
         let found = engine.find(id).await.map_err(told)?;
-        let mut privilege = make.privilege;
-        let runs = match &found {
+        let mut runs_as = match &found {
             Found::Container {
                 running: true,
                 made_for,
                 ..
-            } => {
-                privilege = privilege_of(made_for);
-                // One that was started by hand begins with what its root has left there.
-                privilege == SandboxPrivilege::Strict || self.listens().await
-            }
-            _ => false,
+            } => Some(privilege_of(made_for)),
+            _ => None,
         };
-        if runs && privilege == SandboxPrivilege::Sudo && !spec.may_sudo {
-            engine.stop(id).await.map_err(told)?;
-            return Err(SUDO_IS_FORBIDDEN.to_owned());
+        let gives_sudo =
+            matches!(&make, Ok(make) if make.privilege == SandboxPrivilege::Sudo && spec.may_sudo);
+        // Root goes on only where its template still gives it, policy allows it, and this daemon or one before has
+        // started it: one that was started by hand begins with what its root has left there.
+        if runs_as == Some(SandboxPrivilege::Sudo) && !(gives_sudo && self.listens().await) {
+            runs_as = None;
+            // Another one takes its place, where one can be made.
+            if make.is_err() {
+                engine.stop(id).await.map_err(told)?;
+            }
         }
-        if !runs {
-            privilege = make.privilege;
+        let make = make?;
+        self.note();
+        let privilege = runs_as.unwrap_or(make.privilege);
+        if runs_as.is_none() {
             // Where root could change it a container is used once.
             let is_as_made = matches!(&found, Found::Container { made_for, .. }
                 if *made_for == make.made_for && privilege == SandboxPrivilege::Strict);
@@ -738,7 +761,12 @@ impl Container {
     async fn try_to_remove_unless_used(&self) -> Result<(), EngineError> {
         let body = self.0.body;
         let engine = self.0.around.engine().await?;
-        if engine.is_empty(body, WORKSPACE).await? {
+        let is_empty = match engine.is_empty(body, WORKSPACE).await {
+            // It cannot be mounted any more: it was made with the programs of an earlier version, which are gone.
+            Err(EngineError::Refused(reason)) => self.is_empty_anew(&engine, reason).await?,
+            other => other?,
+        };
+        if is_empty {
             self.remove_at_last().await;
             return Ok(());
         }
@@ -749,6 +777,21 @@ impl Container {
             "a container that was noted as spare has files, or is gone; its volumes stay"
         );
         Ok(())
+    }
+
+    /// Looks into its workspace with another container that is made for the same volumes.
+    async fn is_empty_anew(&self, engine: &Engine, reason: String) -> Result<bool, EngineError> {
+        let spec = lock(&self.0.spec).clone();
+        let Ok(make) = self.make(&spec) else {
+            tracing::debug!(
+                reason,
+                "a spare container of a template that is gone is not looked into"
+            );
+            return Ok(false);
+        };
+        engine.remove(self.0.body).await?;
+        engine.make(&make).await?;
+        engine.is_empty(self.0.body, WORKSPACE).await
     }
 
     /// Goes on with a container that an earlier daemon has left running.

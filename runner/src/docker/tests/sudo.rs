@@ -138,6 +138,156 @@ async fn a_strict_template_has_no_sudo_and_one_with_it_starts_only_where_policy_
     );
 }
 
+#[test]
+fn the_next_daemon_lets_root_go_on_only_where_its_template_still_gives_it() {
+    let without = |mut options: PoolOptions| {
+        options.templates.retain(|template| template.name != "root");
+        options
+    };
+    let strict = |options: PoolOptions| {
+        let mut options = without(options);
+        let other = template("root", SandboxPrivilege::Strict);
+        options.templates.push(other);
+        options
+    };
+    let changes: [&dyn Fn(PoolOptions) -> PoolOptions; 2] = [&strict, &without];
+    for change in changes {
+        let scene = Scene::new();
+        let runtime = Runtime::new().expect("a runtime");
+        runtime.block_on(async {
+            let (_pool, container) = container(&scene).await;
+            let mut process = start(&container, &shell("sudo sh -c 'echo up; sleep 1000'")).await;
+            until(&mut process, "up").await;
+        });
+        runtime.shutdown_background();
+        Runtime::new().expect("a runtime").block_on(async {
+            let options = change(scene.options());
+            let is_known = options.templates.iter().any(|one| one.name == "root");
+            let (pool, left) = Pool::open(options).await.expect("a pool");
+            let engine = pool.around.engine().await.expect("an engine");
+            let all = engine.all().await.expect("a list");
+            pool.sweep(&engine, &all).await;
+            let [mut process] = left
+                .into_iter()
+                .filter_map(|(_, left)| match left {
+                    Left::Running(process) => Some(process),
+                    _ => None,
+                })
+                .collect::<Vec<_>>()
+                .try_into()
+                .expect("one ran");
+            assert_eq!(record(&mut process).await.cause, ExitCause::SandboxStopped);
+            let [(_, container)] = &pool.sandboxes()[..] else {
+                panic!("not one sandbox");
+            };
+            match is_known {
+                true => assert_eq!(
+                    says(container, "sudo id -u 2>/dev/null || id -u").await,
+                    "1000\n"
+                ),
+                false => assert!(!runs(&engine, &scene).await),
+            }
+        });
+    }
+}
+
+async fn runs(engine: &Engine, scene: &Scene) -> bool {
+    let found = engine.find(scene.id("a")).await.expect("an answer");
+    matches!(
+        found,
+        super::super::engine::Found::Container { running: true, .. }
+    )
+}
+
+#[tokio::test]
+async fn policy_that_comes_to_forbid_root_stops_what_runs_and_what_is_about_to() {
+    let scene = Scene::new();
+    let (pool, container) = container(&scene).await;
+    let engine = pool.around.engine().await.expect("an engine");
+    let forbidden = SandboxSpec {
+        may_sudo: false,
+        ..with_sudo("a")
+    };
+    // Its start has read what policy said before.
+    let forbid = async { drop(pool.order(scene.id("a"), ensure(forbidden.clone()))) };
+    let (started, ()) = tokio::join!(container.ready(), forbid);
+    let refused = started.expect_err("it is forbidden meanwhile");
+    assert!(refused.message.contains("policy forbids"), "{refused}");
+    assert!(!runs(&engine, &scene).await);
+    // As soon as it is allowed again it starts.
+    pool.order(scene.id("a"), ensure(with_sudo("a")));
+    let mut process = start(&container, &shell("sudo sh -c 'echo up; sleep 1000'")).await;
+    until(&mut process, "up").await;
+    pool.order(scene.id("a"), ensure(forbidden));
+    assert_eq!(record(&mut process).await.cause, ExitCause::SandboxStopped);
+    let reason = async {
+        loop {
+            let news = pool.news().await.into_iter();
+            let mut stopped = news.filter(|report| report.state == SandboxState::Stopped);
+            if let Some(report) = stopped.find(|report| report.reason.contains("policy forbids")) {
+                return report;
+            }
+        }
+    };
+    timeout(LONG, reason).await.expect("it is said");
+}
+
+#[tokio::test]
+async fn what_root_gives_away_of_supervisors_programs_and_cgroups_nobody_can_change() {
+    let scene = Scene::new();
+    let (_pool, container) = container(&scene).await;
+    let attack = r#"
+import os, subprocess
+def parent(pid):
+    return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+guards, pid = [], os.getpid()
+while pid != 1:
+    pid = parent(pid)
+    if open(f"/proc/{pid}/comm").read().strip() == "gantry-supervis":
+        guards.append(pid)
+assert len(guards) >= 2 and 1 in guards, guards
+def sudo(*words):
+    subprocess.run(["sudo", *words], check=True)
+def attempt(what, act):
+    try:
+        act()
+    except OSError:
+        return
+    print("broken:", what)
+def write(path, text):
+    file = os.open(path, os.O_WRONLY)
+    os.write(file, text)
+for pid in guards:
+    for name, text in (("oom_score_adj", b"1000"), ("autogroup", b"19"), ("coredump_filter", b"0")):
+        path = f"/proc/{pid}/{name}"
+        if not os.path.exists(path):
+            continue
+        held = os.open(path, os.O_PATH)
+        # The kernel gives a path back to its process whenever it is looked up; what is held stays as it is.
+        sudo("chown", "1000", path)
+        attempt(f"{name} of {pid}", lambda: write(f"/proc/self/fd/{held}", text))
+        attempt(f"{name} of {pid} by its path", lambda: write(path, text))
+sudo("chown", "1000", "/.gantry", "/.gantry/bin")
+attempt("programs are moved", lambda: os.rename("/.gantry/bin", "/.gantry/other"))
+attempt("programs are put beside them", lambda: os.close(os.open("/.gantry/bin/other", os.O_WRONLY | os.O_CREAT)))
+attempt("folders are made beside them", lambda: os.mkdir("/.gantry/other"))
+subprocess.run(["sudo", "chmod", "777", "/sys/fs/cgroup"], stderr=subprocess.DEVNULL)
+attempt("a file in /sys/fs/cgroup", lambda: os.close(os.open("/sys/fs/cgroup/memory.events", os.O_WRONLY | os.O_CREAT)))
+attempt("a link in /sys/fs/cgroup", lambda: os.symlink("/tmp/x", "/sys/fs/cgroup/link"))
+print("tried")
+"#;
+    let script = format!("cat > attack.py <<'END'\n{attack}\nEND\npython3 attack.py");
+    assert_eq!(says(&container, &script).await, "tried\n");
+    // What is a command's own it changes as ever, and the processes of other commands it signals.
+    let own = "echo a > /tmp/a; mv /tmp/a ~/a; echo b > /dev/stdout; echo c > /dev/shm/c; cat ~/a /dev/shm/c; \
+         echo d > /dev/null; exec 3<>/dev/ptmx; sudo touch /etc/e; sudo chown user /etc/e; echo e > /etc/e; cat /etc/e";
+    assert_eq!(says(&container, own).await, "b\na\nc\ne\n");
+    let mut process = start(&container, &shell("echo up; sleep 1000")).await;
+    until(&mut process, "up").await;
+    says(&container, "pkill -x sleep").await;
+    assert_eq!(record(&mut process).await.cause, ExitCause::Exited);
+}
+
 #[tokio::test]
 async fn root_reaches_neither_what_supervises_it_nor_its_records() {
     let scene = Scene::new();
