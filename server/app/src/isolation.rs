@@ -1,10 +1,17 @@
 //! What the operator demands that sandboxes keep apart, and whose word on that counts: the server
 //! cannot check what a runner reports.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use server_router::links::Links;
 use server_store::{Store, StoreError};
-use shared_types::{Isolation, RunnerId, TenantId};
+use shared_types::{Isolation, ReplicaId, RunnerId, SandboxSpec, TenantId};
+use tokio::{sync::Notify, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked for sandboxes that policy forbids: what other replicas were told is found so, and runners
+/// that come back.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Why nothing happens in a sandbox whose template, or which itself, is named before this.
 pub(crate) const SUDO_IS_FORBIDDEN: &str = "gives commands root (sudo), and the tenant's or the operator's policy \
@@ -38,5 +45,46 @@ impl IsolationPolicy {
     /// Whether what this runner reports counts.
     pub(crate) fn believes(&self, runner: RunnerId) -> bool {
         self.believed.contains(&runner)
+    }
+}
+
+/// Has runners stop sandboxes whose commands may be root, once policy forbids that.
+pub(crate) struct Forbidding {
+    pub(crate) store: Store,
+    pub(crate) links: Links,
+    pub(crate) policy: Arc<IsolationPolicy>,
+    pub(crate) replica: ReplicaId,
+    /// A tenant's policy has changed here.
+    pub(crate) changed: Arc<Notify>,
+}
+
+impl Forbidding {
+    /// Looks now and again, until `stop`.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        loop {
+            if let Err(error) = self.look().await {
+                tracing::warn!(%error, "sandboxes whose root is forbidden cannot be found; looking again");
+            }
+            tokio::select! {
+                () = sleep(LOOK_EVERY) => {}
+                () = self.changed.notified() => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// What is told here and not done is found again, because it still runs.
+    async fn look(&self) -> Result<(), StoreError> {
+        let of_all = self.policy.forbids_sudo;
+        let found = self.store.forbidden_sandboxes(self.replica, of_all).await?;
+        for (runner, sandbox, spec) in found {
+            let spec = SandboxSpec {
+                may_sudo: false,
+                ..spec
+            };
+            let told = self.links.ensure_sandbox(runner, (sandbox, &spec), false);
+            told.await;
+        }
+        Ok(())
     }
 }

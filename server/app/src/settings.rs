@@ -15,6 +15,7 @@ use shared_types::{
     event::TurnSettings,
     limits::{MAX_STEPS, USUAL_STEPS},
 };
+use tokio::sync::Notify;
 
 mod value;
 
@@ -82,6 +83,8 @@ pub struct Settings {
     models: Models,
     operator: Arc<OperatorSettings>,
     clock: Arc<dyn Clock>,
+    /// Whether commands may be root was changed.
+    policy_changed: Arc<Notify>,
 }
 
 impl Settings {
@@ -90,8 +93,10 @@ impl Settings {
         models: Models,
         operator: OperatorSettings,
         clock: Arc<dyn Clock>,
+        policy_changed: Arc<Notify>,
     ) -> Self {
         Self {
+            policy_changed,
             store,
             gate,
             models,
@@ -141,6 +146,7 @@ impl Settings {
             };
             changes.push(SettingChange { name, value });
         }
+        let is_policy = changes.iter().any(|one| one.name == SettingName::Sudo);
         let (by, now) = (ctx.by(), self.clock.now());
         let changed = self
             .store
@@ -152,6 +158,9 @@ impl Settings {
                  them again"
             ))),
             SettingsChanged::Changed { .. } | SettingsChanged::Unchanged { .. } => {
+                if is_policy {
+                    self.policy_changed.notify_one();
+                }
                 self.current(ctx, change.session).await
             }
         }

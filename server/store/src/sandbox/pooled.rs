@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use shared_types::{
-    RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec,
+    ReplicaId, RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec,
     SandboxState, TenantId, Timestamp, UserId, limits::MAX_PATH_BYTES,
 };
 
@@ -54,6 +54,9 @@ pub struct SandboxChange {
 
 /// Changes that are kept of one sandbox.
 const CHANGES_KEPT: usize = 50;
+
+/// Sandboxes that one look for forbidden ones yields.
+const FORBIDDEN_AT_ONCE: i64 = 1000;
 
 /// What a report came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,6 +177,41 @@ impl Store {
         .await?;
         let value = row.map(|row| row.text("value")).transpose()?;
         Ok(value.is_none_or(|value| value == "allow"))
+    }
+
+    /// Sandboxes whose commands may be root, which run on runners that are linked to this replica, and whose tenant
+    /// forbids that (`of_all`: whose tenant may say what it wants): some of them, if there are many. Without a
+    /// tenant: the operator's policy is about all of them.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn forbidden_sandboxes(
+        &self,
+        replica: ReplicaId,
+        of_all: bool,
+    ) -> Result<Vec<(RunnerId, SandboxId, SandboxSpec)>, StoreError> {
+        let rows = query(
+            "SELECT sandboxes.id AS id, sandboxes.runner_id AS runner_id, spec FROM sandboxes
+             JOIN runners ON runners.tenant_id = sandboxes.tenant_id AND runners.id = sandboxes.runner_id
+             WHERE replica_id = $1 AND revoked_at IS NULL AND wanted = 1 AND state = 'running'
+                 AND privilege = 'sudo'
+                 AND ($2 = 1 OR EXISTS (SELECT 1 FROM settings WHERE settings.tenant_id = sandboxes.tenant_id
+                     AND subject = sandboxes.tenant_id AND settings.name = 'sudo' AND value <> 'allow'))
+             ORDER BY sandboxes.id LIMIT $3",
+        )
+        .bind(replica.to_string())
+        .bind(i64::from(of_all))
+        .bind(FORBIDDEN_AT_ONCE)
+        .fetch_all(&mut self.read_any("policy is about all tenants").await?)
+        .await?;
+        let one = |row: Row| {
+            Ok((
+                row.parsed("runner_id")?,
+                row.parsed("id")?,
+                row.json("spec")?,
+            ))
+        };
+        rows.into_iter().map(one).collect()
     }
 
     /// The runner says that its sandbox is like this.

@@ -1,17 +1,18 @@
 //! The sandboxes of pools.
 
 use shared_types::{
-    RunnerId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec, SandboxState,
+    ReplicaId, RunnerId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec, SandboxState,
 };
 
-use super::fixture::{Fixture, Tenant, at, link_claim};
-use crate::{ClaimedPool, LinkClaim, Reported, StoreError};
+use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim};
+use crate::{ClaimedPool, LinkClaim, Reported, SettingName, SettingsOf, StoreError};
 
 on_every_backend!(
     each_person_has_one_sandbox_on_a_pool_however_often_it_is_wanted,
     a_sandbox_that_was_removed_is_another_one_when_it_is_wanted_again,
     how_a_sandbox_is_counts_only_from_its_own_runner_and_since_its_state_changed,
     a_turn_on_a_pool_goes_to_the_sandbox_of_its_own_user,
+    what_runs_as_root_is_found_where_its_tenant_or_the_operator_forbids_that,
 );
 
 fn pool_claim() -> LinkClaim {
@@ -151,6 +152,42 @@ async fn how_a_sandbox_is_counts_only_from_its_own_runner_and_since_its_state_ch
         assert_eq!(told, (SandboxState::Stopped, reason, at(4)));
         assert_eq!(now.privilege, SandboxPrivilege::Sudo);
     }
+}
+
+async fn what_runs_as_root_is_found_where_its_tenant_or_the_operator_forbids_that(
+    fixture: Fixture,
+) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let theirs = fixture.tenant().await;
+    let mut ids = Vec::new();
+    for tenant in [&ours, &theirs] {
+        let of = (tenant.pool().await, tenant.owner);
+        let id = db.want_sandbox(tenant.id, of, at(2)).await.expect("made");
+        let said = (SandboxState::Running, "", SandboxPrivilege::Sudo);
+        let told = db.sandbox_reported(tenant.id, (of.0, id), said, at(3));
+        told.await.expect("it answers");
+        ids.push((of.0, id));
+    }
+    let found = async |replica, of_all| -> Vec<_> {
+        let found = db.forbidden_sandboxes(replica, of_all).await;
+        let found = found.expect("it answers").into_iter();
+        found.map(|(runner, id, _)| (runner, id)).collect()
+    };
+    let policy = async |word| {
+        let set = ours.set(SettingsOf::Tenant, SettingName::Sudo, Some(word));
+        set.await.expect("it is set");
+    };
+    assert_eq!(found(REPLICA, false).await, []);
+    policy("forbid").await;
+    assert_eq!(found(REPLICA, false).await, [ids[0]]);
+    assert_eq!(found(ReplicaId::from_u128(2), true).await, []);
+    policy("allow").await;
+    assert_eq!(found(REPLICA, false).await, []);
+    assert_eq!(found(REPLICA, true).await.len(), 2);
+    let said = (SandboxState::Stopped, "", SandboxPrivilege::Sudo);
+    let told = db.sandbox_reported(ours.id, ids[0], said, at(4));
+    told.await.expect("it answers");
+    assert_eq!(found(REPLICA, true).await, [ids[1]]);
 }
 
 async fn a_turn_on_a_pool_goes_to_the_sandbox_of_its_own_user(fixture: Fixture) {
