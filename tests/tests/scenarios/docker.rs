@@ -165,7 +165,23 @@ async fn a_template_gives_root_inside_lists_say_so_and_policy_forbids_it_at_once
         let set = gantry.cli(&set).await;
         assert!(set.status.success(), "{}", text(&set.stderr));
     };
+    // What runs as root then is stopped, though nothing else is sent there.
+    let mut command = gantry.terminal(&["exec", "-r", "dock", "--", "sudo", "sh"]);
+    command
+        .args(["-c", "echo up; sleep 1000"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .kill_on_drop(true);
+    let mut root = command.spawn().expect("it runs");
+    let mut lines = BufReader::new(root.stdout.take().expect("a pipe")).lines();
+    let up = lines.next_line().await.expect("readable");
+    assert_eq!(up.as_deref(), Some("up"));
     policy("forbid").await;
+    let ended = root.wait_with_output().await.expect("it ends");
+    assert!(!ended.status.success(), "{ended:?}");
+    let stopped = state(&gantry, "stopped").await;
+    let reason = stopped.reason.unwrap_or_default();
+    assert!(reason.contains("policy forbids"), "{reason}");
     let (code, said, wrong) = exec(&gantry, &owner, script).await;
     assert_eq!(said, "");
     assert!(
