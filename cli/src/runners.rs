@@ -110,7 +110,14 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
 
 /// What a runner makes for each person, and why it cannot.
 fn made_with(pool: &Pool) -> String {
-    let templates = pool.templates.join(", ");
+    let templates = pool
+        .templates
+        .iter()
+        .map(|name| match pool.sudo_templates.contains(name) {
+            true => format!("{name} with sudo"),
+            false => name.clone(),
+        });
+    let templates = templates.collect::<Vec<_>>().join(", ");
     match &pool.problem {
         None => format!("a sandbox for each person ({}: {templates})", pool.backend),
         Some(problem) => format!("no sandboxes now: {}", clean_line(problem, MAX_WORDS)),

@@ -66,7 +66,16 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
     }
     let now = SystemClock::new().now();
     let heading = [
-        "SANDBOX", "RUNNER", "OWNER", "TEMPLATE", "STATE", "SINCE", "LIMITS", "NETWORK", "WHY",
+        "SANDBOX",
+        "RUNNER",
+        "OWNER",
+        "TEMPLATE",
+        "PRIVILEGE",
+        "STATE",
+        "SINCE",
+        "LIMITS",
+        "NETWORK",
+        "WHY",
     ];
     let mut table = Table::new(heading);
     for sandbox in &sandboxes {
@@ -75,6 +84,7 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
             sandbox.runner_name.clone(),
             sandbox.owner.clone(),
             sandbox.template.clone(),
+            sandbox.privilege.clone(),
             sandbox.state.clone(),
             ago(now.since(sandbox.since)),
             limits(sandbox),

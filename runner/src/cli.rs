@@ -188,8 +188,9 @@ pub(crate) struct RunArgs {
     /// With docker no folder of this machine is served
     #[arg(long, value_enum, default_value_t)]
     pub(crate) backend: Backend,
-    /// With --backend docker: a template of sandboxes and its image; may be repeated, the first is the default
-    #[arg(long = "template", value_name = "NAME=IMAGE", value_parser = template, default_value = "base=gantry/base:1")]
+    /// With --backend docker: a template of sandboxes and its image; may be repeated, the first is the default.
+    /// With `,sudo` behind the image its commands may be root in their container
+    #[arg(long = "template", value_name = "NAME=IMAGE[,sudo]", value_parser = template, default_value = "base=gantry/base:1")]
     pub(crate) templates: Vec<Template>,
     /// With --backend docker: how many containers of each template wait, running, for a new sandbox, up to 50
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=50))]
@@ -231,12 +232,18 @@ pub(crate) enum Backend {
 }
 
 fn template(text: &str) -> Result<Template, &'static str> {
-    match text.split_once('=') {
-        Some((name, image)) if is_sandbox_name(name) && !image.is_empty() => Ok(Template {
+    const HOW: &str = "write a template as name=image, the name in small letters and digits; behind the image \
+        can stand ,strict or ,sudo";
+    let (name, of_it) = text.split_once('=').ok_or(HOW)?;
+    // No name of an image has a comma.
+    let (image, privilege) = of_it.split_once(',').unwrap_or((of_it, "strict"));
+    match is_sandbox_name(name) && !image.is_empty() {
+        true => Ok(Template {
             name: name.to_owned(),
             image: image.to_owned(),
+            privilege: privilege.parse().map_err(|_| HOW)?,
         }),
-        _ => Err("write a template as name=image, the name in small letters and digits"),
+        false => Err(HOW),
     }
 }
 

@@ -6,6 +6,7 @@
 //! of the sandbox that wants something of it.
 
 mod container;
+mod door;
 mod elsewhere;
 mod engine;
 mod probe;
@@ -23,7 +24,7 @@ use runner_supervisor::Realm;
 use shared_link::runner::{SandboxOrder, SandboxReport};
 use shared_types::{
     Clock, Digest, Entropy, Isolation, RunnerId, SandboxId, SandboxLimits, SandboxNetwork,
-    SandboxSpec, SandboxState,
+    SandboxPrivilege, SandboxSpec, SandboxState,
 };
 use tokio::{
     sync::{Notify, watch},
@@ -78,6 +79,8 @@ pub(crate) struct Template {
     pub(crate) name: String,
     /// The image.
     pub(crate) image: String,
+    /// What its commands may become.
+    pub(crate) privilege: SandboxPrivilege,
 }
 
 /// See the module. Cheap to clone.
@@ -296,6 +299,7 @@ impl Pool {
                     reason: format!(
                         "the runner has {SANDBOXES_AT_MOST} sandboxes, which is all that it may have"
                     ),
+                    privilege: SandboxPrivilege::Strict,
                 });
                 return None;
             }
@@ -401,6 +405,11 @@ impl Pool {
             templates: self.around.template_names().map(str::to_owned).collect(),
             isolation: lock(&self.around.isolation).to_string(),
             problem: problem.map_or_else(String::new, |error| error.to_string()),
+            sudo_templates: self
+                .around
+                .sudo_template_names()
+                .map(str::to_owned)
+                .collect(),
         }
     }
 
@@ -545,10 +554,21 @@ impl Surroundings {
         }
     }
 
-    fn image(&self, template: &str) -> Option<&str> {
+    fn template(&self, name: &str) -> Option<&Template> {
         let mut templates = self.templates.iter();
-        let found = templates.find(|known| known.name == template);
-        found.map(|template| template.image.as_str())
+        templates.find(|known| known.name == name)
+    }
+
+    /// What commands of this template may become; of one that is not there nothing is made.
+    fn privilege(&self, template: &str) -> SandboxPrivilege {
+        let template = self.template(template);
+        template.map_or(SandboxPrivilege::Strict, |template| template.privilege)
+    }
+
+    fn sudo_template_names(&self) -> impl Iterator<Item = &str> {
+        let templates = self.templates.iter();
+        let sudo = templates.filter(|template| template.privilege == SandboxPrivilege::Sudo);
+        sudo.map(|template| template.name.as_str())
     }
 
     fn template_names(&self) -> impl Iterator<Item = &str> {
@@ -606,6 +626,7 @@ fn spare_spec(template: &Template) -> SandboxSpec {
         template: template.name.clone(),
         limits: SandboxLimits::default(),
         network: SandboxNetwork::None,
+        may_sudo: template.privilege == SandboxPrivilege::Sudo,
     }
 }
 
@@ -614,6 +635,7 @@ fn removed(sandbox: SandboxId) -> SandboxReport {
         sandbox,
         state: SandboxState::Removed,
         reason: String::new(),
+        privilege: SandboxPrivilege::Strict,
     }
 }
 
@@ -638,8 +660,13 @@ fn provided<const N: usize>(folder: &Path, programs: [&PathBuf; N]) -> io::Resul
     }
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if !copies.contains(&path) {
-            fs::remove_file(path)?;
+        if copies.contains(&path) {
+            continue;
+        }
+        // Where an engine looks for one that is gone it makes a folder.
+        match path.is_dir() {
+            true => fs::remove_dir(path)?,
+            false => fs::remove_file(path)?,
         }
     }
     Ok(copies.try_into().expect("one for each"))

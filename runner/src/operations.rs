@@ -369,6 +369,7 @@ impl OperationsService {
                 sandbox: id,
                 state: SandboxState::Failed,
                 reason: "this runner makes no sandboxes: start it with --backend docker".to_owned(),
+                privilege: shared_types::SandboxPrivilege::Strict,
             });
         };
         match pool.order(id, order) {

@@ -429,7 +429,8 @@ impl Settings {
             defaults: file
                 .defaults
                 .settings()?
-                .demanding(isolation.at_least.clone()),
+                .demanding(isolation.at_least.clone())
+                .forbidding_sudo(isolation.forbids_sudo),
             isolation,
             model_window,
             journal_stream: environment.journal_stream,

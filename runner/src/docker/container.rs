@@ -22,15 +22,16 @@ use runner_supervisor::{
 };
 use rustix::fs::FlockOperation;
 use shared_link::runner::SandboxReport;
-use shared_types::{Refusal, RefusalCode, SandboxId, SandboxSpec, SandboxState};
+use shared_types::{Refusal, RefusalCode, SandboxId, SandboxPrivilege, SandboxSpec, SandboxState};
 use tokio::{
     task::{JoinHandle, spawn_blocking},
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
     Surroundings,
-    engine::{EngineError, Found, Make},
+    door::Door,
+    engine::{Engine, EngineError, Found, Make},
 };
 use crate::processes::{ProcessOptions, Processes};
 
@@ -42,6 +43,12 @@ const HOME: &str = "/home/user";
 
 /// What is ours in a container: programs, and the folder of the operations, which is root's alone.
 const OURS: &str = "/.gantry";
+
+/// Where commands find `sudo`, where their template has it: before whatever the image calls so.
+const SUDO: &str = "/usr/local/bin/sudo";
+
+/// Behind what a container was made for, where its commands may be root.
+const WITH_SUDO: &str = " sudo";
 
 /// Who commands are.
 const ACCOUNT: Account = Account {
@@ -58,11 +65,19 @@ const LISTENS_WITHIN: Duration = Duration::from_secs(15);
 /// How often it is looked whether it does.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
 
+/// How long one waits at the door before it is asked whether the container still runs.
+const ASK_AFTER: Duration = Duration::from_millis(200);
+
 /// In how many of these looks it is asked whether the container still runs.
 const ASK_EVERY: u32 = 64;
 
 /// How long an earlier daemon's file helper may take to end: it is in the middle of a change then.
 const HELPERS_END_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why a sandbox does not run whose template policy forbids.
+const SUDO_IS_FORBIDDEN: &str = "its template gives commands root (sudo), and the tenant's or the operator's policy \
+    forbids that; choose another template (gantry sandboxes set NAME --template TEMPLATE), or have an admin allow \
+    it (gantry config set --tenant sudo allow)";
 
 /// After how long a removal is tried again that has failed.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(3);
@@ -116,6 +131,8 @@ pub(crate) struct Running {
     pub(crate) files: Inside,
     /// What is known of it.
     pub(crate) inhabited: Arc<Inhabited>,
+    /// What its commands may become.
+    pub(crate) privilege: SandboxPrivilege,
 }
 
 impl Container {
@@ -179,10 +196,13 @@ impl Container {
         // A start that is under way writes the note too.
         let _life = self.0.life.try_lock().ok()?;
         let running = lock(&self.0.running).clone()?;
-        let named_alike = SandboxSpec {
+        let mut named_alike = SandboxSpec {
             name: spec.name.clone(),
             ..lock(&self.0.spec).clone()
         };
+        if running.privilege == SandboxPrivilege::Strict {
+            named_alike.may_sudo = spec.may_sudo;
+        }
         if named_alike != *spec {
             return None;
         }
@@ -242,8 +262,10 @@ impl Container {
         self.0.folder.join("operations")
     }
 
-    /// It is to be like this from its next start on.
+    /// It is to be like this from its next start on. One whose commands may be root, and may not any more, is
+    /// stopped.
     pub(super) fn become_like(&self, spec: SandboxSpec) {
+        let may_sudo = spec.may_sudo;
         let changed = {
             let mut before = lock(&self.0.spec);
             let changed = *before != spec;
@@ -252,6 +274,12 @@ impl Container {
         };
         if changed {
             self.note();
+        }
+        let running = lock(&self.0.running).clone();
+        if !may_sudo && running.is_some_and(|one| one.privilege == SandboxPrivilege::Sudo) {
+            self.forget_running();
+            let container = self.clone();
+            tokio::spawn(async move { container.stop(SUDO_IS_FORBIDDEN).await });
         }
     }
 
@@ -335,9 +363,16 @@ impl Container {
             let message = "the sandbox was removed meanwhile; send the operation again";
             return Err(Refusal::new(RefusalCode::Unavailable, message));
         }
-        match self.start().await {
+        let started = match self.start().await {
             Ok(running) => {
                 *lock(&self.0.running) = Some(running.clone());
+                let stopped = self.stop_if_forbidden(&running).await;
+                stopped.map(|()| running)
+            }
+            Err(reason) => Err(reason),
+        };
+        match started {
+            Ok(running) => {
                 self.is_used();
                 self.report(SandboxState::Running, "");
                 Ok(running)
@@ -352,29 +387,67 @@ impl Container {
         }
     }
 
+    /// Stops what has just started where policy has come to forbid its root meanwhile.
+    async fn stop_if_forbidden(&self, running: &Running) -> Result<(), String> {
+        let may_sudo = lock(&self.0.spec).may_sudo;
+        if may_sudo || running.privilege == SandboxPrivilege::Strict {
+            return Ok(());
+        }
+        self.forget_running();
+        let told = |error: EngineError| error.to_string();
+        let engine = self.0.around.engine().await.map_err(told)?;
+        engine.stop(self.0.body).await.map_err(told)?;
+        Err(SUDO_IS_FORBIDDEN.to_owned())
+    }
+
     async fn start(&self) -> Result<Running, String> {
         let told = |error: EngineError| error.to_string();
         let id = self.0.body;
         let engine = self.0.around.engine().await.map_err(told)?;
         let spec = lock(&self.0.spec).clone();
-        let make = self.make(&spec)?;
-        self.note();
-        let runs = match engine.find(id).await.map_err(told)? {
-            Found::Container { running: true, .. } => true,
-            Found::Container { made_for, .. } if made_for == make.made_for => false,
-            Found::Container { .. } => {
-                engine.remove(id).await.map_err(told)?;
-                self.make_anew(&make).await.map_err(told)?;
-                false
-            }
-            Found::Nothing => {
-                self.make_anew(&make).await.map_err(told)?;
-                false
-            }
+        let make = self.make(&spec);
+        let found = engine.find(id).await.map_err(told)?;
+        let mut runs_as = match &found {
+            Found::Container {
+                running: true,
+                made_for,
+                ..
+            } => Some(privilege_of(made_for)),
+            _ => None,
         };
-        if !runs {
+        let gives_sudo =
+            matches!(&make, Ok(make) if make.privilege == SandboxPrivilege::Sudo && spec.may_sudo);
+        // Root goes on only where its template still gives it, policy allows it, and this daemon or one before has
+        // started it: one that was started by hand begins with what its root has left there.
+        if runs_as == Some(SandboxPrivilege::Sudo) && !(gives_sudo && self.listens().await) {
+            runs_as = None;
+            // Another one takes its place, where one can be made.
+            if make.is_err() {
+                engine.stop(id).await.map_err(told)?;
+            }
+        }
+        let make = make?;
+        self.note();
+        let privilege = runs_as.unwrap_or(make.privilege);
+        if runs_as.is_none() {
+            // Where root could change it a container is used once.
+            let is_as_made = matches!(&found, Found::Container { made_for, .. }
+                if *made_for == make.made_for && privilege == SandboxPrivilege::Strict);
+            if !is_as_made {
+                if found != Found::Nothing {
+                    engine.remove(id).await.map_err(told)?;
+                }
+                self.make_anew(&make).await.map_err(told)?;
+            }
             self.report(SandboxState::Starting, "");
+            let door = match privilege {
+                SandboxPrivilege::Strict => None,
+                SandboxPrivilege::Sudo => Some(self.door()?),
+            };
             engine.start(id).await.map_err(told)?;
+            if let Some(door) = door {
+                self.let_in(door).await?;
+            }
         }
         self.until_it_listens().await?;
         self.until_no_helper_is_left().await?;
@@ -402,7 +475,46 @@ impl Container {
                 shell,
                 account: ACCOUNT,
             }),
+            privilege,
         })
+    }
+
+    fn door(&self) -> Result<Door, String> {
+        let opened = Door::open(&self.0.folder, &self.operations());
+        opened.map_err(|error| {
+            format!(
+                "the folder of its operations cannot be handed to it ({error}); a template with sudo needs a \
+                 runner with the rights of root on its host (CAP_SYS_ADMIN), not one in a container"
+            )
+        })
+    }
+
+    /// Hands the entry process the folder of the operations.
+    async fn let_in(&self, door: Door) -> Result<(), String> {
+        let until = Instant::now() + LISTENS_WITHIN;
+        loop {
+            match timeout(ASK_AFTER, door.let_in()).await {
+                Ok(let_in) => return let_in.map_err(|error| error.to_string()),
+                Err(_) if Instant::now() < until && self.runs().await? => {}
+                Err(_) => return Err(self.does_not_listen().await?),
+            }
+        }
+    }
+
+    async fn runs(&self) -> Result<bool, String> {
+        let engine = self.0.around.engine().await;
+        let engine = engine.map_err(|error| error.to_string())?;
+        let found = engine.find(self.0.body).await;
+        Ok(matches!(found, Ok(Found::Container { running: true, .. })))
+    }
+
+    async fn does_not_listen(&self) -> Result<String, String> {
+        let engine = self.0.around.engine().await;
+        let engine = engine.map_err(|error| error.to_string())?;
+        let said = engine.last_words(self.0.body).await;
+        Ok(format!(
+            "its entry process does not listen at {ORDERS:?}; it said: {said:?}"
+        ))
     }
 
     async fn make_anew(&self, make: &Make) -> Result<(), EngineError> {
@@ -412,7 +524,7 @@ impl Container {
 
     fn make(&self, spec: &SandboxSpec) -> Result<Make, String> {
         let around = &self.0.around;
-        let image = around.image(&spec.template).ok_or_else(|| {
+        let template = around.template(&spec.template).ok_or_else(|| {
             let known: Vec<_> = around.template_names().collect();
             format!(
                 "this runner has no template {:?}, only: {}",
@@ -420,38 +532,60 @@ impl Container {
                 known.join(", ")
             )
         })?;
+        let privilege = template.privilege;
+        if privilege == SandboxPrivilege::Sudo && !spec.may_sudo {
+            return Err(SUDO_IS_FORBIDDEN.to_owned());
+        }
         let program = |name: &str| format!("{OURS}/bin/{name}");
         let Account { uid, gid } = ACCOUNT;
-        let entry = [
-            program("gantry-supervisor"),
-            KillMethod::Sweep.as_str().to_owned(),
-            "entry".to_owned(),
-            format!("{uid}:{gid}"),
-            WORKSPACE.to_owned(),
-            HOME.to_owned(),
-        ];
         let there = |path: &Path| around.as_the_engine_sees(path);
-        let binds = vec![
+        let mut binds = vec![
             (
                 there(&around.supervisor)?,
                 program("gantry-supervisor"),
                 true,
             ),
             (there(&around.files)?, program("gantry-files"), true),
-            (
-                there(&self.operations())?,
-                format!("{OURS}/operations"),
-                false,
-            ),
         ];
-        let made_for = format!("{image} {} {:?} {binds:?}", spec.network, spec.limits);
+        let mut entry = vec![
+            program("gantry-supervisor"),
+            KillMethod::Sweep.as_str().to_owned(),
+        ];
+        let directory = match privilege {
+            SandboxPrivilege::Strict => {
+                let operations = format!("{OURS}/operations");
+                binds.push((there(&self.operations())?, operations.clone(), false));
+                entry.push("entry".to_owned());
+                operations
+            }
+            SandboxPrivilege::Sudo => {
+                let door = Door::folder(&self.0.folder);
+                make_folder(&door).map_err(|error| error.to_string())?;
+                binds.push((there(&door)?, format!("{OURS}/door"), true));
+                binds.push((there(&around.supervisor)?, SUDO.to_owned(), true));
+                entry.push("entry-with-sudo".to_owned());
+                entry.push(format!("{OURS}/door/{}", Door::NAME));
+                "/".to_owned()
+            }
+        };
+        entry.extend([
+            format!("{uid}:{gid}"),
+            WORKSPACE.to_owned(),
+            HOME.to_owned(),
+        ]);
+        let image = &template.image;
+        let mut made_for = format!("{image} {} {:?} {binds:?}", spec.network, spec.limits);
+        if privilege == SandboxPrivilege::Sudo {
+            made_for.push_str(WITH_SUDO);
+        }
         Ok(Make {
             sandbox: self.0.body,
             image: image.to_owned(),
             limits: spec.limits,
             network: spec.network,
-            entry: entry.to_vec(),
-            directory: format!("{OURS}/operations"),
+            privilege,
+            entry,
+            directory,
             binds,
             volumes: vec![
                 ("workspace", WORKSPACE.to_owned()),
@@ -475,17 +609,8 @@ impl Container {
                 return Ok(());
             }
             let asks = look % ASK_EVERY == 0;
-            if asks || Instant::now() > until {
-                let engine = self.0.around.engine().await;
-                let engine = engine.map_err(|error| error.to_string())?;
-                let found = engine.find(self.0.body).await;
-                let running = matches!(found, Ok(Found::Container { running: true, .. }));
-                if !running || Instant::now() > until {
-                    let said = engine.last_words(self.0.body).await;
-                    return Err(format!(
-                        "its entry process does not listen at {ORDERS:?}; it said: {said:?}"
-                    ));
-                }
+            if (asks || Instant::now() > until) && (!self.runs().await? || Instant::now() > until) {
+                return Err(self.does_not_listen().await?);
             }
             sleep(LOOK_EVERY).await;
         }
@@ -620,6 +745,7 @@ impl Container {
         for file in [ORDERS, PROGRAMS_LOCK] {
             let _ = fs::remove_file(operations.join(file));
         }
+        Door::remove(&self.0.folder);
         let _ = fs::remove_dir(operations).and_then(|()| fs::remove_dir(&self.0.folder));
     }
 
@@ -635,7 +761,12 @@ impl Container {
     async fn try_to_remove_unless_used(&self) -> Result<(), EngineError> {
         let body = self.0.body;
         let engine = self.0.around.engine().await?;
-        if engine.is_empty(body, WORKSPACE).await? {
+        let is_empty = match engine.is_empty(body, WORKSPACE).await {
+            // It cannot be mounted any more: it was made with the programs of an earlier version, which are gone.
+            Err(EngineError::Refused(reason)) => self.is_empty_anew(&engine, reason).await?,
+            other => other?,
+        };
+        if is_empty {
             self.remove_at_last().await;
             return Ok(());
         }
@@ -646,6 +777,21 @@ impl Container {
             "a container that was noted as spare has files, or is gone; its volumes stay"
         );
         Ok(())
+    }
+
+    /// Looks into its workspace with another container that is made for the same volumes.
+    async fn is_empty_anew(&self, engine: &Engine, reason: String) -> Result<bool, EngineError> {
+        let spec = lock(&self.0.spec).clone();
+        let Ok(make) = self.make(&spec) else {
+            tracing::debug!(
+                reason,
+                "a spare container of a template that is gone is not looked into"
+            );
+            return Ok(false);
+        };
+        engine.remove(self.0.body).await?;
+        engine.make(&make).await?;
+        engine.is_empty(self.0.body, WORKSPACE).await
     }
 
     /// Goes on with a container that an earlier daemon has left running.
@@ -694,11 +840,22 @@ impl Container {
         if self.0.is_spare {
             return;
         }
+        let running = lock(&self.0.running).as_ref().map(|one| one.privilege);
+        let template = lock(&self.0.spec).template.clone();
         self.0.around.reports.add(SandboxReport {
             sandbox: self.0.id,
             state,
             reason: reason.to_owned(),
+            privilege: running.unwrap_or_else(|| self.0.around.privilege(&template)),
         });
+    }
+}
+
+/// What the commands of a container may become that was made for this.
+fn privilege_of(made_for: &str) -> SandboxPrivilege {
+    match made_for.ends_with(WITH_SUDO) {
+        true => SandboxPrivilege::Sudo,
+        false => SandboxPrivilege::Strict,
     }
 }
 

@@ -8,7 +8,7 @@ use bollard::{
     API_DEFAULT_VERSION, Docker,
     errors::Error,
     models::{
-        ContainerCreateBody, ContainerStateStatusEnum, HostConfig, Mount, MountType,
+        ContainerCreateBody, ContainerStateStatusEnum, HealthConfig, HostConfig, Mount, MountType,
         MountVolumeOptions,
     },
     query_parameters::{
@@ -18,7 +18,7 @@ use bollard::{
     },
 };
 use futures_util::StreamExt as _;
-use shared_types::{RunnerId, SandboxId, SandboxLimits, SandboxNetwork};
+use shared_types::{RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxPrivilege};
 use tokio::time::timeout;
 
 use super::elsewhere::Mounted;
@@ -47,8 +47,9 @@ const TAR_BLOCK_BYTES: usize = 512;
 /// What of a container's last words is told, in bytes.
 const LAST_WORDS_BYTES: usize = 512;
 
-/// The only capabilities in a container, and none of them is a command's: to start commands as another
-/// user, to give that user its folders, and to signal its processes.
+/// The only capabilities in a container: to start commands as another user, to give that user its folders, and
+/// to signal its processes. None of them is a command's, but where commands may be root all but SETPCAP are
+/// root's.
 const CAPABILITIES: [&str; 7] = [
     "CHOWN",
     "DAC_OVERRIDE",
@@ -106,6 +107,8 @@ pub(super) struct Make {
     pub(super) image: String,
     pub(super) limits: SandboxLimits,
     pub(super) network: SandboxNetwork,
+    /// What its commands may become: only root needs a root that can be written.
+    pub(super) privilege: SandboxPrivilege,
     /// Its entry process, and the words of that.
     pub(super) entry: Vec<String>,
     /// Where that begins.
@@ -252,10 +255,14 @@ impl Engine {
                 SandboxNetwork::None => "none".to_owned(),
                 SandboxNetwork::Open => "bridge".to_owned(),
             }),
-            readonly_rootfs: Some(true),
+            readonly_rootfs: Some(make.privilege == SandboxPrivilege::Strict),
             cap_drop: Some(vec!["ALL".to_owned()]),
             cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
             security_opt: Some(vec!["no-new-privileges".to_owned()]),
+            readonly_paths: match make.privilege {
+                SandboxPrivilege::Strict => None,
+                SandboxPrivilege::Sudo => Some(of_the_kernel()?),
+            },
             ..HostConfig::default()
         };
         let mut labels = whose.clone();
@@ -267,6 +274,12 @@ impl Engine {
             entrypoint: Some(make.entry.clone()),
             cmd: Some(Vec::new()),
             working_dir: Some(make.directory.clone()),
+            // The engine would run the image's as root with all of the container's capabilities, beside whatever
+            // confines commands.
+            healthcheck: Some(HealthConfig {
+                test: Some(vec!["NONE".to_owned()]),
+                ..HealthConfig::default()
+            }),
             labels: Some(labels),
             host_config: Some(host),
             ..ContainerCreateBody::default()
@@ -305,13 +318,17 @@ impl Engine {
         }
     }
 
-    /// Removes a container, with all that runs in it; its volumes stay.
+    /// Removes a container, with all that runs in it; its volumes stay, but those that the image makes for each
+    /// container.
     pub(super) async fn remove(&self, sandbox: SandboxId) -> Result<(), EngineError> {
         self.remove_named(&name(sandbox)).await
     }
 
     async fn remove_named(&self, name: &str) -> Result<(), EngineError> {
-        let options = RemoveContainerOptionsBuilder::new().force(true).build();
+        let options = RemoveContainerOptionsBuilder::new()
+            .force(true)
+            .v(true)
+            .build();
         match self.docker.remove_container(name, Some(options)).await {
             Ok(()) => Ok(()),
             // 409: it is being removed.
@@ -374,6 +391,24 @@ impl Engine {
         }
         shared_types::clean::clean_line(words.trim(), LAST_WORDS_BYTES)
     }
+}
+
+/// What is in `/proc` beside the processes. There is only one of each for all containers and the host, and root in
+/// any of them could give it another mode or owner.
+fn of_the_kernel() -> Result<Vec<String>, EngineError> {
+    let unread = |error: std::io::Error| EngineError::Refused(format!("/proc: {error}"));
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir("/proc").map_err(unread)? {
+        let entry = entry.map_err(unread)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_process = name.bytes().all(|byte| byte.is_ascii_digit());
+        // Links lead to what is a process's own.
+        if !is_process && !entry.file_type().map_err(unread)?.is_symlink() {
+            paths.push(format!("/proc/{name}"));
+        }
+    }
+    paths.sort();
+    Ok(paths)
 }
 
 fn name(sandbox: SandboxId) -> String {

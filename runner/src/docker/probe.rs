@@ -8,13 +8,13 @@ use std::{collections::BTreeSet, fs, path::Path};
 use runner_supervisor::{SpoolBounds, Sync, WhenFull};
 use shared_sandbox::{Command, Exec, ExitCause, ExitRecord, Outcome, OutputStream};
 use shared_types::{
-    Isolation, OperationId,
+    Isolation, OperationId, SandboxPrivilege,
     isolation::Property,
     limits::{KILL_GRACE, SPOOL_BYTES_PER_STREAM},
 };
 use tokio::time::{Duration, timeout};
 
-use super::Container;
+use super::{Container, container::Running};
 use crate::processes::{Found, Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms};
 
 /// The attempts.
@@ -39,6 +39,13 @@ pub(super) struct Tried {
 }
 
 impl Tried {
+    /// What holds in this attempt and in another one.
+    fn in_both(mut self, other: Self) -> Self {
+        self.holds.retain(|property| other.holds.contains(property));
+        self.breaks.extend(other.breaks);
+        self
+    }
+
     pub(super) fn isolation(&self) -> Isolation {
         Isolation::of(self.holds.iter().copied())
     }
@@ -60,17 +67,43 @@ pub(super) async fn try_in(container: &Container, home: &Path) -> Result<Tried, 
 async fn attempt(container: &Container, home: &Path, canary: &Path) -> Result<Tried, String> {
     let running = container.ready().await;
     let running = running.map_err(|refusal| refusal.message)?;
+    let tried = attempt_as(&running, false, home, canary).await?;
+    match running.privilege {
+        SandboxPrivilege::Strict => Ok(tried),
+        // What an ordinary command cannot do root might.
+        SandboxPrivilege::Sudo => {
+            let as_root = attempt_as(&running, true, home, canary).await?;
+            Ok(tried.in_both(as_root))
+        }
+    }
+}
+
+async fn attempt_as(
+    running: &Running,
+    root: bool,
+    home: &Path,
+    canary: &Path,
+) -> Result<Tried, String> {
     let namespace = fs::read_link("/proc/self/ns/pid").map_err(|error| error.to_string())?;
     let told = [
         ("HOME_OF_RUNNER", home),
         ("PID_NAMESPACE", namespace.as_path()),
         ("CANARY", canary),
     ];
-    let exec = Exec {
-        environment: told
-            .map(|(name, value)| (name.to_owned(), value.display().to_string()))
-            .into(),
-        ..Exec::new(Command::Shell(SCRIPT.to_owned()))
+    let told = told.map(|(name, value)| (name.to_owned(), value.display().to_string()));
+    let exec = match root {
+        false => Exec {
+            environment: told.into(),
+            ..Exec::new(Command::Shell(SCRIPT.to_owned()))
+        },
+        true => {
+            let assigned = told.iter().map(|(name, value)| format!("{name}={value}"));
+            let words = ["sudo".to_owned(), "AS_ROOT=1".to_owned()]
+                .into_iter()
+                .chain(assigned)
+                .chain(["sh", "-c", SCRIPT].map(str::to_owned));
+            Exec::new(Command::Argv(words.collect()))
+        }
     };
     let plan = running.inhabited.plan(&exec);
     let plan = plan.map_err(|why| format!("{:?}", Outcome::from(why)))?;

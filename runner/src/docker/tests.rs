@@ -3,6 +3,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bollard::{
+    API_DEFAULT_VERSION, Docker,
+    models::{ContainerConfig, HealthStatusEnum},
+    query_parameters::{CommitContainerOptionsBuilder, RemoveImageOptionsBuilder},
+};
 use runner_host::HostEvent;
 use runner_supervisor::{SpoolBounds, Sync, WhenFull};
 use shared_sandbox::{
@@ -11,6 +16,8 @@ use shared_sandbox::{
 use shared_types::{OperationId, OsEntropy, SandboxLimits, SandboxNetwork, SystemClock};
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, time::timeout};
+
+mod sudo;
 
 use super::*;
 use crate::{
@@ -38,20 +45,25 @@ impl Scene {
 
     /// What a daemon begins with.
     async fn pool(&self) -> (Pool, Vec<(PathBuf, Left)>) {
-        let opened = Pool::open(PoolOptions {
+        let opened = Pool::open(self.options());
+        opened.await.expect("a pool")
+    }
+
+    /// How it is started.
+    fn options(&self) -> PoolOptions {
+        PoolOptions {
             runner: self.runner,
             socket: socket(),
-            templates: vec![Template {
-                name: "base".to_owned(),
-                image: "gantry/base:1".to_owned(),
-            }],
+            templates: vec![
+                template("base", SandboxPrivilege::Strict),
+                template("root", SandboxPrivilege::Sudo),
+            ],
             warm: 1,
             root: self.folder.path().join("sandboxes"),
             supervisor: supervisor(),
             clock: Arc::new(SystemClock::new()),
             entropy: Arc::new(OsEntropy),
-        });
-        opened.await.expect("a pool")
+        }
     }
 
     fn id(&self, name: &str) -> SandboxId {
@@ -90,12 +102,21 @@ fn socket() -> String {
     std::env::var("GANTRY_TEST_DOCKER").expect("tests/run says where an engine listens")
 }
 
+fn template(name: &str, privilege: SandboxPrivilege) -> Template {
+    Template {
+        name: name.to_owned(),
+        image: "gantry/base:1".to_owned(),
+        privilege,
+    }
+}
+
 fn spec(name: &str) -> SandboxSpec {
     SandboxSpec {
         name: name.to_owned(),
         template: "base".to_owned(),
         limits: SandboxLimits::default(),
         network: SandboxNetwork::None,
+        may_sudo: false,
     }
 }
 
@@ -434,6 +455,95 @@ fn a_copied_home_that_says_of_a_persons_container_that_it_is_spare_costs_no_file
         let (_, said) = run(&body, "cat file").await;
         assert_eq!(said, "mine\n");
     });
+}
+
+#[test]
+fn a_spare_container_is_removed_whose_programs_are_gone() {
+    let scene = Scene::new();
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let (pool, _) = scene.pool().await;
+        pool.warm_up(&pool.around.templates[0]).await;
+    });
+    runtime.shutdown_background();
+    Runtime::new().expect("a runtime").block_on(async {
+        let other = tempfile::tempdir().expect("a folder");
+        let newer = other.path().join("gantry-supervisor");
+        for program in ["gantry-supervisor", "gantry-files"] {
+            let mut bytes = fs::read(supervisor().with_file_name(program)).expect("a program");
+            bytes.push(0);
+            fs::write(other.path().join(program), bytes).expect("it is written");
+        }
+        let updated = Pool::open(PoolOptions {
+            supervisor: newer,
+            ..scene.options()
+        });
+        let (pool, _) = updated.await.expect("a pool");
+        let removed = timeout(LONG, until_removed(&pool)).await;
+        removed.expect("it is not tried for ever");
+        let engine = pool.around.engine().await.expect("an engine");
+        assert_eq!(engine.all().await.expect("a list"), []);
+    });
+}
+
+#[tokio::test]
+async fn no_check_of_an_images_health_runs_and_no_volume_of_its_own_stays() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    run(&container, "true").await;
+    let docker = Docker::connect_with_unix(&socket(), 60, API_DEFAULT_VERSION).expect("an engine");
+    let image = format!("gantry/test:{}", scene.runner);
+    let (repository, tag) = image.split_once(':').expect("a tag");
+    let changed = CommitContainerOptionsBuilder::new()
+        .container(&format!("gantry-{}", scene.id("a")))
+        .repo(repository)
+        .tag(tag)
+        .changes("VOLUME /data\nHEALTHCHECK --interval=1s CMD touch /data/checked");
+    let made = docker.commit_container(changed.build(), ContainerConfig::default());
+    made.await.expect("an image");
+    let mut options = scene.options();
+    for privilege in [SandboxPrivilege::Strict, SandboxPrivilege::Sudo] {
+        options.templates.push(Template {
+            image: image.clone(),
+            ..template(privilege.name(), privilege)
+        });
+    }
+    let (pool, _) = Pool::open(options).await.expect("a pool");
+    let engine = pool.around.engine().await.expect("an engine");
+    for name in ["strict", "sudo"] {
+        let of_image = SandboxSpec {
+            template: name.to_owned(),
+            may_sudo: true,
+            ..spec(name)
+        };
+        let container = pool.order(scene.id(name), ensure(of_image));
+        let container = container.expect("a sandbox");
+        run(&container, "echo mine > /workspace/file").await;
+        let named = format!("gantry-{}", scene.id(name));
+        let found = docker.inspect_container(&named, None).await;
+        let found = found.expect("it is there");
+        let health = found.state.expect("a state").health;
+        let status = health.and_then(|health| health.status);
+        assert!(
+            matches!(status, None | Some(HealthStatusEnum::NONE)),
+            "{status:?}"
+        );
+        let mounts = found.mounts.expect("mounts").into_iter();
+        let mut own = mounts.filter(|mount| mount.destination.as_deref() == Some("/data"));
+        let own = own.next().expect("a volume").name.expect("a name");
+        docker.inspect_volume(&own).await.expect("it is there");
+        engine.remove(scene.id(name)).await.expect("removed");
+        assert!(docker.inspect_volume(&own).await.is_err(), "it is gone");
+        let (_, said) = run(&container, "cat /workspace/file").await;
+        assert_eq!(said, "mine\n");
+        engine.remove(scene.id(name)).await.expect("removed");
+    }
+    let options = RemoveImageOptionsBuilder::new().force(true).build();
+    let removed = docker.remove_image(&image, Some(options), None).await;
+    removed.expect("removed");
 }
 
 /// A sandbox takes the container that waits, and another one waits then; returns the first.

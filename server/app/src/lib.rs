@@ -55,7 +55,7 @@ use server_router::links::{Inbound, LinkEnd, LinkOptions, Links};
 use server_store::Store;
 use shared_telemetry::server::{LINKS, LINKS_ENDED};
 use shared_types::{Clock, Entropy, ReplicaId};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use access::{
@@ -97,6 +97,7 @@ use crate::{
     enrolment::ServerKeys,
     fleet_figures::FleetFigures,
     gate::Gate,
+    isolation::Forbidding,
     keys::{LinkKeys, SigningKey},
     live::LiveHub,
     ports::Started,
@@ -157,6 +158,7 @@ impl Parts {
             hub: hub.clone(),
             clock: self.clock.clone(),
             replica: self.replica,
+            isolation: self.isolation.clone(),
             fleet: Arc::clone(fleet),
         };
         Links::start(
@@ -242,11 +244,13 @@ impl App {
         let fleet = Arc::new(FleetFigures::default());
         let links = parts.links(&hub, &fleet);
         let gate = Gate::new(parts.store.clone());
+        let policy_changed = Arc::new(Notify::new());
         let settings = Settings::new(
             (parts.store.clone(), gate.clone()),
             parts.models.clone(),
             parts.operator.clone(),
             parts.clock.clone(),
+            Arc::clone(&policy_changed),
         );
         let bench = Arc::new(parts.bench(&links, &hub, &settings));
         let started = bench.started;
@@ -300,7 +304,20 @@ impl App {
             parts.isolation.clone(),
             clock.clone(),
         );
-        let sandboxes = Sandboxes::new((store.clone(), gate.clone()), links.clone(), clock.clone());
+        let sandboxes = Sandboxes::new(
+            (store.clone(), gate.clone()),
+            links.clone(),
+            clock.clone(),
+            parts.isolation.clone(),
+        );
+        let forbidding = Forbidding {
+            store: store.clone(),
+            links: links.clone(),
+            policy: parts.isolation.clone(),
+            replica: parts.replica,
+            changed: policy_changed,
+        };
+        tasks.spawn(forbidding.run(parts.stop.clone()));
         let sweep = Sweep {
             runners: runners.clone(),
             silence: parts.ephemeral_silence,

@@ -482,6 +482,7 @@ impl Operations {
             outputs: self.area.clone(),
             hub: self.hub.clone(),
             clock: self.clock.clone(),
+            isolation: Arc::clone(&self.isolation),
             tenant,
         })
     }

@@ -23,6 +23,7 @@ use shared_types::{
 
 use crate::{
     fleet_figures::FleetFigures,
+    isolation::IsolationPolicy,
     live::LiveHub,
     measured::{operation_ended, operation_ended_twice},
 };
@@ -106,6 +107,7 @@ pub(crate) struct TenantOperations {
     pub(crate) outputs: Outputs,
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) isolation: Arc<IsolationPolicy>,
     pub(crate) tenant: TenantId,
 }
 
@@ -161,7 +163,14 @@ impl Operations for TenantOperations {
 
     async fn sandbox_spec(&self, sandbox: SandboxId) -> Result<Option<SandboxSpec>, PortError> {
         let spec = self.store.sandbox_spec(self.tenant, sandbox).await;
-        spec.map_err(PortError::new)
+        let Some(spec) = spec.map_err(PortError::new)? else {
+            return Ok(None);
+        };
+        let may_sudo = self.isolation.may_sudo(&self.store, self.tenant).await;
+        Ok(Some(SandboxSpec {
+            may_sudo: may_sudo.map_err(PortError::new)?,
+            ..spec
+        }))
     }
 
     fn outputs(&self) -> Arc<dyn ports::Outputs> {
@@ -203,6 +212,7 @@ pub(crate) struct Rows {
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) replica: ReplicaId,
+    pub(crate) isolation: Arc<IsolationPolicy>,
     pub(crate) fleet: Arc<FleetFigures>,
 }
 
@@ -241,6 +251,7 @@ impl LinkRows for Rows {
             pool: hello.pool.as_ref().map(|pool| ClaimedPool {
                 backend: pool.backend.clone(),
                 templates: pool.templates.clone(),
+                sudo_templates: pool.sudo_templates.clone(),
                 isolation: pool.isolation.clone(),
                 problem: pool.problem.clone(),
             }),
@@ -351,7 +362,7 @@ impl LinkRows for Rows {
         report: &SandboxReport,
     ) -> Result<bool, PortError> {
         let (of, now) = ((who.runner, report.sandbox), self.clock.now());
-        let said = (report.state, report.reason.as_str());
+        let said = (report.state, report.reason.as_str(), report.privilege);
         let stored = self.store.sandbox_reported(who.tenant, of, said, now).await;
         match stored.map_err(PortError::new)? {
             Reported::Stored => Ok(false),
@@ -370,6 +381,7 @@ impl LinkRows for Rows {
             outputs: self.outputs.clone(),
             hub: self.hub.clone(),
             clock: self.clock.clone(),
+            isolation: Arc::clone(&self.isolation),
             tenant: who.tenant,
         })
     }

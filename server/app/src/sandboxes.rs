@@ -7,7 +7,13 @@ use server_router::links::Links;
 use server_store::{AuditEntry, PooledSandbox, RunnerRow, SandboxChange as StateChange, Store};
 use shared_types::{Clock, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec};
 
-use crate::{AppError, OpContext, gate::Gate, pages::cut, rights::Action};
+use crate::{
+    AppError, OpContext,
+    gate::Gate,
+    isolation::{IsolationPolicy, SUDO_IS_FORBIDDEN},
+    pages::cut,
+    rights::Action,
+};
 
 /// What is to be different about a sandbox from its next start on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,15 +54,22 @@ pub struct Sandboxes {
     gate: Gate,
     links: Links,
     clock: Arc<dyn Clock>,
+    isolation: Arc<IsolationPolicy>,
 }
 
 impl Sandboxes {
-    pub(crate) fn new((store, gate): (Store, Gate), links: Links, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        (store, gate): (Store, Gate),
+        links: Links,
+        clock: Arc<dyn Clock>,
+        isolation: Arc<IsolationPolicy>,
+    ) -> Self {
         Self {
             store,
             gate,
             links,
             clock,
+            isolation,
         }
     }
 
@@ -125,7 +138,11 @@ impl Sandboxes {
     /// If there is none that the user may change, or its runner is offline.
     pub async fn start(&self, ctx: &OpContext, id: SandboxId) -> Result<PooledSandbox, AppError> {
         let sandbox = self.gate.sandbox(ctx, Action::ChangeSandbox, id).await?;
-        let to_be = (id, &sandbox.spec);
+        let spec = self.with_policy(ctx, sandbox.spec.clone()).await?;
+        if !spec.may_sudo {
+            self.check_privilege(ctx, &sandbox, &spec.template).await?;
+        }
+        let to_be = (id, &spec);
         let told = self.links.ensure_sandbox(sandbox.runner, to_be, true).await;
         self.told(ctx, &sandbox, told).await?;
         self.record(ctx, "sandbox.started", &sandbox).await?;
@@ -171,6 +188,9 @@ impl Sandboxes {
         let sandbox = self.gate.sandbox(ctx, change.action(), id).await?;
         if let Some(template) = &change.template {
             self.check_template(ctx, &sandbox, template).await?;
+            if !self.isolation.may_sudo(&self.store, ctx.tenant).await? {
+                self.check_privilege(ctx, &sandbox, template).await?;
+            }
         }
         let before = sandbox.spec.limits;
         let limits = SandboxLimits {
@@ -191,11 +211,41 @@ impl Sandboxes {
             .set_sandbox_spec(ctx.tenant, id, &spec, now)
             .await?;
         self.record(ctx, "sandbox.changed", &sandbox).await?;
+        let spec = self.with_policy(ctx, spec).await?;
         // A runner without a link hears of it before the next operation that it gets.
         self.links
             .ensure_sandbox(sandbox.runner, (id, &spec), false)
             .await;
         self.get(ctx, id).await
+    }
+
+    /// The same, with what policy says of it now.
+    async fn with_policy(
+        &self,
+        ctx: &OpContext,
+        spec: SandboxSpec,
+    ) -> Result<SandboxSpec, AppError> {
+        Ok(SandboxSpec {
+            may_sudo: self.isolation.may_sudo(&self.store, ctx.tenant).await?,
+            ..spec
+        })
+    }
+
+    /// Refuses a template whose commands may be root.
+    async fn check_privilege(
+        &self,
+        ctx: &OpContext,
+        sandbox: &PooledSandbox,
+        template: &str,
+    ) -> Result<(), AppError> {
+        let runner = self.store.runner(ctx.tenant, sandbox.runner).await?;
+        let with_sudo = runner.pool.map(|pool| pool.sudo_templates);
+        match with_sudo.is_some_and(|names| names.iter().any(|name| name == template)) {
+            true => Err(AppError::Conflict(format!(
+                "template {template} {SUDO_IS_FORBIDDEN}"
+            ))),
+            false => Ok(()),
+        }
     }
 
     async fn check_template(

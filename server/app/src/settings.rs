@@ -15,6 +15,7 @@ use shared_types::{
     event::TurnSettings,
     limits::{MAX_STEPS, USUAL_STEPS},
 };
+use tokio::sync::Notify;
 
 mod value;
 
@@ -82,6 +83,8 @@ pub struct Settings {
     models: Models,
     operator: Arc<OperatorSettings>,
     clock: Arc<dyn Clock>,
+    /// Whether commands may be root was changed.
+    policy_changed: Arc<Notify>,
 }
 
 impl Settings {
@@ -90,8 +93,10 @@ impl Settings {
         models: Models,
         operator: OperatorSettings,
         clock: Arc<dyn Clock>,
+        policy_changed: Arc<Notify>,
     ) -> Self {
         Self {
+            policy_changed,
             store,
             gate,
             models,
@@ -141,6 +146,7 @@ impl Settings {
             };
             changes.push(SettingChange { name, value });
         }
+        let is_policy = changes.iter().any(|one| one.name == SettingName::Sudo);
         let (by, now) = (ctx.by(), self.clock.now());
         let changed = self
             .store
@@ -152,6 +158,9 @@ impl Settings {
                  them again"
             ))),
             SettingsChanged::Changed { .. } | SettingsChanged::Unchanged { .. } => {
+                if is_policy {
+                    self.policy_changed.notify_one();
+                }
                 self.current(ctx, change.session).await
             }
         }
@@ -258,9 +267,10 @@ impl Settings {
                 let note = (!offered).then_some("not offered any more");
                 (row.value.clone(), note)
             }
-            SettingName::Language | SettingName::Steps | SettingName::Isolation => {
-                (row.value.clone(), None)
-            }
+            SettingName::Language
+            | SettingName::Steps
+            | SettingName::Isolation
+            | SettingName::Sudo => (row.value.clone(), None),
         };
         // The name of a person who was removed ends with an @ and the id.
         let who = match row.by.split_once('@') {
@@ -288,6 +298,7 @@ impl Settings {
             language,
             steps,
             isolation,
+            forbids_sudo,
         } = &*self.operator;
         let (value, set_by) = match name {
             SettingName::Runner => (None, SetBy::Default),
@@ -301,6 +312,10 @@ impl Settings {
             SettingName::Isolation => {
                 let demands = *isolation != Isolation::none();
                 (Some(isolation.to_string()), by_operator(demands))
+            }
+            SettingName::Sudo => {
+                let word = if *forbids_sudo { "forbid" } else { "allow" };
+                (Some(word.to_owned()), by_operator(*forbids_sudo))
             }
         };
         Setting {
@@ -321,6 +336,7 @@ impl Settings {
             SettingName::Language => value::ALLOWED_LANGUAGE.to_owned(),
             SettingName::Steps => format!("a number from 1 to {MAX_STEPS}"),
             SettingName::Isolation => value::ALLOWED_ISOLATION.to_owned(),
+            SettingName::Sudo => value::ALLOWED_SUDO.to_owned(),
         }
     }
 }

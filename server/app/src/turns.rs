@@ -126,6 +126,7 @@ impl Bench {
             outputs: outputs.clone(),
             hub: hub.clone(),
             clock: clock.clone(),
+            isolation: isolation.clone(),
             tenant,
         };
         SessionPorts {

@@ -17,6 +17,9 @@ pub(super) struct IsolationSection {
     /// Ids of the runners whose report of their isolation counts; `gantry runners --json` shows ids [default: none].
     #[schemars(example = ["run_01m80768znevqt5s534gb06kwv"])]
     believed: Vec<String>,
+    /// Whether commands may be root in their sandbox, where its template says so: `allow` or `forbid` [default:
+    /// allow].
+    sudo: Option<String>,
 }
 
 impl IsolationSection {
@@ -37,7 +40,20 @@ impl IsolationSection {
             })
         };
         let believed = self.believed.iter().map(id).collect::<Result<_, _>>()?;
-        Ok(IsolationPolicy { at_least, believed })
+        let forbids_sudo = match self.sudo.as_deref() {
+            None | Some("allow") => false,
+            Some("forbid") => true,
+            Some(_) => {
+                return Err(anyhow!(
+                    "sudo under [isolation] in gantry.toml is \"allow\" or \"forbid\""
+                ));
+            }
+        };
+        Ok(IsolationPolicy {
+            at_least,
+            believed,
+            forbids_sudo,
+        })
     }
 }
 
@@ -57,8 +73,15 @@ mod tests {
     fn what_is_demanded_and_who_is_believed_is_set_and_by_default_nothing_and_no_runner() {
         assert_eq!(policy("").expect("it is fine"), IsolationPolicy::default());
         let runner = RunnerId::from_u128(7);
-        let text = format!("at_least = \"network+file_writes\"\nbelieved = [\"{runner}\"]\n");
-        let IsolationPolicy { at_least, believed } = policy(&text).expect("it is fine");
+        let text = format!(
+            "at_least = \"network+file_writes\"\nbelieved = [\"{runner}\"]\nsudo = \"forbid\"\n"
+        );
+        let IsolationPolicy {
+            at_least,
+            believed,
+            forbids_sudo,
+        } = policy(&text).expect("it is fine");
+        assert!(forbids_sudo);
         assert_eq!(
             at_least,
             Isolation::of([Property::FileWrites, Property::Network])
@@ -72,6 +95,7 @@ mod tests {
             ("at_least = \"magic\"", "at_least"),
             ("at_least = \"\"", "at_least"),
             ("believed = [\"laptop\"]", "believed"),
+            ("sudo = \"perhaps\"", "sudo"),
         ] {
             let error = policy(text).expect_err("it is refused");
             assert!(error.to_string().starts_with(key), "{error}");

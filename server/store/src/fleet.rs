@@ -1,8 +1,8 @@
 //! What placement looks at: the runner that a turn works on, and what the tenant demands of it.
 
 use shared_types::{
-    Epoch, Incarnation, Isolation, RunnerId, SandboxId, TenantId, Timestamp, TurnId, UserId,
-    event::Choice,
+    Epoch, Incarnation, Isolation, RunnerId, SandboxId, SandboxPrivilege, SandboxSpec,
+    SandboxState, TenantId, Timestamp, TurnId, UserId, event::Choice,
 };
 
 use crate::{
@@ -17,6 +17,8 @@ use crate::{
 pub struct FleetRow {
     /// What a sandbox must be proved to keep apart.
     pub demanded: Isolation,
+    /// Whether the tenant lets commands be root in their sandbox.
+    pub may_sudo: bool,
     /// The choice that was recorded when the turn was claimed.
     pub choice: Choice,
     /// The runner that was chosen, as it is now.
@@ -61,6 +63,8 @@ pub struct FleetSandbox {
     pub isolation: Isolation,
     /// Why nothing can happen there; empty where it can.
     pub problem: String,
+    /// Whether its commands may be root there: its template says so, or it was made from one that did, and runs.
+    pub has_sudo: bool,
     /// Under which epoch the operations of callers are sent there.
     pub epoch: Epoch,
 }
@@ -74,11 +78,14 @@ impl Store {
         let rows = query(
             "SELECT (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
                      AND settings.name = 'isolation') AS demanded_isolation,
+                 (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
+                     AND settings.name = 'sudo') AS sudo_policy,
                  trusted_at, chosen_by, runners.id AS chosen_runner_id,
                  runners.name AS chosen_runner_name, revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
                  pool_backend, pool_isolation, pool_problem, sandboxes.owner_id AS sandbox_owner_id,
                  sessions.user_id AS user_id,
                  sandboxes.id AS sandbox_id, sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch,
+                 sandboxes.spec AS sandbox_spec, sandboxes.state AS sandbox_state, privilege, pool_sudo_templates,
                  (SELECT name FROM sandboxes AS wanted WHERE wanted.tenant_id = turns.tenant_id
                      AND wanted.runner_id = chosen_runner_id AND wanted.id = chosen_sandbox_id) AS chosen_workspace
              FROM turns JOIN tenants ON tenants.id = turns.tenant_id
@@ -104,6 +111,7 @@ impl Store {
         };
         Ok(FleetRow {
             demanded: row.maybe_parsed("demanded_isolation")?.unwrap_or_default(),
+            may_sudo: may_sudo(row)?,
             choice: turn::choice(row)?,
             chosen,
             user: row.parsed("user_id")?,
@@ -116,6 +124,8 @@ impl Store {
 pub struct CallerPlace {
     /// What a sandbox must be proved to keep apart.
     pub demanded: Isolation,
+    /// Whether the tenant lets commands be root in their sandbox.
+    pub may_sudo: bool,
     /// The runner, as it is now.
     pub runner: ChosenRunner,
 }
@@ -133,10 +143,13 @@ impl Store {
         let rows = query(
             "SELECT (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
                      AND settings.name = 'isolation') AS demanded_isolation,
+                 (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
+                     AND settings.name = 'sudo') AS sudo_policy,
                  trusted_at, runners.name AS chosen_runner_name, revoked_at, locked_at,
                  replica_id, last_seen_at, journal_id, boot_id, pool_backend, pool_isolation, pool_problem,
                  sandboxes.owner_id AS sandbox_owner_id, sandboxes.id AS sandbox_id,
-                 sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch
+                 sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch,
+                 sandboxes.spec AS sandbox_spec, sandboxes.state AS sandbox_state, privilege, pool_sudo_templates
              FROM runners JOIN tenants ON tenants.id = runners.tenant_id
              LEFT JOIN sandboxes
                  ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
@@ -154,9 +167,28 @@ impl Store {
         let row = rows.first().ok_or(StoreError::NotFound)?;
         Ok(CallerPlace {
             demanded: row.maybe_parsed("demanded_isolation")?.unwrap_or_default(),
+            may_sudo: may_sudo(row)?,
             runner: chosen(runner, row, &rows)?,
         })
     }
+}
+
+/// Whether the tenant's policy allows it; a word that this program does not know does not.
+fn may_sudo(row: &Row) -> Result<bool, sqlx::Error> {
+    let policy = row.maybe_text("sudo_policy")?;
+    Ok(policy.is_none_or(|policy| policy == "allow"))
+}
+
+/// Whether the commands of the sandbox in this row may be root there.
+fn has_sudo(row: &Row) -> Result<bool, sqlx::Error> {
+    if row.maybe_text("sandbox_owner_id")?.is_none() {
+        return Ok(false);
+    }
+    let spec: SandboxSpec = row.json("sandbox_spec")?;
+    let templates: Vec<String> = row.json("pool_sudo_templates")?;
+    let runs = row.text("sandbox_state")? == SandboxState::Running.name();
+    let runs_with_it = runs && row.text("privilege")? == SandboxPrivilege::Sudo.name();
+    Ok(runs_with_it || templates.contains(&spec.template))
 }
 
 /// The runner in the first of these rows, with the sandboxes in all of them.
@@ -176,6 +208,7 @@ fn chosen(id: RunnerId, row: &Row, rows: &[Row]) -> Result<ChosenRunner, sqlx::E
                 name: row.text("sandbox_name")?,
                 isolation: row.parsed(isolation)?,
                 problem: row.text(problem)?,
+                has_sudo: has_sudo(row)?,
                 epoch: Epoch(row.count("epoch")?),
             });
         }

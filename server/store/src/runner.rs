@@ -32,7 +32,7 @@ macro_rules! select_runners {
                  version, features, enrolled_at, revoked_at, generation, replica_id, connected_at,
                  last_seen_at, journal_id, boot_id, journal_sequence, accepted_sequence, locked_at,
                  ephemeral, join_state, went_back_at, loses_unlisted, pool_backend, pool_templates,
-                 pool_isolation, pool_problem, trusted_by, trusted_at
+                 pool_isolation, pool_problem, pool_sudo_templates, trusted_by, trusted_at
              FROM runners ",
             $rest
         )
@@ -426,6 +426,7 @@ fn pool(row: &Row) -> Result<Option<ClaimedPool>, sqlx::Error> {
     Ok(Some(ClaimedPool {
         backend,
         templates: row.json("pool_templates")?,
+        sudo_templates: row.json("pool_sudo_templates")?,
         isolation: row.parsed("pool_isolation")?,
         problem: row.text("pool_problem")?,
     }))

@@ -36,6 +36,8 @@ pub enum SettingName {
     Steps,
     /// What a place must keep apart before anything runs there; the tenant's alone.
     Isolation,
+    /// Whether commands may be root in their sandbox; the tenant's alone.
+    Sudo,
 }
 
 /// Who has set something. A later one goes before an earlier one.
@@ -134,12 +136,13 @@ pub struct RunnerInUse {
 
 impl SettingName {
     /// Every setting, in the order in which lists show them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Runner,
         Self::Model,
         Self::Language,
         Self::Steps,
         Self::Isolation,
+        Self::Sudo,
     ];
 
     /// The setting with this stored name, if this program knows it.
@@ -347,7 +350,7 @@ pub(crate) async fn of_turn(
             Some(SettingName::Language) => settings.language = Some(row.text("value")?),
             Some(SettingName::Steps) => settings.steps = row.parsed("value")?,
             // A turn's runner is its choice, and isolation is looked at before each operation.
-            Some(SettingName::Runner | SettingName::Isolation) | None => {}
+            Some(SettingName::Runner | SettingName::Isolation | SettingName::Sudo) | None => {}
         }
     }
     Ok(settings)

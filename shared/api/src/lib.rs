@@ -21,6 +21,11 @@ macro_rules! messages {
     )*};
 }
 
+/// What a server that knows nothing else gives commands.
+fn strict() -> String {
+    "strict".to_owned()
+}
+
 mod frame;
 mod operation;
 mod page;
@@ -450,6 +455,9 @@ messages! {
         pub backend: String,
         /// What they can be made from; the first is the default.
         pub templates: Vec<String>,
+        /// Those of them whose commands may be root there.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub sudo_templates: Vec<String>,
         /// What its runner reports that is kept apart there: `none`, or properties joined by `+`.
         pub isolation: String,
         /// Why nothing can be made there now; absent where it can.
@@ -469,6 +477,10 @@ messages! {
         pub owner: String,
         /// What it is made from.
         pub template: String,
+        /// What its commands may become, as its runner said last: `strict` (an ordinary user) or `sudo` (root of
+        /// the sandbox).
+        #[serde(default = "strict")]
+        pub privilege: String,
         /// How it is: `wanted`, `starting`, `running`, `stopped` or `failed`.
         pub state: String,
         /// Why it is so; absent where there is nothing to say.

@@ -18,6 +18,8 @@ pub enum SettingName {
     Steps,
     /// What a place must keep apart before anything runs there; the tenant's alone.
     Isolation,
+    /// Whether commands may be root in their sandbox; the tenant's alone.
+    Sudo,
 }
 
 /// Who has set a value; each goes before those above it.
@@ -142,6 +144,14 @@ pub struct NewValues {
     )]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, min_length = 1, max_length = 128))]
     pub isolation: Option<Option<String>>,
+    /// `allow` or `forbid`; in the layer of the tenant.
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, pattern = "^(allow|forbid)$"))]
+    pub sudo: Option<Option<String>>,
 }
 
 impl NewValues {
@@ -166,18 +176,20 @@ impl NewValues {
             SettingName::Language => &mut self.language,
             SettingName::Steps => &mut self.steps,
             SettingName::Isolation => &mut self.isolation,
+            SettingName::Sudo => &mut self.sudo,
         }
     }
 }
 
 impl SettingName {
     /// Every setting, in the order in which lists show them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Runner,
         Self::Model,
         Self::Language,
         Self::Steps,
         Self::Isolation,
+        Self::Sudo,
     ];
 
     /// Its name on the wire and on command lines.
@@ -188,6 +200,7 @@ impl SettingName {
             Self::Language => "language",
             Self::Steps => "steps",
             Self::Isolation => "isolation",
+            Self::Sudo => "sudo",
         }
     }
 }

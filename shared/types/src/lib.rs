@@ -40,6 +40,8 @@ pub use operation::{
     Digest, Effect, Epoch, Generation, Incarnation, OperationKey, OperationScope, Owner,
 };
 pub use refusal::{Refusal, RefusalCode, Remedy};
-pub use sandbox::{SandboxLimits, SandboxNetwork, SandboxSpec, SandboxState, is_sandbox_name};
+pub use sandbox::{
+    SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec, SandboxState, is_sandbox_name,
+};
 pub use token::{Token, TokenKind};
 pub use trace::{SpanId, TraceContext, TraceId};

@@ -15,6 +15,9 @@ pub struct SandboxSpec {
     pub limits: SandboxLimits,
     /// What it reaches.
     pub network: SandboxNetwork,
+    /// Whether policy lets its commands be root. Where it does not, a template that gives them `sudo` is refused.
+    #[serde(default)]
+    pub may_sudo: bool,
 }
 
 /// What the commands of a sandbox may use together.
@@ -40,6 +43,17 @@ pub enum SandboxNetwork {
     None,
     /// Whatever its runner's host reaches.
     Open,
+}
+
+/// What the commands of a sandbox may become, as its template states it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxPrivilege {
+    /// An ordinary user, for good.
+    #[default]
+    Strict,
+    /// Root of the sandbox, by `sudo`, without a password.
+    Sudo,
 }
 
 /// How a sandbox of a pool is.
@@ -163,7 +177,17 @@ impl SandboxNetwork {
     }
 }
 
-/// A word that names no state or network.
+impl SandboxPrivilege {
+    /// Its name in rows, documents and command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Sudo => "sudo",
+        }
+    }
+}
+
+/// A word that names no state, network or privilege.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown word")]
 pub struct UnknownWord;
@@ -194,6 +218,23 @@ impl FromStr for SandboxNetwork {
             .into_iter()
             .find(|network| network.name() == text)
             .ok_or(UnknownWord)
+    }
+}
+
+impl FromStr for SandboxPrivilege {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        [Self::Strict, Self::Sudo]
+            .into_iter()
+            .find(|privilege| privilege.name() == text)
+            .ok_or(UnknownWord)
+    }
+}
+
+impl fmt::Display for SandboxPrivilege {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -148,6 +148,7 @@ impl Operations for Rows {
             template: "base".to_owned(),
             limits: SandboxLimits::default(),
             network: SandboxNetwork::None,
+            may_sudo: false,
         }))
     }
 

@@ -24,11 +24,21 @@ async fn pool(gantry: &Gantry, name: &str) -> (Runner, Containers) {
 
 /// The same on another engine. It has no container wait for a sandbox.
 async fn pool_on(gantry: &Gantry, name: &str, engine: &Engine) -> (Runner, Containers) {
+    pool_with(gantry, name, engine, &[]).await
+}
+
+/// The same with more options.
+async fn pool_with(
+    gantry: &Gantry,
+    name: &str,
+    engine: &Engine,
+    more: &[&str],
+) -> (Runner, Containers) {
     let token = gantry.join_token(name).await;
     let mut runner = Runner::enrol(gantry.url(), &token, name).await;
     let socket = engine.socket();
     let options = ["--docker-host", &socket, "--warm", "0"];
-    runner.options(&[&["--backend", "docker"], &options[..]].concat());
+    runner.options(&[&["--backend", "docker"], &options[..], more].concat());
     runner.start();
     gantry.until_online(name, true).await;
     // What is kept apart was tried out, so that the link is begun anew no more.
@@ -134,6 +144,55 @@ async fn each_person_has_a_container_whose_files_stay_and_sees_no_other() {
     assert_eq!((code, said.as_str()), (Some(0), "mine\n"), "{wrong}");
     let (code, said, _) = exec(&gantry, &ann, "cat file").await;
     assert_eq!((code, said.as_str()), (Some(0), "hers\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_template_gives_root_inside_lists_say_so_and_policy_forbids_it_at_once() {
+    let gantry = Gantry::practice().await;
+    let engine = Engine::of_the_tests();
+    let template = ["--template", "root=gantry/base:1,sudo"];
+    let (_runner, _containers) = pool_with(&gantry, "dock", &engine, &template).await;
+    let owner = gantry.token().to_owned();
+    let script = "id -u; sudo id -u; sudo sh -c 'exit 7'";
+    let (code, said, wrong) = exec(&gantry, &owner, script).await;
+    assert_eq!((code, said.as_str()), (Some(7), "1000\n0\n"), "{wrong}");
+    let has_sudo = state(&gantry, "running").await;
+    assert_eq!(has_sudo.privilege, "sudo");
+    let runners = gantry.cli(&["runners"]).await;
+    assert!(text(&runners.stdout).contains("root with sudo"));
+    let policy = async |word: &str| {
+        let set = ["config", "set", "sudo", word, "--tenant"];
+        let set = gantry.cli(&set).await;
+        assert!(set.status.success(), "{}", text(&set.stderr));
+    };
+    // What runs as root then is stopped, though nothing else is sent there.
+    let mut command = gantry.terminal(&["exec", "-r", "dock", "--", "sudo", "sh"]);
+    command
+        .args(["-c", "echo up; sleep 1000"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .kill_on_drop(true);
+    let mut root = command.spawn().expect("it runs");
+    let mut lines = BufReader::new(root.stdout.take().expect("a pipe")).lines();
+    let up = lines.next_line().await.expect("readable");
+    assert_eq!(up.as_deref(), Some("up"));
+    policy("forbid").await;
+    let ended = root.wait_with_output().await.expect("it ends");
+    assert!(!ended.status.success(), "{ended:?}");
+    let stopped = state(&gantry, "stopped").await;
+    let reason = stopped.reason.unwrap_or_default();
+    assert!(reason.contains("policy forbids"), "{reason}");
+    let (code, said, wrong) = exec(&gantry, &owner, script).await;
+    assert_eq!(said, "");
+    assert!(
+        code != Some(7) && wrong.contains("policy forbids"),
+        "{wrong}"
+    );
+    let start = gantry.cli(&["sandboxes", "start", "dock"]).await;
+    assert!(text(&start.stderr).contains("policy forbids"));
+    policy("allow").await;
+    let (code, _, wrong) = exec(&gantry, &owner, script).await;
+    assert_eq!(code, Some(7), "{wrong}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

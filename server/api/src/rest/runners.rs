@@ -211,6 +211,7 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         pool: runner.pool.map(|pool| Pool {
             backend: pool.backend,
             templates: pool.templates,
+            sudo_templates: pool.sudo_templates,
             isolation: pool.isolation.to_string(),
             problem: Some(pool.problem).filter(|problem| !problem.is_empty()),
         }),

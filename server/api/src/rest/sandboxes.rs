@@ -148,6 +148,7 @@ fn to_sandbox(sandbox: PooledSandbox) -> Sandbox {
         runner_name: sandbox.runner_name,
         owner: sandbox.owner_name,
         template: sandbox.spec.template,
+        privilege: sandbox.privilege.to_string(),
         state: sandbox.state.to_string(),
         reason: Some(sandbox.reason).filter(|reason| !reason.is_empty()),
         since: sandbox.since,

@@ -96,6 +96,7 @@ fn of(name: SettingName) -> server_app::SettingName {
         SettingName::Language => server_app::SettingName::Language,
         SettingName::Steps => server_app::SettingName::Steps,
         SettingName::Isolation => server_app::SettingName::Isolation,
+        SettingName::Sudo => server_app::SettingName::Sudo,
     }
 }
 
@@ -106,5 +107,6 @@ fn to_name(name: server_app::SettingName) -> SettingName {
         server_app::SettingName::Language => SettingName::Language,
         server_app::SettingName::Steps => SettingName::Steps,
         server_app::SettingName::Isolation => SettingName::Isolation,
+        server_app::SettingName::Sudo => SettingName::Sudo,
     }
 }

@@ -50,7 +50,7 @@ impl Fleet for CallerFleet {
                 workspace: Some(workspace),
             },
             demanded: place.demanded.and(&self.isolation.at_least),
-            runners: vec![shown(place.runner, &self.isolation)],
+            runners: vec![shown(place.runner, &self.isolation, place.may_sudo)],
         })
     }
 

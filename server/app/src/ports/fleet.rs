@@ -17,7 +17,11 @@ use server_store::{ChosenRunner, FleetRow, RunnerRow, Store};
 use shared_types::{Clock, RunnerId, SessionId, TenantId, Timestamp, TurnId};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{gate::Gate, isolation::IsolationPolicy, live::LiveHub};
+use crate::{
+    gate::Gate,
+    isolation::{IsolationPolicy, SUDO_IS_FORBIDDEN},
+    live::LiveHub,
+};
 
 /// How long after the server's start a runner may take to come back: its longest pause between
 /// two attempts, and what an attempt takes.
@@ -92,7 +96,7 @@ impl Fleet for TurnFleet {
         let runners = match fleet.chosen {
             // What the session's user may not use any more is not there.
             Some(chosen) if !self.may_use(chosen.id).await? => Vec::new(),
-            Some(chosen) => vec![shown(chosen, &self.isolation)],
+            Some(chosen) => vec![shown(chosen, &self.isolation, fleet.may_sudo)],
             None => {
                 let any = self.store.list_runners(self.tenant, "", 1).await;
                 let any = any.map_err(PortError::new)?.into_iter();
@@ -138,7 +142,16 @@ impl TurnFleet {
     }
 }
 
-pub(crate) fn shown(runner: ChosenRunner, isolation: &IsolationPolicy) -> FleetRunner {
+pub(crate) fn shown(
+    runner: ChosenRunner,
+    isolation: &IsolationPolicy,
+    tenant_may_sudo: bool,
+) -> FleetRunner {
+    let may_sudo = tenant_may_sudo && !isolation.forbids_sudo;
+    let problem = |sandbox: &server_store::FleetSandbox| match sandbox.has_sudo && !may_sudo {
+        true => Some(format!("it {SUDO_IS_FORBIDDEN}")),
+        false => Some(sandbox.problem.clone()).filter(|problem| !problem.is_empty()),
+    };
     FleetRunner {
         believed: runner.trusted || isolation.believes(runner.id),
         id: runner.id,
@@ -150,10 +163,10 @@ pub(crate) fn shown(runner: ChosenRunner, isolation: &IsolationPolicy) -> FleetR
             .sandboxes
             .into_iter()
             .map(|sandbox| FleetSandbox {
+                problem: problem(&sandbox),
                 id: sandbox.id,
                 name: sandbox.name,
                 isolation: sandbox.isolation,
-                problem: Some(sandbox.problem).filter(|problem| !problem.is_empty()),
             })
             .collect(),
         incarnation: runner.incarnation,

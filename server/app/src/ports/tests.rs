@@ -282,6 +282,7 @@ async fn rows(folder: &std::path::Path) -> (Store, Rows) {
         hub: LiveHub::start(),
         clock: Arc::new(SystemClock::new()),
         replica: REPLICA,
+        isolation: Arc::default(),
         fleet: Arc::default(),
     };
     (store, rows)

@@ -18,6 +18,9 @@ pub(super) const ALLOWED_LANGUAGE: &str =
 pub(super) const ALLOWED_ISOLATION: &str = "none, or properties with + between them: file_writes, file_reads, \
     credential, sockets, network, processes, resources, kill_tree, kernel";
 
+/// Whether commands may be root, in words.
+pub(super) const ALLOWED_SUDO: &str = "allow, or forbid";
+
 /// Most runners that a refusal names.
 const RUNNERS_NAMED: u32 = 8;
 
@@ -30,6 +33,8 @@ pub struct OperatorSettings {
     pub(super) steps: Option<u32>,
     /// What a place must keep apart.
     pub(super) isolation: Isolation,
+    /// Whether no command may be root.
+    pub(super) forbids_sudo: bool,
 }
 
 impl OperatorSettings {
@@ -45,6 +50,7 @@ impl OperatorSettings {
             language: language.map(language_of).transpose()?,
             steps,
             isolation: Isolation::none(),
+            forbids_sudo: false,
         })
     }
 
@@ -52,6 +58,15 @@ impl OperatorSettings {
     #[must_use]
     pub fn demanding(self, isolation: Isolation) -> Self {
         Self { isolation, ..self }
+    }
+
+    /// The same with whether no command may be root in its sandbox.
+    #[must_use]
+    pub fn forbidding_sudo(self, forbids_sudo: bool) -> Self {
+        Self {
+            forbids_sudo,
+            ..self
+        }
     }
 }
 
@@ -80,6 +95,17 @@ impl Settings {
                     .to_owned(),
             )),
             SettingName::Isolation => isolation_of(value),
+            SettingName::Sudo if of != SettingsOf::Tenant => Err(AppError::Invalid(
+                "whether commands may be root is set for the whole tenant: gantry config set --tenant sudo VALUE"
+                    .to_owned(),
+            )),
+            SettingName::Sudo => match value {
+                "allow" if self.operator.forbids_sudo => Err(AppError::Invalid(
+                    "the operator forbids sudo for all tenants, in gantry.toml".to_owned(),
+                )),
+                "allow" | "forbid" => Ok(value.to_owned()),
+                _ => Err(AppError::Invalid(format!("write {ALLOWED_SUDO}"))),
+            },
         }
     }
 

@@ -222,7 +222,12 @@ impl LinkHandle {
     ) -> Result<(), Gone> {
         let frame = Box::new(server::ensure_sandbox(sandbox, spec, start));
         self.wish(Command::Sandbox(frame), None).await?;
-        self.settled().insert(sandbox);
+        // Where policy forbids root the runner is told again before the next operation: the tenant may allow it any
+        // time. That it forbids it later is said at once (`Links::ensure_sandbox`).
+        match spec.may_sudo {
+            true => self.settled().insert(sandbox),
+            false => self.settled().remove(&sandbox),
+        };
         Ok(())
     }
 

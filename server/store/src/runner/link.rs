@@ -56,6 +56,8 @@ pub struct ClaimedPool {
     pub backend: String,
     /// From what; the first is the default.
     pub templates: Vec<String>,
+    /// Those of them whose commands may be root there.
+    pub sudo_templates: Vec<String>,
     /// What is kept apart there, by its word.
     pub isolation: Isolation,
     /// Why nothing can be made there now; empty where it can.
@@ -251,7 +253,7 @@ async fn take(
              last_seen_at = $3, journal_id = $4, boot_id = $5, journal_sequence = $6,
              accepted_sequence = $6, version = $7, hostname = $8, os = $9, architecture = $10,
              features = $11, loses_unlisted = 0, pool_backend = $15, pool_templates = $16,
-             pool_isolation = $17, pool_problem = $18
+             pool_isolation = $17, pool_problem = $18, pool_sudo_templates = $19
          WHERE tenant_id = $12 AND id = $13 AND generation = $14 AND revoked_at IS NULL",
     )
     .bind(integer(generation.0))
@@ -272,6 +274,7 @@ async fn take(
     .bind(pool.map(|pool| json(&pool.templates)))
     .bind(pool.map(|pool| pool.isolation.to_string()))
     .bind(pool.map(|pool| pool.problem.clone()))
+    .bind(pool.map_or_else(|| "[]".to_owned(), |pool| json(&pool.sudo_templates)))
     .execute(tx)
     .await?;
     if taken == 0 {

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 use shared_types::{
-    RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec, SandboxState, TenantId,
-    Timestamp, UserId, limits::MAX_PATH_BYTES,
+    ReplicaId, RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec,
+    SandboxState, TenantId, Timestamp, UserId, limits::MAX_PATH_BYTES,
 };
 
 use crate::{
@@ -31,6 +31,8 @@ pub struct PooledSandbox {
     pub owner_name: String,
     /// What it is to be.
     pub spec: SandboxSpec,
+    /// What its commands may become, as its runner said last.
+    pub privilege: SandboxPrivilege,
     /// How it is, as its runner said last.
     pub state: SandboxState,
     /// Why it is so; may be empty.
@@ -53,6 +55,9 @@ pub struct SandboxChange {
 /// Changes that are kept of one sandbox.
 const CHANGES_KEPT: usize = 50;
 
+/// Sandboxes that one look for forbidden ones yields.
+const FORBIDDEN_AT_ONCE: i64 = 1000;
+
 /// What a report came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reported {
@@ -68,7 +73,8 @@ macro_rules! select_pooled {
     ($rest:literal) => {
         concat!(
             "SELECT sandboxes.id AS id, sandboxes.runner_id AS runner_id, runners.name AS runner_name,
-                 sandboxes.owner_id AS owner_id, users.name AS owner_name, spec, state, state_reason,
+                 sandboxes.owner_id AS owner_id, users.name AS owner_name, spec, privilege, state,
+                 state_reason,
                  state_since
              FROM sandboxes
              JOIN runners ON runners.tenant_id = sandboxes.tenant_id AND runners.id = sandboxes.runner_id
@@ -110,6 +116,8 @@ impl Store {
             template,
             limits: SandboxLimits::default(),
             network: SandboxNetwork::None,
+            // Policy says that each time.
+            may_sudo: false,
         };
         let id = SandboxId::derive(runner, &spec.name);
         query(
@@ -155,6 +163,57 @@ impl Store {
         Ok(row.map(|row| row.json("spec")).transpose()?)
     }
 
+    /// Whether the tenant lets the commands of its sandboxes be root there.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn may_sudo(&self, tenant: TenantId) -> Result<bool, StoreError> {
+        let row = query(
+            "SELECT value FROM settings
+             WHERE tenant_id = $1 AND subject = $1 AND settings.name = 'sudo'",
+        )
+        .bind(tenant.to_string())
+        .fetch_optional(&mut self.read(tenant).await?)
+        .await?;
+        let value = row.map(|row| row.text("value")).transpose()?;
+        Ok(value.is_none_or(|value| value == "allow"))
+    }
+
+    /// Sandboxes whose commands may be root, which run on runners that are linked to this replica, and whose tenant
+    /// forbids that (`of_all`: whose tenant may say what it wants): some of them, if there are many. Without a
+    /// tenant: the operator's policy is about all of them.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn forbidden_sandboxes(
+        &self,
+        replica: ReplicaId,
+        of_all: bool,
+    ) -> Result<Vec<(RunnerId, SandboxId, SandboxSpec)>, StoreError> {
+        let rows = query(
+            "SELECT sandboxes.id AS id, sandboxes.runner_id AS runner_id, spec FROM sandboxes
+             JOIN runners ON runners.tenant_id = sandboxes.tenant_id AND runners.id = sandboxes.runner_id
+             WHERE replica_id = $1 AND revoked_at IS NULL AND wanted = 1 AND state = 'running'
+                 AND privilege = 'sudo'
+                 AND ($2 = 1 OR EXISTS (SELECT 1 FROM settings WHERE settings.tenant_id = sandboxes.tenant_id
+                     AND subject = sandboxes.tenant_id AND settings.name = 'sudo' AND value <> 'allow'))
+             ORDER BY sandboxes.id LIMIT $3",
+        )
+        .bind(replica.to_string())
+        .bind(i64::from(of_all))
+        .bind(FORBIDDEN_AT_ONCE)
+        .fetch_all(&mut self.read_any("policy is about all tenants").await?)
+        .await?;
+        let one = |row: Row| {
+            Ok((
+                row.parsed("runner_id")?,
+                row.parsed("id")?,
+                row.json("spec")?,
+            ))
+        };
+        rows.into_iter().map(one).collect()
+    }
+
     /// The runner says that its sandbox is like this.
     ///
     /// # Errors
@@ -163,7 +222,7 @@ impl Store {
         &self,
         tenant: TenantId,
         (runner, sandbox): (RunnerId, SandboxId),
-        (state, reason): (SandboxState, &str),
+        (state, reason, privilege): (SandboxState, &str, SandboxPrivilege),
         now: Timestamp,
     ) -> Result<Reported, StoreError> {
         bounded("why a sandbox is as it is", reason, MAX_PATH_BYTES)?;
@@ -193,7 +252,7 @@ impl Store {
         let row = query(
             "UPDATE sandboxes SET
                  state_since = CASE WHEN state = $4 THEN state_since ELSE $6 END,
-                 state = $4, state_reason = $5, changes = $7
+                 state = $4, state_reason = $5, changes = $7, privilege = $8
              WHERE tenant_id = $1 AND id = $2 AND runner_id = $3 AND owner_id IS NOT NULL
              RETURNING wanted",
         )
@@ -204,6 +263,7 @@ impl Store {
         .bind(reason)
         .bind(now.as_micros())
         .bind(json(&changes))
+        .bind(privilege.name())
         .fetch_optional(&mut tx)
         .await?;
         tx.commit().await?;
@@ -341,6 +401,7 @@ impl FromRow for PooledSandbox {
             owner: row.parsed("owner_id")?,
             owner_name: row.text("owner_name")?,
             spec: row.json("spec")?,
+            privilege: row.parsed("privilege")?,
             state: row.parsed("state")?,
             reason: row.text("state_reason")?,
             since: row.time("state_since")?,

@@ -1,15 +1,18 @@
 //! The sandboxes of pools.
 
-use shared_types::{RunnerId, SandboxLimits, SandboxNetwork, SandboxSpec, SandboxState};
+use shared_types::{
+    ReplicaId, RunnerId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec, SandboxState,
+};
 
-use super::fixture::{Fixture, Tenant, at, link_claim};
-use crate::{ClaimedPool, LinkClaim, Reported, StoreError};
+use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim};
+use crate::{ClaimedPool, LinkClaim, Reported, SettingName, SettingsOf, StoreError};
 
 on_every_backend!(
     each_person_has_one_sandbox_on_a_pool_however_often_it_is_wanted,
     a_sandbox_that_was_removed_is_another_one_when_it_is_wanted_again,
     how_a_sandbox_is_counts_only_from_its_own_runner_and_since_its_state_changed,
     a_turn_on_a_pool_goes_to_the_sandbox_of_its_own_user,
+    what_runs_as_root_is_found_where_its_tenant_or_the_operator_forbids_that,
 );
 
 fn pool_claim() -> LinkClaim {
@@ -18,6 +21,7 @@ fn pool_claim() -> LinkClaim {
         pool: Some(ClaimedPool {
             backend: "docker".to_owned(),
             templates: vec!["base".to_owned(), "big".to_owned()],
+            sudo_templates: vec!["big".to_owned()],
             isolation: "network".parse().expect("a property"),
             problem: "no engine".to_owned(),
         }),
@@ -53,6 +57,7 @@ async fn each_person_has_one_sandbox_on_a_pool_however_often_it_is_wanted(fixtur
         template: "base".to_owned(),
         limits: SandboxLimits::default(),
         network: SandboxNetwork::None,
+        may_sudo: false,
     };
     assert_eq!(
         db.sandbox_spec(ours.id, id).await.expect("it answers"),
@@ -94,7 +99,7 @@ async fn a_sandbox_that_was_removed_is_another_one_when_it_is_wanted_again(fixtu
     };
     let set = db.set_sandbox_spec(ours.id, id, &wide, at(2)).await;
     set.expect("there");
-    let said = (SandboxState::Running, "");
+    let said = (SandboxState::Running, "", SandboxPrivilege::Sudo);
     let of = (whose.0, id);
     let reported = db.sandbox_reported(ours.id, of, said, at(2)).await;
     assert_eq!(reported.expect("it answers"), Reported::Stored);
@@ -110,7 +115,7 @@ async fn a_sandbox_that_was_removed_is_another_one_when_it_is_wanted_again(fixtu
     // The runner is told so, until it says that it is gone.
     let reported = db.sandbox_reported(ours.id, of, said, at(4)).await;
     assert_eq!(reported.expect("it answers"), Reported::NotWanted);
-    let gone = (SandboxState::Removed, "");
+    let gone = (SandboxState::Removed, "", SandboxPrivilege::Strict);
     let reported = db.sandbox_reported(ours.id, of, gone, at(4)).await;
     assert_eq!(reported.expect("it answers"), Reported::Stored);
     assert_eq!(
@@ -131,17 +136,58 @@ async fn how_a_sandbox_is_counts_only_from_its_own_runner_and_since_its_state_ch
     let whose = (ours.pool().await, ours.owner);
     let other = ours.runner("laptop").await;
     let id = db.want_sandbox(ours.id, whose, at(2)).await.expect("made");
-    let stopped = (SandboxState::Stopped, "it was idle");
+    let stopped = (
+        SandboxState::Stopped,
+        "it was idle",
+        SandboxPrivilege::Strict,
+    );
     let foreign = db.sandbox_reported(ours.id, (other, id), stopped, at(3));
     assert_eq!(foreign.await.expect("it answers"), Reported::Unknown);
     for (time, reason) in [(4, "it was idle"), (5, "it was stopped on request")] {
-        let said = (SandboxState::Stopped, reason);
+        let said = (SandboxState::Stopped, reason, SandboxPrivilege::Sudo);
         let stored = db.sandbox_reported(ours.id, (whose.0, id), said, at(time));
         assert_eq!(stored.await.expect("it answers"), Reported::Stored);
         let now = db.pooled_sandbox(ours.id, id).await.expect("there");
         let told = (now.state, now.reason.as_str(), now.since);
         assert_eq!(told, (SandboxState::Stopped, reason, at(4)));
+        assert_eq!(now.privilege, SandboxPrivilege::Sudo);
     }
+}
+
+async fn what_runs_as_root_is_found_where_its_tenant_or_the_operator_forbids_that(
+    fixture: Fixture,
+) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let theirs = fixture.tenant().await;
+    let mut ids = Vec::new();
+    for tenant in [&ours, &theirs] {
+        let of = (tenant.pool().await, tenant.owner);
+        let id = db.want_sandbox(tenant.id, of, at(2)).await.expect("made");
+        let said = (SandboxState::Running, "", SandboxPrivilege::Sudo);
+        let told = db.sandbox_reported(tenant.id, (of.0, id), said, at(3));
+        told.await.expect("it answers");
+        ids.push((of.0, id));
+    }
+    let found = async |replica, of_all| -> Vec<_> {
+        let found = db.forbidden_sandboxes(replica, of_all).await;
+        let found = found.expect("it answers").into_iter();
+        found.map(|(runner, id, _)| (runner, id)).collect()
+    };
+    let policy = async |word| {
+        let set = ours.set(SettingsOf::Tenant, SettingName::Sudo, Some(word));
+        set.await.expect("it is set");
+    };
+    assert_eq!(found(REPLICA, false).await, []);
+    policy("forbid").await;
+    assert_eq!(found(REPLICA, false).await, [ids[0]]);
+    assert_eq!(found(ReplicaId::from_u128(2), true).await, []);
+    policy("allow").await;
+    assert_eq!(found(REPLICA, false).await, []);
+    assert_eq!(found(REPLICA, true).await.len(), 2);
+    let said = (SandboxState::Stopped, "", SandboxPrivilege::Sudo);
+    let told = db.sandbox_reported(ours.id, ids[0], said, at(4));
+    told.await.expect("it answers");
+    assert_eq!(found(REPLICA, true).await, [ids[1]]);
 }
 
 async fn a_turn_on_a_pool_goes_to_the_sandbox_of_its_own_user(fixture: Fixture) {

@@ -167,6 +167,7 @@ pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
                         sandbox,
                         state: SandboxState::Failed,
                         reason: refusal.to_string(),
+                        privilege: shared_types::SandboxPrivilege::Strict,
                     }));
                 }
                 (Err(_), None) => None,

@@ -213,6 +213,13 @@ fn pool(wire: v1::Pool) -> Result<PoolFacts, Malformed> {
     bounded("the pool's backend", &wire.backend, MAX_WORD_BYTES)?;
     Ok(PoolFacts {
         backend: words(&wire.backend),
+        // Of a template that is not offered nothing can be made.
+        sudo_templates: wire
+            .sudo_templates
+            .into_iter()
+            .filter(|name| wire.templates.contains(name))
+            .take(MAX_OFFERS)
+            .collect(),
         templates: wire.templates,
         isolation: wire
             .isolation

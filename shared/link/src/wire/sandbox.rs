@@ -1,8 +1,15 @@
 //! The sandboxes of a pool: what they are to be, and how they are.
 
-use proto::v1::{self, ensure_sandbox::Network, runner_frame, sandbox_report::State, server_frame};
+use proto::v1::{
+    self,
+    ensure_sandbox::Network,
+    runner_frame,
+    sandbox_report::{Privilege, State},
+    server_frame,
+};
 use shared_types::{
-    Refusal, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec, SandboxState, is_sandbox_name,
+    Refusal, SandboxId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec, SandboxState,
+    is_sandbox_name,
 };
 
 use super::{Malformed, from_runner, invalid, words};
@@ -16,6 +23,8 @@ pub struct SandboxReport {
     pub state: SandboxState,
     /// Why, for people: one clean line.
     pub reason: String,
+    /// What its commands may become.
+    pub privilege: SandboxPrivilege,
 }
 
 /// What a runner makes sandboxes with, as it says it in its hello.
@@ -25,6 +34,8 @@ pub struct PoolFacts {
     pub backend: String,
     /// What they can be made from; the first is the default.
     pub templates: Vec<String>,
+    /// Those of them whose commands may be root there.
+    pub sudo_templates: Vec<String>,
     /// What is kept apart there, by its word.
     pub isolation: shared_types::Isolation,
     /// Why nothing can be made there; empty where it can.
@@ -49,6 +60,7 @@ pub fn ensure_sandbox(sandbox: SandboxId, spec: &SandboxSpec, start: bool) -> se
         }),
         network: network.into(),
         start,
+        may_sudo: spec.may_sudo,
     })
 }
 
@@ -93,6 +105,7 @@ pub(crate) fn read_ensure(
             .checked()
             .map_err(|_| invalid("limits of a sandbox"))?,
         network,
+        may_sudo: wire.may_sudo,
     };
     Ok((sandbox, spec, wire.start))
 }
@@ -112,10 +125,15 @@ pub fn report(report: &SandboxReport) -> v1::RunnerFrame {
         SandboxState::Failed => State::Failed,
         SandboxState::Removed => State::Removed,
     };
+    let privilege = match report.privilege {
+        SandboxPrivilege::Strict => Privilege::Strict,
+        SandboxPrivilege::Sudo => Privilege::Sudo,
+    };
     from_runner(runner_frame::Kind::SandboxReport(v1::SandboxReport {
         sandbox: report.sandbox.to_string(),
         state: state.into(),
         reason: report.reason.clone(),
+        privilege: privilege.into(),
     }))
 }
 
@@ -137,6 +155,10 @@ pub fn read_report(wire: &v1::SandboxReport) -> Result<SandboxReport, Malformed>
         sandbox: sandbox.ok_or_else(|| Malformed::new("a report names no sandbox"))?,
         state,
         reason: words(&wire.reason),
+        privilege: match wire.privilege() {
+            Privilege::Sudo => SandboxPrivilege::Sudo,
+            Privilege::Strict | Privilege::Unspecified => SandboxPrivilege::Strict,
+        },
     })
 }
 
@@ -151,6 +173,7 @@ mod tests {
             template: "base".to_owned(),
             limits: SandboxLimits::default(),
             network: SandboxNetwork::Open,
+            may_sudo: true,
         };
         let id = SandboxId::from_u128(7);
         let server_frame::Kind::EnsureSandbox(wire) = ensure_sandbox(id, &spec, true) else {
@@ -182,12 +205,14 @@ mod tests {
                 sandbox: SandboxId::from_u128(7),
                 state,
                 reason: "idle\nfor long".to_owned(),
+                privilege: SandboxPrivilege::Sudo,
             };
             let Some(runner_frame::Kind::SandboxReport(wire)) = report(&said).kind else {
                 panic!("another frame");
             };
             let heard = read_report(&wire).expect("a report");
             assert_eq!((heard.sandbox, heard.state), (said.sandbox, state));
+            assert_eq!(heard.privilege, said.privilege);
             assert!(!heard.reason.contains('\n'), "{}", heard.reason);
         }
         assert!(read_report(&v1::SandboxReport::default()).is_err());

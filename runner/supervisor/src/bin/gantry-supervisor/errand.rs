@@ -15,6 +15,7 @@ use runner_supervisor::{
 use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{FlockOperation, Mode, OFlags},
+    process::WaitOptions,
 };
 
 use crate::{privilege, sys};
@@ -23,9 +24,10 @@ use crate::{privilege, sys};
 const LOCK: i32 = 3;
 
 /// Does it, and answers on `socket`. A host that has no room for one more process is answered for.
-pub(crate) fn send(order: Order, socket: OwnedFd) {
+/// Where commands may be root none of them is to have a descriptor of the records, however it comes by it.
+pub(crate) fn send(order: Order, socket: OwnedFd, has_root: bool) {
     let forked = match &order {
-        Order::Program { argv, user } => program(argv, *user, &socket),
+        Order::Program { argv, user } => program(argv, *user, &socket, has_root),
         _ => sys::fork_apart(None, socket.as_fd(), || {
             // They have children of their own to look after.
             sys::heed_children();
@@ -75,14 +77,29 @@ fn answer(socket: &OwnedFd, answer: &Answer) {
 }
 
 /// Becomes a program that reads and writes the socket as its standard input, and holds the lock.
-fn program(argv: &[String], user: User, socket: &OwnedFd) -> io::Result<rustix::process::Pid> {
+fn program(
+    argv: &[String],
+    user: User,
+    socket: &OwnedFd,
+    has_root: bool,
+) -> io::Result<rustix::process::Pid> {
     let words = argv.iter().map(|word| CString::new(word.as_str()));
     let words: Vec<CString> = words.collect::<Result<_, _>>()?;
     sys::fork_apart(None, socket.as_fd(), || {
         let become_it = || -> io::Result<()> {
             let lock = lock()?;
             rustix::stdio::dup2_stdin(socket)?;
-            sys::move_to(lock.into(), LOCK)?;
+            match has_root {
+                true => {
+                    sys::heed_children();
+                    if let Some(program) = sys::fork(None)? {
+                        // This process holds the lock for it, and ends with it.
+                        rustix::process::waitpid(Some(program), WaitOptions::empty())?;
+                        return Ok(());
+                    }
+                }
+                false => sys::move_to(lock.into(), LOCK)?,
+            }
             rustix::process::setsid()?;
             rustix::process::chdir("/")?;
             privilege::become_user(user)?;

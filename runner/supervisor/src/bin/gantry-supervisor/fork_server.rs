@@ -22,7 +22,11 @@ use rustix::{
     },
 };
 
-use crate::{client::Client, errand, sys};
+use crate::{
+    client::Client,
+    errand,
+    sys::{self, Peer},
+};
 
 /// Daemons that are connected to an entry process at the same time, at most; the one that came first makes
 /// room. There is one as a rule, and one more while it asks for something else.
@@ -50,7 +54,33 @@ pub(crate) enum Reception {
         daemons: Vec<OwnedFd>,
         /// SIGTERM.
         signals: SignalFd,
+        /// The folder of the operations, which came through a door: commands may be root.
+        folder: Option<OwnedFd>,
     },
+}
+
+impl Reception {
+    /// Whether commands may be root here.
+    fn has_root(&self) -> bool {
+        matches!(
+            self,
+            Self::Entry {
+                folder: Some(_),
+                ..
+            }
+        )
+    }
+
+    /// Closes all of it in a supervisor but the folder, whose mount would go with its last descriptor.
+    fn leave(self) {
+        if let Self::Entry {
+            folder: Some(folder),
+            ..
+        } = self
+        {
+            std::mem::forget(folder);
+        }
+    }
 }
 
 /// Carries out orders. Returns in each supervisor that it forks, with the order that is its own, and in
@@ -71,7 +101,7 @@ pub(crate) fn serve(mut reception: Reception) -> Option<Supervised> {
                 };
                 match sys::fork(None) {
                     Ok(None) => {
-                        drop(reception);
+                        reception.leave();
                         sys::heed_children();
                         return Some(Supervised { directory, client });
                     }
@@ -82,7 +112,7 @@ pub(crate) fn serve(mut reception: Reception) -> Option<Supervised> {
                     }),
                 }
             }
-            errand => errand::send(errand, socket),
+            errand => errand::send(errand, socket, reception.has_root()),
         }
     }
 }
@@ -101,6 +131,7 @@ fn next(reception: &mut Reception) -> Received {
             listener,
             daemons,
             signals,
+            folder,
         } => {
             let ready = {
                 let all = [&*listener].into_iter().chain(&*daemons);
@@ -118,7 +149,7 @@ fn next(reception: &mut Reception) -> Received {
                     false => Received::Nothing,
                 },
                 Some((0, false)) => {
-                    if let Some(daemon) = welcome(listener) {
+                    if let Some(daemon) = welcome(listener, folder.is_some()) {
                         if daemons.len() == DAEMONS {
                             daemons.remove(0);
                         }
@@ -139,10 +170,13 @@ fn next(reception: &mut Reception) -> Received {
     }
 }
 
-/// A daemon that connects, unless it is somebody else's.
-fn welcome(listener: &OwnedFd) -> Option<OwnedFd> {
+/// A daemon that connects, unless it is somebody else's. Where root of the container is one of those it must
+/// come from outside.
+fn welcome(listener: &OwnedFd, only_from_outside: bool) -> Option<OwnedFd> {
     let daemon = accept_with(listener, SocketFlags::CLOEXEC).ok()?;
-    sys::is_ours(sys::peer_user(daemon.as_fd())?).then_some(daemon)
+    let Peer { user, pid } = sys::peer(daemon.as_fd())?;
+    let is_ours = sys::is_ours(user) && (pid == 0 || !only_from_outside);
+    is_ours.then_some(daemon)
 }
 
 fn receive(daemon: &OwnedFd) -> Received {

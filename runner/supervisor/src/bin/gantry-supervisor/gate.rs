@@ -21,8 +21,7 @@ use rustix::{
 };
 
 use crate::{program, sys, victims};
-pub(crate) use plan::Plan;
-use plan::Told;
+pub(crate) use plan::{Plan, Told};
 
 /// What the child says with its exit code when the gate was never opened; nobody reads it.
 const NEVER_RELEASED: i32 = 126;
@@ -156,6 +155,7 @@ fn rehearse(gate: &UnixStream) -> io::Result<()> {
         stdio: [gate; 3],
         terminal: false,
         user: None,
+        confined: false,
         program: &nothing[0],
         argv: &nothing,
         environment: &nothing,

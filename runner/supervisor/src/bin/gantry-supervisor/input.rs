@@ -111,11 +111,29 @@ impl Input {
     }
 }
 
-/// The input of a command that gets none.
+/// The input of a command that gets none. Where a container's root has put something else in its place that is
+/// refused: it is opened with rights that commands do not have.
 pub(crate) fn nothing() -> io::Result<OwnedFd> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    Ok(rustix::fs::open("/dev/null", flags, Mode::empty())?)
+    use rustix::fs::{FileType, Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = rustix::fs::open("/dev/null", flags, Mode::empty());
+    let is_null = |file: &OwnedFd| {
+        let stat = rustix::fs::fstat(file)?;
+        let is_device = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice;
+        Ok::<_, io::Error>(is_device && stat.st_rdev == rustix::fs::makedev(1, 3))
+    };
+    match opened {
+        Ok(file) if is_null(&file)? => {
+            rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+            Ok(file)
+        }
+        Err(error) if error != rustix::io::Errno::LOOP && error != rustix::io::Errno::NXIO => {
+            Err(error.into())
+        }
+        _ => Err(io::Error::other(
+            "/dev/null is not the null device; stop the sandbox, and start it again",
+        )),
+    }
 }
 
 #[cfg(test)]

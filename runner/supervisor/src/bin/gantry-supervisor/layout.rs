@@ -25,6 +25,7 @@ pub(crate) struct Layout {
     directory: OwnedFd,
     program: CString,
     stdio: Stdio,
+    confined: bool,
     pub(crate) ends: Ends,
 }
 
@@ -71,6 +72,7 @@ impl Layout {
             stdio: [input.as_fd(), output.as_fd(), error.as_fd()],
             terminal: self.ends.terminal.is_some(),
             user: request.terms.user,
+            confined: self.confined,
             program: &self.program,
             argv: &request.argv,
             environment: &request.environment,
@@ -86,6 +88,14 @@ pub(crate) fn lay_out(
 ) -> Result<Layout, NotStarted> {
     let (directory, program) = sys::seeing_as(request.terms.user, || {
         let directory = program::directory(&request.terms.place, inherited)?;
+        // A link that a command has made can lead to where its supervisor is itself (`/proc/self/cwd`).
+        if let Some(rules) = prepared.rules
+            && rules.is_record(&directory).map_err(host)?
+        {
+            return Err(NotStarted::Host(
+                "the directory is none of the sandbox's".to_owned(),
+            ));
+        }
         let program = program::find(request, &directory)?;
         Ok((directory, program))
     })?;
@@ -97,6 +107,7 @@ pub(crate) fn lay_out(
         directory,
         program,
         stdio,
+        confined: prepared.rules.is_some(),
         ends,
     })
 }

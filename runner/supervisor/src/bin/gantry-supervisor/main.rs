@@ -5,6 +5,11 @@
 //! `gantry-supervisor KILL entry UID:GID FOLDER…`: the same as the entry process of a container, which
 //! listens there. The folders become this user's where they are still root's: new volumes are.
 //!
+//! `gantry-supervisor KILL entry-with-sudo DOOR UID:GID FOLDER…`: the same where that user's commands may start
+//! others as root (`root`); the folder of the operations comes through the door (`door`).
+//!
+//! Called `sudo` it is what those commands use for that (`sudo`).
+//!
 //! `KILL` is how trees are to be killed: `strongest`, or one method by its name.
 //!
 //! A supervisor has one thread, waits for everything in one place (`supervise`), and treats a
@@ -13,6 +18,7 @@
 mod carried;
 mod client;
 mod clock;
+mod door;
 mod errand;
 mod faults;
 mod fork_server;
@@ -24,16 +30,18 @@ mod layout;
 mod prepare;
 mod privilege;
 mod program;
+mod root;
 mod stream;
+mod sudo;
 mod supervise;
 mod sys;
 mod terminal;
 mod victims;
 mod waiting;
 
-use std::{io, os::fd::AsFd, process::ExitCode};
+use std::{io, os::fd::AsFd, path::Path, process::ExitCode};
 
-use runner_supervisor::{FaultPoint, FromSupervisor, KillChoice, ORDERS, VERSION};
+use runner_supervisor::{FaultPoint, FromSupervisor, KillChoice, ORDERS, User, VERSION};
 use rustix::{
     fd::OwnedFd,
     net::SocketType,
@@ -45,18 +53,26 @@ use faults::Faults;
 use fork_server::{Reception, Supervised};
 use launch::Launched;
 use prepare::{Host, Prepared};
+use root::Rules;
 use supervise::Over;
 
 /// It could not begin to wait.
 const UNFIT: u8 = 70;
 
 fn main() -> ExitCode {
+    if is_sudo() {
+        return sudo::run(std::env::args_os().skip(1), std::env::vars_os());
+    }
     sys::close_inherited();
     let Some(choice) = choice() else {
         return ExitCode::FAILURE;
     };
+    let mut rules = None;
     let reception = match is_entry() {
-        true => entry(),
+        true => entry().map(|(reception, of_root)| {
+            rules = of_root;
+            reception
+        }),
         false => daemon().map(Reception::Daemon),
     };
     let reception = match reception {
@@ -73,7 +89,7 @@ fn main() -> ExitCode {
     // A session of their own keeps supervisors from what happens to the daemon's terminal and
     // process group; it fails only where this is one already.
     let _ = rustix::process::setsid();
-    let host = Host::settle_in(choice);
+    let host = Host::settle_in(choice, rules);
     match fork_server::serve(reception) {
         Some(order) => supervise(order, host),
         None => ExitCode::SUCCESS,
@@ -93,29 +109,59 @@ fn choice() -> Option<KillChoice> {
     choice
 }
 
-/// Whether this is the entry process of a container.
-fn is_entry() -> bool {
-    std::env::args().nth(2).is_some_and(|word| word == "entry")
-}
-
-/// Listens in the folder of the operations, for nobody but the runner: the folder is root's.
-fn entry() -> io::Result<Reception> {
-    // What root of this container may be in is nothing for commands.
-    let _ = rustix::thread::set_thread_groups(&[]);
-    let signals = sys::signals()?;
-    give(std::env::args().skip(3))?;
-    let listener = prepare::listen_at(ORDERS, SocketType::SEQPACKET)?;
-    Ok(Reception::Entry {
-        listener,
-        daemons: Vec::new(),
-        signals,
+/// Whether this is called `sudo`.
+fn is_sudo() -> bool {
+    let called = std::env::args_os().next();
+    called.is_some_and(|name| {
+        Path::new(&name)
+            .file_name()
+            .is_some_and(|name| name == "sudo")
     })
 }
 
-/// Gives folders to the user of commands.
-fn give(mut words: impl Iterator<Item = String>) -> io::Result<()> {
+/// Whether this is the entry process of a container.
+fn is_entry() -> bool {
+    let word = std::env::args().nth(2);
+    word.is_some_and(|word| word == "entry" || word == WITH_SUDO)
+}
+
+/// The word for an entry process whose commands may be root.
+const WITH_SUDO: &str = "entry-with-sudo";
+
+/// Listens in the folder of the operations, for nobody but the runner: the folder is root's.
+fn entry() -> io::Result<(Reception, Option<Rules>)> {
+    // What root of this container may be in is nothing for commands.
+    let _ = rustix::thread::set_thread_groups(&[]);
+    let signals = sys::signals()?;
+    let mut words = std::env::args().skip(2);
+    let with_sudo = words.next().is_some_and(|word| word == WITH_SUDO);
+    let folder = match with_sudo {
+        true => {
+            privilege::stand_apart()?;
+            Some(door::enter(&words.next().unwrap_or_default())?)
+        }
+        false => None,
+    };
+    let user = give(words)?;
+    let rules = match (with_sudo, user) {
+        (false, _) => None,
+        (true, Some(user)) => Some(Rules::found(user)?),
+        (true, None) => return Err(io::ErrorKind::InvalidInput.into()),
+    };
+    let listener = prepare::listen_at(ORDERS, SocketType::SEQPACKET)?;
+    let reception = Reception::Entry {
+        listener,
+        daemons: Vec::new(),
+        signals,
+        folder,
+    };
+    Ok((reception, rules))
+}
+
+/// Gives folders to the user of commands; who that is.
+fn give(mut words: impl Iterator<Item = String>) -> io::Result<Option<User>> {
     let Some(user) = words.next() else {
-        return Ok(());
+        return Ok(None);
     };
     let number = |text: &str| text.parse::<u32>().ok();
     let user = user.split_once(':');
@@ -127,7 +173,7 @@ fn give(mut words: impl Iterator<Item = String>) -> io::Result<()> {
             rustix::fs::chown(&folder, Some(uid), Some(gid))?;
         }
     }
-    Ok(())
+    Ok(Some(User { uid, gid }))
 }
 
 /// Standard input, moved to where no child inherits it.

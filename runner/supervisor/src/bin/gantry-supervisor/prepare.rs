@@ -15,7 +15,13 @@ use rustix::{
     pipe::PipeFlags,
 };
 
-use crate::{clock::BootTimer, gate::Gated, input, stream, sys, victims};
+use crate::{
+    clock::BootTimer,
+    gate::Gated,
+    input,
+    root::{Desk, Rules},
+    stream, sys, victims,
+};
 
 /// A pipe as large as an ordinary user may make it.
 const PIPE_BYTES: usize = 1024 * 1024;
@@ -42,12 +48,14 @@ pub(crate) struct Host {
     /// How soon the host would have killed this process for want of memory, before it asked not
     /// to be the first (`oom_score_adj`).
     kill_order: i32,
+    /// In a container whose commands may be root.
+    rules: Option<Rules>,
 }
 
 impl Host {
     /// Finds it out, and puts this process, and all that it forks, where supervisors are to be. The
     /// folder of the operations is where this process is.
-    pub(crate) fn settle_in(choice: KillChoice) -> io::Result<Self> {
+    pub(crate) fn settle_in(choice: KillChoice, rules: Option<Rules>) -> io::Result<Self> {
         let ground = Ground::read(choice);
         ground.step_aside();
         Ok(Self {
@@ -55,6 +63,7 @@ impl Host {
             ground,
             names: LeafNames::below(Path::new("."))?,
             kill_order: victims::protect(),
+            rules,
         })
     }
 }
@@ -81,6 +90,10 @@ pub(crate) struct Prepared {
     pub(crate) child: Option<Gated>,
     /// Where bytes are read to.
     pub(crate) buffer: Vec<u8>,
+    /// In a container whose commands may be root.
+    pub(crate) rules: Option<Rules>,
+    /// Where root's commands are asked for.
+    pub(crate) desk: Option<Desk>,
 }
 
 /// Makes everything in the directory of this name, which is the operation's.
@@ -104,6 +117,10 @@ pub(crate) fn prepare(
     let pipes = vec![pipe()?, pipe()?];
     let nothing = Some(input::nothing()?);
     let orphan = BootTimer::new()?;
+    // Where a command of the container has taken its address there is no sudo.
+    let desk = host
+        .rules
+        .and_then(|rules| Desk::open(rules, host.kill_order).ok());
     let ready = RecordFile::create(&directory, "ready")?;
     let leaf = Leaf::create(&host.ground, &host.names.of(&supervisor))?;
     failing(FaultPoint::Placed);
@@ -133,6 +150,8 @@ pub(crate) fn prepare(
         nothing,
         child: Some(child),
         buffer: vec![0; stream::READ_BYTES],
+        rules: host.rules,
+        desk,
     })
 }
 

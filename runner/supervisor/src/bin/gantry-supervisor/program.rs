@@ -1,7 +1,7 @@
 //! Finds the directory and the program, so that what is missing has a name.
 
 use std::{
-    ffi::{CString, OsStr},
+    ffi::{CString, NulError, OsStr},
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
 };
@@ -43,7 +43,7 @@ pub(crate) fn find(request: &Request, directory: &OwnedFd) -> Result<CString, No
             continue;
         }
         if rustix::fs::accessat(directory, &file, Access::EXEC_OK, AtFlags::EACCESS).is_ok() {
-            return CString::new(file.into_os_string().into_vec()).map_err(|_| missing());
+            return to_c(file).map_err(|_| missing());
         }
         denied.get_or_insert(file);
     }
@@ -64,18 +64,27 @@ pub(crate) fn not_executed(errno: i32, program: &[u8]) -> NotStarted {
 }
 
 fn candidates(program: &[u8], environment: &[CString]) -> Vec<PathBuf> {
+    let path = environment
+        .iter()
+        .find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="));
+    in_path(program, path.unwrap_or_default())
+}
+
+/// Where a program can be: one with a slash where it says, any other in the absolute directories of a PATH.
+pub(crate) fn in_path(program: &[u8], path: &[u8]) -> Vec<PathBuf> {
     if program.contains(&b'/') {
         return vec![PathBuf::from(OsStr::from_bytes(program))];
     }
-    let path = environment
-        .iter()
-        .find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="))
-        .unwrap_or_default();
     path.split(|byte| *byte == b':')
         .map(|directory| Path::new(OsStr::from_bytes(directory)))
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(OsStr::from_bytes(program)))
         .collect()
+}
+
+/// The path as system calls take it.
+pub(crate) fn to_c(path: PathBuf) -> Result<CString, NulError> {
+    CString::new(path.into_os_string().into_vec())
 }
 
 fn is_file(directory: &OwnedFd, file: &Path) -> bool {

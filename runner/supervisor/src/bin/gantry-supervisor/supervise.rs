@@ -156,6 +156,11 @@ impl Supervision {
             {
                 self.attach(client);
             }
+            if ready.desk
+                && let Some(desk) = self.open_desk()
+            {
+                desk.attend();
+            }
             if ready.client {
                 self.hear();
             }

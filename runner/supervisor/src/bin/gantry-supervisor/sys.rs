@@ -4,7 +4,7 @@
 //! copies no lock that is held, and the child may do all that its parent may.
 #![expect(
     unsafe_code,
-    reason = "clone3 into a cgroup, close_range, dispositions of signals, the pid in siginfo_t and wait4 have no safe form in a library"
+    reason = "clone3 into a cgroup, close_range, Landlock, seccomp, dispositions of signals, the pid in siginfo_t and wait4 have no safe form in a library"
 )]
 
 use std::{
@@ -24,7 +24,7 @@ use nix::{
 };
 use runner_supervisor::User;
 use rustix::{
-    fd::{AsRawFd, BorrowedFd, OwnedFd},
+    fd::{AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd},
     process::Pid,
 };
 
@@ -102,10 +102,23 @@ pub(crate) fn execute(program: &CStr, argv: &[CString], environment: &[CString])
     }
 }
 
-/// The user of whoever connected a socket (unix(7), `SO_PEERCRED`).
+/// Who is at the other end of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) user: u32,
+    /// 0 where it is in none of the pid namespaces that can be seen from here.
+    pub(crate) pid: i32,
+}
+
+/// The user of whoever connected a socket.
+pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> Option<u32> {
+    Some(peer(socket)?.user)
+}
+
+/// Who connected a socket, or listens at its other end (unix(7), `SO_PEERCRED`).
 ///
 /// `rustix`'s form has no place for a process of another pid namespace, whose pid is 0.
-pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> Option<u32> {
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> Option<Peer> {
     // SAFETY: all fields are integers, for which zero is a value.
     let mut peer: libc::ucred = unsafe { mem::zeroed() };
     let mut length = libc::socklen_t::try_from(mem::size_of::<libc::ucred>()).ok()?;
@@ -119,7 +132,10 @@ pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> Option<u32> {
             &raw mut length,
         )
     };
-    (got == 0).then_some(peer.uid)
+    (got == 0).then_some(Peer {
+        user: peer.uid,
+        pid: peer.pid,
+    })
 }
 
 /// Whether this user may give orders here.
@@ -128,7 +144,7 @@ pub(crate) fn is_ours(user: u32) -> bool {
 }
 
 /// Every signal does again what it does by default, and none is held back.
-fn default_signals() {
+pub(crate) fn default_signals() {
     // SAFETY: no handler is set.
     unsafe {
         for signal in 1..=LAST_SIGNAL {
@@ -220,9 +236,12 @@ pub(crate) fn seeing_as<T>(user: Option<User>, look: impl FnOnce() -> T) -> T {
 
 /// From now on SIGCHLD and SIGTERM arrive here and nowhere else.
 pub(crate) fn signals() -> io::Result<SignalFd> {
-    let mut set = SigSet::empty();
-    set.add(Signal::SIGCHLD);
-    set.add(Signal::SIGTERM);
+    arriving([Signal::SIGCHLD, Signal::SIGTERM])
+}
+
+/// From now on these arrive here and nowhere else.
+pub(crate) fn arriving(signals: impl IntoIterator<Item = Signal>) -> io::Result<SignalFd> {
+    let set: SigSet = signals.into_iter().collect();
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None)?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     Ok(SignalFd::with_flags(&set, flags)?)
@@ -235,6 +254,204 @@ pub(crate) fn asked_to_end(signals: &SignalFd) -> bool {
         asked |= signal.ssi_signo == libc::SIGTERM.unsigned_abs();
     }
     asked
+}
+
+/// The oldest Landlock that keeps a process from signalling those outside (Linux 6.12).
+const LANDLOCK_WITH_SIGNALS: i64 = 6;
+
+/// Rights of `landlock_add_rule(2)` that change files: to open one for writing (bit 1) and to cut it (14); to
+/// remove and make entries of folders (4 to 12), and to move or link them into another one (13).
+const WRITE: u64 = 1 << 1 | 1 << 14;
+const CHANGE: u64 = WRITE | 0x3ff0;
+
+/// What `LANDLOCK_RULE_PATH_BENEATH` is.
+const PATH_BENEATH: libc::c_int = 1;
+
+/// `struct landlock_ruleset_attr`, as Linux 6.12 has it.
+#[repr(C)]
+struct Ruleset {
+    handled_access_fs: u64,
+    handled_access_net: u64,
+    scoped: u64,
+}
+
+/// `LANDLOCK_SCOPE_SIGNAL`.
+const SCOPE_SIGNAL: u64 = 1 << 1;
+
+/// `struct landlock_path_beneath_attr`.
+#[repr(C, packed)]
+struct Beneath {
+    allowed_access: u64,
+    parent: i32,
+}
+
+/// Whether this kernel, and the filter of this container, allow [`confine`], with the scope for signals.
+pub(crate) fn can_confine() -> bool {
+    const VERSION: u32 = 1;
+    // SAFETY: with this flag it takes no structure and says its version.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<Ruleset>(),
+            0usize,
+            VERSION,
+        )
+    };
+    version >= LANDLOCK_WITH_SIGNALS
+}
+
+/// What [`confine`] can keep a process from: changing what is in files and folders elsewhere than in these folders
+/// and files; and, where it `keeps_signals`, signalling any process outside.
+pub(crate) fn confinement(
+    folders: &[OwnedFd],
+    files: &[OwnedFd],
+    keeps_signals: bool,
+) -> io::Result<OwnedFd> {
+    let ruleset = Ruleset {
+        handled_access_fs: CHANGE,
+        handled_access_net: 0,
+        scoped: if keeps_signals { SCOPE_SIGNAL } else { 0 },
+    };
+    // SAFETY: the structure is valid for reading, and the size is its own.
+    let made = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            &raw const ruleset,
+            mem::size_of::<Ruleset>(),
+            0u32,
+        )
+    };
+    let made = i32::try_from(succeeded(made)?).map_err(io::Error::other)?;
+    // SAFETY: it was just made, and nobody else has it. The kernel closes it when a program is executed.
+    let made = unsafe { OwnedFd::from_raw_fd(made) };
+    let rules = folders.iter().map(|folder| (folder, CHANGE));
+    let rules = rules.chain(files.iter().map(|file| (file, WRITE)));
+    for (place, allowed_access) in rules {
+        let rule = Beneath {
+            allowed_access,
+            parent: place.as_raw_fd(),
+        };
+        // SAFETY: the structure is valid for reading, and both descriptors are open.
+        let added = unsafe {
+            libc::syscall(
+                libc::SYS_landlock_add_rule,
+                made.as_raw_fd(),
+                PATH_BENEATH,
+                &raw const rule,
+                0u32,
+            )
+        };
+        succeeded(added)?;
+    }
+    Ok(made)
+}
+
+/// Confines this process, and all that come from it, for good (see [`confinement`]). They trace no process outside
+/// either.
+pub(crate) fn confine(rules: &OwnedFd) -> io::Result<()> {
+    // SAFETY: the descriptor is open.
+    let confined =
+        unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0u32) };
+    succeeded(confined).map(drop)
+}
+
+/// `AUDIT_ARCH_…` (linux/audit.h): whose system calls the numbers below are.
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+
+/// Numbers from here on are of another kind of program (x32) on the same processor.
+const OTHER_KIND: u32 = 0x4000_0000;
+
+/// The calls that make an inotify instance.
+#[cfg(target_arch = "x86_64")]
+const WATCHING: &[libc::c_long] = &[libc::SYS_inotify_init, libc::SYS_inotify_init1];
+#[cfg(not(target_arch = "x86_64"))]
+const WATCHING: &[libc::c_long] = &[libc::SYS_inotify_init1];
+
+/// Keeps this process, and all that come from it, for good, from changing how others are scheduled, and from using
+/// up the inotify instances of the host's root: it has the same user as those, and Landlock does not look at that.
+/// Programs for another architecture find no system calls.
+pub(crate) fn keep_to_itself() -> io::Result<()> {
+    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    // `struct seccomp_data`: number, architecture, address, arguments of 8 bytes each, the low half first.
+    const NUMBER: u32 = 0;
+    const ARCHITECTURE_AT: u32 = 4;
+    const FIRST: u32 = 16;
+    const SECOND: u32 = 24;
+    let step = |code: u32, k: u32, if_so: u8, if_not: u8| libc::sock_filter {
+        code: u16::try_from(code).unwrap_or(0),
+        jt: if_so,
+        jf: if_not,
+        k,
+    };
+    let refuse = |errno: i32| step(RETURN, libc::SECCOMP_RET_ERRNO | errno.unsigned_abs(), 0, 0);
+    let allow = step(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0);
+    let number = |number: libc::c_long| u32::try_from(number).unwrap_or(u32::MAX);
+    let mut program = vec![
+        step(LOAD, ARCHITECTURE_AT, 0, 0),
+        step(IF_EQUAL, ARCHITECTURE, 1, 0),
+        refuse(libc::ENOSYS),
+        step(LOAD, NUMBER, 0, 0),
+        step(IF_AT_LEAST, OTHER_KIND, 0, 1),
+        refuse(libc::ENOSYS),
+    ];
+    // All of a user's have few of them together.
+    for call in WATCHING {
+        program.extend([step(IF_EQUAL, number(*call), 0, 1), refuse(libc::EMFILE)]);
+    }
+    // The first argument is whom: 0 is the caller.
+    for call in [
+        libc::SYS_sched_setaffinity,
+        libc::SYS_sched_setattr,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setscheduler,
+    ] {
+        program.extend([
+            step(IF_EQUAL, number(call), 0, 4),
+            step(LOAD, FIRST, 0, 0),
+            step(IF_EQUAL, 0, 0, 1),
+            allow,
+            refuse(libc::EPERM),
+        ]);
+    }
+    // The first is of which kind (of one process: this number), the second whom.
+    for (call, one_process) in [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)] {
+        program.extend([
+            step(IF_EQUAL, number(call), 0, 6),
+            step(LOAD, FIRST, 0, 0),
+            step(IF_EQUAL, one_process, 0, 3),
+            step(LOAD, SECOND, 0, 0),
+            step(IF_EQUAL, 0, 0, 1),
+            allow,
+            refuse(libc::EPERM),
+        ]);
+    }
+    program.push(allow);
+    let filter = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(io::Error::other)?,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the filter points to so many instructions, which live until it returns.
+    let set = unsafe {
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const filter,
+        )
+    };
+    succeeded(set.into()).map(drop)
+}
+
+fn succeeded(result: i64) -> io::Result<i64> {
+    match result {
+        0.. => Ok(result),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// What a collected process reported and used.

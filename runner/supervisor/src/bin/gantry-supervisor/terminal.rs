@@ -4,7 +4,6 @@ use std::io;
 
 use rustix::{
     fd::{AsFd, OwnedFd},
-    fs::{Mode, OFlags},
     pty::OpenptFlags,
     termios::Winsize,
 };
@@ -24,11 +23,16 @@ pub(crate) struct Terminal {
 pub(crate) fn open(rows: u16, columns: u16) -> io::Result<Terminal> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = rustix::pty::openpt(flags)?;
+    // A container's root can have put something else in its place.
+    if rustix::fs::fstat(&master)?.st_rdev != rustix::fs::makedev(5, 2) {
+        return Err(io::Error::other(
+            "/dev/ptmx makes no terminals; stop the sandbox, and start it again",
+        ));
+    }
     rustix::pty::grantpt(&master)?;
     rustix::pty::unlockpt(&master)?;
-    let name = rustix::pty::ptsname(&master, Vec::new())?;
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let slave = rustix::fs::open(name.as_c_str(), flags, Mode::empty())?;
+    // Not by its name, for the same reason.
+    let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
     resize(&master, rows, columns)?;
     never_wait(&master)?;
     Ok(Terminal { master, slave })

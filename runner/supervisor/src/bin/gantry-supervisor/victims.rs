@@ -6,7 +6,10 @@ use std::{
 };
 
 use runner_supervisor::is_in_container;
-use rustix::process::Pid;
+use rustix::{
+    fs::{FileType, Mode, OFlags},
+    process::Pid,
+};
 
 /// More than `/proc/vmstat` has, in bytes.
 const VMSTAT_BYTES: usize = 32 * 1024;
@@ -39,7 +42,14 @@ pub(crate) fn kills() -> Option<u64> {
 
 fn counted(file: &str) -> Option<u64> {
     let mut text = [0; VMSTAT_BYTES];
-    let mut file = File::open(file).ok()?;
+    // A container's root can put something else there: it must not be waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(file, flags, Mode::empty()).ok()?;
+    let is = rustix::fs::fstat(&file).ok()?;
+    if FileType::from_raw_mode(is.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    let mut file = File::from(file);
     let mut length = 0;
     loop {
         match file.read(&mut text[length..]).ok()? {

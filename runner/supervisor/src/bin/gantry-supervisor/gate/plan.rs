@@ -18,14 +18,18 @@ use rustix::{
 
 use runner_supervisor::User;
 
-use crate::{privilege, sys};
+use crate::{privilege, root, sys};
 
 /// Descriptors that come with a plan: the directory, then standard input, output and error.
 const DESCRIPTORS: usize = 4;
 
+/// Longest strings of a plan, in bytes: more than a kernel takes.
+const MAX_STRINGS_BYTES: usize = 32 * 1024 * 1024;
+
 /// What stands before the strings: their length in bytes, whether there is a terminal, how many
-/// words and how many variables, whether it has a user of its own, which one, and the group.
-const HEAD_BYTES: usize = 7 * 4;
+/// words and how many variables, whether it has a user of its own, which one, and the group, and whether it is
+/// confined.
+const HEAD_BYTES: usize = 8 * 4;
 
 /// All that a child needs.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) terminal: bool,
     /// Whose rights it has, if not this process's.
     pub(crate) user: Option<User>,
+    /// Whether it changes only what commands may change where some of them can be root.
+    pub(crate) confined: bool,
     pub(crate) program: &'a CStr,
     pub(crate) argv: &'a [CString],
     pub(crate) environment: &'a [CString],
@@ -45,7 +51,7 @@ pub(crate) struct Plan<'a> {
 
 impl Plan<'_> {
     /// Hands it over, which opens the gate.
-    pub(super) fn send(&self, mut gate: &UnixStream) -> io::Result<()> {
+    pub(crate) fn send(&self, mut gate: &UnixStream) -> io::Result<()> {
         let bytes = self.to_bytes()?;
         let [input, output, error] = self.stdio;
         let descriptors = [self.directory, input, output, error];
@@ -79,6 +85,7 @@ impl Plan<'_> {
             u32::from(self.user.is_some()),
             self.user.map_or(0, |user| user.uid),
             self.user.map_or(0, |user| user.gid),
+            u32::from(self.confined),
         ];
         for (room, value) in bytes.chunks_exact_mut(4).zip(head) {
             room.copy_from_slice(&value.to_le_bytes());
@@ -88,27 +95,41 @@ impl Plan<'_> {
 }
 
 /// A plan as the child has got it.
-pub(super) struct Told {
-    descriptors: [OwnedFd; DESCRIPTORS],
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) descriptors: [OwnedFd; DESCRIPTORS],
     terminal: bool,
     user: Option<User>,
-    pub(super) program: CString,
-    pub(super) argv: Vec<CString>,
-    pub(super) environment: Vec<CString>,
+    confined: bool,
+    pub(crate) program: CString,
+    pub(crate) argv: Vec<CString>,
+    pub(crate) environment: Vec<CString>,
 }
 
 impl Told {
     /// Waits for the gate to open.
-    pub(super) fn receive(mut gate: &UnixStream) -> io::Result<Self> {
+    pub(crate) fn receive(mut gate: &UnixStream) -> io::Result<Self> {
         let mut head = [0; HEAD_BYTES];
         let (taken, descriptors) = receive(gate, &mut head)?;
         gate.read_exact(&mut head[taken..])?;
-        let [length, terminal, words, variables, has_user, uid, gid] = numbers(head);
+        let [
+            length,
+            terminal,
+            words,
+            variables,
+            has_user,
+            uid,
+            gid,
+            confined,
+        ] = numbers(head);
         let id = |number| u32::try_from(number).map_err(|_| io::ErrorKind::InvalidData);
         let user = User {
             uid: id(uid)?,
             gid: id(gid)?,
         };
+        if length > MAX_STRINGS_BYTES {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let mut strings = vec![0; length];
         gate.read_exact(&mut strings)?;
         let mut strings = strings
@@ -124,6 +145,7 @@ impl Told {
             descriptors,
             terminal: terminal != 0,
             user: (has_user != 0).then_some(user),
+            confined: confined != 0,
             program,
             argv,
             environment,
@@ -134,11 +156,11 @@ impl Told {
     pub(super) fn carry_out(&self) -> io::Error {
         match self.prepare() {
             Ok(()) => sys::execute(&self.program, &self.argv, &self.environment),
-            Err(errno) => errno.into(),
+            Err(error) => error,
         }
     }
 
-    fn prepare(&self) -> Result<(), Errno> {
+    fn prepare(&self) -> io::Result<()> {
         let [directory, input, output, error] = &self.descriptors;
         // Only a terminal needs a session of its own. The scheduler gives each new one a share of
         // its own (autogroup), and on a busy host its first turn is milliseconds away.
@@ -154,7 +176,16 @@ impl Told {
         if self.terminal {
             rustix::process::ioctl_tiocsctty(input)?;
         }
-        self.user.map_or(Ok(()), privilege::become_user)
+        // Its folders are looked up with the rights of who starts it, and it has no others than its own then.
+        let confinement = match self.confined {
+            true => Some(root::confinement(false)?),
+            false => None,
+        };
+        self.user.map_or(Ok(()), privilege::become_user)?;
+        match confinement {
+            Some(rules) => sys::confine(&rules),
+            None => Ok(()),
+        }
     }
 }
 

@@ -8,9 +8,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::Supervision;
+use super::{Supervision, ending::Phase};
 use crate::{
     clock::{self, timespec},
+    root::Desk,
     stream::Pump,
 };
 
@@ -20,6 +21,7 @@ pub(super) struct Ready {
     pub(super) signals: bool,
     pub(super) orphan: bool,
     pub(super) listener: bool,
+    pub(super) desk: bool,
     pub(super) client: bool,
     pub(super) input: bool,
     pub(super) output: bool,
@@ -31,6 +33,7 @@ enum Source {
     Signals,
     Orphan,
     Listener,
+    Desk,
     Client,
     Input,
     Output,
@@ -63,12 +66,19 @@ impl Supervision {
                 Source::Signals => ready.signals = true,
                 Source::Orphan => ready.orphan = true,
                 Source::Listener => ready.listener = true,
+                Source::Desk => ready.desk = true,
                 Source::Client => ready.client = true,
                 Source::Input => ready.input = true,
                 Source::Output => ready.output = true,
             }
         }
         ready
+    }
+
+    /// Where root's commands are asked for, while there may be more of them: a tree that ends grows no more.
+    pub(super) fn open_desk(&self) -> Option<&Desk> {
+        let desk = self.prepared.desk.as_ref();
+        desk.filter(|_| matches!(self.phase, Phase::Running))
     }
 
     fn wanted(&self) -> Vec<(Source, BorrowedFd<'_>, PollFlags)> {
@@ -89,6 +99,9 @@ impl Supervision {
                 PollFlags::IN,
             ),
         ];
+        if let Some(desk) = self.open_desk() {
+            wanted.push((Source::Desk, desk.listener().as_fd(), PollFlags::IN));
+        }
         if let Some(client) = &self.client {
             let mut flags = PollFlags::IN;
             if client.is_behind() {

@@ -112,6 +112,7 @@ fn how_sandboxes_are_is_told_to_each_link_once_the_server_has_welcomed_it_and_no
         sandbox: OTHER,
         state: SandboxState::Running,
         reason: String::new(),
+        privilege: shared_types::SandboxPrivilege::Strict,
     };
     scene.table.report(report);
     assert!(
