@@ -19,6 +19,7 @@ pub(super) struct IsolationSection {
     believed: Vec<String>,
     /// Whether commands may be root in their sandbox, where its template says so: `allow` or `forbid` [default:
     /// allow].
+    #[schemars(example = &"forbid")]
     sudo: Option<String>,
 }
 
