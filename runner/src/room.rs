@@ -1,7 +1,7 @@
 //! What the runner takes of its disk, and what is left of it.
 //!
-//! One thread looks from time to time, and whoever wants to know is told what it saw last: a disk that hangs
-//! holds up neither a heartbeat nor a scrape.
+//! A task looks from time to time, and heartbeats and metrics tell what it saw last: a disk that hangs holds up
+//! neither.
 
 use std::{
     path::{Path, PathBuf},
@@ -32,7 +32,7 @@ pub(crate) struct Room {
     pub(crate) free_bytes: u64,
 }
 
-/// Looks until nobody wants to know any more; nothing was seen before the first look is over.
+/// Looks until no receiver is left. There is nothing to tell before the first look is over.
 pub(crate) fn watch(home: Home) -> watch::Receiver<Option<Room>> {
     let (tell, told) = watch::channel(None);
     tokio::spawn(async move {

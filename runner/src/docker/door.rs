@@ -45,7 +45,7 @@ impl Door {
     /// Opens one, to this folder of operations.
     ///
     /// # Errors
-    /// Where this daemon may make no mounts, or somebody else than root may change that folder.
+    /// Where this daemon may make no mounts, or a user other than root may change that folder.
     pub(super) fn open(sandbox: &Path, operations: &Path) -> io::Result<Self> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let operations = open_tree(CWD, operations, flags)?;

@@ -4,7 +4,7 @@
 //! than the spans that waited, and none is made twice. What a span says are ids, kinds, times and counts:
 //! never arguments, output, messages or secrets.
 //!
-//! Nobody waits for a collector. Spans go through one bounded queue, and what has no room there, or what the
+//! Nothing waits for a collector. Spans go through one bounded queue, and what has no room there, or what the
 //! collector does not take, is dropped and counted.
 
 mod exporter;
