@@ -6,33 +6,13 @@
 #       enrol --server https://server:7443 - < token
 #   docker run --init --read-only --tmpfs /tmp --volume gantry-runner:/var/lib/gantry --volume "$PWD:/workspace" gantry-runner
 #
-# That compiles everything. `--target prebuilt` compiles nothing, and takes the archives of `make dist` from dist/.
+# That compiles everything; runner.prebuilt.Dockerfile compiles nothing.
 #
 # --init reaps what commands leave behind. `gantry-runner status` ends with 0 where the daemon is connected, for a
 # HEALTHCHECK of your own: the image has none, because a runner without a link goes on with its commands.
 
 ARG BUILD_IMAGE=rust:1.95-bookworm
 ARG BASE_IMAGE=debian:bookworm-slim
-# A Debian with ca-certificates.
-ARG UNPACK_IMAGE=buildpack-deps:bookworm-curl
-
-FROM ${UNPACK_IMAGE} AS unpacked
-COPY docker/lay-out dist/gantry-*-linux.tar.gz /dist/
-RUN ["/dist/lay-out", "runner", "/dist"]
-
-FROM ${BASE_IMAGE} AS settings
-ENV GANTRY_HOME=/var/lib/gantry \
-    HOME=/workspace
-WORKDIR /workspace
-USER 65532:65532
-# SIGTERM would leave commands to the next daemon, and none outlives its container.
-STOPSIGNAL SIGINT
-ENTRYPOINT ["gantry-runner"]
-CMD ["run"]
-
-FROM settings AS prebuilt
-COPY --from=unpacked /image /
-VOLUME ["/var/lib/gantry", "/workspace"]
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
@@ -41,6 +21,14 @@ ARG GANTRY_COMMIT=""
 ARG GANTRY_COMMIT_DATE=""
 RUN OUT=/dist deploy/dist && docker/lay-out runner /dist
 
-FROM settings
+FROM ${BASE_IMAGE}
+ENV GANTRY_HOME=/var/lib/gantry \
+    HOME=/workspace
+WORKDIR /workspace
+USER 65532:65532
+# SIGTERM would leave commands to the next daemon, and none outlives its container.
+STOPSIGNAL SIGINT
+ENTRYPOINT ["gantry-runner"]
+CMD ["run"]
 COPY --from=build /image /
 VOLUME ["/var/lib/gantry", "/workspace"]

@@ -5,29 +5,9 @@
 #   docker run --read-only --publish 127.0.0.1:7000:7000 --volume gantry:/var/lib/gantry/server gantry-server \
 #       run --listen 0.0.0.0:7000 --behind-proxy
 #
-# That compiles everything. `--target prebuilt` compiles nothing, and takes the archives of `make dist` from dist/.
+# That compiles everything; server.prebuilt.Dockerfile compiles nothing.
 
 ARG BUILD_IMAGE=rust:1.95-bookworm
-# A Debian of the release on which the archives were built, with ca-certificates.
-ARG UNPACK_IMAGE=buildpack-deps:bookworm-curl
-
-FROM ${UNPACK_IMAGE} AS unpacked
-COPY docker/lay-out dist/gantry-*-linux.tar.gz /dist/
-RUN ["/dist/lay-out", "server", "/dist"]
-
-FROM scratch AS settings
-ENV GANTRY_HOME=/var/lib/gantry \
-    PATH=/usr/bin
-EXPOSE 7000
-USER 65532:65532
-# Kubernetes asks /livez and /readyz itself.
-HEALTHCHECK --interval=15s --timeout=10s --start-period=60s CMD ["gantry-server", "health"]
-ENTRYPOINT ["gantry-server"]
-CMD ["run"]
-
-FROM settings AS prebuilt
-COPY --from=unpacked /image /
-VOLUME ["/var/lib/gantry/server"]
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
@@ -37,7 +17,15 @@ ARG GANTRY_COMMIT=""
 ARG GANTRY_COMMIT_DATE=""
 RUN OUT=/dist deploy/dist && docker/lay-out server /dist
 
-FROM settings
+FROM scratch
+ENV GANTRY_HOME=/var/lib/gantry \
+    PATH=/usr/bin
+EXPOSE 7000
+USER 65532:65532
+# Kubernetes asks /livez and /readyz itself.
+HEALTHCHECK --interval=15s --timeout=10s --start-period=60s CMD ["gantry-server", "health"]
+ENTRYPOINT ["gantry-server"]
+CMD ["run"]
 COPY --from=build /image /
 # All state; with a read-only root the one place that is written to.
 VOLUME ["/var/lib/gantry/server"]
