@@ -12,6 +12,7 @@ use rustix::{
 };
 use server_api::Names;
 use server_app::{App, UserLimits, keys::LinkKeys};
+use shared_program::say;
 use shared_telemetry::{LogFilter, LogFormat, Logs, server::RELOADS};
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy};
@@ -238,8 +239,8 @@ fn ask(folder: &Path) -> anyhow::Result<Running> {
 pub(crate) async fn run(folder: &Path) -> anyhow::Result<()> {
     let said = reload(folder).await?;
     match said.as_str() {
-        "" => println!("reloaded"),
-        said => println!("reloaded; {said}"),
+        "" => say!("reloaded")?,
+        said => say!("reloaded; {said}")?,
     }
     Ok(())
 }

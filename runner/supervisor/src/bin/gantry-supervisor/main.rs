@@ -15,6 +15,9 @@
 //! A supervisor has one thread, waits for everything in one place (`supervise`), and treats a
 //! daemon that goes away as detached, never as an error.
 
+// A closed pipe must not end a program with a panic: see `shared_program::say`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod carried;
 mod client;
 mod clock;
@@ -47,6 +50,7 @@ use rustix::{
     net::SocketType,
     process::{Gid, Uid},
 };
+use shared_program::note;
 
 use client::Client;
 use faults::Faults;
@@ -78,11 +82,11 @@ fn main() -> ExitCode {
     let reception = match reception {
         Ok(reception) => reception,
         Err(error) if is_entry() => {
-            eprintln!("cannot listen for the runner: {error}");
+            note!("cannot listen for the runner: {error}");
             return ExitCode::FAILURE;
         }
         Err(_) => {
-            eprintln!("this program is started by a runner; its standard input is a socket of its");
+            note!("this program is started by a runner; its standard input is a socket of its");
             return ExitCode::FAILURE;
         }
     };
@@ -101,7 +105,7 @@ fn choice() -> Option<KillChoice> {
     let mut arguments = std::env::args().skip(1);
     let choice = arguments.next().and_then(|text| text.parse().ok());
     if choice.is_none() {
-        println!(
+        note!(
             "gantry-supervisor {}, protocol version {VERSION}",
             shared_program::VERSION
         );
