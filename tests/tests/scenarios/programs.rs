@@ -1,4 +1,4 @@
-//! What holds for every program's verbs: a closed pipe is no crash.
+//! What holds for every program's verbs: they say their version, and a closed pipe is no crash.
 
 use std::{
     fs::File,
@@ -12,6 +12,14 @@ use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::Command,
 };
+
+const PROGRAMS: [&str; 5] = [
+    "gantry",
+    "gantry-server",
+    "gantry-runner",
+    "gantry-supervisor",
+    "gantry-files",
+];
 
 /// The chart's script of a runner's container.
 const CHART: &str = include_str!("../../../helm/gantry/templates/runner.yaml");
@@ -49,6 +57,23 @@ async fn unread(mut command: Command, code: i32) {
     let started = command.spawn().expect("it starts");
     let ended = started.wait_with_output().await.expect("it ends");
     assert_eq!(said(&ended), (Some(code), String::new()), "{command:?}");
+}
+
+#[tokio::test]
+async fn every_program_says_the_version_of_all_of_them() {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut versions = Vec::new();
+    for name in PROGRAMS {
+        let version = program(name, home.path(), &["--version"]).output().await;
+        let (code, text) = said(&version.expect("it starts"));
+        assert_eq!(code, Some(0), "{name}: {text}");
+        let version = text.strip_prefix(name).expect("its name comes first");
+        versions.push(version.to_owned());
+        unread(program(name, home.path(), &["--version"]), 0).await;
+    }
+    assert!(versions[0].ends_with(")\n"), "{versions:?}");
+    versions.dedup();
+    assert_eq!(versions.len(), 1, "{versions:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,6 +157,7 @@ async fn output_that_cannot_be_written_is_a_failure_that_says_so() {
     for (name, words) in [
         ("gantry-server", &["check-config"][..]),
         ("gantry-runner", &["status"]),
+        ("gantry-supervisor", &["--version"]),
         ("gantry-files", &["--version"]),
     ] {
         let full = File::options().write(true).open("/dev/full");

@@ -8,6 +8,8 @@
 //! `gantry-supervisor KILL entry-with-sudo DOOR UID:GID FOLDER…`: the same where that user's commands may start
 //! others as root (`root`); the folder of the operations comes through the door (`door`).
 //!
+//! `gantry-supervisor --version` prints the version and nothing else.
+//!
 //! Called `sudo` it is what those commands use for that (`sudo`).
 //!
 //! `KILL` is how trees are to be killed: `strongest`, or one method by its name.
@@ -50,7 +52,7 @@ use rustix::{
     net::SocketType,
     process::{Gid, Uid},
 };
-use shared_program::note;
+use shared_program::{note, say};
 
 use client::Client;
 use faults::Faults;
@@ -68,6 +70,12 @@ fn main() -> ExitCode {
         return sudo::run(std::env::args_os().skip(1), std::env::vars_os());
     }
     sys::close_inherited();
+    if std::env::args()
+        .nth(1)
+        .is_some_and(|word| word == "--version")
+    {
+        return said(say!("gantry-supervisor {}", shared_program::VERSION));
+    }
     let Some(choice) = choice() else {
         return ExitCode::FAILURE;
     };
@@ -111,6 +119,17 @@ fn choice() -> Option<KillChoice> {
         );
     }
     choice
+}
+
+/// How the process ends once it has said something.
+fn said(said: io::Result<()>) -> ExitCode {
+    match said {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note!("gantry-supervisor: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Whether this is called `sudo`.
