@@ -90,8 +90,9 @@ struct Next {
 impl Reloader {
     /// Takes up what changed, or nothing; the log, the metrics and the verbs are told.
     pub(crate) async fn reload(&mut self) {
-        self.running.reloads += 1;
-        self.running.reloaded = match self.read() {
+        self.running.begun += 1;
+        self.tell();
+        let reloaded = match self.read() {
             Ok(next) => {
                 RELOADS.add(&["done"], 1);
                 Ok(self.take_up(next).await)
@@ -106,6 +107,12 @@ impl Reloader {
                 Err(error)
             }
         };
+        self.running.reloads = self.running.begun;
+        self.running.reloaded = reloaded;
+        self.tell();
+    }
+
+    fn tell(&self) {
         if let Err(error) = self.running.tell(&self.origin.folder()) {
             let error = format!("{error:#}");
             tracing::warn!(error, "gantry-server reload is not told what became of it");
@@ -195,7 +202,8 @@ pub(crate) async fn reload(folder: &Path) -> anyhow::Result<String> {
         if now.pid != before.pid {
             bail!("the server was started anew meanwhile, and has read all of its settings");
         }
-        if now.reloads != before.reloads {
+        // One that had begun before may have read the settings before they were as they are now.
+        if now.reloads > before.begun {
             return match now.reloaded {
                 Ok(said) => Ok(said),
                 Err(why) => {
