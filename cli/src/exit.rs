@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Cancelled,
     /// The person left before the turn had ended.
     Left,
+    /// Nobody reads standard output any more.
+    ReaderGone,
     /// A command ended with this exit code.
     Code(u8),
 }
@@ -22,6 +24,8 @@ impl From<Exit> for std::process::ExitCode {
             Exit::Failed => 1,
             // 128 + SIGINT, as shells count.
             Exit::Cancelled | Exit::Left => 130,
+            // 128 + SIGPIPE.
+            Exit::ReaderGone => 141,
             Exit::Code(code) => code,
         })
     }

@@ -104,8 +104,12 @@ fn code(given: Option<&str>) -> anyhow::Result<String> {
     }
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
-        eprint!("sign-in code (the server prints it when it starts): ");
-        let _ = std::io::stderr().flush();
+        let mut asking = std::io::stderr().lock();
+        let _ = write!(
+            asking,
+            "sign-in code (the server prints it when it starts): "
+        );
+        let _ = asking.flush();
     }
     let mut text = String::new();
     let mut input = stdin.lock().take(MAX_CODE_BYTES);

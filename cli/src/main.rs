@@ -1,6 +1,9 @@
 //! `gantry`: the terminal client. `main` reads the command line and the environment, chooses the
 //! clock and the source of randomness, and tells every failure in one place.
 
+// A closed pipe must not end a program with a panic: see `shared_program::say`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{CommandFactory as _, Parser as _};
@@ -41,7 +44,7 @@ mod watch;
 
 use args::{Args, Command};
 use exit::Exit;
-use screen::Screen;
+use screen::{ReaderGone, Screen};
 use server::Environment;
 use settings::Settings;
 
@@ -75,7 +78,7 @@ fn main() -> ExitCode {
     runtime.shutdown_background();
     match result {
         Ok(exit) => exit.into(),
-        Err(error) if is_closed_pipe(&error) => failure,
+        Err(error) if error.is::<ReaderGone>() => Exit::ReaderGone.into(),
         Err(error) => {
             screen.note(&format!("gantry: {}", told(&error)));
             failure
@@ -215,12 +218,4 @@ fn told(error: &anyhow::Error) -> String {
         true => format!("{words}\n{}", server::HOW_TO_SIGN_IN),
         false => words,
     }
-}
-
-/// Whoever read the output has heard enough.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -1,6 +1,6 @@
 //! The output of an operation, as it was written.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -53,7 +53,7 @@ pub(crate) async fn run(
         let data = STANDARD
             .decode(&page.data)
             .context("failed to read the server's answer")?;
-        write(&data).context("failed to write to standard output")?;
+        write(screen, &data)?;
         offset = offset_of(page.base.saturating_add(page.bytes));
     }
 }
@@ -102,11 +102,9 @@ impl Reader<'_> {
 }
 
 /// Bytes as they are, but a terminal is shown nothing that it would obey.
-fn write(data: &[u8]) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.is_terminal() {
-        true => out.write_all(clean(&String::from_utf8_lossy(data)).as_bytes())?,
-        false => out.write_all(data)?,
+fn write(screen: Screen, data: &[u8]) -> anyhow::Result<()> {
+    match std::io::stdout().is_terminal() {
+        true => screen.print(&clean(&String::from_utf8_lossy(data))),
+        false => screen.write(data),
     }
-    out.flush()
 }

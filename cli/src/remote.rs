@@ -33,9 +33,6 @@ use signals::Signalled;
 pub(crate) use signals::Signals;
 use typing::{Key, Typing};
 
-/// The exit code of a program whose reader is gone: 128 + SIGPIPE, as shells count.
-const READER_GONE: u8 = 141;
-
 /// How long what was typed before leaving may take to arrive.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -333,7 +330,7 @@ impl Remote {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(error).context("failed to write to standard output")
             }
-            _ => Ok(Exit::Code(READER_GONE)),
+            _ => Ok(Exit::ReaderGone),
         }
     }
 

@@ -1,6 +1,9 @@
 //! Where output goes: standard output for what was asked for, standard error for the rest.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    fmt,
+    io::{self, IsTerminal as _, Write as _},
+};
 
 use anyhow::Context as _;
 
@@ -8,6 +11,18 @@ use crate::style::Style;
 
 /// The width of a terminal that does not tell it.
 const USUAL_COLUMNS: usize = 80;
+
+/// Standard output is a pipe that its reader has closed. The program ends without a word, as SIGPIPE would end it.
+#[derive(Debug)]
+pub(crate) struct ReaderGone;
+
+impl fmt::Display for ReaderGone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody reads standard output any more")
+    }
+}
+
+impl std::error::Error for ReaderGone {}
 
 /// The terminal, or what stands in its place.
 #[derive(Debug, Clone, Copy)]
@@ -49,11 +64,23 @@ impl Screen {
     }
 
     /// Writes text as it is, at once.
+    ///
+    /// # Errors
+    /// [`ReaderGone`], or standard output takes nothing for another reason.
     pub(crate) fn print(self, text: &str) -> anyhow::Result<()> {
+        self.write(text.as_bytes())
+    }
+
+    /// Writes bytes as they are, at once.
+    ///
+    /// # Errors
+    /// As of [`print`](Self::print).
+    pub(crate) fn write(self, bytes: &[u8]) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .context("failed to write to standard output")
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(ReaderGone.into()),
+            written => written.context("failed to write to standard output"),
+        }
     }
 
     /// Writes a line.

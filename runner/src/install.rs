@@ -16,6 +16,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use rustix::process::geteuid;
+use shared_program::say;
 use shared_types::Entropy;
 
 use self::{
@@ -103,7 +104,7 @@ impl Machine {
             );
         }
         let link = self.programs.select(folder)?;
-        println!("installed in {}, as {}", folder.display(), link.display());
+        say!("installed in {}, as {}", folder.display(), link.display())?;
         let daemon = self.programs.daemon();
         match self.home.is_taken() {
             true if self.service.stop(Stopped::HandsOver)? => {}
@@ -115,9 +116,10 @@ impl Machine {
         // A daemon that was killed may have left it behind.
         self.home.note_link(None);
         let notes = self.service.install(&daemon)?;
-        self.told_connected(&format!("started as {}", self.service.name()))?;
+        let connected = self.connected(&format!("started as {}", self.service.name()))?;
+        say!("{connected}")?;
         for note in notes {
-            println!("note: {note}");
+            say!("note: {note}")?;
         }
         Ok(())
     }
@@ -140,40 +142,45 @@ impl Machine {
             if self.programs.archive_of(&current) == Some(offered.sha256) {
                 return anyhow::Ok((offered, None));
             }
-            println!("loading {} bytes from {}", offered.bytes, offered.server);
+            say!("loading {} bytes from {}", offered.bytes, offered.server)?;
             let unpacked = self.programs.unpack(&mut offered).await?;
             Ok((offered, Some(unpacked)))
         })?;
         let Some(unpacked) = folder else {
-            println!("already current: {}", current.display());
+            say!("already current: {}", current.display())?;
             return Ok(());
         };
         let version = self.programs.version_of(unpacked.path(), ANSWERS_WITHIN)?;
         let folder = (self.programs).add(unpacked.path(), &version, Some(offered.sha256))?;
         if folder == current {
-            println!("already current: {}", current.display());
+            say!("already current: {}", current.display())?;
             return Ok(());
         }
         self.programs.select(&folder)?;
-        println!("installed in {}", folder.display());
+        say!("installed in {}", folder.display())?;
         if !self.home.is_taken() {
-            println!("the daemon does not run; it starts with this version");
+            say!("the daemon does not run; it starts with this version")?;
             return Ok(());
         }
         let restarted = self.service.restart(&self.programs.daemon());
         if matches!(restarted, Ok(false)) {
-            println!("the daemon was started by hand: start it anew yourself; what runs goes on");
+            say!("the daemon was started by hand: start it anew yourself; what runs goes on")?;
             return Ok(());
         }
         let done = "the daemon was started anew, and what runs goes on";
-        if let Err(error) = restarted.and_then(|_| self.told_connected(done)) {
-            // It reached the server a moment ago.
-            self.programs.select(&current)?;
-            self.service.restart(&self.programs.daemon())?;
-            bail!("{error}; went back to {}", current.display());
+        match restarted.and_then(|_| self.connected(done)) {
+            Ok(connected) => {
+                self.programs.prune(&[&folder, &current]);
+                say!("{connected}")?;
+                Ok(())
+            }
+            Err(error) => {
+                // It reached the server a moment ago.
+                self.programs.select(&current)?;
+                self.service.restart(&self.programs.daemon())?;
+                bail!("{error}; went back to {}", current.display());
+            }
         }
-        self.programs.prune(&[&folder, &current]);
-        Ok(())
     }
 
     /// Stops the daemon and what it runs, and removes the service and the programs; the home too where that
@@ -197,7 +204,7 @@ impl Machine {
         }
         self.service.remove()?;
         self.programs.remove()?;
-        println!("removed the service and the programs");
+        say!("removed the service and the programs")?;
         let home = self.gantry_home.join("runner");
         let question = format!(
             "Remove {} too? The runner's key is in it: then the machine has to be enrolled anew.",
@@ -208,13 +215,13 @@ impl Machine {
             true => {
                 self.home.remove()?;
                 self.service.remove_log();
-                println!("removed {}", home.display());
+                say!("removed {}", home.display())?;
             }
-            false if home.exists() => println!("{} stays", home.display()),
+            false if home.exists() => say!("{} stays", home.display())?,
             false => {}
         }
         if let Some(name) = name {
-            println!("the server still lists it: gantry runners remove {name}");
+            say!("the server still lists it: gantry runners remove {name}")?;
         }
         Ok(())
     }
@@ -232,14 +239,14 @@ impl Machine {
         self.service.state()
     }
 
-    fn told_connected(&self, done: &str) -> anyhow::Result<()> {
+    /// Waits until the daemon is connected. Returns what was done and where the link leads, in words.
+    fn connected(&self, done: &str) -> anyhow::Result<String> {
         let polls = |time: Duration| time.as_millis() / service::POLL.as_millis();
         let mut down = 0;
         for _ in 0..polls(CONNECTED_WITHIN) {
             match (self.home.is_taken(), self.home.link()) {
                 (true, Some(link)) => {
-                    println!("{done}; connected to {link}");
-                    return Ok(());
+                    return Ok(format!("{done}; connected to {link}"));
                 }
                 (true, None) => down = 0,
                 (false, _) => down += 1,
@@ -280,8 +287,10 @@ fn agrees(question: &str) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
         bail!("it asks before it removes anything, and standard input is no terminal: give --yes");
     }
-    print!("{question} [y/N] ");
-    io::stdout().flush()?;
+    let mut out = io::stdout().lock();
+    write!(out, "{question} [y/N] ")?;
+    out.flush()?;
+    drop(out);
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

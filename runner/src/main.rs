@@ -3,6 +3,9 @@
 //! The composition root: here, and nowhere below, the environment, the clock and the random
 //! source are taken from the system.
 
+// A closed pipe must not end a program with a panic: see `shared_program::say`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod backoff;
 mod cli;
 mod connection;
@@ -43,6 +46,7 @@ use anyhow::Context;
 use clap::{CommandFactory as _, Parser};
 use runner_host::allowed_environment;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use shared_program::{note, say};
 use shared_telemetry::{runner, traces::TraceOptions};
 use shared_types::{OsEntropy, SystemClock};
 
@@ -89,7 +93,7 @@ fn main() -> ExitCode {
     match acted {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("gantry-runner: failed to {verb}: {}", told(&error));
+            note!("gantry-runner: failed to {verb}: {}", told(&error));
             exit_code(&error)
         }
     }
@@ -140,20 +144,20 @@ fn act(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Run(args) => serve(home, &args)?,
         Verb::Servers(args) => change_servers(&home, &args)?,
         Verb::AddWorkspace(AddWorkspaceArgs { folder, name }) => {
-            println!("{}", workspaces::add(&home, &folder, name)?);
+            say!("{}", workspaces::add(&home, &folder, name)?)?;
         }
         Verb::Workspaces => {
-            println!("{}", workspaces::list(&home)?);
+            say!("{}", workspaces::list(&home)?)?;
         }
         Verb::RemoveWorkspace(RemoveWorkspaceArgs { name }) => {
-            println!("{}", workspaces::remove(&home, &name)?);
+            say!("{}", workspaces::remove(&home, &name)?)?;
         }
         Verb::Status => {
             let status = status::of(&home)?;
-            println!("{status}");
+            say!("{status}")?;
             // Without a user's folder there is no service of the user's either.
             if let Ok(machine) = machine() {
-                println!("service    {}", machine.service_state());
+                say!("service    {}", machine.service_state())?;
             }
             if !status.is_linked() {
                 return Ok(ExitCode::FAILURE);
@@ -208,7 +212,7 @@ fn enrol_here(home: &Home, servers: &[String], args: JoinArgs) -> anyhow::Result
         .enable_all()
         .build()?;
     let report = runtime.block_on(enrol::enrol(home, wanted, &OsEntropy))?;
-    println!("{report}");
+    say!("{report}")?;
     Ok(())
 }
 
@@ -220,7 +224,7 @@ fn change_servers(home: &Home, args: &ServersArgs) -> anyhow::Result<()> {
     enrolled.allow_plain_text = args.allow_plain_text;
     home.save(&enrolled)?;
     drop(lock);
-    println!("{}", status::of(home)?);
+    say!("{}", status::of(home)?)?;
     Ok(())
 }
 

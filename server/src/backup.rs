@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 use server_store::{BackupContent, BackupMade, CopiedTable, copy, require_empty, write_backup};
+use shared_program::say;
 use shared_types::{Clock as _, SystemClock};
 
 use crate::{alone::Alone, make_private_folder, settings::Database};
@@ -33,7 +34,7 @@ pub(crate) async fn back_up(database: &Database, folder: &Path, file: &Path) -> 
         .await
         .context("failed to back up")?;
     store.close().await;
-    println!("{}: {}", file.display(), told(&content));
+    say!("{}: {}", file.display(), told(&content))?;
     Ok(())
 }
 
@@ -80,12 +81,12 @@ pub(crate) async fn move_to(database: &Database, to: &str, home: &Path) -> anyho
     let copied = copy(&source, &store).await.context("failed to move")?;
     source.close().await;
     store.close().await;
-    println!("{}", listed(&copied));
+    say!("{}", listed(&copied))?;
     let rows: u64 = copied.iter().map(|table| table.rows).sum();
-    println!(
+    say!(
         "{target} has the {rows} rows of {database}: the number and the digest of each table's are the same"
-    );
-    println!("{}", next(&target, to));
+    )?;
+    say!("{}", next(&target, to))?;
     Ok(())
 }
 

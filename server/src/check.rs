@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use server_api::Archives;
 use server_app::keys::SigningKey;
 use server_store::Schema;
+use shared_program::say;
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy, OsEntropy, SystemClock};
 
@@ -26,40 +27,40 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
             file.display()
         ),
     };
-    println!("settings: {from}");
-    println!("folder:   {}", folder.display());
-    println!("keys:     {}", keys(folder)?);
+    say!("settings: {from}")?;
+    say!("folder:   {}", folder.display())?;
+    say!("keys:     {}", keys(folder)?)?;
     let schema = settings
         .database
         .schema()
         .await
         .context("failed to open the database")?;
-    println!("database: {}: {}", settings.database, words(schema));
+    say!("database: {}: {}", settings.database, words(schema))?;
     let (scheme, how) = tls(&settings.tls, folder)?;
-    println!("listen:   {scheme}://{}{how}", settings.listen);
+    say!("listen:   {scheme}://{}{how}", settings.listen)?;
     match settings.metrics {
-        Some(address) => println!("metrics:  http://{address}/metrics, without a key"),
-        None => println!(
+        Some(address) => say!("metrics:  http://{address}/metrics, without a key")?,
+        None => say!(
             "metrics:  {scheme}://{}/metrics, with a key",
             settings.listen
-        ),
+        )?,
     }
     match &settings.traces {
-        Some(traces) => println!("traces:   to {}, sample {}", traces.endpoint, traces.sample),
-        None => println!("traces:   none"),
+        Some(traces) => say!("traces:   to {}, sample {}", traces.endpoint, traces.sample)?,
+        None => say!("traces:   none")?,
     }
     let archives = Archives::in_folder(&settings.downloads)?.list();
     let folder = settings.downloads.display();
     match archives.is_empty() {
-        true => println!("programs: no archives of runners in {folder}"),
+        true => say!("programs: no archives of runners in {folder}")?,
         false => {
             for archive in archives {
-                println!("programs: {} in {folder}", archive.name);
+                say!("programs: {} in {folder}", archive.name)?;
             }
         }
     }
     if !settings.names.is_empty() {
-        println!("names:    {}", settings.names.join(", "));
+        say!("names:    {}", settings.names.join(", "))?;
     }
     let name = match &settings.model {
         ModelChoice::Practice => "practice, which is no AI".to_owned(),
@@ -77,14 +78,14 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
     let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     crate::models(settings.model, &clock, &entropy)?;
-    println!("model:    {name}");
+    say!("model:    {name}")?;
     shared_telemetry::init_logs(
         settings.log_format.parse()?,
         settings.log_filter.as_deref(),
         settings.journal_stream.as_deref(),
         Arc::new(SystemClock::new()),
     )?;
-    println!("log:      {}", settings.log_format);
+    say!("log:      {}", settings.log_format)?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::bail;
 use shared_client::{Client, Options, PING_EVERY, Trust};
+use shared_program::say;
 use shared_types::OsEntropy;
 use tokio::time::timeout;
 
@@ -40,6 +41,6 @@ pub(crate) async fn health(folder: &Path) -> anyhow::Result<()> {
     if let Some(why) = answered? {
         bail!("{url} is not ready: {why}");
     }
-    println!("{url} is ready");
+    say!("{url} is ready")?;
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! The composition root of the server: settings, concrete types, signals, shutdown.
 
+// A closed pipe must not end a program with a panic: see `shared_program::say`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod alone;
 mod backup;
 mod check;
@@ -27,6 +30,7 @@ use server_app::{
 };
 use server_llm::{Measured, Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
 use server_store::Outputs;
+use shared_program::note;
 use shared_telemetry::{MetricsHandle, server, traces::TraceOptions};
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock};
@@ -77,7 +81,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gantry-server: {error:#}");
+            note!("gantry-server: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -95,7 +99,7 @@ fn manual(folder: &Path) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let folder = folder.display();
-            eprintln!("gantry-server: {folder} cannot be written: {error}; choose another folder");
+            note!("gantry-server: {folder} cannot be written: {error}; choose another folder");
             ExitCode::FAILURE
         }
     }

@@ -5,6 +5,7 @@ use std::{fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path,
 
 use anyhow::Context as _;
 use server_app::{JoinTerms, Operator, keys::SigningKey};
+use shared_program::say;
 use shared_types::{Clock, Entropy, OsEntropy, SystemClock};
 
 use crate::settings::Database;
@@ -15,10 +16,10 @@ pub(crate) async fn sign_in_code(
     folder: &Path,
     user: Option<&str>,
 ) -> anyhow::Result<()> {
-    println!(
+    say!(
         "{}",
         operator(database, folder).await?.sign_in_code(user).await?
-    );
+    )?;
     Ok(())
 }
 
@@ -35,7 +36,7 @@ pub(crate) async fn join_token(
     let needless = once && operator.has_runner(&terms.name).await?;
     let Some(file) = file else {
         if !needless {
-            println!("{}", operator.join_token(terms).await?.reveal());
+            say!("{}", operator.join_token(terms).await?.reveal())?;
         }
         return Ok(());
     };

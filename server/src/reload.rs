@@ -12,6 +12,7 @@ use rustix::{
 };
 use server_api::Names;
 use server_app::{App, UserLimits, keys::LinkKeys};
+use shared_program::say;
 use shared_telemetry::{LogFilter, LogFormat, Logs, server::RELOADS};
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy};
@@ -89,8 +90,9 @@ struct Next {
 impl Reloader {
     /// Takes up what changed, or nothing; the log, the metrics and the verbs are told.
     pub(crate) async fn reload(&mut self) {
-        self.running.reloads += 1;
-        self.running.reloaded = match self.read() {
+        self.running.begun += 1;
+        self.tell();
+        let reloaded = match self.read() {
             Ok(next) => {
                 RELOADS.add(&["done"], 1);
                 Ok(self.take_up(next).await)
@@ -105,6 +107,12 @@ impl Reloader {
                 Err(error)
             }
         };
+        self.running.reloads = self.running.begun;
+        self.running.reloaded = reloaded;
+        self.tell();
+    }
+
+    fn tell(&self) {
         if let Err(error) = self.running.tell(&self.origin.folder()) {
             let error = format!("{error:#}");
             tracing::warn!(error, "gantry-server reload is not told what became of it");
@@ -194,7 +202,8 @@ pub(crate) async fn reload(folder: &Path) -> anyhow::Result<String> {
         if now.pid != before.pid {
             bail!("the server was started anew meanwhile, and has read all of its settings");
         }
-        if now.reloads != before.reloads {
+        // One that had begun before may have read the settings before they were as they are now.
+        if now.reloads > before.begun {
             return match now.reloaded {
                 Ok(said) => Ok(said),
                 Err(why) => {
@@ -238,8 +247,8 @@ fn ask(folder: &Path) -> anyhow::Result<Running> {
 pub(crate) async fn run(folder: &Path) -> anyhow::Result<()> {
     let said = reload(folder).await?;
     match said.as_str() {
-        "" => println!("reloaded"),
-        said => println!("reloaded; {said}"),
+        "" => say!("reloaded")?,
+        said => say!("reloaded; {said}")?,
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use rustix::fs::syncfs;
 use server_store::{Backup, BackupContent};
+use shared_program::say;
 
 use crate::{
     alone::Alone,
@@ -87,13 +88,13 @@ pub(crate) async fn restore(database: &Database, folder: &Path, file: &Path) -> 
     };
     put_in_place(folder, &staged)?;
     let made = backup.made();
-    println!(
+    say!(
         "restored {}, which version {} made at {:.0}: {}",
         file.display(),
         made.version,
         made.at,
         told(&restored)
-    );
+    )?;
     match backup.schema() < schema.known {
         true => migrate(database, folder, false).await,
         false => Ok(()),

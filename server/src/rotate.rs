@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use server_app::keys::{LinkKeys, TokensOfBefore};
+use shared_program::say;
 use shared_types::OsEntropy;
 
 use crate::{alone, reload};
@@ -34,12 +35,12 @@ pub(crate) async fn rotate(folder: &Path, now: bool) -> anyhow::Result<()> {
         "the link key was not rotated; where the keys are a Secret, put the new ones there and run gantry-server reload",
     )?;
     if !alone::is_taken(folder)? {
-        println!("the link key is new; no server runs here, so it counts from the next start on");
+        say!("the link key is new; no server runs here, so it counts from the next start on")?;
         return Ok(());
     }
     reload::reload(folder).await.context(
         "the link key is new, but the server does not use it yet; correct the settings and run gantry-server reload",
     )?;
-    println!("the link key is new; {then}");
+    say!("the link key is new; {then}")?;
     Ok(())
 }

@@ -32,9 +32,12 @@ pub(crate) struct Running {
     pub(crate) url: String,
     /// Of the certificate that it presents, where it ends TLS.
     pub(crate) certificate: Option<Digest>,
-    /// How often it was asked to reload its settings.
+    /// How often it has begun to reload its settings. It tells this before it reads any of them, so what a reader of
+    /// this wrote before is in all later reloads.
+    pub(crate) begun: u32,
+    /// How often it has ended that.
     pub(crate) reloads: u32,
-    /// What became of that last: what is to be said of it, or why it was refused.
+    /// What became of the last one: what is to be said of it, or why it was refused.
     pub(crate) reloaded: Result<String, String>,
 }
 
@@ -56,6 +59,7 @@ impl Running {
             pid: std::process::id(),
             url: format!("{scheme}://{address}"),
             certificate: certificate.and_then(|digest| Digest::from_slice(&digest)),
+            begun: 0,
             reloads: 0,
             reloaded: Ok(String::new()),
         }
@@ -121,6 +125,7 @@ impl fmt::Display for Running {
         if let Some(certificate) = &self.certificate {
             writeln!(f, "certificate {certificate}")?;
         }
+        writeln!(f, "begun {}", self.begun)?;
         let (word, said) = match &self.reloaded {
             Ok(said) => ("done", said),
             Err(why) => ("refused", why),
@@ -145,6 +150,7 @@ impl FromStr for Running {
         let mut reload = value("reload").ok_or_else(wrong)?.splitn(3, ' ');
         let (reloads, word, said) = (reload.next(), reload.next(), reload.next());
         let said = said.unwrap_or_default().to_owned();
+        let count = |text: Option<&str>| text.and_then(|text| text.parse().ok()).ok_or_else(wrong);
         let certificate = value("certificate").map(|hex| Digest::from_hex(hex).ok_or_else(wrong));
         Ok(Self {
             pid: value("pid")
@@ -152,9 +158,9 @@ impl FromStr for Running {
                 .ok_or_else(wrong)?,
             url: value("url").ok_or_else(wrong)?.to_owned(),
             certificate: certificate.transpose()?,
-            reloads: reloads
-                .and_then(|count| count.parse().ok())
-                .ok_or_else(wrong)?,
+            // A server of version 0.1.0 does not say it.
+            begun: count(value("begun").or(reloads))?,
+            reloads: count(reloads)?,
             reloaded: match word {
                 Some("done") => Ok(said),
                 Some("refused") => Err(said),
@@ -173,6 +179,7 @@ mod tests {
         let plain = Running::here("0.0.0.0:7000".parse().expect("an address"), None);
         assert_eq!(plain.url, "http://127.0.0.1:7000");
         let refused = Running {
+            begun: 4,
             reloads: 3,
             reloaded: Err("two\nlines".to_owned()),
             ..Running::here("[::]:7443".parse().expect("an address"), Some([7; 32]))
@@ -184,7 +191,12 @@ mod tests {
         );
         let read: Running = refused.to_string().parse().expect("it is one");
         assert_eq!(read.reloaded, Err("two⏎lines".to_owned()));
-        assert_eq!((read.reloads, read.certificate), (3, refused.certificate));
+        assert_eq!((read.begun, read.reloads), (4, 3));
+        assert_eq!(read.certificate, refused.certificate);
+        let before: Running = "pid 1\nurl http://[::1]:7000\nreload 2 done"
+            .parse()
+            .expect("it is one of an earlier version");
+        assert_eq!((before.begun, before.reloads), (2, 2));
         assert!("pid 1\n".parse::<Running>().is_err());
     }
 }

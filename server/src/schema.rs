@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use shared_program::say;
 
 use crate::{make_private_folder, settings::Database};
 
@@ -15,7 +16,7 @@ pub(crate) async fn migrate(database: &Database, folder: &Path, check: bool) -> 
     let before = database.schema().await.context(opening)?;
     let known = before.known;
     if before.is_current() {
-        println!("{database} is at schema {known}; nothing is to be done");
+        say!("{database} is at schema {known}; nothing is to be done")?;
         return Ok(());
     }
     let found = match before.found {
@@ -27,9 +28,9 @@ pub(crate) async fn migrate(database: &Database, folder: &Path, check: bool) -> 
     }
     make_private_folder(folder)?;
     database.open().await.context(opening)?.close().await;
-    println!(
+    say!(
         "{database} {}, and is now at schema {known}",
         found.replace("is ", "was ").replace("has ", "had ")
-    );
+    )?;
     Ok(())
 }

@@ -46,6 +46,7 @@ mod scenarios {
     mod passing;
     mod placement;
     mod postgres;
+    mod programs;
     mod proxies;
     mod reload;
     mod restarts;

@@ -140,7 +140,8 @@ impl Sandboxes {
         let sandbox = self.gate.sandbox(ctx, Action::ChangeSandbox, id).await?;
         let spec = self.with_policy(ctx, sandbox.spec.clone()).await?;
         if !spec.may_sudo {
-            self.check_privilege(ctx, &sandbox, &spec.template).await?;
+            let runner = self.store.runner(ctx.tenant, sandbox.runner).await?;
+            check_privilege(&runner, &spec.template)?;
         }
         let to_be = (id, &spec);
         let told = self.links.ensure_sandbox(sandbox.runner, to_be, true).await;
@@ -187,9 +188,10 @@ impl Sandboxes {
     ) -> Result<PooledSandbox, AppError> {
         let sandbox = self.gate.sandbox(ctx, change.action(), id).await?;
         if let Some(template) = &change.template {
-            self.check_template(ctx, &sandbox, template).await?;
+            let runner = self.store.runner(ctx.tenant, sandbox.runner).await?;
+            check_template(&runner, template)?;
             if !self.isolation.may_sudo(&self.store, ctx.tenant).await? {
-                self.check_privilege(ctx, &sandbox, template).await?;
+                check_privilege(&runner, template)?;
             }
         }
         let before = sandbox.spec.limits;
@@ -231,41 +233,6 @@ impl Sandboxes {
         })
     }
 
-    /// Refuses a template whose commands may be root.
-    async fn check_privilege(
-        &self,
-        ctx: &OpContext,
-        sandbox: &PooledSandbox,
-        template: &str,
-    ) -> Result<(), AppError> {
-        let runner = self.store.runner(ctx.tenant, sandbox.runner).await?;
-        let with_sudo = runner.pool.map(|pool| pool.sudo_templates);
-        match with_sudo.is_some_and(|names| names.iter().any(|name| name == template)) {
-            true => Err(AppError::Conflict(format!(
-                "template {template} {SUDO_IS_FORBIDDEN}"
-            ))),
-            false => Ok(()),
-        }
-    }
-
-    async fn check_template(
-        &self,
-        ctx: &OpContext,
-        sandbox: &PooledSandbox,
-        template: &str,
-    ) -> Result<(), AppError> {
-        let runner = self.store.runner(ctx.tenant, sandbox.runner).await?;
-        let known = runner.pool.map(|pool| pool.templates).unwrap_or_default();
-        match known.iter().any(|name| name == template) {
-            true => Ok(()),
-            false => Err(AppError::Invalid(format!(
-                "runner {} has no such template, only: {}",
-                runner.name,
-                known.join(", ")
-            ))),
-        }
-    }
-
     async fn told(
         &self,
         ctx: &OpContext,
@@ -302,5 +269,32 @@ impl Sandboxes {
         let now = self.clock.now();
         self.store.record_audit(ctx.tenant, entry, now).await?;
         Ok(())
+    }
+}
+
+/// Refuses a template whose commands may be root.
+fn check_privilege(runner: &RunnerRow, template: &str) -> Result<(), AppError> {
+    let with_sudo = runner.pool.as_ref().map(|pool| &pool.sudo_templates);
+    match with_sudo.is_some_and(|names| names.iter().any(|name| name == template)) {
+        true => Err(AppError::Conflict(format!(
+            "template {template} {SUDO_IS_FORBIDDEN}"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a template that the runner's pool does not have.
+fn check_template(runner: &RunnerRow, template: &str) -> Result<(), AppError> {
+    let pool = runner.pool.as_ref();
+    let known = pool
+        .map(|pool| pool.templates.as_slice())
+        .unwrap_or_default();
+    match known.iter().any(|name| name == template) {
+        true => Ok(()),
+        false => Err(AppError::Invalid(format!(
+            "runner {} has no such template, only: {}",
+            runner.name,
+            known.join(", ")
+        ))),
     }
 }

@@ -1,5 +1,5 @@
-//! The common part of all programs: their version and, with the feature `manual`, their shell
-//! completions, man pages and reference pages.
+//! The common part of all programs: their version, the lines that their verbs say and, with the feature `manual`,
+//! their shell completions, man pages and reference pages.
 
 /// The version, and in brackets the commit with its day: `0.1.0 (64d3de4c1b2a 2026-11-22)`. A development
 /// build names no commit.
@@ -12,6 +12,8 @@ pub const NUMBER: &str = env!("CARGO_PKG_VERSION");
 mod manual;
 #[cfg(feature = "manual")]
 mod markdown;
+mod say;
 
 #[cfg(feature = "manual")]
 pub use manual::write_manual;
+pub use say::{line, note_line};

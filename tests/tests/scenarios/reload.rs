@@ -1,14 +1,16 @@
 //! Settings that change while the server runs, and what an operator is told of that.
 
 use std::{
-    fs,
-    io::{BufRead as _, BufReader},
+    ffi::CStr,
+    fs::{self, File},
+    io::{BufRead as _, BufReader, Write as _},
+    mem::MaybeUninit,
     path::Path,
     process::Command,
 };
 
 use rustix::{
-    fs::{Mode, OFlags},
+    fs::{CWD, FileType, Mode, OFlags, inotify, mknodat},
     pty::OpenptFlags,
 };
 use shared_client::{Client, ClientError, Options, PING_EVERY, Trust};
@@ -18,6 +20,7 @@ use tests::{
     gantry::{Disk, Gantry, Process, Setup, binary, eventually},
     work::Work,
 };
+use tokio::sync::oneshot;
 
 /// What a verb says, and whether it succeeds.
 async fn verb(gantry: &Gantry, words: &[&str]) -> (bool, String) {
@@ -143,6 +146,74 @@ async fn a_mistake_in_the_settings_is_named_and_nothing_of_them_is_taken_up() {
     fs::write(&link, held).expect("it is written");
     assert_eq!(reload(&gantry, good).await, (true, "reloaded\n".to_owned()));
     assert_eq!(asked_as(&gantry, "gantry.example").await, 200);
+}
+
+/// What follows at the other end of this named pipe, once there is one.
+async fn feed(pipe: &Path) -> File {
+    let pipe = pipe.to_owned();
+    let open = move || File::options().write(true).open(pipe);
+    let open = tokio::task::spawn_blocking(open).await;
+    open.expect("it is opened").expect("it is there")
+}
+
+/// Is told once the file of this name in the folder has been opened so often from now on.
+fn opened(folder: &Path, name: &'static CStr, times: usize) -> oneshot::Receiver<()> {
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).expect("inotify");
+    inotify::add_watch(&watch, folder, inotify::WatchFlags::OPEN).expect("it is watched");
+    let (tell, told) = oneshot::channel();
+    // No task: a test that fails does not wait for it.
+    std::thread::spawn(move || {
+        let mut room = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(watch, &mut room);
+        let mut left = times;
+        while left > 0 {
+            let event = events.next().expect("an event");
+            left -= usize::from(event.file_name() == Some(name));
+        }
+        let _ = tell.send(());
+    });
+    told
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_is_answered_by_settings_that_were_read_after_it_was_asked_for() {
+    let gantry = Gantry::practice().await;
+    let folder = gantry.home().join("server");
+    let settings = gantry.home().join("gantry.toml");
+    // The server waits at it for what it reads.
+    mknodat(CWD, &settings, FileType::Fifo, Mode::RWXU, 0).expect("a named pipe");
+    gantry.signal_server("HUP");
+    let mut of_signal = feed(&settings).await;
+
+    // The verb opens it twice before it asks, and from then on until it has its answer.
+    let asked = opened(&folder, c"server.running", 3);
+    let mut asking = tokio::spawn(gantry.operator(&["reload"]).output());
+    asked.await.expect("it asks");
+    of_signal
+        .write_all(b"[server]\nnames = [\"gantry.example\"]\n")
+        .expect("it is read");
+    drop(of_signal);
+    eventually("the first reload is done", || async {
+        let told = fs::read_to_string(folder.join("server.running"));
+        let told = told.expect("it is there");
+        told.contains("\nreload 1 done\n").then_some(())
+    })
+    .await;
+    let looked = opened(&folder, c"server.running", 1);
+    tokio::select! {
+        looked = looked => looked.expect("it looks"),
+        told = &mut asking => panic!("it is told of the reload before: {told:?}"),
+    }
+    let mut of_verb = feed(&settings).await;
+    of_verb
+        .write_all(b"[limits]\nnew = 1\n")
+        .expect("it is read");
+    drop(of_verb);
+
+    let said = asking.await.expect("it goes on").expect("it starts");
+    let text = String::from_utf8_lossy(&said.stderr);
+    assert!(text.contains("gantry.toml, line 2"), "{said:?}");
+    assert_eq!(reloads(&gantry).await, [1, 1]);
 }
 
 #[test]

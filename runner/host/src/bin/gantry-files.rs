@@ -4,6 +4,9 @@
 //! It is started with a connected stream socket as standard input, and ends once that is closed.
 //! Descriptor 3 may be a lock: it stays open until the end. The program is linked without anything of
 //! the container.
+
+// A closed pipe must not end a program with a panic: see `shared_program::say`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 #![expect(unsafe_code, reason = "close_range has no safe form in a library")]
 
 use std::{
@@ -12,6 +15,7 @@ use std::{
 };
 
 use runner_host::{Hello, Host, HostOptions, serve};
+use shared_program::{note, say};
 use shared_types::{SystemClock, limits::FILE_OPERATION_WITHIN};
 use tokio::runtime::Builder;
 
@@ -24,14 +28,17 @@ fn main() -> ExitCode {
         .nth(1)
         .is_some_and(|word| word == "--version")
     {
-        println!("gantry-files {}", shared_program::VERSION);
-        return ExitCode::SUCCESS;
+        return ended(say!("gantry-files {}", shared_program::VERSION));
     }
-    match run() {
+    ended(run())
+}
+
+fn ended(result: io::Result<()>) -> ExitCode {
+    match result {
         // Work that hangs in a file system is not waited for.
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gantry-files failed: {error}");
+            note!("gantry-files failed: {error}");
             ExitCode::FAILURE
         }
     }

@@ -8,12 +8,17 @@
 //! `gantry-supervisor KILL entry-with-sudo DOOR UID:GID FOLDER…`: the same where that user's commands may start
 //! others as root (`root`); the folder of the operations comes through the door (`door`).
 //!
+//! `gantry-supervisor --version` prints the version and nothing else.
+//!
 //! Called `sudo` it is what those commands use for that (`sudo`).
 //!
 //! `KILL` is how trees are to be killed: `strongest`, or one method by its name.
 //!
 //! A supervisor has one thread, waits for everything in one place (`supervise`), and treats a
 //! daemon that goes away as detached, never as an error.
+
+// A closed pipe must not end a program with a panic: see `shared_program::say`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod carried;
 mod client;
@@ -47,6 +52,7 @@ use rustix::{
     net::SocketType,
     process::{Gid, Uid},
 };
+use shared_program::{note, say};
 
 use client::Client;
 use faults::Faults;
@@ -64,6 +70,12 @@ fn main() -> ExitCode {
         return sudo::run(std::env::args_os().skip(1), std::env::vars_os());
     }
     sys::close_inherited();
+    if std::env::args()
+        .nth(1)
+        .is_some_and(|word| word == "--version")
+    {
+        return said(say!("gantry-supervisor {}", shared_program::VERSION));
+    }
     let Some(choice) = choice() else {
         return ExitCode::FAILURE;
     };
@@ -78,11 +90,11 @@ fn main() -> ExitCode {
     let reception = match reception {
         Ok(reception) => reception,
         Err(error) if is_entry() => {
-            eprintln!("cannot listen for the runner: {error}");
+            note!("cannot listen for the runner: {error}");
             return ExitCode::FAILURE;
         }
         Err(_) => {
-            eprintln!("this program is started by a runner; its standard input is a socket of its");
+            note!("this program is started by a runner; its standard input is a socket of its");
             return ExitCode::FAILURE;
         }
     };
@@ -101,12 +113,23 @@ fn choice() -> Option<KillChoice> {
     let mut arguments = std::env::args().skip(1);
     let choice = arguments.next().and_then(|text| text.parse().ok());
     if choice.is_none() {
-        println!(
+        note!(
             "gantry-supervisor {}, protocol version {VERSION}",
             shared_program::VERSION
         );
     }
     choice
+}
+
+/// How the process ends once it has said something.
+fn said(said: io::Result<()>) -> ExitCode {
+    match said {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note!("gantry-supervisor: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Whether this is called `sudo`.

@@ -34,6 +34,7 @@ use rustix::{
     net::{SocketFlags, accept_with},
     process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, setrlimit},
 };
+use shared_program::note;
 
 use crate::{
     gate::Told,
@@ -184,7 +185,7 @@ fn serve(socket: &UnixStream, rules: Rules, kill_order: i32) -> io::Result<()> {
         sys::default_signals();
         let error = become_command(&told);
         let name = told.program.to_string_lossy();
-        eprintln!("sudo: {}", in_words(&name, &error));
+        note!("sudo: {}", in_words(&name, &error));
         // Nothing of its parent is to be done once more here.
         std::process::exit(sys::NOT_EXECUTED);
     };

@@ -22,6 +22,7 @@ use rustix::{
     io::Errno,
     process::{Pid, getpid},
 };
+use shared_program::note;
 
 use crate::{
     gate::Plan,
@@ -80,7 +81,7 @@ pub(crate) fn run(
     match read(words).and_then(|ask| obey(&ask, environment)) {
         Ok(code) => code,
         Err(reason) => {
-            eprintln!("sudo: {reason}");
+            note!("sudo: {reason}");
             ExitCode::FAILURE
         }
     }

@@ -1,0 +1,47 @@
+//! The lines that a verb says to its caller, whose pipe may be closed.
+//!
+//! Rust ignores SIGPIPE, so `println!` panics in `gantry-runner status | head -1` once `head` has read enough. The signal
+//! stays ignored, because a verb may act between its lines, and sockets must not end a program. A closed pipe is no
+//! failure instead: the verb goes on in silence, and ends with the code that it has in any case.
+
+use std::{
+    fmt,
+    io::{self, ErrorKind, Write},
+};
+
+/// Writes a line to standard output, with the words of `format!`. See [`line`](crate::line).
+#[macro_export]
+macro_rules! say {
+    ($($words:tt)*) => { $crate::line(::core::format_args!($($words)*)) };
+}
+
+/// Writes a line to standard error, with the words of `format!`. See [`note_line`](crate::note_line).
+#[macro_export]
+macro_rules! note {
+    ($($words:tt)*) => { $crate::note_line(::core::format_args!($($words)*)) };
+}
+
+/// Writes a line to standard output at once. A pipe that its reader has closed takes it as well.
+///
+/// # Errors
+/// Standard output takes nothing for another reason: a full disk, say.
+pub fn line(words: fmt::Arguments<'_>) -> io::Result<()> {
+    write_line(&mut io::stdout().lock(), words)
+}
+
+/// Writes a line to standard error, where it is taken: there is no other place to tell a failure.
+pub fn note_line(words: fmt::Arguments<'_>) {
+    let _ = write_line(&mut io::stderr().lock(), words);
+}
+
+fn write_line(out: &mut impl Write, words: fmt::Arguments<'_>) -> io::Result<()> {
+    let line = format!("{words}\n");
+    match out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(io::Error::new(
+            error.kind(),
+            format!("standard output cannot be written: {error}"),
+        )),
+        Ok(()) => Ok(()),
+    }
+}
