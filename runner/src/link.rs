@@ -90,14 +90,17 @@ impl LinkKeeper {
             let served = progress.welcomed.map(|since| since.elapsed());
             let wait = self.backoff.failed(served, self.random());
             let wait = wait.max(self.spread(&error));
-            tracing::warn!(
-                runner.id = %self.introduction.runner,
-                server = %self.endpoints.last(),
-                %error,
-                failures = self.backoff.failures(),
-                wait_ms = wait.as_millis() as u64,
-                "no link to the server; trying again"
-            );
+            // The end of the link was told, and a server that only wants another one is no trouble.
+            if !error.is_age() {
+                tracing::warn!(
+                    runner.id = %self.introduction.runner,
+                    server = %self.endpoints.last(),
+                    %error,
+                    failures = self.backoff.failures(),
+                    wait_ms = wait.as_millis() as u64,
+                    "no link to the server; trying again"
+                );
+            }
             tokio::select! {
                 () = self.pause(wait, &mut news) => {}
                 () = goodbye.cancelled() => return Ok(()),
@@ -209,12 +212,15 @@ impl LinkKeeper {
         }
     }
 
-    /// How long a server that stops has this runner stay away: so many do not come to the next one at once.
+    /// How long a server that ends sound links has this runner stay away: so many do not come at once.
     fn spread(&self, error: &LinkError) -> Duration {
         match error {
-            LinkError::Ended(Ended::Goodbye {
-                reconnect_within, ..
-            }) => reconnect_within.mul_f64(self.random() as f64 / u64::MAX as f64),
+            LinkError::Ended(
+                Ended::Goodbye {
+                    reconnect_within, ..
+                }
+                | Ended::Aged { reconnect_within },
+            ) => reconnect_within.mul_f64(self.random() as f64 / u64::MAX as f64),
             _ => Duration::ZERO,
         }
     }
@@ -271,8 +277,14 @@ impl LinkError {
             Self::Changed => "changed",
             Self::Overtaken => "network_changed",
             Self::Unproven(_) => "unproven",
+            Self::Ended(Ended::Aged { .. }) => "aged",
             Self::Ended(_) | Self::Gone(_) => "ended",
         }
+    }
+
+    /// Whether the link was sound, and only reached its greatest age.
+    fn is_age(&self) -> bool {
+        matches!(self, Self::Ended(Ended::Aged { .. }))
     }
 
     /// Whether the server has proved that this runner was removed or locked.

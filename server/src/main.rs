@@ -264,6 +264,7 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         names: names.clone(),
         https: tls.is_some() || settings.behind_proxy,
         clock: clock.clone(),
+        entropy: entropy.clone(),
     };
     let tls = tls.map(watch::Sender::new);
     tokio::spawn(upkeep(metrics));

@@ -402,6 +402,11 @@ impl Settings {
         }
         let behind_proxy = args.behind_proxy || file.server.behind_proxy;
         let client_address = client_address(file.server.client_address_header, behind_proxy)?;
+        let limits = file.connections.limits()?;
+        let link = LinkOptions {
+            age_at_most: limits.age_at_most,
+            ..file.link.options()?
+        };
         let isolation = file.isolation.policy()?;
         let model_window = file.model.window()?;
         let model = file.model.choose(args.model, environment.openai_api_key)?;
@@ -417,11 +422,11 @@ impl Settings {
             names: host_names(given, file.server.names)?,
             behind_proxy,
             tls,
-            limits: file.connections.limits()?,
+            limits,
             client_address,
             downloads: file.server.downloads.unwrap_or(environment.downloads),
             drain: drain(file.server.drain_ms)?,
-            link: file.link.options()?,
+            link,
             ephemeral_silence: file.runners.ephemeral_silence()?,
             turns: file.turns.limits(file.runners.waited_for()?)?,
             user_limits: file.limits.user_limits()?,

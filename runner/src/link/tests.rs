@@ -124,6 +124,7 @@ over_both! {
     a_challenge_that_the_server_did_not_sign_for_this_link_is_none,
     nonsense_instead_of_a_challenge_is_not_the_end,
     a_server_that_does_not_welcome_now_is_asked_again,
+    a_command_goes_on_over_the_age_of_its_link,
     a_runner_that_remembers_too_little_begins_a_new_journal,
     what_the_server_did_not_seal_ends_the_link_and_is_answered_with_nothing,
     a_stopping_runner_says_goodbye_after_all_that_it_had_to_say,
@@ -312,6 +313,29 @@ async fn a_server_that_does_not_welcome_now_is_asked_again(over: Transport) {
     }))
     .await;
     welcomed(&mut server).await;
+}
+
+async fn a_command_goes_on_over_the_age_of_its_link(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
+    let runner = Runner::start(&server, None).await;
+    let asked = incoming(1, shell("until test -e go; do sleep 0.01; done"));
+    let mut link = welcomed(&mut server).await;
+    link.send(operation_frame(&asked)).await;
+    assert!(matches!(link.next().await, Some(Kind::Accepted(_))));
+    link.send(server_frame::Kind::Goodbye(v1::Goodbye {
+        reason: "the link has reached its greatest age; link again".to_owned(),
+        reconnect_within_ms: 1,
+        aged: true,
+        ..v1::Goodbye::default()
+    }))
+    .await;
+    let mut link = server.next_link().await;
+    let hello = link.welcome(PROTOCOL_VERSION, LONG).await;
+    assert_eq!(hello.inventory[0].operation, asked.id.to_string());
+    link.send(operation_frame(&asked)).await;
+    assert!(matches!(link.next().await, Some(Kind::Accepted(_))));
+    std::fs::write(runner.directory.path().join("workspace/go"), "").expect("a file");
+    assert!(matches!(link.next().await, Some(Kind::Ended(_))));
 }
 
 async fn a_runner_that_remembers_too_little_begins_a_new_journal(over: Transport) {

@@ -38,7 +38,7 @@ use axum::{
     middleware::{from_fn, from_fn_with_state, map_response_with_state},
 };
 use server_app::App;
-use shared_types::{Clock, limits::MAX_API_BODY_BYTES};
+use shared_types::{Clock, Entropy, limits::MAX_API_BODY_BYTES};
 
 /// Everything that the doors need, for the life of the process.
 #[derive(Clone)]
@@ -57,6 +57,8 @@ pub struct Doors {
     pub https: bool,
     /// When something happens, for traces.
     pub clock: Arc<dyn Clock>,
+    /// Spreads the ages of connections.
+    pub entropy: Arc<dyn Entropy>,
 }
 
 /// The routes of all doors.

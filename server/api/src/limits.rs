@@ -2,7 +2,8 @@
 //! strangers have: connections on which no credential was shown yet.
 //!
 //! A connection lives as long as it is used: what outlives its request (a link, a WebSocket) may be
-//! silent for as long as it likes, because each end keeps asking whether the other one lives.
+//! silent for as long as it likes, because each end keeps asking whether the other one lives. Where a
+//! greatest age is set, it is asked to connect again then.
 
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ pub struct Limits {
     pub strangers_per_address: usize,
     /// Memory that all connections without a credential may hold together, in bytes.
     pub strangers_hold_bytes: usize,
+    /// About how old a client's WebSocket becomes, give or take a tenth; the client is asked to connect
+    /// again then. Runners' links have a greatest age of their own.
+    pub age_at_most: Option<Duration>,
 }
 
 impl Limits {
@@ -48,6 +52,7 @@ impl Default for Limits {
             // So many runners behind one address may come back at once, after a restart.
             strangers_per_address: 1024,
             strangers_hold_bytes: 64 * 1024 * 1024,
+            age_at_most: None,
         }
     }
 }

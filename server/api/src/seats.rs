@@ -70,6 +70,11 @@ impl Seats {
         })
     }
 
+    /// How many are taken, of all credentials.
+    pub(crate) fn taken(&self) -> usize {
+        self.lock().values().sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Whose, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,6 +122,7 @@ mod tests {
             assert!(take(other).is_ok(), "another one has its own");
             taken.pop();
             assert!(take(one).is_ok());
+            assert_eq!(seats.taken(), kind.at_most() - 1);
         }
         assert!(seats.lock().is_empty(), "what is given back is forgotten");
     }

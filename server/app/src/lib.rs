@@ -492,6 +492,7 @@ fn word(end: &LinkEnd) -> &'static str {
         LinkEnd::Locked => "locked",
         LinkEnd::Shutdown => "shutdown",
         LinkEnd::Rotated => "rotated",
+        LinkEnd::Aged => "aged",
         LinkEnd::WentBack => "went_back",
         LinkEnd::Violation(_) => "violation",
         LinkEnd::Failed(_) => "failed",

@@ -49,3 +49,7 @@ pub(crate) const ACCEPTED_STORED_WITHIN: Duration = Duration::from_secs(1);
 /// How far a server that ends all links spreads its runners' next ones, for each link that it serves, in
 /// milliseconds: about 1000 come back in a second.
 pub(crate) const RECONNECT_MS_PER_LINK: u32 = 1;
+
+/// How far the next link of a runner is spread whose link has reached its greatest age, in milliseconds.
+/// Little, because the ages are spread already.
+pub(crate) const RECONNECT_MS_WHEN_AGED: u32 = 500;

@@ -99,6 +99,8 @@ pub struct LinkOptions {
     pub keep_again_after: Duration,
     /// How long a last word to a runner may take before the link is cut.
     pub goodbye_within: Duration,
+    /// About how old a link becomes, give or take a tenth; the runner is asked to link again then.
+    pub age_at_most: Option<Duration>,
 }
 
 impl Default for LinkOptions {
@@ -113,6 +115,7 @@ impl Default for LinkOptions {
             cancel_within: Duration::from_secs(15),
             keep_again_after: Duration::from_secs(60),
             goodbye_within: Duration::from_millis(500),
+            age_at_most: None,
         }
     }
 }
@@ -138,6 +141,8 @@ pub enum LinkEnd {
     Shutdown,
     /// The key that signed the runner's access token holds no more.
     Rotated,
+    /// The link reached its greatest age: the runner is to link again.
+    Aged,
     /// The runner remembers less than it did: it is to begin a new journal and to link again.
     WentBack,
     /// The runner broke the protocol, or speaks another version of it.

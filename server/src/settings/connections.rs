@@ -17,6 +17,9 @@ const ANY_STRANGERS: RangeInclusive<u32> = 1..=16_384;
 /// Memory that all of them may be allowed, in MiB: the least is enough for an enrolment.
 const ANY_STRANGERS_MIB: RangeInclusive<u32> = 1..=16_384;
 
+/// The least and the greatest age that a connection may be allowed, in milliseconds: a second and a week.
+const ANY_AGE_MS: RangeInclusive<u32> = 1_000..=604_800_000;
+
 /// The section of the file; what it leaves out is [`Limits::default`].
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -37,6 +40,9 @@ pub(super) struct ConnectionsSection {
     strangers_per_address: Option<u32>,
     /// Memory that all connections without a credential may hold, in MiB [default: 64].
     strangers_hold_mib: Option<u32>,
+    /// How old a runner's link and a client's WebSocket become, give or take 10 %: each is asked to connect
+    /// again then, so that they spread over the servers behind a balancer. 0 is no bound [default: 0].
+    age_at_most_ms: Option<u32>,
 }
 
 impl ConnectionsSection {
@@ -108,6 +114,15 @@ impl ConnectionsSection {
             }
             limits.strangers_hold_bytes = mib as usize * 1024 * 1024;
         }
+        limits.age_at_most = match self.age_at_most_ms {
+            None | Some(0) => None,
+            Some(ms) if ANY_AGE_MS.contains(&ms) => Some(Duration::from_millis(ms.into())),
+            Some(_) => bail!(
+                "age_at_most_ms under [connections] in gantry.toml is 0 or a number of milliseconds from {} to {}",
+                ANY_AGE_MS.start(),
+                ANY_AGE_MS.end()
+            ),
+        };
         Ok(limits)
     }
 }
@@ -173,6 +188,19 @@ mod tests {
                 let error = limits(&format!("{key} = {wrong}")).expect_err("it is refused");
                 assert!(error.to_string().starts_with(key), "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn connections_have_a_greatest_age_only_where_one_is_set() {
+        let age = |text: &str| limits(text).expect("it is fine").age_at_most;
+        assert_eq!(age(""), None);
+        assert_eq!(age("age_at_most_ms = 0"), None);
+        let hour = Some(Duration::from_secs(3600));
+        assert_eq!(age("age_at_most_ms = 3600000"), hour);
+        for wrong in [1, 999, 604_800_001] {
+            let error = limits(&format!("age_at_most_ms = {wrong}")).expect_err("it is refused");
+            assert!(error.to_string().starts_with("age_at_most_ms"), "{error}");
         }
     }
 }

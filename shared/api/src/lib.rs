@@ -803,6 +803,13 @@ pub enum ServerMessage {
         /// What happened.
         problem: Problem,
     },
+    /// The last message before the server closes a sound connection with code 1012, because it stops or the
+    /// connection has reached its greatest age. Wait a random part of the time, then connect again and
+    /// subscribe with the last event that you have.
+    Reconnect {
+        /// The time, in milliseconds.
+        within_ms: u32,
+    },
 }
 
 /// What is under way in a turn. Offsets let a client that comes late or comes back place what it

@@ -570,6 +570,13 @@ pub enum OperationServerMessage {
         /// What happened.
         problem: Problem,
     },
+    /// The last message before the server closes a sound connection with code 1012, because it stops or the
+    /// connection has reached its greatest age. The operation goes on. Wait a random part of the time, then
+    /// connect again with the offsets that you have.
+    Reconnect {
+        /// The time, in milliseconds.
+        within_ms: u32,
+    },
 }
 
 /// A text message of the client on an operation's WebSocket.

@@ -8,7 +8,9 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use shared_api::{Operation, Problem, StartOperation, StreamName, TerminalSize};
+use shared_api::{
+    Operation, OperationServerMessage, Problem, StartOperation, StreamName, TerminalSize,
+};
 use shared_types::{Entropy, OperationId, Timestamp};
 use tokio::{
     sync::{mpsc, watch},
@@ -18,8 +20,9 @@ use tokio_tungstenite::tungstenite::Bytes;
 
 use crate::{
     ClientError, backoff,
+    follow::{ASKED, UNTOLD_WAIT},
     http::Http,
-    offsets::{Offsets, Piece},
+    offsets::{Heard, Offsets, Piece},
     operations::start,
     socket::{OperationSocket, Turned},
 };
@@ -78,7 +81,8 @@ pub enum Attached {
     },
     /// The server refused something that was sent.
     Problem(Problem),
-    /// The connection is lost and is being opened anew; said once until it is back.
+    /// The connection is lost and is being opened anew; said once until it is back. A server that asks to
+    /// connect again and is back within about a second is not told of.
     Lost {
         /// Why, for people.
         reason: String,
@@ -260,6 +264,8 @@ enum Over {
     Slow,
     /// It failed; another one may help or not.
     Failed(ClientError),
+    /// The server asks for another one within this time.
+    Asked(Duration),
 }
 
 enum Happened {
@@ -277,6 +283,10 @@ impl Driver {
                 Over::Ended => return,
                 Over::Slow => {
                     self.empty_outbox().await;
+                    continue;
+                }
+                Over::Asked(within) => {
+                    self.again_within(within).await;
                     continue;
                 }
                 Over::Failed(error) => error,
@@ -355,6 +365,9 @@ impl Driver {
         if std::mem::take(&mut self.lost) {
             self.outbox.push_back(Attached::Recovered);
         }
+        if let Heard::Message(OperationServerMessage::Reconnect { within_ms }) = heard {
+            return Err(Over::Asked(Duration::from_millis(within_ms.into())));
+        }
         let accepted = self.wishes.offsets.accept(heard);
         self.wishes.note_taken(0);
         let item = accepted.map_err(|broken| self.http.unreachable(broken.to_string()))?;
@@ -390,17 +403,31 @@ impl Driver {
         }
         // A start that may have arrived is repeated like anything else that is under way.
         self.reached = true;
-        if !std::mem::replace(&mut self.lost, true) {
-            let reason = match error {
-                ClientError::Unreachable { reason, .. } => reason,
-                error => error.to_string(),
-            };
-            self.outbox.push_back(Attached::Lost { reason });
-        }
+        self.note_lost(match error {
+            ClientError::Unreachable { reason, .. } => reason,
+            error => error.to_string(),
+        });
         self.empty_outbox().await;
         let wait = backoff::before(self.failures, &*self.entropy);
         self.wishes.meanwhile(sleep(wait)).await;
         true
+    }
+
+    /// Waits before the connection that the server asks for.
+    async fn again_within(&mut self, within: Duration) {
+        let wait = backoff::asked(within, &*self.entropy);
+        if wait > UNTOLD_WAIT {
+            self.note_lost(ASKED.to_owned());
+        }
+        self.empty_outbox().await;
+        self.wishes.meanwhile(sleep(wait)).await;
+    }
+
+    /// The consumer is to hear that there is no connection, once until it is back.
+    fn note_lost(&mut self, reason: String) {
+        if !std::mem::replace(&mut self.lost, true) {
+            self.outbox.push_back(Attached::Lost { reason });
+        }
     }
 
     fn is_final(&self, error: &ClientError) -> bool {

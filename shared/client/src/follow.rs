@@ -1,9 +1,9 @@
 //! A session as it happens: a task owns the connection, opens it anew when it is lost, and hands
 //! over each item once, through a bounded channel.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use shared_api::{ClientMessage, Live};
+use shared_api::{ClientMessage, Live, ServerMessage};
 use shared_types::{Entropy, SessionEvent, SessionId};
 use tokio::sync::mpsc;
 
@@ -16,6 +16,12 @@ use crate::{
 
 /// Items that may wait for a slow consumer before the connection is read no further.
 const QUEUE: usize = 256;
+
+/// A wait for the next connection that people are not told of, where the server asked for it.
+pub(crate) const UNTOLD_WAIT: Duration = Duration::from_secs(1);
+
+/// The reason for such a wait that is longer.
+pub(crate) const ASKED: &str = "the server asks to connect again";
 
 /// Failures in a row after which a server counts as gone: about a quarter of an hour.
 const GIVE_UP_AFTER: u32 = 180;
@@ -33,7 +39,8 @@ pub enum Followed {
         /// The number of the newest event.
         seq: u64,
     },
-    /// The connection is lost and is being opened anew; said once until it is back.
+    /// The connection is lost and is being opened anew; said once until it is back. A server that asks to
+    /// connect again and is back within about a second is not told of.
     Lost {
         /// Why, for people.
         reason: String,
@@ -96,6 +103,8 @@ enum Over {
     Unwatched,
     /// It failed; another one may help or not.
     Failed(ClientError),
+    /// The server asks for another one within this time.
+    Asked(Duration),
 }
 
 impl Follower {
@@ -106,8 +115,12 @@ impl Follower {
                 over = self.connection() => over,
                 () = items.closed() => Over::Unwatched,
             };
-            let Over::Failed(error) = over else { return };
-            if self.again_after(error).await.is_err() {
+            let again = match over {
+                Over::Unwatched => return,
+                Over::Failed(error) => self.again_after(error).await,
+                Over::Asked(within) => self.again_within(within).await,
+            };
+            if again.is_err() {
                 return;
             }
         }
@@ -131,6 +144,9 @@ impl Follower {
         let mut subscribed = false;
         loop {
             let message = socket.hear().await?;
+            if let ServerMessage::Reconnect { within_ms } = message {
+                return Err(Over::Asked(Duration::from_millis(within_ms.into())));
+            }
             self.cursor
                 .accept(message, &mut items)
                 .map_err(|broken| self.broken(broken))?;
@@ -158,14 +174,33 @@ impl Follower {
         if !error.is_passing() || self.failures > GIVE_UP_AFTER {
             return self.hand_over(Err(error)).await.and(Err(Over::Unwatched));
         }
-        if !std::mem::replace(&mut self.lost, true) {
-            let reason = match error {
-                ClientError::Unreachable { reason, .. } => reason,
-                error => error.to_string(),
-            };
-            self.hand_over(Ok(Followed::Lost { reason })).await?;
+        let reason = match error {
+            ClientError::Unreachable { reason, .. } => reason,
+            error => error.to_string(),
+        };
+        self.tell_lost(reason).await?;
+        self.pause(backoff::before(self.failures, &*self.entropy))
+            .await
+    }
+
+    /// Waits before the connection that the server asks for.
+    async fn again_within(&mut self, within: Duration) -> Result<(), Over> {
+        let wait = backoff::asked(within, &*self.entropy);
+        if wait > UNTOLD_WAIT {
+            self.tell_lost(ASKED.to_owned()).await?;
         }
-        let wait = backoff::before(self.failures, &*self.entropy);
+        self.pause(wait).await
+    }
+
+    /// Says that there is no connection, once until it is back.
+    async fn tell_lost(&mut self, reason: String) -> Result<(), Over> {
+        match std::mem::replace(&mut self.lost, true) {
+            true => Ok(()),
+            false => self.hand_over(Ok(Followed::Lost { reason })).await,
+        }
+    }
+
+    async fn pause(&self, wait: Duration) -> Result<(), Over> {
         tokio::select! {
             () = tokio::time::sleep(wait) => Ok(()),
             () = self.items.closed() => Err(Over::Unwatched),

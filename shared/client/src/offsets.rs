@@ -155,6 +155,8 @@ impl Offsets {
                 self.problem = Some(problem.clone());
                 Some(Attached::Problem(problem))
             }
+            // What owns the connection heeds it.
+            OperationServerMessage::Reconnect { .. } => None,
         })
     }
 

@@ -107,7 +107,7 @@ impl Socket {
 
 /// A message; `None` where it is of a kind that only a newer client knows.
 fn read(text: &str) -> Result<Option<ServerMessage>, String> {
-    const TYPES: [&str; 4] = ["event", "live", "caught_up", "problem"];
+    const TYPES: [&str; 5] = ["event", "live", "caught_up", "problem", "reconnect"];
     const KINDS: [&str; 5] = ["reasoning", "text", "output", "gap", "notice"];
     let error = match serde_json::from_str(text) {
         Ok(message) => return Ok(Some(message)),

@@ -196,6 +196,44 @@ async fn a_follower_goes_on_where_a_lost_connection_left_it() {
     }
 }
 
+fn reconnect(within_ms: u32) -> ServerMessage {
+    ServerMessage::Reconnect { within_ms }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_to_connect_again_soon_is_followed_on_without_a_word_of_it() {
+    let (listener, client) = server().await;
+    let mut follow = client.follow(SESSION, 0);
+    let mut first = socket(&listener).await;
+    subscribed_after(&mut first).await;
+    say(&mut first, &[event(1), caught_up(1), reconnect(500)]).await;
+    let mut second = socket(&listener).await;
+    assert_eq!(subscribed_after(&mut second).await, 1);
+    say(&mut second, &[event(2), caught_up(2), reconnect(500)]).await;
+    for expected in ["1", "caught up", "2", "caught up"] {
+        assert_eq!(heard(&mut follow).await, expected);
+    }
+    // Where nobody answers then, the connection is lost as any other.
+    drop(listener);
+    assert_eq!(heard(&mut follow).await, "lost");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_to_stay_away_for_long_is_told_of() {
+    let (listener, client) = server().await;
+    let mut follow = client.follow(SESSION, 0);
+    let mut first = socket(&listener).await;
+    subscribed_after(&mut first).await;
+    say(&mut first, &[event(1), reconnect(60_000)]).await;
+    assert_eq!(heard(&mut follow).await, "1");
+    match follow.next().await {
+        Some(Ok(Followed::Lost { reason })) => {
+            assert_eq!(reason, "the server asks to connect again");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn a_gap_is_filled_by_subscribing_again() {
     let (listener, client) = server().await;

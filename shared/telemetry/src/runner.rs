@@ -14,6 +14,7 @@ const REASONS: &[&str] = &[
     "changed",
     "network_changed",
     "unproven",
+    "aged",
     "ended",
 ];
 

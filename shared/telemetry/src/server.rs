@@ -66,6 +66,7 @@ const LINK_ENDS: &[&str] = &[
     "locked",
     "shutdown",
     "rotated",
+    "aged",
     "went_back",
     "violation",
     "failed",

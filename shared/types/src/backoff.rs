@@ -1,4 +1,4 @@
-//! How long to wait between attempts.
+//! How long to wait between attempts, and how many at once are kept from doing the same at one time.
 
 use std::time::Duration;
 
@@ -12,6 +12,15 @@ pub fn full_jitter(first: Duration, longest: Duration, failures: u32, random: u6
     let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
     let ceiling = first.saturating_mul(doubled).min(longest);
     ceiling.mul_f64(random as f64 / u64::MAX as f64)
+}
+
+/// A time within a tenth of `age`, evenly spread, at which a connection of that greatest age ends. So
+/// connections that began together do not end together (as gRPC's MAX_CONNECTION_AGE,
+/// <https://github.com/grpc/proposal/blob/master/A9-server-side-conn-mgt.md>).
+///
+/// `random` is uniform over all of `u64`.
+pub fn aged_at(age: Duration, random: u64) -> Duration {
+    age.mul_f64(0.9 + 0.2 * (random as f64 / u64::MAX as f64))
 }
 
 #[cfg(test)]
@@ -40,5 +49,14 @@ mod tests {
         assert_eq!(full_jitter(FIRST, LONGEST, 7, 0), Duration::ZERO);
         let middle = full_jitter(FIRST, LONGEST, 7, u64::MAX / 2);
         assert!(middle.abs_diff(LONGEST / 2) < Duration::from_millis(1));
+    }
+
+    #[test]
+    fn a_connection_ends_within_a_tenth_of_its_greatest_age() {
+        let age = Duration::from_secs(3600);
+        let millis = |random| aged_at(age, random).as_millis();
+        assert_eq!(millis(0), 3_240_000);
+        assert_eq!(millis(u64::MAX), 3_960_000);
+        assert!(aged_at(age, u64::MAX / 2).abs_diff(age) < Duration::from_millis(1));
     }
 }

@@ -61,15 +61,21 @@ async fn idle_over(over: Over, count: usize, links: &str, per_gib: f64) -> Vec<F
             GIB / each,
         ),
         alone(
-            format!("its memory with {count} {links}"),
+            format!("its memory before {count} {links}"),
+            Unit::Memory,
+            Goal::None,
+            before,
+        ),
+        alone(
+            "its memory with them".to_owned(),
             Unit::Memory,
             Goal::None,
             with,
         ),
         alone(
             format!(
-                "what it keeps of that 15 s after they all vanished (before them: {:.1} MiB)",
-                before / MIB
+                "its memory {} s after they all vanished",
+                SETTLES_WITHIN.as_secs()
             ),
             Unit::Memory,
             Goal::None,

@@ -88,7 +88,9 @@ async fn a_server_that_stops_says_goodbye_to_those_who_follow() {
     .await;
     until_caught_up(&mut socket).await;
     assert_eq!(gantry.stop_server().await, Some(0));
-    assert_eq!(hear(&mut socket).await, Err(Some(CloseCode::Away)));
+    let asked = json!({ "type": "reconnect", "within_ms": 500 });
+    assert_eq!(hear(&mut socket).await, Ok(asked));
+    assert_eq!(hear(&mut socket).await, Err(Some(CloseCode::Restart)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

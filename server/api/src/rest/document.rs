@@ -153,7 +153,10 @@ fn sockets() -> Paths {
 
 const SESSIONS: &str = "Not a webhook: `GET /api/v1/stream` opens a WebSocket, with a bearer token, or \
     for a page with `?ticket=` and a ticket of `POST /api/v1/stream-tickets`. The request below is what the server sends on it, the answer what the \
-    client may send, each as one text message.";
+    client may send, each as one text message.\n\n\
+    `reconnect` is the server's last message before it closes a sound connection with code 1012: wait a \
+    random part of its time, connect again, and subscribe with the last event that you have. Skip a message \
+    whose type you do not know. Code 1008: the credential was revoked.";
 
 const OPERATION: &str = "Not a webhook: `GET /api/v1/operations/{id}/stream?stdout=0&stderr=0` opens \
     a WebSocket, with a bearer token, or for a page with `&ticket=` and a ticket of \
@@ -168,8 +171,10 @@ const OPERATION: &str = "Not a webhook: `GET /api/v1/operations/{id}/stream?stdo
     connection with code 1000. Where the operation takes input, `input_taken` says from which offset \
     on to send it. `input_end` ends the input. A piece behind missing bytes is dropped.\n\n\
     A client whose connection broke connects again with the offsets that it has, and sends its input \
-    again from the next `input_taken` on. Code 1008: the credential was revoked. Codes 1001 and 1013: \
-    connect again.\n\n\
+    again from the next `input_taken` on. So does one that hears `reconnect`, the server's last message before \
+    it closes a sound connection with code 1012, after a random part of the time that it says. Skip a \
+    message whose type you do not know. Code 1008: the credential was revoked. Codes 1012 and 1013: connect \
+    again.\n\n\
     The server stores the output of every operation but of a download: it keeps that until the client \
     says `taken`, and one client reads it at a time.";
 

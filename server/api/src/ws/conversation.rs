@@ -1,9 +1,10 @@
 //! One WebSocket of a client: both sides speak whenever they like, until one of them ends it.
 //!
 //! What is sent goes through one queue (`outbox`), so a client that reads slowly makes only itself wait. A
-//! connection does not outlive its credential, and says goodbye when the server stops.
+//! connection does not outlive its credential. Where the server stops, or the connection has reached its
+//! greatest age, the client is asked to connect again.
 
-use std::{future::Future, ops::ControlFlow, time::Duration};
+use std::{future::Future, ops::ControlFlow, pin::pin, time::Duration};
 
 use axum::{
     extract::ws::close_code,
@@ -14,6 +15,7 @@ use futures_util::{SinkExt as _, StreamExt as _, stream::SplitSink};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use server_app::{AppError, OpContext};
+use shared_types::backoff::aged_at;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_tungstenite::{
     WebSocketStream,
@@ -29,13 +31,21 @@ use super::{
     handshake::{Handshake, NoHandshake},
     outbox::{Outbox, Waiting},
 };
-use crate::{Doors, Limits, serve::Place};
+use crate::{Doors, Limits, seats::Seats, serve::Place};
 
 /// Bytes that are read at once, and for which a connection has room from its beginning on.
 const BUFFER_BYTES: usize = 4 * 1024;
 /// How often it is looked whether the client may still do this: often enough that a right which was
 /// taken away is gone within five seconds.
 const RIGHTS_CHECKED_EVERY: Duration = Duration::from_secs(4);
+/// How far a server that stops spreads the clients' next connections, for each that is open, in
+/// milliseconds: about 1000 come back in a second.
+const RECONNECT_MS_PER_STREAM: u32 = 1;
+/// The least that they are spread: all that is needed where only one ends, because the ages of connections
+/// are spread already.
+const RECONNECT_MS_AT_LEAST: u32 = 500;
+/// The most: a person waits.
+const RECONNECT_MS_AT_MOST: u32 = 60_000;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -61,6 +71,9 @@ pub(super) trait Conversation: Send + 'static {
 
     /// Does what follows from an event.
     fn handle(&mut self, event: Self::Event) -> impl Future<Output = ControlFlow<End>> + Send;
+
+    /// The message that asks the client to connect again within so many milliseconds.
+    fn reconnect(within_ms: u32) -> Option<Message>;
 }
 
 /// Why a conversation ends.
@@ -75,6 +88,8 @@ pub(super) enum End {
     TakenAway,
     /// The server stops.
     Stops,
+    /// The connection has reached its greatest age.
+    Aged,
 }
 
 /// A connection that may become a WebSocket.
@@ -82,17 +97,19 @@ pub(super) struct Opening {
     upgrade: OnUpgrade,
     answer: Response,
     place: Option<Place>,
+    seats: Seats,
 }
 
 impl Opening {
     /// # Errors
     /// The request asks for no WebSocket that the server speaks.
-    pub(super) fn of(parts: &mut Parts) -> Result<Self, NoHandshake> {
+    pub(super) fn of(parts: &mut Parts, seats: &Seats) -> Result<Self, NoHandshake> {
         let (upgrade, answer) = Handshake::of(parts)?.split();
         Ok(Self {
             upgrade,
             answer,
             place: parts.extensions.remove::<Place>(),
+            seats: seats.clone(),
         })
     }
 
@@ -103,10 +120,12 @@ impl Opening {
         doors: Doors,
         begin: impl FnOnce(Outbox) -> C + Send + 'static,
     ) -> Response {
-        let (upgrade, place) = (self.upgrade, self.place);
+        let (upgrade, place, seats) = (self.upgrade, self.place, self.seats);
         tokio::spawn(async move {
             match upgrade.await {
-                Ok(connection) => converse(TokioIo::new(connection), ctx, doors, begin).await,
+                Ok(connection) => {
+                    converse(TokioIo::new(connection), ctx, (doors, seats), begin).await;
+                }
                 Err(error) => tracing::debug!(%error, "a stream did not come about"),
             }
             drop(place);
@@ -118,7 +137,7 @@ impl Opening {
 async fn converse<C: Conversation>(
     connection: TokioIo<Upgraded>,
     ctx: OpContext,
-    doors: Doors,
+    (doors, seats): (Doors, Seats),
     begin: impl FnOnce(Outbox) -> C,
 ) {
     let limits = WebSocketConfig::default()
@@ -133,6 +152,7 @@ async fn converse<C: Conversation>(
     writer.spawn(write(sink, inbox, doors.limits));
     let mut conversation = begin(outbox);
     let mut check = tokio::time::interval(RIGHTS_CHECKED_EVERY);
+    let mut aged = pin!(aged(&doors));
     let end = loop {
         let goes_on = tokio::select! {
             message = stream.next(), if conversation.listens() => match heard(message) {
@@ -142,6 +162,7 @@ async fn converse<C: Conversation>(
             event = conversation.event() => conversation.handle(event).await,
             _ = check.tick() => is_allowed(&ctx, &doors, &mut conversation).await,
             () = doors.app.stopping() => ControlFlow::Break(End::Stops),
+            () = aged.as_mut() => ControlFlow::Break(End::Aged),
             // The client is gone or takes nothing any more.
             _ = writer.join_next() => return,
         };
@@ -149,6 +170,8 @@ async fn converse<C: Conversation>(
             break end;
         }
     };
+    // Before the seats are given back: all connections end now, and each client is told of all.
+    let reconnect = end.reconnect_within_ms(&seats).and_then(C::reconnect);
     // The writer ends once its queue has no sender.
     drop(conversation);
     let last = match end {
@@ -156,16 +179,50 @@ async fn converse<C: Conversation>(
         End::With(last) => last,
         End::Revoked => close_frame(close_code::POLICY, "the credential was revoked"),
         End::TakenAway => close_frame(close_code::POLICY, "you may not follow this any more"),
-        End::Stops => close_frame(close_code::AWAY, "the server stops"),
+        End::Stops => close_frame(close_code::RESTART, "the server stops"),
+        End::Aged => close_frame(
+            close_code::RESTART,
+            "the connection has reached its greatest age",
+        ),
     };
     let goodbye = async {
-        if let Some(Ok(sink)) = writer.join_next().await
-            && let Ok(socket) = stream.reunite(sink)
-        {
+        if let Some(Ok(mut sink)) = writer.join_next().await {
+            if let Some(reconnect) = reconnect {
+                // A client that does not take it sees the connection end.
+                let _ = sink.send(reconnect).await;
+            }
+            let Ok(socket) = stream.reunite(sink) else {
+                return;
+            };
             farewell(socket, last).await;
         }
     };
     let _ = tokio::time::timeout(GOODBYE_WITHIN, goodbye).await;
+}
+
+impl End {
+    /// How far the client's next connection is spread, where it is asked for one.
+    fn reconnect_within_ms(&self, seats: &Seats) -> Option<u32> {
+        match self {
+            Self::ByClient | Self::With(_) | Self::Revoked | Self::TakenAway => None,
+            Self::Stops => {
+                let taken = u32::try_from(seats.taken()).unwrap_or(u32::MAX);
+                let spread = taken.saturating_mul(RECONNECT_MS_PER_STREAM);
+                Some(spread.clamp(RECONNECT_MS_AT_LEAST, RECONNECT_MS_AT_MOST))
+            }
+            Self::Aged => Some(RECONNECT_MS_AT_LEAST),
+        }
+    }
+}
+
+/// Waits until a connection that begins now has reached its greatest age.
+async fn aged(doors: &Doors) {
+    let Some(age) = doors.limits.age_at_most else {
+        return std::future::pending().await;
+    };
+    let mut random = [0; 8];
+    doors.entropy.fill(&mut random);
+    tokio::time::sleep(aged_at(age, u64::from_be_bytes(random))).await;
 }
 
 /// A message, unless there are no more.

@@ -15,6 +15,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use serde::{Deserialize, de::IgnoredAny};
 use server_app::{
     AppError, Attached, OpContext, OperationView, OutputStream, Reading, rights::Action,
@@ -67,7 +68,7 @@ pub(super) async fn upgrade(
     let answer = |error: AppError| Refused::from(error).into_response();
     let from = offsets(query).map_err(answer)?;
     let (mut parts, _) = request.into_parts();
-    let opening = Opening::of(&mut parts).map_err(|error| error.into_response())?;
+    let opening = Opening::of(&mut parts, &seats).map_err(|error| error.into_response())?;
     let seat = seats
         .take(ctx.credential, seats::Kind::Operation)
         .map_err(|full| full.into_response())?;
@@ -215,6 +216,10 @@ impl Conversation for Following {
         }
         ControlFlow::Continue(())
     }
+
+    fn reconnect(within_ms: u32) -> Option<Message> {
+        json(&OperationServerMessage::Reconnect { within_ms })
+    }
 }
 
 /// Waits for room, then for something to tell. Safe to cancel: what was taken stays where it is.
@@ -265,8 +270,11 @@ impl Following {
                 Some(message) => message,
                 None => return ControlFlow::Continue(()),
             },
+            Told::BrokenOff if self.doors.app.stopping().now_or_never().is_some() => {
+                return ControlFlow::Break(End::Stops);
+            }
             Told::BrokenOff => {
-                let why = "the operation is read elsewhere, or the server stops; connect again";
+                let why = "the operation is read elsewhere; connect again";
                 return ControlFlow::Break(End::With(close_frame(close_code::AGAIN, why)));
             }
         };

@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     conversation::{Conversation, End, Opening},
     live::LiveText,
-    outbox::Outbox,
+    outbox::{Outbox, json},
 };
 use crate::{
     Doors,
@@ -38,7 +38,7 @@ pub(super) async fn upgrade(
     let access = &doors.app.access;
     access.require(&ctx, Action::ReadSession).map_err(refused)?;
     let (mut parts, _) = request.into_parts();
-    let opening = Opening::of(&mut parts).map_err(|error| error.into_response())?;
+    let opening = Opening::of(&mut parts, &seats).map_err(|error| error.into_response())?;
     let seat = seats.take(ctx.credential, seats::Kind::Sessions);
     let seat = seat.map_err(|full| full.into_response())?;
     let begin = {
@@ -112,6 +112,10 @@ impl Conversation for Sessions {
 
     async fn handle(&mut self, event: Infallible) -> ControlFlow<End> {
         match event {}
+    }
+
+    fn reconnect(within_ms: u32) -> Option<Message> {
+        json(&ServerMessage::Reconnect { within_ms })
     }
 }
 

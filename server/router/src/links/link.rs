@@ -14,7 +14,7 @@ use std::{
 use futures_util::StreamExt as _;
 use proto::v1::{self, server_frame};
 use shared_link::server::{self, Linked, Over, Times, TurnedAway};
-use shared_types::{Generation, OperationId, Timestamp};
+use shared_types::{Generation, OperationId, Timestamp, backoff::aged_at};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -30,7 +30,7 @@ use super::{
     shown::Shown,
 };
 use crate::{
-    bounds::{ACCEPTED_STORED_WITHIN, RECONNECT_MS_PER_LINK},
+    bounds::{ACCEPTED_STORED_WITHIN, RECONNECT_MS_PER_LINK, RECONNECT_MS_WHEN_AGED},
     ports::{Heard, HelloFacts},
 };
 
@@ -113,6 +113,7 @@ fn last_word(end: &LinkEnd, served: u32) -> Option<server_frame::Kind> {
         LinkEnd::Locked => "the runner is locked, because its folder was copied".to_owned(),
         LinkEnd::Shutdown => "the server stops".to_owned(),
         LinkEnd::Rotated => "the server has another link key; sign in again".to_owned(),
+        LinkEnd::Aged => "the link has reached its greatest age; link again".to_owned(),
         LinkEnd::Violation(reason) => reason.clone(),
         LinkEnd::Failed(_) => "the server cannot serve the link now; try again later".to_owned(),
     };
@@ -121,8 +122,10 @@ fn last_word(end: &LinkEnd, served: u32) -> Option<server_frame::Kind> {
         for_good: false,
         reconnect_within_ms: match end {
             LinkEnd::Shutdown | LinkEnd::Rotated => served.saturating_mul(RECONNECT_MS_PER_LINK),
+            LinkEnd::Aged => RECONNECT_MS_WHEN_AGED,
             _ => 0,
         },
+        aged: matches!(end, LinkEnd::Aged),
     }))
 }
 
@@ -134,6 +137,8 @@ struct LinkTask {
     /// The link itself, which is closed with this.
     link: LinkHandle,
     began: Instant,
+    /// When it reaches its greatest age.
+    aged_at: Option<Instant>,
     heard_at: Timestamp,
     /// What this link shows of the runner's memory.
     shown: Arc<Shown>,
@@ -181,6 +186,11 @@ impl LinkTask {
         let began = Instant::now();
         let (serving, registry) = (Arc::clone(&links.serving), links.registry.clone());
         let options = &serving.options;
+        let aged_at = options.age_at_most.map(|age| {
+            let mut random = [0; 8];
+            serving.entropy.fill(&mut random);
+            began + aged_at(age, u64::from_be_bytes(random))
+        });
         let times = Times {
             heartbeat_every: options.heartbeat_every,
             silence: options.silence,
@@ -195,6 +205,7 @@ impl LinkTask {
             who: Arc::clone(who),
             link: LinkHandle::open(linked, machine, outbound.clone()),
             began,
+            aged_at,
             heard_at: serving.clock.now(),
             shown: Arc::new(Shown::of(facts)),
             store_heard_at: began + options.heard_every,
@@ -299,6 +310,7 @@ impl LinkTask {
         let now = |open: &mut Open| (open.machine.has_frames(), open.machine.wake_at());
         let (has_frames, wake_at) = self.link.with(now)?;
         let wake_at = (self.began + wake_at).min(self.store_heard_at);
+        let wake_at = self.aged_at.map_or(wake_at, |aged_at| wake_at.min(aged_at));
         if waits.alarm.deadline() != wake_at {
             waits.alarm.as_mut().reset(wake_at);
         }
@@ -338,6 +350,9 @@ impl LinkTask {
                     .with(|open| open.send_next(|frame| permit.send(frame)))?;
             }
             Event::Time => {
+                if self.aged_at.is_some_and(|at| at <= Instant::now()) {
+                    return Err(LinkEnd::Aged);
+                }
                 let mut random = [0];
                 self.serving.entropy.fill(&mut random);
                 let now = self.began.elapsed();

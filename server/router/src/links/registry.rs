@@ -1,10 +1,13 @@
 //! Which link of which runner is the current one: the owner task and its handle.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use shared_link::server::{self, Seen, Slot, TurnedAway};
 use shared_types::{Generation, RunnerId, Timestamp};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, timeout_at},
+};
 
 use super::{LinkEnd, LinkHandle, gate::Gate, shown::Shown};
 
@@ -13,6 +16,10 @@ const REQUESTS: usize = 256;
 
 /// Entries below which the owner task does not look for ones that nobody needs.
 const SWEEP_FROM: usize = 64;
+
+/// How long after the end of a link the owner task looks for entries that nobody needs. By then the end is
+/// stored and its door has let go, mostly; many links end at once, and one look is enough for all.
+const SWEEP_AFTER: Duration = Duration::from_secs(5);
 
 /// How a runner is connected to this replica.
 pub(crate) type Connection = server::Connection<LinkHandle>;
@@ -179,7 +186,22 @@ async fn the_runtime_ends<T>() -> T {
 
 async fn run(mut inbox: mpsc::Receiver<Request>) {
     let mut registry = Registry::new();
-    while let Some(request) = inbox.recv().await {
+    let mut sweep_at = None;
+    loop {
+        let request = match sweep_at {
+            None => inbox.recv().await,
+            Some(at) => match timeout_at(at, inbox.recv()).await {
+                Ok(request) => request,
+                Err(_) => {
+                    sweep_at = registry.sweep().then(|| Instant::now() + SWEEP_AFTER);
+                    continue;
+                }
+            },
+        };
+        let Some(request) = request else { return };
+        if matches!(request, Request::Unregister { .. }) {
+            sweep_at.get_or_insert_with(|| Instant::now() + SWEEP_AFTER);
+        }
         registry.handle(request);
     }
 }
@@ -262,10 +284,19 @@ impl Registry {
 
     fn entry(&mut self, runner: RunnerId) -> &mut Entry {
         if self.entries.len() >= self.sweep_at && !self.entries.contains_key(&runner) {
-            self.entries.retain(|_, entry| entry.is_needed());
-            self.sweep_at = SWEEP_FROM + 2 * self.entries.len();
+            self.sweep();
         }
         self.entries.entry(runner).or_insert_with(Entry::new)
+    }
+
+    /// Drops the entries that nobody needs, and gives their memory back. Whether there are some that will
+    /// be among them soon.
+    fn sweep(&mut self) -> bool {
+        self.entries.retain(|_, entry| entry.is_needed());
+        let room = SWEEP_FROM + 2 * self.entries.len();
+        self.sweep_at = room;
+        self.entries.shrink_to(room);
+        self.entries.values().any(Entry::is_ending)
     }
 }
 
@@ -350,14 +381,24 @@ impl Entry {
         }
     }
 
+    /// Its link is over, and has not let go of everything yet.
+    fn is_ending(&self) -> bool {
+        !self.slot.is_taken() && (self.gate.is_shared() || self.is_unstored())
+    }
+
+    /// A link's task may have yet to store what it has shown.
+    fn is_unstored(&self) -> bool {
+        let held = |shown: &Arc<Shown>| Arc::strong_count(shown) > 1;
+        self.shown.as_ref().is_some_and(held)
+    }
+
     fn is_needed(&self) -> bool {
-        let unstored = |shown: &Arc<Shown>| Arc::strong_count(shown) > 1;
         // That it is about to be revoked is nowhere else yet.
         let barred = !self.gate.is_open() && !self.is_barred_for_good();
         self.slot.is_taken()
             || self.gate.is_shared()
             || barred
-            || self.shown.as_ref().is_some_and(unstored)
+            || self.is_unstored()
             || self.connection.receiver_count() > 0
     }
 

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use bytes::Bytes;
 use proto::{
@@ -7,6 +7,7 @@ use proto::{
 };
 use shared_sandbox::{OperationEvent, Sandbox};
 use shared_types::{RunnerId, SandboxId, limits::OUTPUT_CHUNK_BYTES};
+use tokio::time::Instant;
 
 use super::double::*;
 use crate::{
@@ -209,6 +210,29 @@ async fn the_servers_end_says_goodbye_to_every_runner() {
         goodbye.reconnect_within_ms, 1,
         "a millisecond for each link"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_reaches_its_age_ends_within_a_tenth_of_it_and_the_runner_links_again() {
+    let age = Duration::from_secs(600);
+    let world = World::with(LinkOptions {
+        age_at_most: Some(age),
+        heartbeat_every: Duration::from_secs(1),
+        // Nothing else ends it.
+        lease: 2 * age,
+        ..LinkOptions::default()
+    });
+    let runner = Runner::new(1, "one");
+    let mut ages = HashSet::new();
+    for _ in 0..10 {
+        let (link, began) = (world.link(&runner).await, Instant::now());
+        let (goodbye, end) = link.last_words().await;
+        assert_eq!(end, LinkEnd::Aged);
+        assert!(goodbye.aged && goodbye.reconnect_within_ms > 0);
+        assert!(began.elapsed().abs_diff(age) <= age / 10 + Duration::from_secs(1));
+        ages.insert(began.elapsed().as_secs());
+    }
+    assert!(ages.len() > 1, "they are spread");
 }
 
 #[tokio::test(start_paused = true)]

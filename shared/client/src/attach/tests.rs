@@ -247,3 +247,34 @@ async fn an_operation_that_cannot_be_followed_any_more_is_an_error() {
     let error = attach.next().await.expect("an item").expect_err("refused");
     assert_eq!(error.to_string(), "it has another reader");
 }
+
+#[tokio::test]
+async fn a_server_that_asks_to_connect_again_soon_is_attached_to_anew_without_a_word_of_it() {
+    let (listener, client) = server().await;
+    let (mut attach, controls) = client.attach(ID, 0, 0);
+    let (mut first, _) = socket(&listener).await;
+    say(&mut first, taken(0)).await;
+    write(&mut first, 0, "Hel").await;
+    for expected in ["sort", "taken 0", "Hel"] {
+        assert_eq!(heard(&mut attach).await, expected);
+    }
+    say(
+        &mut first,
+        OperationServerMessage::Reconnect { within_ms: 500 },
+    )
+    .await;
+    let room = controls.room().await.expect("it has not ended");
+    room.fill(Piece {
+        at: None,
+        data: Bytes::from_static(b"in"),
+        end: false,
+    });
+    let (mut second, asked) = socket(&listener).await;
+    assert_eq!(asked, "stdout=3&stderr=0");
+    say(&mut second, taken(0)).await;
+    assert_eq!(hear(&mut second).await, "0 in");
+    write(&mut second, 0, "Hello").await;
+    for expected in ["sort", "taken 0", "lo"] {
+        assert_eq!(heard(&mut attach).await, expected);
+    }
+}

@@ -178,7 +178,7 @@ fn written(outgoing: Outgoing) -> Message {
 
 /// A message; `None` where it is of a kind that only a newer client knows.
 fn understood(text: &Utf8Bytes) -> Result<Option<OperationServerMessage>, String> {
-    const TYPES: [&str; 8] = [
+    const TYPES: [&str; 9] = [
         "operation",
         "accepted",
         "gap",
@@ -187,6 +187,7 @@ fn understood(text: &Utf8Bytes) -> Result<Option<OperationServerMessage>, String
         "input_taken",
         "ended",
         "problem",
+        "reconnect",
     ];
     let error = match serde_json::from_str(text) {
         Ok(message) => return Ok(Some(message)),

@@ -15,7 +15,7 @@ use crate::{
     wire::{self, Figures},
 };
 
-/// The most that a server may have a runner stay away when it stops.
+/// The most that a server may have a runner stay away.
 const RECONNECT_WITHIN_AT_MOST: Duration = Duration::from_secs(60);
 
 /// What a server may choose for the times of a link.
@@ -66,6 +66,12 @@ pub enum Ended {
         /// The next attempt comes after a random part of this time.
         reconnect_within: Duration,
     },
+    /// The link has reached the greatest age that the server allows. The server goes on.
+    #[error("the link has reached its greatest age; the server asks for a new one")]
+    Aged {
+        /// The next attempt comes after a random part of this time.
+        reconnect_within: Duration,
+    },
     /// What the runner remembers is older than what the server has seen of it: the table is to
     /// begin a new journal.
     #[error("the server has seen more of this runner's journal than there is: it begins a new one")]
@@ -101,11 +107,7 @@ impl Session {
         self.pulse.heard(now);
         match (&self.stage, frame.kind) {
             (Stage::Introduced, Some(Kind::NewJournal(_))) => Err(Ended::NewJournal),
-            (_, Some(Kind::Goodbye(goodbye))) => Err(Ended::Goodbye {
-                reason: goodbye.reason,
-                reconnect_within: Duration::from_millis(goodbye.reconnect_within_ms.into())
-                    .min(RECONNECT_WITHIN_AT_MOST),
-            }),
+            (_, Some(Kind::Goodbye(goodbye))) => Err(ended(goodbye)),
             (Stage::Called, Some(Kind::Challenge(_))) => {
                 self.stage = Stage::Introduced;
                 Ok(Todo::Introduce)
@@ -165,6 +167,19 @@ impl Session {
         Ok(Todo::Linked {
             generation: welcome.generation,
         })
+    }
+}
+
+/// How the server's goodbye ends the link.
+fn ended(goodbye: v1::Goodbye) -> Ended {
+    let asked = Duration::from_millis(goodbye.reconnect_within_ms.into());
+    let reconnect_within = asked.min(RECONNECT_WITHIN_AT_MOST);
+    match goodbye.aged {
+        true => Ended::Aged { reconnect_within },
+        false => Ended::Goodbye {
+            reason: goodbye.reason,
+            reconnect_within,
+        },
     }
 }
 

@@ -261,7 +261,7 @@ impl World {
                 self.runner.compact();
                 self.memory_is_gone();
             }
-            None | Some(Ended::Silent(_) | Ended::Goodbye { .. }) => {}
+            None | Some(Ended::Silent(_) | Ended::Goodbye { .. } | Ended::Aged { .. }) => {}
             Some(broken) => panic!("the runner holds the server for broken: {broken}"),
         }
     }

@@ -31,6 +31,9 @@ use crate::{
 /// Frames that wait within the server, each way.
 const FRAMES: usize = 4;
 
+/// The greatest age of a link, in worlds whose links have one.
+const AGE_AT_MOST: Duration = Duration::from_secs(20);
+
 /// What a process of the server holds.
 pub(crate) struct Server {
     runtime: Runtime,
@@ -89,6 +92,7 @@ impl Server {
         let runtime = runtime.expect("a runtime");
         let options = LinkOptions {
             keep_again_after: Duration::from_secs(3),
+            age_at_most: seed.is_multiple_of(4).then_some(AGE_AT_MOST),
             ..LinkOptions::default()
         };
         let (store, clock) = (Arc::new(store.clone()), Arc::clone(clock) as Arc<dyn Clock>);
@@ -291,6 +295,7 @@ impl World {
             | LinkEnd::Left(_)
             | LinkEnd::Silent
             | LinkEnd::Replaced
+            | LinkEnd::Aged
             | LinkEnd::WentBack => {}
         }
     }
