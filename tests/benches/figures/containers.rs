@@ -16,7 +16,7 @@ use tests::{
 use tokio::process::Command;
 
 use crate::{
-    execs::{TRUE, timed},
+    execs::{APART, TRUE, timed},
     hands::Hands,
     resident::memory,
     table::{Figure, Goal, Stopwatch, Unit, median, percentile},
@@ -52,8 +52,9 @@ pub(crate) async fn figures(watch: &Stopwatch) -> Vec<Figure> {
     figures
 }
 
-/// One command at a time in a container that runs. Each side's follow one another: an engine works on for a
-/// while after it has answered, and that is to slow down nobody but itself.
+/// One command at a time in a container that runs, each after the rest that an agent leaves. Each side's
+/// follow one another: an engine works on for a while after it has answered, and that is to slow down
+/// nobody but itself.
 async fn execs(engine: &Engine, watch: &Stopwatch) -> Vec<Figure> {
     let socket = engine.socket();
     let docker = ["--backend", "docker", "--warm", "0", "--docker-host"];
@@ -76,13 +77,16 @@ async fn execs(engine: &Engine, watch: &Stopwatch) -> Vec<Figure> {
             let (took, id) = timed(&hands, TRUE, watch).await;
             ours.push(took);
             hands.forget(id).await;
+            tokio::time::sleep(APART).await;
         }
         for _ in 0..SAMPLES {
             api_took.push(watch.time(api.exec(&container)).await.0);
+            tokio::time::sleep(APART).await;
         }
         for _ in 0..SAMPLES {
             let words = [&EXEC[..], &[&container, TRUE[0]]].concat();
             client_took.push(watch.time(ran(engine, &words)).await.0);
+            tokio::time::sleep(APART).await;
         }
         by_api.round(median(&ours), median(&api_took));
         by_client.round(median(&ours), median(&client_took));
