@@ -26,6 +26,8 @@ export function told(message: ServerMessage): string {
             return message.seq.toFixed();
         case "problem":
             return message.problem.detail;
+        case "reconnect":
+            return message.within_ms.toFixed();
     }
 }
 
