@@ -38,7 +38,7 @@ Exit codes:
   1    failure; for chat: the turn failed, or its runner was offline
   2    wrong usage
   130  cancelled, or left with Ctrl-C
-  141  nobody reads the output any more
+  141  the reader of the output is gone
   exec, shell and attach exit with the command's own code, or with 255 if it never started.
 
 Ids may be shortened to any unique beginning. `last` is the most recent session. Runners are also found by name.";

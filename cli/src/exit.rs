@@ -11,7 +11,7 @@ pub(crate) enum Exit {
     Cancelled,
     /// The person left before the turn had ended.
     Left,
-    /// Nobody reads standard output any more.
+    /// The reader of standard output is gone.
     ReaderGone,
     /// A command ended with this exit code.
     Code(u8),

@@ -18,7 +18,7 @@ pub(crate) struct ReaderGone;
 
 impl fmt::Display for ReaderGone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody reads standard output any more")
+        f.write_str("the reader of standard output is gone")
     }
 }
 

@@ -156,8 +156,9 @@ impl Machine {
             say!("already current: {}", current.display())?;
             return Ok(());
         }
-        self.programs.select(&folder)?;
+        // Before anything changes: where it cannot be said, the update ends with the old version in use.
         say!("installed in {}", folder.display())?;
+        self.programs.select(&folder)?;
         if !self.home.is_taken() {
             say!("the daemon does not run; it starts with this version")?;
             return Ok(());

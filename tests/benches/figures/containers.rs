@@ -54,7 +54,7 @@ pub(crate) async fn figures(watch: &Stopwatch) -> Vec<Figure> {
 
 /// One command at a time in a container that runs, each after the rest that an agent leaves. Each side's
 /// follow one another: an engine works on for a while after it has answered, and that is to slow down
-/// nobody but itself.
+/// only itself.
 async fn execs(engine: &Engine, watch: &Stopwatch) -> Vec<Figure> {
     let socket = engine.socket();
     let docker = ["--backend", "docker", "--warm", "0", "--docker-host"];

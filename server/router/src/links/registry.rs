@@ -289,8 +289,8 @@ impl Registry {
         self.entries.entry(runner).or_insert_with(Entry::new)
     }
 
-    /// Drops the entries that nobody needs, and gives their memory back. Whether there are some that will
-    /// be among them soon.
+    /// Drops the entries that nobody needs, and gives their memory back. Returns whether more entries
+    /// will be unneeded soon.
     fn sweep(&mut self) -> bool {
         self.entries.retain(|_, entry| entry.is_needed());
         let room = SWEEP_FROM + 2 * self.entries.len();
