@@ -361,14 +361,6 @@ impl Processes {
             tracing::warn!(%error, process.directory = %path.display(), "failed to set a directory aside");
         }
     }
-
-    /// Removes what is kept of a command that is forgotten, off the async threads; its supervisor
-    /// and its files serve another one where they can.
-    pub(crate) fn forget(&self, spool: Spool) {
-        if !self.pool.reclaim(spool.path()) {
-            spool.remove();
-        }
-    }
 }
 
 impl Waiting {

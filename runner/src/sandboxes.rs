@@ -12,10 +12,7 @@ use shared_sandbox::{Download, Exec, Outcome, Pack, Request, Unpack, Upload};
 use shared_types::{Refusal, RefusalCode, SandboxId};
 use tokio::task::spawn_blocking;
 
-use crate::{
-    docker::Container,
-    processes::{Processes, Spool},
-};
+use crate::{docker::Container, processes::Processes};
 
 /// Where operations of one sandbox happen. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -56,14 +53,6 @@ impl Sandboxes {
     /// What runs the commands of workspaces, and keeps what earlier daemons left of them.
     pub(crate) fn commands(&self) -> &Processes {
         &self.commands
-    }
-
-    /// Removes what is kept of a command that is forgotten.
-    pub(crate) fn forget(&self, spool: Spool) {
-        match spool.path().starts_with(self.commands.root()) {
-            true => self.commands.forget(spool),
-            false => spool.remove(),
-        }
     }
 
     /// Serves a sandbox from now on; one with the same id is replaced.

@@ -139,7 +139,7 @@ async fn attempt_as(
         }
     };
     let tried = read(&said(&mut process), &end);
-    process.spool.remove();
+    process.spool.forget();
     Ok(tried)
 }
 

@@ -1,7 +1,7 @@
 //! Containers of a real engine. `tests/run` starts one for as long as the tests take, builds the image of the
 //! template `base` there, and says where it listens.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bollard::{
     API_DEFAULT_VERSION, Docker,
@@ -176,7 +176,7 @@ async fn run(container: &Container, script: &str) -> (ExitRecord, String) {
     let mut process = start(container, &shell(script)).await;
     let record = record(&mut process).await;
     let said = output(&mut process.spool);
-    process.spool.remove();
+    process.spool.forget();
     (record, said)
 }
 
@@ -203,6 +203,29 @@ async fn a_command_runs_as_an_ordinary_user_without_any_privilege() {
     ] {
         assert!(said.contains(line), "{line:?} is missing in {said}");
     }
+}
+
+#[tokio::test]
+async fn supervisors_of_a_container_serve_one_command_after_another() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    let mut supervisors = BTreeSet::new();
+    for _ in 0..8 {
+        // What is left behind ends with its command, and does not keep the supervisor from another one.
+        let script = "sleep 1000 >&- 2>&- & echo $PPID";
+        let (record, said) = run(&container, script).await;
+        assert_eq!(
+            (record.status, record.tree_gone),
+            (ExitStatus::Code(0), true)
+        );
+        supervisors.insert(said);
+    }
+    assert!(supervisors.len() < 8, "{supervisors:?}");
+    let (_, said) = run(&container, "pgrep -c sleep").await;
+    assert_eq!(said, "0\n");
 }
 
 #[tokio::test]

@@ -266,7 +266,7 @@ impl OperationsService {
         // Not before it is written down that nothing is known of them: the next daemon would hold
         // for lost what has a place in the journal and no directory, and would not see a reason for
         // doubt that is gone.
-        released.into_iter().for_each(Spool::remove);
+        released.into_iter().for_each(Spool::forget);
         for (directory, (path, left)) in left {
             match left {
                 Left::Unreadable(_) => unreadable.push(path),
@@ -349,10 +349,10 @@ fn clear(directory: &str, left: Left) {
             process.control.orphan();
             tokio::spawn(async move {
                 while process.events.recv().await.is_some() {}
-                process.spool.remove();
+                process.spool.forget();
             });
         }
-        Left::Ended { files, .. } | Left::Fenced(files) => files.remove(),
+        Left::Ended { files, .. } | Left::Fenced(files) => files.forget(),
         // It is evidence, and stays for a person.
         Left::Unreadable(_) => {}
     }

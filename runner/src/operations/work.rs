@@ -254,7 +254,7 @@ impl OperationsService {
         self.journaled.known.forget(id);
         self.files.downloads.remove(&id);
         if let Some(spool) = self.files.take(id) {
-            self.sandboxes.forget(spool);
+            spool.forget();
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use futures_util::{StreamExt as _, stream};
@@ -87,12 +87,12 @@ fn left(
 ) -> Left {
     let attend = |path, attached| attend((path, realm), attached, clock);
     match settled {
-        Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path, realm)),
+        Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path, realm, Weak::new())),
         Ok(Recovered::Running(operation)) => Left::Running(attend(path, Ok(*operation))),
         Ok(Recovered::Ended(_, record)) => Left::Ended {
             operation: record.operation,
             outcome: outcome::of(record),
-            files: Spool::new(path, realm),
+            files: Spool::new(path, realm, Weak::new()),
         },
         // Its supervisor lives and lets nobody in for now: it is stopped, or was for long.
         Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {

@@ -4,10 +4,11 @@ use std::{
     fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::Weak,
 };
 
 use bytes::Bytes;
-use runner_supervisor::{Directory, Realm, SpoolReader, Stream};
+use runner_supervisor::{Directory, Pool, Realm, SpoolReader, Stream};
 use shared_sandbox::OutputStream;
 use tokio::task::spawn_blocking;
 
@@ -21,6 +22,8 @@ const BLOCK_BYTES: u64 = 512;
 pub(crate) struct Spool {
     path: PathBuf,
     realm: Realm,
+    /// Where its supervisor came from, as long as that is there.
+    pool: Weak<Pool>,
     readers: [Option<SpoolReader>; 2],
 }
 
@@ -39,10 +42,11 @@ pub(crate) enum Found {
 }
 
 impl Spool {
-    pub(super) fn new(path: PathBuf, realm: Realm) -> Self {
+    pub(super) fn new(path: PathBuf, realm: Realm, pool: Weak<Pool>) -> Self {
         Self {
             path,
             realm,
+            pool,
             readers: [None, None],
         }
     }
@@ -50,10 +54,6 @@ impl Spool {
     /// The name of the directory below the root.
     pub(crate) fn name(&self) -> &str {
         super::name(&self.path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Reads at most `max` bytes from `offset` on. What was written a moment ago is in memory, so
@@ -98,9 +98,13 @@ impl Spool {
         Ok(bytes)
     }
 
-    /// Removes it all, and what its supervisor has left, off the async threads. What stays because
-    /// the host refuses is found by the next daemon.
-    pub(crate) fn remove(self) {
+    /// The command is forgotten: its supervisor and its files serve another one where they can, else all
+    /// is removed, off the async threads. What stays because the host refuses is found by the next daemon.
+    pub(crate) fn forget(self) {
+        let pool = self.pool.upgrade();
+        if pool.is_some_and(|pool| pool.reclaim(&self.path)) {
+            return;
+        }
         spawn_blocking(move || {
             let name = self.name();
             let removed = Directory::open(&self.path);

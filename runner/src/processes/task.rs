@@ -71,7 +71,8 @@ pub(super) fn spawn(
 ) -> Process {
     let (control, wishes) = Control::new(passing.clone());
     let (events, receiver) = mpsc::channel(EVENTS_WAITING);
-    let spool = Spool::new(path.clone(), realm);
+    let from = pool.as_ref().map(Arc::downgrade).unwrap_or_default();
+    let spool = Spool::new(path.clone(), realm, from);
     let span = tracing::debug_span!("process", process.directory = spool.name());
     // One that is attached to was started by an earlier daemon.
     let attached = matches!(&started, Ok(operation) if operation.identity().is_none());

@@ -16,9 +16,8 @@ use std::{
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
-    Directory, ExitRecord, Found, FrameError, FromSupervisor, Identity, KillMethod,
-    MAX_INPUT_BYTES, RecordError, Request, RequestError, SpoolReader, StartRecord, Stream,
-    ToSupervisor,
+    Directory, ExitRecord, Found, FrameError, FromSupervisor, Identity, MAX_INPUT_BYTES,
+    RecordError, Request, RequestError, SpoolReader, StartRecord, Stream, ToSupervisor,
 };
 pub(crate) use line::Line;
 
@@ -330,9 +329,7 @@ impl Operation {
             ..
         } = self;
         match ended {
-            Some(Ended::Exited(record)) if record.tree_gone && record.kill != KillMethod::Sweep => {
-                Some(Spent { directory, line })
-            }
+            Some(Ended::Exited(record)) if record.tree_gone => Some(Spent { directory, line }),
             _ => None,
         }
     }

@@ -265,15 +265,16 @@ impl Leaf {
         }
     }
 
-    /// Makes the place anew for another tree, under the same name. The kernel and the place itself
+    /// Makes the place anew for another tree, under the same name. The kernel and the cgroup itself
     /// remember what was done to a tree (a kill, a limit, cgroups below it), and the next one must
-    /// not meet that.
+    /// not meet that. Where there is no cgroup nothing remembers it.
     ///
     /// # Errors
-    /// When it is not empty, the host refuses, or there is no cgroup; then there must not be
-    /// another tree.
+    /// When it is not empty, or the host refuses; then there must not be another tree.
     pub fn renew(&mut self) -> io::Result<()> {
-        let path = self.path().ok_or(io::ErrorKind::Unsupported)?;
+        let Some(path) = self.path() else {
+            return Ok(());
+        };
         self.remove()?;
         std::fs::create_dir(&path)?;
         let anew = Self::reopen(self.method(), Some(&path))?;

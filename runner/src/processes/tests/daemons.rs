@@ -103,7 +103,7 @@ fn the_next_daemon_learns_how_it_ended_meanwhile() {
         };
         assert_eq!(exited(&outcome).status, ExitStatus::Code(0));
         assert_eq!(read(&mut files, OutputStream::Stdout), "one\n");
-        files.remove();
+        files.forget();
         while scene.root().join(&name).exists() {
             tokio::task::yield_now().await;
         }

@@ -50,7 +50,7 @@ async fn run_one(scene: &Scene, processes: &Processes) {
     let mut process = scene.start(processes, argv(&["echo", "x"])).await;
     assert_eq!(record(&mut process).await.status, ExitStatus::Code(0));
     assert_eq!(read(&mut process.spool, OutputStream::Stdout), "x\n");
-    processes.forget(process.spool);
+    process.spool.forget();
 }
 
 /// Waits until only the one supervisor that waits is left.

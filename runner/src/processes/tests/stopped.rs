@@ -90,7 +90,7 @@ async fn a_supervisor_that_is_stopped_while_it_waits_never_runs_what_it_is_hande
     assert_eq!(end(&mut process).await, ProcessEnd::Fenced);
     resume();
     assert_gone(&stopped);
-    processes.forget(process.spool);
+    process.spool.forget();
     until_gone(&scene, &name).await;
     assert!(!scene.workspace().join("effect").exists());
     let mut next = scene.start(&processes, shell("exit 4")).await;
@@ -213,7 +213,7 @@ async fn a_supervisor_that_is_killed_before_its_command_is_forgotten_leaves_noth
     while runs(killed.supervisor.pid) {
         std::thread::yield_now();
     }
-    processes.forget(process.spool);
+    process.spool.forget();
     until_gone(&scene, &name).await;
     assert_gone(&killed);
 }
@@ -226,7 +226,7 @@ async fn a_supervisor_that_is_stopped_before_its_command_is_forgotten_leaves_not
     assert_eq!(record(&mut process).await.status, ExitStatus::Code(3));
     let name = process.spool.name().to_owned();
     let stopped = stop(&scene, &name);
-    processes.forget(process.spool);
+    process.spool.forget();
     until_gone(&scene, &name).await;
     assert_gone(&stopped);
 }

@@ -72,7 +72,7 @@ async fn in_a_storm_of_signals_every_command_ends_and_nothing_is_left() {
     let (processes, left) = scene.open_again().await;
     for (name, left) in left {
         match left {
-            Left::Fenced(spool) | Left::Ended { files: spool, .. } => processes.forget(spool),
+            Left::Fenced(spool) | Left::Ended { files: spool, .. } => spool.forget(),
             // It was about to be removed.
             Left::Unreadable(_) if !scene.root().join(&name).exists() => {}
             other => panic!("{name} is left as {other:?}"),
@@ -119,7 +119,7 @@ async fn run(scene: &Scene, processes: &Processes, number: u128) -> (u128, Fared
             end(&mut process).await
         }
     };
-    processes.forget(process.spool);
+    process.spool.forget();
     let fared = match end {
         ProcessEnd::Fenced => Fared::NeverRan,
         ProcessEnd::Outcome(Outcome::Exited(record)) => match record.status {

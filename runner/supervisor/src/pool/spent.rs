@@ -11,8 +11,11 @@ use std::{
 
 use crate::{Directory, Realm, Spent, ToSupervisor, boot_id};
 
-/// Supervisors that are kept in each state, at most.
+/// Supervisors of this host that are kept in each state, at most.
 const KEPT_AT_MOST: usize = 64;
+
+/// The same in a container, where they count among the processes that its commands may have.
+const KEPT_IN_CONTAINER: usize = 8;
 
 /// Looks, a quiet second apart, in which one that is to end may still be there.
 const LOOKS: u32 = 3;
@@ -54,7 +57,7 @@ impl SpentOnes {
     pub(super) fn keep(&self, spent: Spent) {
         let mut lists = self.lists();
         lists.remembered.push_back(spent);
-        if lists.remembered.len() > KEPT_AT_MOST {
+        if lists.remembered.len() > self.kept_at_most() {
             lists.remembered.pop_front();
         }
     }
@@ -67,7 +70,7 @@ impl SpentOnes {
         let position = remembered.position(|spent| spent.directory.path() == directory);
         let spent = position.and_then(|position| lists.remembered.remove(position));
         match spent.filter(|spent| spent.line.is_open()) {
-            Some(spent) if lists.forgotten.len() < KEPT_AT_MOST => {
+            Some(spent) if lists.forgotten.len() < self.kept_at_most() => {
                 lists.forgotten.push_back(Leaving::new(spent));
                 true
             }
@@ -90,7 +93,7 @@ impl SpentOnes {
 
     fn bury(&self, spent: Spent) {
         let mut lists = self.lists();
-        if lists.dismissed.len() < KEPT_AT_MOST {
+        if lists.dismissed.len() < self.kept_at_most() {
             lists.dismissed.push_back(Leaving::new(spent));
         }
     }
@@ -124,6 +127,13 @@ impl SpentOnes {
             directories.extend(ended.into_iter().map(|leaving| leaving.spent.directory));
         }
         directories
+    }
+
+    fn kept_at_most(&self) -> usize {
+        match self.realm {
+            Realm::Host => KEPT_AT_MOST,
+            Realm::Container => KEPT_IN_CONTAINER,
+        }
     }
 
     fn lists(&self) -> MutexGuard<'_, Lists> {

@@ -27,6 +27,7 @@ fn after_a_command_whose_tree_was_killed_the_next_one_lives_and_can_fork() {
         KillMethod::CgroupKill,
         KillMethod::Freezer,
         KillMethod::Pids,
+        KillMethod::Sweep,
     ] {
         let scene = Scene::new();
         let pool = scene.pool_with(0, KillChoice::Only(method), None);
@@ -76,26 +77,28 @@ fn a_process_that_left_the_cgroup_of_its_command_ends_with_it() {
 
 #[test]
 fn a_stopped_command_takes_with_it_who_left_its_cgroup_and_its_supervisor_serves_again() {
-    let scene = Scene::new();
-    let pool = scene.pool_with(0, KillChoice::Only(KillMethod::CgroupKill), None);
-    let mut first = start(
-        &pool,
-        &scene.shell(&format!("{LEAVE}; echo ready; sleep 1000")),
-    );
-    let served_by = supervisor(&first);
-    until_output(&mut first, "ready");
-    first.cancel().expect("it hears");
-    let ended = record(&mut first);
-    assert_eq!((ended.cause, ended.tree_gone), (Cause::Cancelled, true));
-    let left = kill_process(who_left(&scene), Signal::CONT);
-    assert_eq!(left, Err(Errno::SRCH));
-    forget(&pool, first);
-    let waiting = pool.take().expect("a supervisor");
-    assert_eq!(waiting.identity().supervisor.pid, served_by);
-    let mut second = waiting
-        .start(&scene.shell("exit 6"), None)
-        .expect("started");
-    assert_eq!(record(&mut second).end, End::Code(6));
+    for method in [KillMethod::CgroupKill, KillMethod::Sweep] {
+        let scene = Scene::new();
+        let pool = scene.pool_with(0, KillChoice::Only(method), None);
+        let mut first = start(
+            &pool,
+            &scene.shell(&format!("{LEAVE}; echo ready; sleep 1000")),
+        );
+        let served_by = supervisor(&first);
+        until_output(&mut first, "ready");
+        first.cancel().expect("it hears");
+        let ended = record(&mut first);
+        assert_eq!((ended.cause, ended.tree_gone), (Cause::Cancelled, true));
+        let left = kill_process(who_left(&scene), Signal::CONT);
+        assert_eq!(left, Err(Errno::SRCH), "{method:?}");
+        forget(&pool, first);
+        let waiting = pool.take().expect("a supervisor");
+        assert_eq!(waiting.identity().supervisor.pid, served_by, "{method:?}");
+        let mut second = waiting
+            .start(&scene.shell("exit 6"), None)
+            .expect("started");
+        assert_eq!(record(&mut second).end, End::Code(6));
+    }
 }
 
 #[test]

@@ -152,12 +152,11 @@ impl Supervision {
             self.request.terms.sync,
             self.faults,
         );
+        // Whatever is left of a tree must not meet another one, and what root has changed neither.
+        let again = written && record.tree_gone && self.prepared.rules.is_none();
         Over {
             prepared: self.prepared,
-            // Whatever is left of a tree must not meet another one.
-            client: self
-                .client
-                .filter(|_| written && record.tree_gone && record.kill != KillMethod::Sweep),
+            client: self.client.filter(|_| again),
         }
     }
 
