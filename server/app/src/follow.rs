@@ -1,7 +1,8 @@
 //! Following a session: everything after a cursor, then what happens
 //! (docs/internals/contracts.md#c6).
 //!
-//! Events always come from the store, in order, so a lost hint or a slow reader costs nothing.
+//! Events come in order, with the hint that there are some or from the store, so a lost hint or a slow
+//! reader costs nothing.
 //! What is under way comes from the hub, and is left out once the log has what it became.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -83,7 +84,7 @@ impl Subscription {
                 continue;
             }
             match self.watch.signals.recv().await {
-                Ok(Signal::Appended) => self.behind = true,
+                Ok(Signal::Appended(events)) => self.grown(&events),
                 Ok(Signal::Live(live)) => self.show(live),
                 Err(RecvError::Lagged(_)) => {
                     self.watch = self.hub.watch(self.session).await.ok_or_else(stopping)?;
@@ -95,19 +96,37 @@ impl Subscription {
         }
     }
 
+    /// Takes what came with a hint, where it is what comes next; else the store is asked.
+    fn grown(&mut self, events: &[SessionEvent]) {
+        self.behind = events.is_empty();
+        for event in events {
+            // What was read from the store already is hinted at later.
+            if event.seq <= self.cursor {
+                continue;
+            }
+            if event.seq > self.cursor + 1 {
+                self.behind = true;
+                return;
+            }
+            self.take(event.clone());
+        }
+    }
+
+    fn take(&mut self, event: SessionEvent) {
+        self.cursor = event.seq;
+        if let Some(known) = event.known() {
+            self.replaced.note(known);
+        }
+        self.queue.push_back(Followed::Event(event));
+    }
+
     async fn read_log(&mut self) -> Result<(), AppError> {
         let page = self
             .store
             .events_after(self.tenant, self.session, self.cursor, EVENTS_AT_ONCE)
             .await?;
         self.behind = page.len() == EVENTS_AT_ONCE as usize;
-        for event in page {
-            self.cursor = event.seq;
-            if let Some(known) = event.known() {
-                self.replaced.note(known);
-            }
-            self.queue.push_back(Followed::Event(event));
-        }
+        page.into_iter().for_each(|event| self.take(event));
         if !self.behind && !self.caught_up {
             self.caught_up = true;
             self.queue.push_back(Followed::CaughtUp(self.cursor));
@@ -180,3 +199,6 @@ impl Replaced {
         self.turn == Some(*turn) && (covered || self.ended)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,16 @@
 //! What is under way right now: model text and command output that is not in the log yet, and
 //! the hint that a log has grown (docs/internals/contracts.md#c6).
 //!
-//! One task owns a room for each session that somebody writes to or watches. Events travel
-//! through the store; this hub only says *look again*, so a lost hint costs nothing but time.
+//! One task owns a room for each session that somebody writes to or watches. Events are in the store
+//! before the hub hears of them; it says *look again*, and what is new where that is short, so that
+//! watchers need not read it. A lost hint costs nothing but time.
 //! Live pieces may be dropped under load: their offsets show the gap, and the log will hold what
 //! they become.
 
 use std::{collections::HashMap, sync::Arc};
 
 use server_agent::Live;
-use shared_types::{Event, SessionId, TurnId};
+use shared_types::{Event, SessionEvent, SessionId, TurnId};
 use tokio::sync::{
     Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError, broadcast, mpsc, oneshot,
 };
@@ -21,6 +22,9 @@ const OUTPUT_QUEUED_BYTES: usize = 1024 * 1024;
 /// Signals that a slow watcher may lag behind before it starts again from what is under way. Each
 /// may hold a piece of output of up to 64 KiB, so a session holds at most 4 MiB of them.
 const SIGNALS: usize = 64;
+/// Events that a signal carries have this size together at most, in bytes of their JSON. So a session holds
+/// at most 1 MiB of them.
+const EVENTS_CARRIED_BYTES: usize = 16 * 1024;
 /// Output of each stream that a late watcher is given, in bytes.
 const OUTPUT_PREFIX_BYTES: usize = 64 * 1024;
 /// Output streams under way in one session that a late watcher is given.
@@ -38,8 +42,8 @@ pub(crate) struct LiveHub {
 /// What a watcher hears.
 #[derive(Debug, Clone)]
 pub(crate) enum Signal {
-    /// The log has grown.
-    Appended,
+    /// The log has grown: by these events, or, where there are none, by some that the store has.
+    Appended(Arc<[SessionEvent]>),
     /// Something is under way.
     Live(Live),
 }
@@ -54,7 +58,7 @@ pub(crate) struct Watch {
 
 enum Command {
     Publish(SessionId, Live, Share),
-    Appended(SessionId, Vec<Event>),
+    Appended(SessionId, Vec<SessionEvent>),
     Watch(SessionId, oneshot::Sender<Watch>),
 }
 
@@ -108,8 +112,8 @@ impl LiveHub {
             .map(Some)
     }
 
-    /// Says that these events are in the session's log.
-    pub(crate) async fn appended(&self, session: SessionId, events: Vec<Event>) {
+    /// Says that these events are in the session's log, or, with none, that some are.
+    pub(crate) async fn appended(&self, session: SessionId, events: Vec<SessionEvent>) {
         let _ = self.commands.send(Command::Appended(session, events)).await;
     }
 
@@ -153,9 +157,11 @@ impl Rooms {
             }
             Command::Appended(session, events) => {
                 if let Some(room) = self.rooms.get_mut(&session) {
-                    events.iter().for_each(|event| room.under_way.settle(event));
-                    let _ = room.signals.send(Signal::Appended);
-                    if room.signals.receiver_count() == 0 && room.under_way.is_empty() {
+                    let known = events.iter().filter_map(SessionEvent::known);
+                    known.for_each(|event| room.under_way.settle(event));
+                    if room.signals.receiver_count() > 0 {
+                        let _ = room.signals.send(Signal::Appended(carried(events)));
+                    } else if room.under_way.is_empty() {
                         self.rooms.remove(&session);
                     }
                 }
@@ -172,6 +178,15 @@ impl Rooms {
                 });
             }
         }
+    }
+}
+
+/// Events as a signal carries them: none where they are too long.
+fn carried(events: Vec<SessionEvent>) -> Arc<[SessionEvent]> {
+    let bytes = serde_json::to_string(&events).map(|json| json.len());
+    match bytes.is_ok_and(|bytes| bytes <= EVENTS_CARRIED_BYTES) {
+        true => events.into(),
+        false => Arc::default(),
     }
 }
 

@@ -81,15 +81,8 @@ impl Intents for SessionIntents {
             .await
         {
             Ok(Placed::New { event }) => {
-                self.hub
-                    .appended(
-                        self.session,
-                        event
-                            .iter()
-                            .filter_map(|event| event.known().cloned())
-                            .collect(),
-                    )
-                    .await;
+                let events = event.into_iter().map(|event| *event).collect();
+                self.hub.appended(self.session, events).await;
                 Ok(())
             }
             Ok(Placed::Known(_)) | Err(StoreError::Conflict(_)) => Err(PlaceError::Conflict),

@@ -26,10 +26,11 @@ pub(crate) async fn load(
         let after = log.last().map_or(0, |event| event.seq);
         let page = store.events_after(tenant, session, after, MAX_EVENTS_PAGE);
         let page = page.await?;
-        if page.is_empty() {
+        let is_last = page.len() < MAX_EVENTS_PAGE as usize;
+        log.extend(page);
+        if is_last {
             return Ok(log);
         }
-        log.extend(page);
     }
 }
 
@@ -55,12 +56,13 @@ impl SessionLog for StoredLog {
 
     async fn record(&self, events: Vec<Event>) -> Result<(), LogError> {
         let now = self.clock.now();
-        self.store
+        let appended = self
+            .store
             .append(self.tenant, self.session, self.epoch, &events, now)
             .await
             .map_err(refused)?;
         self.counted.recorded(&events, now);
-        self.hub.appended(self.session, events).await;
+        self.hub.appended(self.session, appended).await;
         Ok(())
     }
 
@@ -79,13 +81,12 @@ impl SessionLog for StoredLog {
             .await
             .map_err(refused)?;
         let before = match stored {
-            Ok((_, ran)) => {
+            Ok((event, ran)) => {
                 if let Some(ran) = ran {
                     operation_ended(&ran, outcome, now);
                 }
-                let events = vec![ended];
-                self.counted.recorded(&events, now);
-                self.hub.appended(session, events).await;
+                self.counted.recorded(&[ended], now);
+                self.hub.appended(session, vec![event]).await;
                 return Ok(());
             }
             Err(before) => before,

@@ -7,8 +7,8 @@ use server_store::{
     Store,
 };
 use shared_types::{
-    Clock, Entropy, Event, RunnerId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp,
-    TurnId, UserId,
+    Clock, Entropy, RunnerId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp, TurnId,
+    UserId,
     clean::clean_line,
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
@@ -286,11 +286,12 @@ impl Sessions {
         let (this, tenant, now) = (self.clone(), ctx.tenant, self.clock.now());
         whole(async move {
             let sent = this.store.send_input(tenant, session, &input, now).await;
-            if !sent.as_ref().is_ok_and(|sent| !sent.repeated) {
+            if !sent.as_ref().is_ok_and(|sent| sent.event.is_some()) {
                 this.allowance.back(allowed);
             }
             let sent = sent?;
-            this.look_again(tenant, session, Vec::new()).await;
+            let events = sent.event.clone().into_iter().collect();
+            this.look_again(tenant, session, events).await;
             Ok(sent)
         })
         .await
@@ -323,11 +324,12 @@ impl Sessions {
     ) -> Result<Option<TurnId>, AppError> {
         let now = self.clock.now();
         let cancelled = self.store.request_cancel(tenant, session, turn, by, now);
-        if matches!(cancelled.await?, Cancel::Ended) {
-            return Ok(None);
-        }
-        let requested = Event::CancelRequested { turn, by };
-        self.look_again(tenant, session, vec![requested]).await;
+        let events = match cancelled.await? {
+            Cancel::Ended => return Ok(None),
+            Cancel::Requested(event) => vec![event],
+            Cancel::Repeated => Vec::new(),
+        };
+        self.look_again(tenant, session, events).await;
         Ok(Some(turn))
     }
 
@@ -341,7 +343,7 @@ impl Sessions {
     }
 
     /// Tells watchers and workers that the session has changed.
-    async fn look_again(&self, tenant: TenantId, session: SessionId, events: Vec<Event>) {
+    async fn look_again(&self, tenant: TenantId, session: SessionId, events: Vec<SessionEvent>) {
         self.hub.appended(session, events).await;
         self.turns.wake(tenant, session).await;
     }

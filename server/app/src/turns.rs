@@ -13,8 +13,8 @@ use server_router::{RemoteSandbox, links::Links};
 use server_store::{Outputs, SessionRow, Store, TurnRow};
 use shared_sandbox::CancelAnswer;
 use shared_types::{
-    Clock, OperationId, OperationScope, Refusal, ReplicaId, SessionId, SpanId, TenantId, Timestamp,
-    TraceContext, TurnId, event::TurnSettings, limits,
+    Clock, Epoch, OperationId, OperationScope, Refusal, ReplicaId, SessionId, SpanId, TenantId,
+    Timestamp, TraceContext, TurnId, event::TurnSettings, limits,
 };
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -84,11 +84,11 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// What a turn of this session works with, under the session's epoch.
+    /// What a turn of this session works with, under this epoch.
     fn ports(
         &self,
         tenant: TenantId,
-        session: &SessionRow,
+        (session, epoch): (SessionId, Epoch),
         turn: TurnId,
         traced: Option<Traced>,
     ) -> SessionPorts {
@@ -111,7 +111,7 @@ impl Bench {
             clock: clock.clone(),
             isolation: isolation.clone(),
             tenant,
-            session: session.id,
+            session,
             turn,
         };
         let intents = SessionIntents {
@@ -119,7 +119,7 @@ impl Bench {
             hub: hub.clone(),
             clock: clock.clone(),
             tenant,
-            session: session.id,
+            session,
         };
         let operations = TenantOperations {
             store: store.clone(),
@@ -135,11 +135,13 @@ impl Bench {
                 hub: hub.clone(),
                 clock: clock.clone(),
                 tenant,
-                session: session.id,
-                epoch: session.epoch,
-                counted: Counted::new(traced.map(|traced| {
-                    TurnSpans::new(session.id, turn, traced.request, traced.sent_at)
-                })),
+                session,
+                epoch,
+                counted: Counted::new(
+                    traced.map(|traced| {
+                        TurnSpans::new(session, turn, traced.request, traced.sent_at)
+                    }),
+                ),
             }),
             sandbox: Arc::new(RemoteSandbox::new(
                 links.clone(),
@@ -149,10 +151,10 @@ impl Bench {
             )),
             live: Arc::new(SessionSink {
                 hub: hub.clone(),
-                session: session.id,
+                session,
             }),
             scope: OperationScope::of(tenant),
-            session: session.id,
+            session,
             trace: traced.map(|traced| traced.request.with(SpanId::of_turn(turn))),
         }
     }
@@ -231,7 +233,8 @@ impl Turns {
         turn: TurnId,
         operation: OperationId,
     ) -> Result<CancelAnswer, Refusal> {
-        let ports = self.bench.ports(tenant, session, turn, None);
+        let under = (session.id, session.epoch);
+        let ports = self.bench.ports(tenant, under, turn, None);
         ports.sandbox.cancel(operation, session.epoch).await
     }
 }

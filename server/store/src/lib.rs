@@ -99,8 +99,9 @@ pub use stream_ticket::{NewStreamTicket, TICKETS_OF_CREDENTIAL_AT_MOST};
 pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};
 pub use turn::{
-    Cancel, ClaimedTurn, IfRunning, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST,
-    Sent, TurnFailures, TurnRow, TurnState, UnfinishedTurn, WaitingTurn, WaitsOver,
+    Cancel, ClaimedTurn, IfRunning, Input, NextTurn, QUEUED_TURNS_AT_MOST,
+    QUEUED_TURNS_OF_USER_AT_MOST, Sent, TurnFailures, TurnRow, TurnState, UnfinishedTurn,
+    WaitingTurn, WaitsOver,
 };
 pub use user::{NewUser, Role, UserKind, UserRow};
 

@@ -2,8 +2,8 @@
 //! Of one session at most one turn runs; the others wait in the order of their inputs.
 
 use shared_types::{
-    CallWait, Epoch, Event, ReplicaId, SandboxId, SessionId, TenantId, Timestamp, TraceContext,
-    TurnId, UserId,
+    CallWait, Epoch, Event, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp,
+    TraceContext, TurnId, UserId,
     event::{Choice, TurnOutcome, TurnSettings},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
@@ -23,7 +23,7 @@ mod waiting;
 pub use failures::TurnFailures;
 pub(crate) use row::choice;
 pub use row::{TurnRow, TurnState, UnfinishedTurn};
-pub use waiting::{WaitingTurn, WaitsOver};
+pub use waiting::{NextTurn, WaitingTurn, WaitsOver};
 
 /// Most turns of a session that wait or run.
 pub const QUEUED_TURNS_AT_MOST: u64 = 64;
@@ -67,14 +67,14 @@ pub struct Input {
 }
 
 /// A message that was accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Sent {
     /// The turn that it started.
     pub turn: TurnId,
     /// The number of its event.
     pub seq: u64,
-    /// Whether the session had the client's id already, so that nothing was written.
-    pub repeated: bool,
+    /// The event; `None` where the session had the client's id already, so that nothing was written.
+    pub event: Option<SessionEvent>,
 }
 
 /// What a claim does where a turn of the session runs already.
@@ -87,7 +87,7 @@ pub enum IfRunning {
 }
 
 /// A turn that the caller now works on, alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ClaimedTurn {
     /// The turn, running.
     pub turn: TurnRow,
@@ -97,16 +97,15 @@ pub struct ClaimedTurn {
     pub waited: Vec<CallWait>,
     /// The epoch of the worker that was lost with it, if one was.
     pub interrupted: Option<Epoch>,
+    /// What was added to the session's log.
+    pub event: Option<SessionEvent>,
 }
 
 /// What became of the wish to stop a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Cancel {
-    /// It was recorded, with the event of this number.
-    Requested {
-        /// The number of its event.
-        seq: u64,
-    },
+    /// It was recorded, with this event.
+    Requested(SessionEvent),
     /// It had been recorded before; nothing was written.
     Repeated,
     /// The turn is over; nothing was written.
@@ -149,7 +148,7 @@ impl Store {
                 client_id: input.client_id.clone(),
                 text: input.text.clone(),
             };
-            event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
+            let event = event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
             let taken = query(
                 "UPDATE sessions SET archived_at = NULL, title = CASE title WHEN '' THEN $1 ELSE title END
                  WHERE tenant_id = $2 AND id = $3 AND deleted_at IS NULL",
@@ -166,7 +165,7 @@ impl Store {
             Ok(Sent {
                 turn: input.turn,
                 seq,
-                repeated: false,
+                event: Some(event),
             })
         })
     }
@@ -227,7 +226,7 @@ impl Store {
             // A turn that an earlier release let go of is told what it is run with from now on.
             let is_told = !waits || !had_settings;
             raise(&mut tx, tenant, &turn, (replica, epoch), is_told, now).await?;
-            let mut waited = Vec::new();
+            let (mut waited, mut told) = (Vec::new(), None);
             if is_told {
                 let claimed = Event::TurnClaimed {
                     turn: turn.id,
@@ -236,7 +235,8 @@ impl Store {
                     choice: Some(choice),
                     settings: Some(settings),
                 };
-                event::insert(&mut tx, tenant, session, next.seq, &claimed, now).await?;
+                let event = event::insert(&mut tx, tenant, session, next.seq, &claimed, now);
+                told = Some(event.await?);
             }
             if waits {
                 waited = waiting::take(&mut tx, tenant, turn.id).await?;
@@ -252,6 +252,7 @@ impl Store {
                 epoch,
                 waited,
                 interrupted,
+                event: told,
             }))
         })
     }
@@ -287,9 +288,9 @@ impl Store {
             .execute(&mut tx)
             .await?;
         let requested = Event::CancelRequested { turn, by };
-        event::insert(&mut tx, tenant, session, seq, &requested, now).await?;
+        let event = event::insert(&mut tx, tenant, session, seq, &requested, now).await?;
         tx.commit().await?;
-        Ok(Cancel::Requested { seq })
+        Ok(Cancel::Requested(event))
     }
 
     /// One turn.
@@ -440,7 +441,7 @@ async fn sent_before(
     Ok(turn.map(|turn| Sent {
         turn: turn.id,
         seq: turn.input_seq,
-        repeated: true,
+        event: None,
     }))
 }
 

@@ -204,6 +204,14 @@ fn a_command_whose_start_record_is_damaged_as_well_never_runs_again() {
     assert!(matches!(told, v1::ended::Outcome::Refused(_)), "{told:?}");
     daemon.kill();
     std::fs::write(folder.join("workspace/go"), "").expect("a file");
+    let commands = || std::fs::read_dir(folder.join("commands")).expect("the commands");
+    let ended = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.path().join("exit").exists())
+    };
+    // It would go on without its folder.
+    while !commands().any(ended) {
+        std::thread::yield_now();
+    }
     let effects = std::fs::read_to_string(folder.join("workspace/effects"));
     assert_eq!(effects.expect("the effect"), "ran\n");
 }

@@ -4,7 +4,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use shared_types::SessionId;
+use shared_types::{SessionId, Timestamp, event::EventBody};
 
 use super::*;
 use crate::testing::output;
@@ -28,6 +28,14 @@ impl AsRef<[u8]> for Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn at(seq: u64, event: Event) -> SessionEvent {
+    SessionEvent {
+        seq,
+        at: Timestamp::from_micros(0),
+        body: EventBody::Known(event),
     }
 }
 
@@ -69,7 +77,7 @@ async fn a_late_watcher_gets_the_tail_of_what_is_under_way_until_it_has_ended() 
         outcome: shared_types::event::TurnOutcome::Completed,
         reason: None,
     };
-    hub.appended(session, vec![ended]).await;
+    hub.appended(session, vec![at(1, ended)]).await;
     let watch = hub.watch(session).await.expect("the hub lives");
     assert!(watch.under_way.is_empty());
 }
@@ -86,7 +94,7 @@ async fn a_late_watcher_learns_what_is_waited_for_until_something_happens() {
     let watch = hub.watch(session).await.expect("the hub lives");
     assert_eq!(watch.under_way, [notice]);
     let by = shared_types::UserId::from_u128(2);
-    hub.appended(session, vec![Event::CancelRequested { turn, by }])
+    hub.appended(session, vec![at(1, Event::CancelRequested { turn, by })])
         .await;
     let watch = hub.watch(session).await.expect("the hub lives");
     assert_eq!(watch.under_way, []);

@@ -35,7 +35,7 @@ async fn watchers_hear_of_an_outcome_that_comes_after_its_call_has_ended() {
     let settled = rows.operations(&who).settle(OPERATION, &outcome).await;
     settled.expect("the store answers");
     let heard = timeout(Duration::from_secs(30), watch.signals.recv()).await;
-    assert!(matches!(heard, Ok(Ok(Signal::Appended))), "{heard:?}");
+    assert!(matches!(heard, Ok(Ok(Signal::Appended(_)))), "{heard:?}");
     let log = store.events_after(TENANT, SESSION, 0, 100).await;
     let log = log.expect("the session is there");
     let last = log.last().and_then(|event| event.known());
@@ -120,7 +120,7 @@ async fn what_is_open_on_a_runner_that_does_not_come_back_is_lost_after_a_week()
     let stored = waiting.outcome().await.expect("it is lost");
     assert!(stored.json.contains("did not come back"), "{stored:?}");
     let heard = timeout(Duration::from_secs(30), watch.signals.recv()).await;
-    assert!(matches!(heard, Ok(Ok(Signal::Appended))), "{heard:?}");
+    assert!(matches!(heard, Ok(Ok(Signal::Appended(_)))), "{heard:?}");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 use server_agent::TurnError;
-use server_store::{ClaimedTurn, SessionRow, TurnFailures};
+use server_store::{ClaimedTurn, TurnFailures};
 use shared_types::{Event, event::TurnOutcome};
 
 use super::{
@@ -66,7 +66,6 @@ impl Worker {
     pub(super) async fn give_up_or_try_again(
         &self,
         turn: &ClaimedTurn,
-        session: SessionRow,
         obstacle: Obstacle,
     ) -> Result<TurnOutcome, Obstacle> {
         if !obstacle.is_the_turns_own() {
@@ -80,9 +79,7 @@ impl Worker {
         };
         tracing::error!(session.id = %self.session, turn.id = %id, error = %obstacle, failures = failures.count, ?outcome, "a turn is given up");
         let reason = (outcome == TurnOutcome::Failed).then(|| reason(&failures, &obstacle));
-        let session = SessionRow { epoch, ..session };
-        let traced = Traced::of(&turn.turn);
-        let ports = self.bench.ports(self.tenant, &session, id, traced);
+        let ports = self.ports(turn, Traced::of(&turn.turn));
         let engine = &self.bench.engine;
         let abandoned = engine.abandon_turn(&ports, id, epoch, outcome, reason.clone());
         let error = match AssertUnwindSafe(abandoned).catch_unwind().await {

@@ -5,8 +5,8 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use server_agent::{Carried, Claim, TurnError, WaitingCall};
-use server_store::{ClaimedTurn, IfRunning, SessionRow, StoreError};
+use server_agent::{Carried, Claim, SessionPorts, TurnError, WaitingCall};
+use server_store::{ClaimedTurn, IfRunning, NextTurn, StoreError};
 use shared_types::{SessionId, TenantId};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -66,7 +66,7 @@ impl Worker {
     /// Claims the next turn and carries it as far as it goes; breaks where none is left, or where it
     /// waits.
     async fn carry_next(&mut self, permits: &Semaphore) -> Result<ControlFlow<()>, Obstacle> {
-        if self.next_turn_waits().await? {
+        if !self.is_to_claim().await? {
             return Ok(ControlFlow::Break(()));
         }
         let Ok(_permit) = permits.acquire().await else {
@@ -80,52 +80,56 @@ impl Worker {
         let (replica, now) = (bench.replica, clock.now());
         let default = &bench.unless_set;
         let claimed = store.claim_turn(self.tenant, self.session, replica, take_over, default, now);
-        let Some(turn) = claimed.await? else {
+        let Some(mut turn) = claimed.await? else {
             return Ok(ControlFlow::Break(()));
         };
         let _running = RunningTurn::begin();
         self.view = None;
-        bench.hub.appended(self.session, Vec::new()).await;
-        let session = store.session(self.tenant, self.session).await?;
+        if let Some(event) = turn.event.take() {
+            bench.hub.appended(self.session, vec![event]).await;
+        }
         let trace = turn.turn.trace.map(|of| tracing::field::display(of.trace));
         let span = tracing::info_span!("turn", turn.id = %turn.turn.id, trace.id = trace);
-        let carried = self.carry(&turn, session.clone()).instrument(span);
+        let carried = self.carry(&turn).instrument(span);
         let outcome = match carried.await {
             Ok(Carried::Ended(outcome)) => outcome,
             Ok(Carried::Waits(calls)) => {
-                self.park(&turn, session, calls).await?;
+                self.park(&turn, calls).await?;
                 return Ok(ControlFlow::Continue(()));
             }
-            Err(obstacle) => self.give_up_or_try_again(&turn, session, obstacle).await?,
+            Err(obstacle) => self.give_up_or_try_again(&turn, obstacle).await?,
         };
         tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, trace.id = trace, ?outcome, "turn ended");
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Whether the session's next turn waits for what has not happened yet. Asked before every claim, and
-    /// so right after a turn is parked: what happened meanwhile is not missed.
-    async fn next_turn_waits(&mut self) -> Result<bool, Obstacle> {
+    /// Whether there is a turn to claim: one is left, and does not wait for what has not happened yet. Asked
+    /// before every claim, and so right after a turn is parked: what happened meanwhile is not missed.
+    async fn is_to_claim(&mut self) -> Result<bool, Obstacle> {
         let (store, over) = (&self.bench.store, self.bench.waits_over());
-        let waiting = store.waiting_turn(self.tenant, self.session, over).await?;
-        let Some(waiting) = waiting else {
-            return Ok(false);
+        let waiting = match store.next_turn(self.tenant, self.session, over).await? {
+            NextTurn::Claim => return Ok(true),
+            NextTurn::Nothing => return Ok(false),
+            NextTurn::Wait(waiting) => waiting,
         };
         if self.view.is_none() {
             let session = store.session(self.tenant, self.session).await?;
-            let ports = self.bench.ports(self.tenant, &session, waiting.turn, None);
+            let under = (self.session, session.epoch);
+            let ports = self.bench.ports(self.tenant, under, waiting.turn, None);
             let calls = waiting.calls.into_iter().map(WaitingCall::unseen).collect();
             self.view = Some(View::start(ports, waiting.turn, calls));
         }
-        Ok(true)
+        Ok(false)
+    }
+
+    /// What this claim of the turn works with.
+    pub(super) fn ports(&self, turn: &ClaimedTurn, traced: Option<Traced>) -> SessionPorts {
+        let under = (self.session, turn.epoch);
+        self.bench.ports(self.tenant, under, turn.turn.id, traced)
     }
 
     /// Lets go of a turn that only waits.
-    async fn park(
-        &mut self,
-        turn: &ClaimedTurn,
-        session: SessionRow,
-        calls: Vec<WaitingCall>,
-    ) -> Result<(), Obstacle> {
+    async fn park(&mut self, turn: &ClaimedTurn, calls: Vec<WaitingCall>) -> Result<(), Obstacle> {
         let (id, epoch) = (turn.turn.id, turn.epoch);
         let waits: Vec<_> = calls.iter().map(|call| call.wait.clone()).collect();
         let parked = self.bench.store.park_turn(self.tenant, id, epoch, &waits);
@@ -133,22 +137,13 @@ impl Worker {
         // Its moment may be the next one.
         self.bench.hub.look_at_waits();
         tracing::debug!(session.id = %self.session, turn.id = %id, calls = waits.len(), "turn waits");
-        let ports = self.bench.ports(self.tenant, &session, id, None);
-        self.view = Some(View::start(ports, id, calls));
+        self.view = Some(View::start(self.ports(turn, None), id, calls));
         Ok(())
     }
 
-    async fn carry(&self, turn: &ClaimedTurn, session: SessionRow) -> Result<Carried, Obstacle> {
+    async fn carry(&self, turn: &ClaimedTurn) -> Result<Carried, Obstacle> {
         let cancel = CancellationToken::new();
-        // Under the epoch of this claim, whatever came since.
-        let session = SessionRow {
-            epoch: turn.epoch,
-            ..session
-        };
-        let traced = Traced::of(&turn.turn);
-        let ports = self
-            .bench
-            .ports(self.tenant, &session, turn.turn.id, traced);
+        let ports = self.ports(turn, Traced::of(&turn.turn));
         let claim = Claim {
             turn: turn.turn.id,
             epoch: turn.epoch,

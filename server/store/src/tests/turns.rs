@@ -7,8 +7,8 @@ use shared_types::{
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, call_ended, turn_ended, usual};
 use crate::{
-    Cancel, IfRunning, QUEUED_TURNS_AT_MOST, SessionChange, SessionFilter, StoreError, TurnState,
-    database::query,
+    Cancel, IfRunning, NextTurn, QUEUED_TURNS_AT_MOST, SessionChange, SessionFilter, StoreError,
+    TurnState, WaitsOver, database::query,
 };
 
 on_every_backend!(
@@ -53,7 +53,10 @@ async fn an_input_is_a_queued_turn_an_event_and_a_title(fixture: Fixture) {
     input.client_id = Some("c1".to_owned());
     let sent = db.send_input(ours.id, session, &input, at(9)).await;
     let sent = sent.expect("the session is there");
-    assert_eq!((sent.turn, sent.seq, sent.repeated), (input.turn, 2, false));
+    assert_eq!((sent.turn, sent.seq), (input.turn, 2));
+    let last = db.events_after(ours.id, session, 1, 9).await;
+    let last = last.expect("the session is there");
+    assert_eq!(sent.event.as_slice(), last);
     let turn = db.turn(ours.id, sent.turn).await.expect("it is there");
     assert_eq!((turn.state, turn.input_seq), (TurnState::Queued, 2));
     let row = db.session(ours.id, session).await.expect("it is there");
@@ -88,7 +91,7 @@ async fn the_same_client_id_twice_is_one_turn_also_when_many_race(fixture: Fixtu
         sent.iter()
             .all(|one| (one.turn, one.seq) == (sent[0].turn, 2))
     );
-    assert_eq!(sent.iter().filter(|one| !one.repeated).count(), 1);
+    assert_eq!(sent.iter().filter(|one| one.event.is_some()).count(), 1);
     assert_eq!(kinds(&ours, session).await.len(), 2);
 
     let mut elsewhere = ours.input("run it");
@@ -96,7 +99,7 @@ async fn the_same_client_id_twice_is_one_turn_also_when_many_race(fixture: Fixtu
     let other = ours.session().await;
     let sent = db.send_input(ours.id, other, &elsewhere, at(3)).await;
     assert!(
-        !sent.expect("it is accepted").repeated,
+        sent.expect("it is accepted").event.is_some(),
         "of another session"
     );
 }
@@ -127,6 +130,15 @@ async fn a_second_input_waits_and_turns_run_in_the_order_of_inputs(fixture: Fixt
         .await;
     assert_eq!(none.expect("it answers"), None);
     assert_eq!(kinds(&ours, session).await.len(), 7);
+    let over = WaitsOver {
+        replica: REPLICA,
+        at: at(7),
+        of_others_at: at(7),
+    };
+    let next = async || db.next_turn(ours.id, session, over).await;
+    assert_eq!(next().await.expect("it answers"), NextTurn::Nothing);
+    ours.send(session, "three").await;
+    assert_eq!(next().await.expect("it answers"), NextTurn::Claim);
 }
 
 async fn of_many_claims_that_race_one_wins_and_the_epoch_grows_by_one(fixture: Fixture) {
@@ -326,7 +338,8 @@ async fn a_cancel_is_recorded_once_and_not_after_the_end(fixture: Fixture) {
             .await
             .expect("the turn is there")
     };
-    assert_eq!(cancel(at(5)).await, Cancel::Requested { seq: 4 });
+    let requested = cancel(at(5)).await;
+    assert!(matches!(requested, Cancel::Requested(event) if event.seq == 4));
     assert_eq!(cancel(at(6)).await, Cancel::Repeated);
     let turn = db.turn(ours.id, work.turn).await.expect("it is there");
     assert_eq!(turn.cancel_requested_at, Some(at(5)));

@@ -6,7 +6,7 @@ use shared_types::{
 };
 
 use super::fixture::{AtWork, Fixture, REPLICA, Tenant, at, call_ended, turn_ended, usual};
-use crate::{Cancel, IfRunning, Placed, StoreError, TurnState, WaitingTurn, WaitsOver};
+use crate::{Cancel, IfRunning, NextTurn, Placed, StoreError, TurnState, WaitingTurn, WaitsOver};
 
 on_every_backend!(
     a_turn_that_waits_has_no_worker_and_is_taken_up_again_with_what_it_waited_for,
@@ -54,11 +54,20 @@ fn over(seconds: i64) -> WaitsOver {
     }
 }
 
+/// Whether the session's worker has nothing to do but to wait; else it is to claim the turn.
+async fn next_waits(ours: &Tenant, work: &AtWork, over: WaitsOver) -> bool {
+    let next = ours.db.next_turn(ours.id, work.session, over).await;
+    match next.expect("it answers") {
+        NextTurn::Wait(_) => true,
+        NextTurn::Claim => false,
+        NextTurn::Nothing => panic!("the turn is left"),
+    }
+}
+
 /// Whether the turn waits at this moment: the session's worker and the look for all say the same.
 async fn waits(ours: &Tenant, work: &AtWork, seconds: i64) -> bool {
     let over = over(seconds);
-    let waiting = ours.db.waiting_turn(ours.id, work.session, over).await;
-    let waits = waiting.expect("it answers").is_some();
+    let waits = next_waits(ours, work, over).await;
     let woken = ours.db.turns_to_wake(over, None, 100).await;
     let woken = woken.expect("it answers");
     let is_woken = woken.iter().any(|turn| turn.turn == work.turn);
@@ -78,12 +87,12 @@ async fn a_turn_that_waits_has_no_worker_and_is_taken_up_again_with_what_it_wait
         until: at(100),
     };
     assert_eq!(row.state, state);
-    let waiting = db.waiting_turn(ours.id, work.session, over(9)).await;
+    let next = db.next_turn(ours.id, work.session, over(9)).await;
     let calls = vec![wait(&work, Awaited::Command)];
     let turn = work.turn;
     assert_eq!(
-        waiting.expect("it answers"),
-        Some(WaitingTurn {
+        next.expect("it answers"),
+        NextTurn::Wait(WaitingTurn {
             turn,
             calls: calls.clone()
         })
@@ -200,8 +209,7 @@ async fn the_moment_of_another_processes_turns_may_be_put_off(fixture: Fixture) 
             at: at(200),
             of_others_at,
         };
-        let waiting = db.waiting_turn(ours.id, work.session, over).await;
-        waiting.expect("it answers").is_some()
+        next_waits(&ours, &work, over).await
     };
     let row = db.runner(ours.id, work.runner).await.expect("it is there");
     let ended = db.link_ended(ours.id, work.runner, row.generation, (at(5), 0));

@@ -22,6 +22,17 @@ pub struct WaitingTurn {
     pub calls: Vec<CallWait>,
 }
 
+/// What there is to do for a session's turns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextTurn {
+    /// None is left.
+    Nothing,
+    /// To claim the next one.
+    Claim,
+    /// Nothing yet: the next one waits, and its wait is not over.
+    Wait(WaitingTurn),
+}
+
 /// The moment at which it is asked which waits are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitsOver {
@@ -95,16 +106,32 @@ impl Store {
         Ok(())
     }
 
-    /// The session's next turn, if it waits and its wait is not over.
+    /// What there is to do for the session's turns. It is only read, so that nobody who writes waits for it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    pub async fn waiting_turn(
+    pub async fn next_turn(
         &self,
         tenant: TenantId,
         session: SessionId,
         over: WaitsOver,
-    ) -> Result<Option<WaitingTurn>, StoreError> {
+    ) -> Result<NextTurn, StoreError> {
+        let mut connection = self.read(tenant).await?;
+        let next: Option<Row> = query(
+            "SELECT waits_until FROM turns
+             WHERE tenant_id = $1 AND session_id = $2 AND state <> 'ended'
+             ORDER BY input_seq LIMIT 1",
+        )
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .fetch_optional(&mut connection)
+        .await?;
+        let Some(next) = next else {
+            return Ok(NextTurn::Nothing);
+        };
+        if next.maybe_time("waits_until")?.is_none() {
+            return Ok(NextTurn::Claim);
+        }
         let rows: Vec<WaitRow> = query_as(concat!(
             "SELECT turn_waits.turn_id, step, ordinal, operation_id, awaits,
                  turn_waits.waits_until, listens_until
@@ -121,15 +148,15 @@ impl Store {
         .bind(over.of_others_at.as_micros())
         .bind(tenant.to_string())
         .bind(session.to_string())
-        .fetch_all(&mut self.read(tenant).await?)
+        .fetch_all(&mut connection)
         .await?;
-        let Some(first) = rows.first() else {
-            return Ok(None);
-        };
-        Ok(Some(WaitingTurn {
-            turn: first.turn,
-            calls: rows.into_iter().map(|row| row.call).collect(),
-        }))
+        Ok(match rows.first() {
+            None => NextTurn::Claim,
+            Some(first) => NextTurn::Wait(WaitingTurn {
+                turn: first.turn,
+                calls: rows.into_iter().map(|row| row.call).collect(),
+            }),
+        })
     }
 
     /// Turns whose wait is over, by id, after that one, `limit` at most. Without a
