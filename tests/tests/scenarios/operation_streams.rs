@@ -356,6 +356,21 @@ async fn a_stream_is_for_who_may_see_the_operation_and_a_credential_has_so_many(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_was_told_to_its_end_is_read_again_for_who_has_not_taken_all_of_it() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let file: Vec<u8> = (0..300_000_u32).map(|number| (number / 3) as u8).collect();
+    std::fs::write(runner.workspace().join("file"), &file).expect("it can be written");
+    let path = start(&gantry, json!({ "download": { "path": "file" } })).await;
+    let end = Client::open(&gantry, &path).await.ends().await;
+    // As if the connection had been cut when this much of it had come.
+    let taken = 100_000;
+    let mut client = Client::open(&gantry, &format!("{path}?stdout={taken}")).await;
+    assert_eq!(client.ends().await["digest"], end["digest"]);
+    assert!(client.output[0] == file[taken..], "other bytes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_comes_down_as_output_and_waits_for_its_reader_over_a_cut() {
     let gantry = Gantry::practice().await;
     let runner = gantry.runner("laptop").await;

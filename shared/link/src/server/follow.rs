@@ -294,7 +294,9 @@ impl Follow {
         // two readers none starts it after the other has heard that it was too late for that.
         let start_by = intent.start_by.as_ref();
         let left = start_by.map_or(Duration::ZERO, |start_by| start_by.left(now));
-        let may_start = intent.outcome.is_none()
+        // A file is read again whose bytes are kept nowhere else: its reader has not taken all of them.
+        let is_to_be_read = self.request().is_some_and(Request::is_download);
+        let may_start = (intent.outcome.is_none() || is_to_be_read)
             && !intent.closed
             && !intent.cancel_requested
             && !left.is_zero()
