@@ -326,7 +326,7 @@ impl Sessions {
         let cancelled = self.store.request_cancel(tenant, session, turn, by, now);
         let events = match cancelled.await? {
             Cancel::Ended => return Ok(None),
-            Cancel::Requested(event) => vec![event],
+            Cancel::Requested(event) => vec![*event],
             Cancel::Repeated => Vec::new(),
         };
         self.look_again(tenant, session, events).await;

@@ -105,7 +105,7 @@ pub struct ClaimedTurn {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cancel {
     /// It was recorded, with this event.
-    Requested(SessionEvent),
+    Requested(Box<SessionEvent>),
     /// It had been recorded before; nothing was written.
     Repeated,
     /// The turn is over; nothing was written.
@@ -290,7 +290,7 @@ impl Store {
         let requested = Event::CancelRequested { turn, by };
         let event = event::insert(&mut tx, tenant, session, seq, &requested, now).await?;
         tx.commit().await?;
-        Ok(Cancel::Requested(event))
+        Ok(Cancel::Requested(Box::new(event)))
     }
 
     /// One turn.
