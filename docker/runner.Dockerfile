@@ -19,7 +19,9 @@ WORKDIR /src
 COPY . .
 ARG GANTRY_COMMIT=""
 ARG GANTRY_COMMIT_DATE=""
-RUN OUT=/dist deploy/dist && docker/lay-out runner /dist
+# A step by itself, the same for both images: it is done once for the two.
+RUN OUT=/dist deploy/dist
+RUN docker/lay-out runner /dist
 
 FROM ${BASE_IMAGE}
 ENV GANTRY_HOME=/var/lib/gantry \

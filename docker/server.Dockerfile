@@ -12,10 +12,13 @@ ARG BUILD_IMAGE=rust:1.95-bookworm
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY . .
-# For --version: docker build --build-arg GANTRY_COMMIT="$(git rev-parse --short=12 HEAD)" …
+# For --version: docker build --build-arg GANTRY_COMMIT="$(git rev-parse --short=12 HEAD)" \
+#     --build-arg GANTRY_COMMIT_DATE="$(git log -1 --format=%cs)" …
 ARG GANTRY_COMMIT=""
 ARG GANTRY_COMMIT_DATE=""
-RUN OUT=/dist deploy/dist && docker/lay-out server /dist
+# A step by itself, the same for both images: it is done once for the two.
+RUN OUT=/dist deploy/dist
+RUN docker/lay-out server /dist
 
 FROM scratch
 ENV GANTRY_HOME=/var/lib/gantry \
