@@ -257,7 +257,7 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
     }
     let names: Names = names(settings.names, tls.as_ref()).into_iter().collect();
     let doors = Doors {
-        app: app.clone(),
+        app: Arc::new(app.clone()),
         metrics: metrics.clone(),
         archives,
         limits: settings.limits,

@@ -44,7 +44,7 @@ use shared_types::{Clock, Entropy, limits::MAX_API_BODY_BYTES};
 #[derive(Clone)]
 pub struct Doors {
     /// The use cases.
-    pub app: App,
+    pub app: Arc<App>,
     /// Prints the metrics in the text format of Prometheus.
     pub metrics: shared_telemetry::MetricsHandle,
     /// What machines without a runner's programs are given.

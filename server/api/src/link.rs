@@ -4,6 +4,8 @@
 //! Before the runner has proved itself it may hold one stream for ten seconds and send one frame
 //! of 64 KiB, and its connection is a stranger's (`serve/strangers`); everything behind [`server_app::App::attach`] is bounded by the protocol itself.
 
+use std::sync::Arc;
+
 use futures_util::{Stream, StreamExt as _, future::ready, stream::BoxStream};
 use http::{HeaderMap, header::AUTHORIZATION};
 use prost::Message as _;
@@ -57,7 +59,7 @@ impl Caller {
 
 /// A link from its challenge on.
 pub(crate) struct ServedLink<S> {
-    pub(crate) app: App,
+    pub(crate) app: Arc<App>,
     pub(crate) caller: Caller,
     /// What the runner says; an error is the last of it.
     pub(crate) inbound: S,

@@ -7,6 +7,7 @@
 use std::{
     ops::{Deref, DerefMut},
     path::Path,
+    sync::Arc,
     time::Duration,
 };
 
@@ -47,10 +48,10 @@ const CHECKED_WITHIN: Duration = Duration::from_secs(3);
 /// The database. Clones share it; it is closed when the last one is dropped, or by [`Store::close`].
 #[derive(Debug, Clone)]
 pub struct Store {
-    database: Database,
+    database: Arc<Database>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Database {
     Sqlite(sqlite::Database),
     Postgres(postgres::Database),
@@ -102,8 +103,15 @@ impl Store {
     /// # Errors
     /// If the file cannot be written, is in use, is not a database, or is not this program's.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        let database = Database::Sqlite(sqlite::Database::open(path, None).await?);
-        Ok(Self { database })
+        Ok(Self::over(Database::Sqlite(
+            sqlite::Database::open(path, None).await?,
+        )))
+    }
+
+    fn over(database: Database) -> Self {
+        Self {
+            database: Arc::new(database),
+        }
     }
 
     /// As [`Store::open`], for a backup of an older version: brings the schema no further than that.
@@ -111,8 +119,9 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub async fn open_at(path: &Path, schema: i64) -> Result<Self, OpenError> {
-        let database = Database::Sqlite(sqlite::Database::open(path, Some(schema)).await?);
-        Ok(Self { database })
+        Ok(Self::over(Database::Sqlite(
+            sqlite::Database::open(path, Some(schema)).await?,
+        )))
     }
 
     /// Opens the database of a server that may be running, for one short job of an operator at the
@@ -121,8 +130,9 @@ impl Store {
     /// # Errors
     /// If there is no database, or it is not this program's.
     pub async fn open_beside(path: &Path) -> Result<Self, OpenError> {
-        let database = Database::Sqlite(sqlite::Database::open_beside(path).await?);
-        Ok(Self { database })
+        Ok(Self::over(Database::Sqlite(
+            sqlite::Database::open_beside(path).await?,
+        )))
     }
 
     /// Opens a PostgreSQL database, and brings its schema up to date. Several servers may do so at once.
@@ -131,8 +141,9 @@ impl Store {
     /// If it does not answer or lets the user not in, if it is not as it must be, or is not this
     /// program's.
     pub async fn open_postgres(url: &PostgresUrl) -> Result<Self, OpenError> {
-        let database = Database::Postgres(postgres::Database::open(url, None).await?);
-        Ok(Self { database })
+        Ok(Self::over(Database::Postgres(
+            postgres::Database::open(url, None).await?,
+        )))
     }
 
     /// As [`Store::open_postgres`], for a backup of an older version: brings the schema no further than that.
@@ -140,8 +151,9 @@ impl Store {
     /// # Errors
     /// As [`Store::open_postgres`].
     pub async fn open_postgres_at(url: &PostgresUrl, schema: i64) -> Result<Self, OpenError> {
-        let database = Database::Postgres(postgres::Database::open(url, Some(schema)).await?);
-        Ok(Self { database })
+        Ok(Self::over(Database::Postgres(
+            postgres::Database::open(url, Some(schema)).await?,
+        )))
     }
 
     /// Opens a PostgreSQL database for one short job of an operator: it does not change the schema.
@@ -149,8 +161,9 @@ impl Store {
     /// # Errors
     /// As [`Store::open_postgres`], and if a server of another version made it.
     pub async fn open_postgres_beside(url: &PostgresUrl) -> Result<Self, OpenError> {
-        let database = Database::Postgres(postgres::Database::open_beside(url).await?);
-        Ok(Self { database })
+        Ok(Self::over(Database::Postgres(
+            postgres::Database::open_beside(url).await?,
+        )))
     }
 
     /// The schema of a database file. It takes no lock, and neither makes nor changes the file.
@@ -172,7 +185,7 @@ impl Store {
     /// Waits for what is under way, and closes the database. Later calls, also of clones, fail;
     /// another server may open it.
     pub async fn close(&self) {
-        match &self.database {
+        match &*self.database {
             Database::Sqlite(database) => database.close().await,
             Database::Postgres(database) => database.close().await,
         }
@@ -196,7 +209,7 @@ impl Store {
     /// Bytes that the server may still write on the disk of the database file; none where the database is
     /// no file here, or the system does not say.
     pub fn disk_free(&self) -> Option<u64> {
-        match &self.database {
+        match &*self.database {
             Database::Sqlite(database) => database.disk_free(),
             Database::Postgres(_) => None,
         }
@@ -204,14 +217,14 @@ impl Store {
 
     /// How many connections to the database are in use now, and how many are not.
     pub fn connections(&self) -> (usize, usize) {
-        match &self.database {
+        match &*self.database {
             Database::Sqlite(database) => database.connections(),
             Database::Postgres(database) => database.connections(),
         }
     }
 
     pub(crate) fn is_postgres(&self) -> bool {
-        matches!(self.database, Database::Postgres(_))
+        matches!(*self.database, Database::Postgres(_))
     }
 
     /// For statements that read rows of one tenant.
@@ -236,7 +249,7 @@ impl Store {
 
     /// All rows of all tenants as they are now, also while others write.
     async fn frozen(&self) -> Result<Connection, StoreError> {
-        match &self.database {
+        match &*self.database {
             Database::Sqlite(database) => database.frozen().await,
             Database::Postgres(database) => database.frozen().await,
         }
@@ -244,7 +257,7 @@ impl Store {
 
     async fn reading(&self, scope: Scope) -> Result<Connection, StoreError> {
         let asked = Instant::now();
-        Ok(match &self.database {
+        Ok(match &*self.database {
             Database::Sqlite(database) => {
                 Connection::SqliteReader(Reading::new(database.read().await?, asked))
             }
@@ -256,7 +269,7 @@ impl Store {
 
     async fn writing(&self, scope: Scope) -> Result<Transaction, StoreError> {
         let asked = Instant::now();
-        let work = match &self.database {
+        let work = match &*self.database {
             Database::Sqlite(database) => Work::Sqlite(database.write().await?),
             Database::Postgres(database) => {
                 Work::Postgres(Connection::Postgres(database.write(scope).await?))

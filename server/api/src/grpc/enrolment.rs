@@ -1,5 +1,7 @@
 //! The enrolment service: see `enrolment.proto` for what is signed and why.
 
+use std::sync::Arc;
+
 use proto::{
     dismissal,
     v1::{self, enrol_answer::Answer},
@@ -10,11 +12,11 @@ use tonic::{Request, Response, Status};
 use crate::{Peer, serve::Presented, status::status};
 
 pub(super) struct Service {
-    app: App,
+    app: Arc<App>,
 }
 
 impl Service {
-    pub(super) fn new(app: App) -> Self {
+    pub(super) fn new(app: Arc<App>) -> Self {
         Self { app }
     }
 }

@@ -1,6 +1,6 @@
 //! The link as a bidirectional stream of gRPC.
 
-use std::pin::Pin;
+use std::{pin::Pin, sync::Arc};
 
 use futures_util::{StreamExt as _, future::ready, stream};
 use proto::v1;
@@ -15,11 +15,11 @@ use crate::{
 };
 
 pub(super) struct Service {
-    app: App,
+    app: Arc<App>,
 }
 
 impl Service {
-    pub(super) fn new(app: App) -> Self {
+    pub(super) fn new(app: Arc<App>) -> Self {
         Self { app }
     }
 }

@@ -7,6 +7,8 @@ mod posted;
 
 pub(crate) use posted::Refused;
 
+use std::sync::Arc;
+
 use axum::{Router, middleware::map_request};
 use proto::v1::{enrolment_server::EnrolmentServer, runner_link_server::RunnerLinkServer};
 use server_app::App;
@@ -16,7 +18,7 @@ use tonic::service::Routes;
 /// Largest message of the enrolment service, in bytes: a runner has 32 labels at most.
 const MAX_ENROLMENT_BYTES: usize = 8 * 1024;
 
-pub(crate) fn router(app: App) -> Router {
+pub(crate) fn router(app: Arc<App>) -> Router {
     let enrolment = EnrolmentServer::new(enrolment::Service::new(app.clone()))
         .max_decoding_message_size(MAX_ENROLMENT_BYTES);
     let link = RunnerLinkServer::new(link::Service::new(app.clone()))

@@ -18,7 +18,7 @@ use tonic::{Code, Extensions, Status, metadata::MetadataMap};
 
 use super::{MAX_ENROLMENT_BYTES, enrolment::Service};
 
-pub(super) fn router(app: App) -> Router {
+pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route(http1::IDENTIFY, post(identify))
         .route(http1::ENROL, post(enrol))
