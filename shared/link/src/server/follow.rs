@@ -5,7 +5,8 @@
 //! - the request itself goes only to the incarnation for which the intent was committed, only
 //!   while no outcome is stored, its call has not ended and nobody wants it stopped, only until the time to
 //!   start has passed, and only under the newest epoch of its owner; a runner starts an id at most once
-//!   within an incarnation, so sending it again is an attach;
+//!   within an incarnation, so sending it again is an attach. Except that of a download, which only reads: it
+//!   is sent again later as well, while a reader lacks some of the bytes, which are only in the file;
 //! - otherwise only an attach without a request, which can start nothing: also where the request is not
 //!   known here;
 //! - so also to another incarnation, which may remember the operation: a runner that does not list
@@ -292,11 +293,14 @@ impl Follow {
         let intent = &self.intent;
         // Now, and not when the intent was read: frames reach the runner in this order, so that of
         // two readers none starts it after the other has heard that it was too late for that.
-        let start_by = intent.start_by.as_ref();
-        let left = start_by.map_or(Duration::ZERO, |start_by| start_by.left(now));
-        // A file is read again whose bytes are kept nowhere else: its reader has not taken all of them.
-        let is_to_be_read = self.request().is_some_and(Request::is_download);
-        let may_start = (intent.outcome.is_none() || is_to_be_read)
+        let has_begun = intent.outcome.is_some() || self.told_accepted;
+        let reads_again = has_begun && self.request().is_some_and(Request::is_download);
+        let left = match (&self.asked, &intent.start_by) {
+            (Some(asked), _) if reads_again => asked.limits.start_within,
+            (_, Some(start_by)) => start_by.left(now),
+            (_, None) => Duration::ZERO,
+        };
+        let may_start = (intent.outcome.is_none() || reads_again)
             && !intent.closed
             && !intent.cancel_requested
             && !left.is_zero()
@@ -541,3 +545,6 @@ fn milliseconds(time: Duration) -> u64 {
 
 mod output;
 mod passing;
+
+#[cfg(test)]
+mod tests;
