@@ -1,8 +1,8 @@
 //! Following a session: everything after a cursor, then what happens
 //! (docs/internals/contracts.md#c6).
 //!
-//! Events come in order, with the hint that there are some or from the store, so a lost hint or a slow
-//! reader costs nothing.
+//! Events come in order: from the hint where it carries the next ones, else from the store. A lost hint or
+//! a slow reader loses none.
 //! What is under way comes from the hub, and is left out once the log has what it became.
 
 use std::collections::{BTreeSet, VecDeque};

@@ -1,9 +1,9 @@
 //! What is under way right now: model text and command output that is not in the log yet, and
 //! the hint that a log has grown (docs/internals/contracts.md#c6).
 //!
-//! One task owns a room for each session that somebody writes to or watches. Events are in the store
-//! before the hub hears of them; it says *look again*, and what is new where that is short, so that
-//! watchers need not read it. A lost hint costs nothing but time.
+//! One task owns a room for each session that somebody writes to or watches. The store has an event
+//! before the hub hears of it. The hub says *look again*, and gives the new events where they are short,
+//! so that watchers need not read them. A lost hint costs only time.
 //! Live pieces may be dropped under load: their offsets show the gap, and the log will hold what
 //! they become.
 
@@ -183,10 +183,10 @@ impl Rooms {
 
 /// Events as a signal carries them: none where they are too long.
 fn carried(events: Vec<SessionEvent>) -> Arc<[SessionEvent]> {
-    let bytes = serde_json::to_string(&events).map(|json| json.len());
-    match bytes.is_ok_and(|bytes| bytes <= EVENTS_CARRIED_BYTES) {
-        true => events.into(),
-        false => Arc::default(),
+    let mut room = [0; EVENTS_CARRIED_BYTES];
+    match serde_json::to_writer(&mut room[..], &events) {
+        Ok(()) => events.into(),
+        Err(_) => Arc::default(),
     }
 }
 
@@ -262,8 +262,10 @@ impl UnderWay {
 
     /// What an event in the log has replaced is under way no longer.
     fn settle(&mut self, event: &Event) {
-        // Something happened, so what was waited for came, or is waited for no longer.
-        self.notice = None;
+        // Something happened in the turn, so what it waited for came, or is waited for no longer.
+        self.notice.take_if(
+            |notice| matches!(notice, Live::Notice { turn, .. } if event.turn() == Some(*turn)),
+        );
         match event {
             Event::AnswerRecorded { .. } => {
                 self.reasoning = None;

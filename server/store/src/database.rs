@@ -103,15 +103,7 @@ impl Store {
     /// # Errors
     /// If the file cannot be written, is in use, is not a database, or is not this program's.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self::over(Database::Sqlite(
-            sqlite::Database::open(path, None).await?,
-        )))
-    }
-
-    fn over(database: Database) -> Self {
-        Self {
-            database: Arc::new(database),
-        }
+        Ok(Database::Sqlite(sqlite::Database::open(path, None).await?).into())
     }
 
     /// As [`Store::open`], for a backup of an older version: brings the schema no further than that.
@@ -119,9 +111,7 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub async fn open_at(path: &Path, schema: i64) -> Result<Self, OpenError> {
-        Ok(Self::over(Database::Sqlite(
-            sqlite::Database::open(path, Some(schema)).await?,
-        )))
+        Ok(Database::Sqlite(sqlite::Database::open(path, Some(schema)).await?).into())
     }
 
     /// Opens the database of a server that may be running, for one short job of an operator at the
@@ -130,9 +120,7 @@ impl Store {
     /// # Errors
     /// If there is no database, or it is not this program's.
     pub async fn open_beside(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self::over(Database::Sqlite(
-            sqlite::Database::open_beside(path).await?,
-        )))
+        Ok(Database::Sqlite(sqlite::Database::open_beside(path).await?).into())
     }
 
     /// Opens a PostgreSQL database, and brings its schema up to date. Several servers may do so at once.
@@ -141,9 +129,7 @@ impl Store {
     /// If it does not answer or lets the user not in, if it is not as it must be, or is not this
     /// program's.
     pub async fn open_postgres(url: &PostgresUrl) -> Result<Self, OpenError> {
-        Ok(Self::over(Database::Postgres(
-            postgres::Database::open(url, None).await?,
-        )))
+        Ok(Database::Postgres(postgres::Database::open(url, None).await?).into())
     }
 
     /// As [`Store::open_postgres`], for a backup of an older version: brings the schema no further than that.
@@ -151,9 +137,7 @@ impl Store {
     /// # Errors
     /// As [`Store::open_postgres`].
     pub async fn open_postgres_at(url: &PostgresUrl, schema: i64) -> Result<Self, OpenError> {
-        Ok(Self::over(Database::Postgres(
-            postgres::Database::open(url, Some(schema)).await?,
-        )))
+        Ok(Database::Postgres(postgres::Database::open(url, Some(schema)).await?).into())
     }
 
     /// Opens a PostgreSQL database for one short job of an operator: it does not change the schema.
@@ -161,9 +145,7 @@ impl Store {
     /// # Errors
     /// As [`Store::open_postgres`], and if a server of another version made it.
     pub async fn open_postgres_beside(url: &PostgresUrl) -> Result<Self, OpenError> {
-        Ok(Self::over(Database::Postgres(
-            postgres::Database::open_beside(url).await?,
-        )))
+        Ok(Database::Postgres(postgres::Database::open_beside(url).await?).into())
     }
 
     /// The schema of a database file. It takes no lock, and neither makes nor changes the file.
@@ -276,6 +258,14 @@ impl Store {
             }
         };
         Ok(Transaction { work, asked })
+    }
+}
+
+impl From<Database> for Store {
+    fn from(database: Database) -> Self {
+        Self {
+            database: Arc::new(database),
+        }
     }
 }
 

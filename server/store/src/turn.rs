@@ -97,7 +97,7 @@ pub struct ClaimedTurn {
     pub waited: Vec<CallWait>,
     /// The epoch of the worker that was lost with it, if one was.
     pub interrupted: Option<Epoch>,
-    /// What was added to the session's log.
+    /// The event that the claim added to the log; `None` for a turn that only waited.
     pub event: Option<SessionEvent>,
 }
 

@@ -92,8 +92,18 @@ async fn a_late_watcher_learns_what_is_waited_for_until_something_happens() {
     };
     hub.publish(session, notice.clone());
     let watch = hub.watch(session).await.expect("the hub lives");
-    assert_eq!(watch.under_way, [notice]);
+    assert_eq!(watch.under_way, std::slice::from_ref(&notice));
     let by = shared_types::UserId::from_u128(2);
+    // The next message waits behind the turn.
+    let message = Event::InputAccepted {
+        turn: shared_types::TurnId::from_u128(2),
+        by,
+        client_id: None,
+        text: "and then?".to_owned(),
+    };
+    hub.appended(session, vec![at(1, message)]).await;
+    let watch = hub.watch(session).await.expect("the hub lives");
+    assert_eq!(watch.under_way, [notice]);
     hub.appended(session, vec![at(1, Event::CancelRequested { turn, by })])
         .await;
     let watch = hub.watch(session).await.expect("the hub lives");

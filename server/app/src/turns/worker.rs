@@ -66,7 +66,7 @@ impl Worker {
     /// Claims the next turn and carries it as far as it goes; breaks where none is left, or where it
     /// waits.
     async fn carry_next(&mut self, permits: &Semaphore) -> Result<ControlFlow<()>, Obstacle> {
-        if !self.is_to_claim().await? {
+        if !self.has_turn_to_claim().await? {
             return Ok(ControlFlow::Break(()));
         }
         let Ok(_permit) = permits.acquire().await else {
@@ -103,9 +103,9 @@ impl Worker {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Whether there is a turn to claim: one is left, and does not wait for what has not happened yet. Asked
-    /// before every claim, and so right after a turn is parked: what happened meanwhile is not missed.
-    async fn is_to_claim(&mut self) -> Result<bool, Obstacle> {
+    /// Whether a turn is unfinished that does not wait for what has not happened yet. Asked before every claim,
+    /// and so right after a turn is parked: what happened meanwhile is not missed.
+    async fn has_turn_to_claim(&mut self) -> Result<bool, Obstacle> {
         let (store, over) = (&self.bench.store, self.bench.waits_over());
         let waiting = match store.next_turn(self.tenant, self.session, over).await? {
             NextTurn::Claim => return Ok(true),

@@ -22,14 +22,14 @@ pub struct WaitingTurn {
     pub calls: Vec<CallWait>,
 }
 
-/// What there is to do for a session's turns.
+/// The next step for a session's turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextTurn {
-    /// None is left.
+    /// No turn is unfinished.
     Nothing,
-    /// To claim the next one.
+    /// Claim the oldest unfinished turn.
     Claim,
-    /// Nothing yet: the next one waits, and its wait is not over.
+    /// The oldest unfinished turn waits, and its wait is not over.
     Wait(WaitingTurn),
 }
 
@@ -106,7 +106,7 @@ impl Store {
         Ok(())
     }
 
-    /// What there is to do for the session's turns. It is only read, so that nobody who writes waits for it.
+    /// The next step for the session's turns. Only reads, so that no writer waits.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
