@@ -349,11 +349,13 @@ impl Container {
             return Ok(running);
         }
         let _life = self.0.life.lock().await;
+        let mut why = String::new();
         if let Some(running) = self.running() {
             if self.listens().await {
                 return Ok(running);
             }
             lock(&self.0.running).take();
+            why = self.why_it_stopped().await;
         }
         if let Some(removal) = self.0.after.lock().await.take() {
             // One that panicked has removed what it could.
@@ -363,7 +365,7 @@ impl Container {
             let message = "the sandbox was removed meanwhile; send the operation again";
             return Err(Refusal::new(RefusalCode::Unavailable, message));
         }
-        let started = match self.start().await {
+        let started = match self.start(&why).await {
             Ok(running) => {
                 *lock(&self.0.running) = Some(running.clone());
                 let stopped = self.stop_if_forbidden(&running).await;
@@ -400,7 +402,8 @@ impl Container {
         Err(SUDO_IS_FORBIDDEN.to_owned())
     }
 
-    async fn start(&self) -> Result<Running, String> {
+    /// `why`: what had stopped it, where it was taken to run.
+    async fn start(&self, why: &str) -> Result<Running, String> {
         let told = |error: EngineError| error.to_string();
         let id = self.0.body;
         let engine = self.0.around.engine().await.map_err(told)?;
@@ -437,9 +440,9 @@ impl Container {
                 if found != Found::Nothing {
                     engine.remove(id).await.map_err(told)?;
                 }
-                self.make_anew(&make).await.map_err(told)?;
+                self.make_anew(&make, why).await.map_err(told)?;
             }
-            self.report(SandboxState::Starting, "");
+            self.report(SandboxState::Starting, why);
             let door = match privilege {
                 SandboxPrivilege::Strict => None,
                 SandboxPrivilege::Sudo => Some(self.door()?),
@@ -517,8 +520,8 @@ impl Container {
         ))
     }
 
-    async fn make_anew(&self, make: &Make) -> Result<(), EngineError> {
-        self.report(SandboxState::Starting, "");
+    async fn make_anew(&self, make: &Make, why: &str) -> Result<(), EngineError> {
+        self.report(SandboxState::Starting, why);
         self.0.around.engine().await?.make(make).await
     }
 
@@ -814,11 +817,18 @@ impl Container {
         if lock(&self.0.running).take().is_none() {
             return;
         }
+        let reason = self.why_it_stopped().await;
+        tracing::warn!(sandbox.id = %self.0.id, reason, "a sandbox has stopped");
+        self.report(SandboxState::Stopped, &reason);
+    }
+
+    /// Why a container does not run that was taken to.
+    async fn why_it_stopped(&self) -> String {
         let found = match self.0.around.engine().await {
             Ok(engine) => engine.find(self.0.body).await,
             Err(error) => Err(error),
         };
-        let reason = match found {
+        match found {
             Ok(Found::Nothing) => {
                 "its container was removed by hand; the next operation makes another one with the same files"
                     .to_owned()
@@ -831,9 +841,7 @@ impl Container {
                 format!("its container ended (exit code {exit_code}): it was stopped by hand, or its engine was")
             }
             Err(error) => error.to_string(),
-        };
-        tracing::warn!(sandbox.id = %self.0.id, reason, "a sandbox has stopped");
-        self.report(SandboxState::Stopped, &reason);
+        }
     }
 
     pub(super) fn report(&self, state: SandboxState, reason: &str) {

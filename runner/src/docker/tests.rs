@@ -229,6 +229,31 @@ async fn supervisors_of_a_container_serve_one_command_after_another() {
 }
 
 #[tokio::test]
+async fn a_container_that_is_stopped_leaves_no_directory_of_its_supervisors() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    for _ in 0..3 {
+        run(&container, "true").await;
+    }
+    container.stop("a test").await;
+    let directories = || {
+        let entries = fs::read_dir(container.operations()).expect("a folder");
+        entries
+            .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().is_dir()))
+            .count()
+    };
+    let all_are_gone = async {
+        while directories() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LONG, all_are_gone).await.expect("nothing is left");
+}
+
+#[tokio::test]
 async fn files_stay_when_the_container_is_stopped_and_when_it_is_removed_by_hand() {
     let scene = Scene::new();
     let (pool, _) = scene.pool().await;
@@ -246,9 +271,16 @@ async fn files_stay_when_the_container_is_stopped_and_when_it_is_removed_by_hand
     let engine = Engine::connect(&socket(), scene.runner)
         .await
         .expect("an engine");
+    pool.news().await;
     engine.remove(scene.id("a")).await.expect("removed");
-    let (_, said) = run(&container, "cat /workspace/file ~/file").await;
+    let again = run(&container, "cat /workspace/file ~/file");
+    let ((_, said), reports) = tokio::join!(again, pool.news());
     assert_eq!(said, "here\nthere\n");
+    let begun = reports
+        .iter()
+        .find(|report| report.state == SandboxState::Starting);
+    let why = &begun.expect("a report").reason;
+    assert!(why.contains("removed by hand"), "{why}");
     // Not where it is removed with its files.
     pool.order(scene.id("a"), SandboxOrder::Remove);
     let anew = pool

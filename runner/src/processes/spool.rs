@@ -98,8 +98,8 @@ impl Spool {
         Ok(bytes)
     }
 
-    /// The command is forgotten: its supervisor and its files serve another one where they can, else all
-    /// is removed, off the async threads. What stays because the host refuses is found by the next daemon.
+    /// Gives supervisor and files to another command where that is possible; else removes all, off the
+    /// async threads. What stays because the host refuses is found by the next daemon.
     pub(crate) fn forget(self) {
         let pool = self.pool.upgrade();
         if pool.is_some_and(|pool| pool.reclaim(&self.path)) {

@@ -462,3 +462,14 @@ async fn what_root_puts_in_the_place_of_devices_is_not_used_and_another_start_is
         "clean\n"
     );
 }
+
+#[tokio::test]
+async fn where_commands_may_be_root_a_supervisor_serves_one() {
+    let scene = Scene::new();
+    let (_pool, container) = container(&scene).await;
+    let mut supervisors = BTreeSet::new();
+    for _ in 0..4 {
+        supervisors.insert(says(&container, "echo $PPID").await);
+    }
+    assert_eq!(supervisors.len(), 4, "{supervisors:?}");
+}

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use super::{PoolError, starter::Starter};
-use crate::Waiting;
+use super::{PoolError, spent::LOOKS, starter::Starter};
+use crate::{Realm, Waiting};
 
 /// While at least half of the supervisors wait, others are started only after nobody has taken one
 /// for this long: a command that has just begun has the host to itself.
@@ -137,8 +137,11 @@ impl Keeper {
                 let again = self.starter.again().map(Ok);
                 let started = again.unwrap_or_else(|| self.starter.start());
                 self.waiting += 1;
-                if self.made.send(started).is_err() {
-                    return;
+                if let Err(unsent) = self.made.send(started) {
+                    if let Ok(waiting) = unsent.0 {
+                        self.starter.spent.dismiss(waiting.into_spent());
+                    }
+                    return self.clear_at_last();
                 }
                 patience = Some(Duration::ZERO);
             } else if missing {
@@ -149,13 +152,27 @@ impl Keeper {
             }
             let heard = self.wishes.wait(patience, wakes_after);
             if heard.closed {
-                return;
+                return self.clear_at_last();
             }
             self.waiting = self.waiting.saturating_sub(heard.taken);
             calm = heard.in_vain && heard.taken == 0;
             if heard.in_vain {
                 self.clear(patience == Some(CLEAR_EVERY));
             }
+        }
+    }
+
+    /// Removes what is left once nobody will ask. Only in a container: on a host the next daemon may be
+    /// looking at the same folder.
+    fn clear_at_last(&self) {
+        let mut looks = LOOKS + 1;
+        while self.starter.server.options().realm == Realm::Container
+            && self.starter.spent.are_left()
+            && looks > 0
+        {
+            std::thread::sleep(CLEAR_EVERY);
+            self.clear(true);
+            looks -= 1;
         }
     }
 

@@ -15,10 +15,10 @@ use crate::{Directory, Realm, Spent, ToSupervisor, boot_id};
 const KEPT_AT_MOST: usize = 64;
 
 /// The same in a container, where they count among the processes that its commands may have.
-const KEPT_IN_CONTAINER: usize = 8;
+const KEPT_IN_CONTAINER: usize = 4;
 
 /// Looks, a quiet second apart, in which one that is to end may still be there.
-const LOOKS: u32 = 3;
+pub(super) const LOOKS: u32 = 3;
 
 /// Those that there are.
 #[derive(Debug)]

@@ -152,7 +152,8 @@ impl Supervision {
             self.request.terms.sync,
             self.faults,
         );
-        // Whatever is left of a tree must not meet another one, and what root has changed neither.
+        // A supervisor serves again only where nothing of the tree is left and no command can be root, which
+        // may have changed what the supervisor uses.
         let again = written && record.tree_gone && self.prepared.rules.is_none();
         Over {
             prepared: self.prepared,
