@@ -19,7 +19,7 @@ WORKDIR /src
 COPY . .
 ARG GANTRY_COMMIT=""
 ARG GANTRY_COMMIT_DATE=""
-# A step by itself, the same for both images: it is done once for the two (hadolint would have one step).
+# Its own step, identical in both files, so that a builder compiles once.
 RUN OUT=/dist deploy/dist
 # hadolint ignore=DL3059
 RUN docker/lay-out runner /dist
