@@ -455,11 +455,15 @@ impl Follow {
     /// The runner did not take the operation.
     fn refused(&mut self, refusal: Refusal, sent: Sent) {
         use RefusalCode::{Conflict, Expired, Fenced, NotFound, StaleEpoch};
-        if let Some(outcome) = &self.intent.outcome {
+        let for_now = refusal.retry_after_ms.map(Duration::from_millis);
+        // A download that was to be read again waits for a runner that is full, as one does that begins.
+        let waits = sent == Sent::Request && for_now.is_some();
+        if let Some(outcome) = &self.intent.outcome
+            && !waits
+        {
             self.phase = Phase::Settling(outcome.clone());
             return;
         }
-        let for_now = refusal.retry_after_ms.map(Duration::from_millis);
         self.phase = match (refusal.code, for_now) {
             // These speak of this attempt to read, not of the operation: it may be running.
             (StaleEpoch, _) => {

@@ -57,12 +57,16 @@ fn follow(request: Request, outcome: Option<Outcome>, closed: bool) -> Follow {
     Follow::new(id, Some(Arc::new(asked)), intent, None, [0, 0])
 }
 
-/// Whether the request goes with what is sent to the runner then.
-fn is_sent_late(mut follow: Follow) -> bool {
-    follow.connection(Connection::Online(Linked {
+fn linked() -> Linked {
+    Linked {
         generation: Generation(1),
         incarnation: incarnation(),
-    }));
+    }
+}
+
+/// Whether the request goes with what is sent to the runner then.
+fn is_sent_late(mut follow: Follow) -> bool {
+    follow.connection(Connection::Online(linked()));
     let frame = follow.frame([0, 0], &late());
     assert_eq!(frame.request.is_some(), frame.start_within_ms > 0);
     frame.request.is_some()
@@ -98,4 +102,25 @@ fn nothing_else_is_and_no_download_that_never_began_or_that_nobody_reads() {
     assert!(!is_sent_late(begun));
     let ended = Outcome::Refused(expired());
     assert!(!is_sent_late(follow(exec(), Some(ended), false)));
+}
+
+#[test]
+fn a_download_that_a_full_runner_refuses_for_now_waits_and_any_other_refusal_ends_it() {
+    let refused = |retry_after_ms| {
+        let mut follow = follow(download(), downloaded(), false);
+        follow.connection(Connection::Online(linked()));
+        follow.found(Some(follow.intent.clone()));
+        follow.frame([0, 0], &late());
+        let refusal = Refusal::new(RefusalCode::ResourceExhausted, "full");
+        follow.mail(Mail::Refused(Refusal {
+            retry_after_ms,
+            ..refusal
+        }));
+        follow.step()
+    };
+    assert!(matches!(refused(Some(500)), Step::Wait(..)));
+    assert!(matches!(
+        refused(None),
+        Step::Settle(Outcome::Downloaded(_))
+    ));
 }
