@@ -331,7 +331,11 @@ impl Home {
     pub(crate) fn note_link(&self, over: Option<&str>) {
         let path = self.directory.join("link");
         let noted = match over {
-            Some(over) => fs::write(path, over),
+            // Whoever reads it meanwhile finds it whole.
+            Some(over) => {
+                let unfinished = self.directory.join("link.new");
+                fs::write(&unfinished, over).and_then(|()| fs::rename(unfinished, path))
+            }
             None => fs::remove_file(path),
         };
         match noted {

@@ -139,3 +139,19 @@ fn on_a_small_disk_that_is_full_the_join_state_is_still_saved() {
         assert_eq!(home.join_state().expect("a number"), state(number));
     }
 }
+
+#[test]
+fn where_the_link_is_reads_whole_also_while_it_is_noted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let home = Home::within(directory.path());
+    let _lock = home.lock().expect("the lock");
+    home.note_link(Some("http://one"));
+    std::thread::scope(|scope| {
+        let noting = scope.spawn(|| (0..1000).for_each(|_| home.note_link(Some("http://one"))));
+        while !noting.is_finished() {
+            assert_eq!(home.link().as_deref(), Some("http://one"));
+        }
+    });
+    home.note_link(None);
+    assert_eq!(home.link(), None);
+}
