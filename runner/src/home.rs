@@ -331,7 +331,7 @@ impl Home {
     pub(crate) fn note_link(&self, over: Option<&str>) {
         let path = self.directory.join("link");
         let noted = match over {
-            // Whoever reads it meanwhile finds it whole.
+            // `status` and `update` may read the file meanwhile, and find it whole.
             Some(over) => {
                 let unfinished = self.directory.join("link.new");
                 fs::write(&unfinished, over).and_then(|()| fs::rename(unfinished, path))

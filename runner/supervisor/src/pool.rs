@@ -215,8 +215,8 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Those that wait see that nobody will ask, when `ready` is dropped. On a host the next daemon finds
-        // their directories; a container comes and goes while its daemon lives.
+        // The supervisors that wait end when `ready` is dropped. On a host the next daemon finds their
+        // directories; a container comes and goes while its daemon lives.
         if self.starter.server.options().realm == Realm::Container {
             let ready = self.ready.get_mut().unwrap_or_else(PoisonError::into_inner);
             while let Ok(waiting) = ready.try_recv() {

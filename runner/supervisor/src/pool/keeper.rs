@@ -162,8 +162,8 @@ impl Keeper {
         }
     }
 
-    /// Removes what is left once nobody will ask. Only in a container: on a host the next daemon may be
-    /// looking at the same folder.
+    /// Removes the directories of the supervisors that are left when the pool is dropped. Only in a container:
+    /// on a host the next daemon may be looking at the same folder.
     fn clear_at_last(&self) {
         let mut looks = LOOKS + 1;
         while self.starter.server.options().realm == Realm::Container

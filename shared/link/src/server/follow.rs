@@ -291,10 +291,10 @@ impl Follow {
     /// The frame that asks for the operation, from these offsets on.
     pub fn frame(&mut self, from: [u64; 2], now: &BootMoment) -> v1::Operation {
         let intent = &self.intent;
-        // Now, and not when the intent was read: frames reach the runner in this order, so that of
-        // two readers none starts it after the other has heard that it was too late for that.
         let has_begun = intent.outcome.is_some() || self.told_accepted;
         let reads_again = has_begun && self.request().is_some_and(Request::is_download);
+        // Now, and not when the intent was read: frames reach the runner in this order, so that of
+        // two readers none starts it after the other has heard that it was too late for that.
         let left = match (&self.asked, &intent.start_by) {
             (Some(asked), _) if reads_again => asked.limits.start_within,
             (_, Some(start_by)) => start_by.left(now),
