@@ -370,7 +370,6 @@ async fn heard(attach: &mut Attach, printer: &Printer) -> Happened {
     }
 }
 
-/// The answer, once there is one; never, where nothing was asked.
 /// What it ends with; waits for ever where there is nothing to wait for.
 async fn end_of<T>(waited: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
     match waited {

@@ -69,7 +69,7 @@ impl Client {
 
     /// Whether the server's certificate is trusted by its fingerprint, so that other programs may not trust it.
     pub fn is_pinned(&self) -> bool {
-        self.http.pinned && self.http.tls.is_some()
+        self.http.pinned
     }
 
     /// The same client with another credential.

@@ -1,15 +1,20 @@
 //! Requests and answers over HTTP: one place that builds, sends, bounds and reads them.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use reqwest::{
-    Method, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
+    Method, RequestBuilder, Response, StatusCode, Upgraded,
+    header::{
+        AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_ACCEPT,
+        SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+    },
 };
 use serde::{Serialize, de::DeserializeOwned};
 use shared_api::{Page, Problem};
 use shared_tls::Trust;
 use shared_types::clean::clean_line;
+use tokio_tungstenite::tungstenite::handshake::{client::generate_key, derive_accept_key};
+use url::Url;
 
 use crate::{ClientError, Options, url::Base};
 
@@ -17,7 +22,11 @@ use crate::{ClientError, Options, url::Base};
 const REQUEST_WITHIN: Duration = Duration::from_secs(30);
 
 /// Time until somebody answers at all.
-pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a connection without a request may be used again. Soon after a request the network is still there;
+/// later the machine may have moved to another one, and nobody would answer.
+const REUSED_WITHIN: Duration = Duration::from_secs(5);
 
 /// How much of a list one request asks for.
 const PAGE: usize = 200;
@@ -29,14 +38,13 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 const MAX_REASON: usize = 500;
 
 /// Largest answer that says no, in bytes.
-pub(crate) const MAX_PROBLEM_BYTES: usize = 64 * 1024;
+const MAX_PROBLEM_BYTES: usize = 64 * 1024;
 
 /// The connections to one server, with the credential that goes along.
 #[derive(Clone)]
 pub(crate) struct Http {
     pub(crate) base: Base,
-    pub(crate) bearer: Option<HeaderValue>,
-    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    bearer: Option<HeaderValue>,
     /// Whether one certificate is trusted, whoever else vouches for it.
     pub(crate) pinned: bool,
     /// How often an otherwise silent server is asked whether it lives.
@@ -48,30 +56,26 @@ impl Http {
     pub(crate) fn new(options: &Options) -> Result<Self, ClientError> {
         let base = Base::new(&options.server, options.plain_text_allowed)?;
         let bearer = options.token.as_deref().map(bearer).transpose()?;
-        let tls = base
-            .is_tls()
-            .then(|| tls(options.trust.clone(), &base))
-            .transpose()?;
         let builder = reqwest::Client::builder()
             .http1_only()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_WITHIN)
+            .pool_idle_timeout(REUSED_WITHIN)
             .timeout(REQUEST_WITHIN);
-        let builder = match &tls {
-            Some(config) => builder.tls_backend_preconfigured(config.as_ref().clone()),
+        let builder = match base.is_tls() {
+            true => builder.tls_backend_preconfigured(tls(options.trust.clone(), &base)?),
             // Plain text needs no roots, and must work where a machine has none.
-            None => builder.tls_certs_only(std::iter::empty()),
+            false => builder.tls_certs_only(std::iter::empty()),
         };
         let client = builder.build().map_err(|error| ClientError::Address {
             url: base.shown(),
             reason: causes(&error),
         })?;
         Ok(Self {
+            pinned: base.is_tls() && matches!(options.trust, Trust::Pinned(_)),
             base,
             bearer,
-            tls,
-            pinned: matches!(options.trust, Trust::Pinned(_)),
             ping_every: options.ping_every,
             client,
         })
@@ -171,27 +175,49 @@ impl Http {
         }
     }
 
+    /// A connection for a WebSocket (RFC 6455, 4.1): that of the request before, where one was made just now.
+    pub(crate) async fn upgrade(&self, url: Url) -> Result<Upgraded, ClientError> {
+        let key = generate_key();
+        let request = self.client.request(Method::GET, url);
+        let request = request
+            .header(CONNECTION, "Upgrade")
+            .header(UPGRADE, "websocket")
+            .header(SEC_WEBSOCKET_VERSION, "13")
+            .header(SEC_WEBSOCKET_KEY, &key)
+            .timeout(CONNECT_WITHIN);
+        let response = self.response(request).await?;
+        let accepts = response.headers().get(SEC_WEBSOCKET_ACCEPT);
+        if accepts.is_none_or(|accepts| accepts != &derive_accept_key(key.as_bytes())) {
+            return Err(self.protocol("it opens no WebSocket".into()));
+        }
+        let upgraded = response.upgrade().await;
+        upgraded.map_err(|error| self.failed(&error))
+    }
+
     pub(crate) async fn delete(&self, path: &[&str]) -> Result<(), ClientError> {
         let request = self.client.request(Method::DELETE, self.base.api(path));
         self.answer(request).await.map(drop)
     }
 
-    async fn read<T: DeserializeOwned>(
-        &self,
-        request: reqwest::RequestBuilder,
-    ) -> Result<T, ClientError> {
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
         let body = self.answer(request).await?;
         serde_json::from_slice(&body).map_err(|error| self.protocol(error.to_string()))
     }
 
-    async fn answer(&self, mut request: reqwest::RequestBuilder) -> Result<Vec<u8>, ClientError> {
+    async fn answer(&self, request: RequestBuilder) -> Result<Vec<u8>, ClientError> {
+        let mut response = self.response(request).await?;
+        self.body(&mut response, MAX_ANSWER_BYTES).await
+    }
+
+    /// The beginning of an answer that says yes.
+    async fn response(&self, mut request: RequestBuilder) -> Result<Response, ClientError> {
         if let Some(bearer) = &self.bearer {
             request = request.header(AUTHORIZATION, bearer.clone());
         }
         let mut response = request.send().await.map_err(|error| self.failed(&error))?;
         let status = response.status();
-        if status.is_success() {
-            return self.body(&mut response, MAX_ANSWER_BYTES).await;
+        if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(response);
         }
         let is_json = response
             .headers()
@@ -205,11 +231,7 @@ impl Http {
         Err(self.refused(status, &body))
     }
 
-    async fn body(
-        &self,
-        response: &mut reqwest::Response,
-        at_most: usize,
-    ) -> Result<Vec<u8>, ClientError> {
+    async fn body(&self, response: &mut Response, at_most: usize) -> Result<Vec<u8>, ClientError> {
         let mut body = Vec::new();
         while let Some(chunk) = response
             .chunk()
@@ -225,7 +247,7 @@ impl Http {
     }
 
     /// An answer that says no: the server's own words, or those of something between.
-    pub(crate) fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {
+    fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {
         match serde_json::from_slice::<Problem>(body) {
             Ok(problem) => ClientError::Refused(problem),
             Err(_) if status.is_server_error() => self.unreachable(format!("it says {status}")),
@@ -283,7 +305,7 @@ fn bearer(token: &str) -> Result<HeaderValue, ClientError> {
     Ok(value)
 }
 
-fn tls(trust: Trust, base: &Base) -> Result<Arc<rustls::ClientConfig>, ClientError> {
+fn tls(trust: Trust, base: &Base) -> Result<rustls::ClientConfig, ClientError> {
     let config = shared_tls::client_config(trust).map_err(|error| ClientError::Address {
         url: base.shown(),
         reason: error.to_string(),
@@ -291,7 +313,7 @@ fn tls(trust: Trust, base: &Base) -> Result<Arc<rustls::ClientConfig>, ClientErr
     let mut config = config.as_ref().clone();
     // WebSockets need HTTP/1.1, and one protocol for everything is one thing less to go wrong.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok(config)
 }
 
 /// The TLS error in this cause. IO errors hide it: each may hold another one, and `source` of an

@@ -1,28 +1,22 @@
 //! One WebSocket connection to the server's stream, as messages in and out.
 
-use std::{io::ErrorKind, sync::Arc};
+use std::io::ErrorKind;
 
 use futures_util::{SinkExt, StreamExt};
-use reqwest::{StatusCode, header::AUTHORIZATION};
-use rustls::pki_types::ServerName;
+use reqwest::Upgraded;
 use shared_api::{ClientMessage, ServerMessage};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::time::timeout;
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
-        self, Message, client::IntoClientRequest, error::ProtocolError, protocol::WebSocketConfig,
+        self, Message,
+        error::ProtocolError,
+        protocol::{Role, WebSocketConfig},
     },
 };
-use url::{Host, Url};
+use url::Url;
 
-use crate::{
-    ClientError,
-    http::{CONNECT_WITHIN, Http, MAX_PROBLEM_BYTES},
-};
+use crate::{ClientError, http::Http};
 
 mod operation;
 
@@ -37,25 +31,19 @@ const BUFFER_BYTES: usize = 16 * 1024;
 /// Silent intervals after which it counts as gone.
 const SILENT_PINGS: u32 = 3;
 
-trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
-
 /// An open connection.
 pub(crate) struct Socket {
-    stream: WebSocketStream<Box<dyn Bytes>>,
+    stream: WebSocketStream<Upgraded>,
     http: Http,
 }
 
 impl Socket {
     /// Connects, and proves who asks.
     pub(crate) async fn connect(http: &Http) -> Result<Self, ClientError> {
-        timeout(CONNECT_WITHIN, open(http, &http.base.socket(&["stream"])))
-            .await
-            .unwrap_or_else(|_| Err(http.unreachable("it took too long to connect".into())))
-            .map(|stream| Self {
-                stream,
-                http: http.clone(),
-            })
+        Ok(Self {
+            stream: open(http, http.base.api(&["stream"])).await?,
+            http: http.clone(),
+        })
     }
 
     /// Says something to the server.
@@ -123,67 +111,18 @@ fn read(text: &str) -> Result<Option<ServerMessage>, String> {
     Err(error)
 }
 
-async fn open(http: &Http, url: &Url) -> Result<WebSocketStream<Box<dyn Bytes>>, ClientError> {
-    let bytes = dial(http, url).await?;
-    let mut request = url
-        .as_str()
-        .into_client_request()
-        .map_err(|error| failed(http, error))?;
-    if let Some(bearer) = &http.bearer {
-        request.headers_mut().insert(AUTHORIZATION, bearer.clone());
-    }
+async fn open(http: &Http, url: Url) -> Result<WebSocketStream<Upgraded>, ClientError> {
     let config = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
         .write_buffer_size(0)
         .max_message_size(Some(MAX_MESSAGE_BYTES))
         .max_frame_size(Some(MAX_MESSAGE_BYTES));
-    let (stream, _) = tokio_tungstenite::client_async_with_config(request, bytes, Some(config))
-        .await
-        .map_err(|error| failed(http, error))?;
-    Ok(stream)
-}
-
-async fn dial(http: &Http, url: &Url) -> Result<Box<dyn Bytes>, ClientError> {
-    let port = url.port_or_known_default().unwrap_or(443);
-    let (tcp, name) = match url.host() {
-        Some(Host::Ipv4(address)) => (
-            TcpStream::connect((address, port)).await,
-            ServerName::IpAddress(std::net::IpAddr::from(address).into()),
-        ),
-        Some(Host::Ipv6(address)) => (
-            TcpStream::connect((address, port)).await,
-            ServerName::IpAddress(std::net::IpAddr::from(address).into()),
-        ),
-        host => {
-            let name = host.map(|host| host.to_string()).unwrap_or_default();
-            let server = ServerName::try_from(name.clone())
-                .map_err(|error| http.unreachable(error.to_string()))?;
-            (TcpStream::connect((name, port)).await, server)
-        }
-    };
-    let tcp = tcp.map_err(|error| http.failed(&error))?;
-    // Small messages are answers that somebody watches.
-    tcp.set_nodelay(true).map_err(|error| http.failed(&error))?;
-    match &http.tls {
-        None => Ok(Box::new(tcp)),
-        Some(config) => {
-            let connector = tokio_rustls::TlsConnector::from(Arc::clone(config));
-            let tls = connector.connect(name, tcp).await;
-            Ok(Box::new(tls.map_err(|error| http.failed(&error))?))
-        }
-    }
+    let connection = http.upgrade(url).await?;
+    Ok(WebSocketStream::from_raw_socket(connection, Role::Client, Some(config)).await)
 }
 
 fn failed(http: &Http, error: tungstenite::Error) -> ClientError {
     match error {
-        tungstenite::Error::Http(response) => {
-            let body = response.body().as_deref().unwrap_or_default();
-            let status = StatusCode::from_u16(response.status().as_u16());
-            http.refused(
-                status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-                &body[..body.len().min(MAX_PROBLEM_BYTES)],
-            )
-        }
         tungstenite::Error::Capacity(_) => http.protocol("a message is too large".into()),
         tungstenite::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => closed(http),
         tungstenite::Error::Io(error) => http.failed(&error),

@@ -17,6 +17,8 @@ use crate::{Client, ClientError, Followed, Options, PING_EVERY, Trust};
 
 const SESSION: SessionId = SessionId::from_u128(1);
 
+const PROBLEM: &str = "content-type: application/problem+json\r\n";
+
 const UNAUTHENTICATED: &str =
     r#"{"code":"unauthenticated","status":401,"detail":"the token does not hold: sign in again"}"#;
 
@@ -34,7 +36,7 @@ pub(crate) async fn server() -> (TcpListener, Client) {
     (listener, client.expect("the options are good"))
 }
 
-/// Answers one request, and gives what was asked.
+/// Answers one request on a connection of its own, and gives what was asked.
 pub(crate) async fn answer(
     listener: &TcpListener,
     status: &str,
@@ -42,6 +44,17 @@ pub(crate) async fn answer(
     body: &str,
 ) -> String {
     let (mut stream, _) = listener.accept().await.expect("a connection");
+    let headers = format!("connection: close\r\n{headers}");
+    answer_on(&mut stream, status, &headers, body).await
+}
+
+/// Answers the next request of a connection, and gives what was asked.
+pub(crate) async fn answer_on(
+    stream: &mut TcpStream,
+    status: &str,
+    headers: &str,
+    body: &str,
+) -> String {
     let mut request = Vec::new();
     loop {
         let mut buffer = [0; 4096];
@@ -60,9 +73,7 @@ pub(crate) async fn answer(
         }
     }
     let length = body.len();
-    let answer = format!(
-        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}"
-    );
+    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{headers}\r\n{body}");
     stream
         .write_all(answer.as_bytes())
         .await
@@ -253,7 +264,7 @@ async fn a_gap_is_filled_by_subscribing_again() {
 async fn a_credential_that_does_not_hold_ends_the_following() {
     let (listener, client) = server().await;
     let mut follow = client.follow(SESSION, 0);
-    answer(&listener, "401 Unauthorized", "", UNAUTHENTICATED).await;
+    answer(&listener, "401 Unauthorized", PROBLEM, UNAUTHENTICATED).await;
     let error = follow
         .next()
         .await
@@ -299,10 +310,9 @@ async fn a_message_is_sent_again_under_the_same_key() {
 #[tokio::test]
 async fn what_goes_wrong_is_told_apart_and_never_names_the_token() {
     let (listener, client) = server().await;
-    let json = "content-type: application/problem+json\r\n";
     let (refused, _) = tokio::join!(
         client.me(),
-        answer(&listener, "401 Unauthorized", json, UNAUTHENTICATED)
+        answer(&listener, "401 Unauthorized", PROBLEM, UNAUTHENTICATED)
     );
     let (foreign, _) = tokio::join!(client.me(), answer(&listener, "200 OK", "", "<html>"));
     let away = "location: http://127.0.0.1:1/\r\n";

@@ -74,15 +74,6 @@ impl Base {
             .extend(segments);
         url
     }
-
-    /// The address of an API resource that is a WebSocket.
-    pub(crate) fn socket(&self, segments: &[&str]) -> Url {
-        let mut url = self.api(segments);
-        let scheme = if self.is_tls() { "wss" } else { "ws" };
-        url.set_scheme(scheme)
-            .expect("http and ws are both special schemes");
-        url
-    }
 }
 
 fn without_credentials(url: &Url) -> String {
@@ -132,10 +123,6 @@ mod tests {
         assert_eq!(
             base.api(&["runners", "a/b"]).as_str(),
             "https://example.com/gantry/api/v1/runners/a%2Fb"
-        );
-        assert_eq!(
-            base.socket(&["stream"]).as_str(),
-            "wss://example.com/gantry/api/v1/stream"
         );
         assert_eq!(base.shown(), "https://example.com/gantry");
     }

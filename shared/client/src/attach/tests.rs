@@ -1,6 +1,6 @@
 //! An attached client against a server that the test itself plays, over real sockets.
 
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use shared_api::{BinaryFrame, Channel, Exec, OperationServerMessage, StartOperation, StreamName};
 use shared_types::OperationId;
 use tokio::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use tokio_tungstenite::{
 use super::QUEUE;
 use crate::{
     Attach, Attached, ClientError, Piece,
-    tests::{answer, server},
+    tests::{answer, answer_on, server},
 };
 
 const ID: OperationId = OperationId::from_u128(1);
@@ -28,12 +28,17 @@ const OPERATION: &str = r#"{"id":"op_00000000000000000000000001","title":"sort",
 type Socket = WebSocketStream<TcpStream>;
 
 /// Accepts a connection; gives what it asks for.
+async fn socket(listener: &TcpListener) -> (Socket, String) {
+    let (stream, _) = listener.accept().await.expect("a connection");
+    socket_on(stream).await
+}
+
+/// The same on this connection.
 #[expect(
     clippy::result_large_err,
     reason = "the library's callback is typed so"
 )]
-async fn socket(listener: &TcpListener) -> (Socket, String) {
-    let (stream, _) = listener.accept().await.expect("a connection");
+async fn socket_on(stream: TcpStream) -> (Socket, String) {
     let mut asked = String::new();
     let accept = |request: &Request, response| {
         assert_eq!(
@@ -124,6 +129,39 @@ async fn a_start_whose_answer_is_lost_is_repeated_under_the_same_key() {
     assert_eq!(asked, "stdout=0&stderr=0");
     assert_eq!(heard(&mut attach).await, "recovered");
     assert_eq!(heard(&mut attach).await, "sort");
+}
+
+#[tokio::test]
+async fn an_operation_is_followed_over_the_connection_that_started_it() {
+    let (listener, client) = server().await;
+    let (mut attach, _controls) = client.start(exec());
+    let (mut stream, _) = listener.accept().await.expect("a connection");
+    answer_on(&mut stream, "201 Created", "", OPERATION).await;
+    let (_socket, asked) = socket_on(stream).await;
+    assert_eq!(asked, "stdout=0&stderr=0");
+    assert_eq!(heard(&mut attach).await, "sort");
+    assert!(listener.accept().now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn an_answer_that_opens_no_web_socket_is_not_of_our_protocol() {
+    for (status, headers) in [
+        ("200 OK", ""),
+        ("101 Switching Protocols", ""),
+        (
+            "101 Switching Protocols",
+            "sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n",
+        ),
+    ] {
+        let (listener, client) = server().await;
+        let (mut attach, _controls) = client.attach(ID, 0, 0);
+        answer(&listener, status, headers, "").await;
+        let error = attach.next().await.expect("an item");
+        assert!(
+            matches!(error, Err(ClientError::Protocol { .. })),
+            "{error:?}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -7,24 +7,25 @@ use std::{
 };
 
 use futures_util::{Sink, Stream};
+use reqwest::Upgraded;
 use shared_api::{BinaryFrame, OperationServerMessage};
 use shared_types::OperationId;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{self, Message, Utf8Bytes, protocol::frame::coding::CloseCode},
 };
 
-use super::{Bytes, SILENT_PINGS, closed, failed, open};
+use super::{SILENT_PINGS, closed, failed, open};
 use crate::{
     ClientError,
-    http::{CONNECT_WITHIN, Http},
+    http::Http,
     offsets::{Heard, Outgoing},
 };
 
 /// An open connection.
 pub(crate) struct OperationSocket {
-    stream: WebSocketStream<Box<dyn Bytes>>,
+    stream: WebSocketStream<Upgraded>,
     http: Http,
     is_flushed: bool,
     /// When the server is asked whether it lives, if it says nothing before.
@@ -57,15 +58,12 @@ impl OperationSocket {
         stdout: u64,
         stderr: u64,
     ) -> Result<Self, ClientError> {
-        let mut url = http.base.socket(&["operations", &id.to_string(), "stream"]);
+        let mut url = http.base.api(&["operations", &id.to_string(), "stream"]);
         url.query_pairs_mut()
             .append_pair("stdout", &stdout.to_string())
             .append_pair("stderr", &stderr.to_string());
-        let stream = timeout(CONNECT_WITHIN, open(http, &url)).await;
-        let stream = stream
-            .unwrap_or_else(|_| Err(http.unreachable("it took too long to connect".into())))?;
         Ok(Self {
-            stream,
+            stream: open(http, url).await?,
             ask_at: Instant::now() + http.ping_every,
             http: http.clone(),
             is_flushed: true,
