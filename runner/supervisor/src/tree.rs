@@ -10,13 +10,14 @@ mod names;
 mod sweep;
 
 use std::{
+    collections::HashSet,
     io,
     path::{Path, PathBuf},
 };
 
 use rustix::{
     fd::BorrowedFd,
-    process::{Pid, Signal},
+    process::{Pid, Signal, getpgid, kill_process, kill_process_group},
 };
 use serde::{Deserialize, Serialize};
 
@@ -234,16 +235,29 @@ impl Leaf {
         }
     }
 
-    /// Sends a signal to everybody in it. Those who come meanwhile may miss it.
+    /// Sends a signal to everybody in it. A process group gets it at one moment, so that nobody misses it who is
+    /// born there meanwhile; one that begins a group of its own just then may miss it.
     pub fn signal(&self, signal: Signal) {
         let members = match &self.kind {
             Kind::V2(v2) => v2.members(),
             Kind::V1(v1) => v1.members(),
             Kind::Sweep { root } => descendants(*root),
         };
-        for member in members.unwrap_or_default() {
-            // One that is gone needs no signal.
-            let _ = rustix::process::kill_process(member, signal);
+        let members: HashSet<_> = members.unwrap_or_default().into_iter().collect();
+        let (mut groups, mut others) = (HashSet::new(), Vec::new());
+        for member in &members {
+            // A group whose leader is elsewhere may have members elsewhere. One that is gone needs no signal.
+            match getpgid(Some(*member)) {
+                Ok(group) if members.contains(&group) => drop(groups.insert(group)),
+                Ok(_) => others.push(*member),
+                Err(_) => {}
+            }
+        }
+        for group in groups {
+            let _ = kill_process_group(group, signal);
+        }
+        for member in others {
+            let _ = kill_process(member, signal);
         }
     }
 

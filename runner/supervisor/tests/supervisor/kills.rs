@@ -69,6 +69,20 @@ fn a_cancelled_command_is_asked_first_and_may_say_goodbye() {
 }
 
 #[test]
+fn who_is_born_while_a_command_is_asked_to_end_is_asked_as_well() {
+    let scene = Scene::new();
+    let script = "echo ready; for i in $(seq 1000); do sleep 1000 & done; sleep 1000";
+    for method in [KillMethod::CgroupKill, KillMethod::Sweep] {
+        let mut operation = start_with(&scene, method, script);
+        until_output(&mut operation, "ready");
+        operation.cancel().expect("heard");
+        // Who had not been asked would live on for the time that all have, and none would be told in time.
+        let record = record(&mut operation);
+        assert_eq!((record.end, record.tree_gone), (End::Signal(15), true));
+    }
+}
+
+#[test]
 fn a_command_that_does_not_listen_is_killed() {
     let scene = Scene::new();
     let mut request = scene.shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
