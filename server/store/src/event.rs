@@ -273,7 +273,7 @@ impl FromRow for EventRow {
         Ok(Self(SessionEvent {
             seq: row.count("seq")?,
             at: row.time("at")?,
-            body: row.json("body")?,
+            body: row.parsed("body")?,
         }))
     }
 }
