@@ -99,8 +99,11 @@ pub(crate) async fn attach(
 ) -> anyhow::Result<Exit> {
     let id = pick::operation(&client, &args.operation).await?;
     let operation = client.operation(id).await?;
-    if matches!(operation.kind.as_str(), "download" | "upload") {
-        bail!("failed to attach to {id}: it copies a file, and gantry cp reads it");
+    if matches!(
+        operation.kind.as_str(),
+        "download" | "upload" | "pack" | "unpack"
+    ) {
+        bail!("failed to attach to {id}: it copies files, and gantry cp reads it");
     }
     let has_terminal = operation.input == Some(InputKind::Terminal);
     let is_open = operation.state == OperationState::Open;

@@ -156,6 +156,10 @@ impl Unpacking {
             let Some(mode) = asked.remove(&path) else {
                 bail!("the runner sends what was not asked for: {path:?}");
             };
+            // A sparse one could be larger than all that came.
+            if !entry.header().entry_type().is_file() {
+                bail!("the runner sends what is no regular file: {path:?}");
+            }
             match write(&mut entry, &folder.join(&path), mode) {
                 Ok(bytes) => copying.progress(|progress| {
                     progress.bytes(bytes);

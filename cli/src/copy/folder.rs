@@ -378,7 +378,7 @@ impl Sending {
             Batch::Large(file) => {
                 let from = self.source.join(&file.path);
                 let sent = async {
-                    let mut source = Source::open(&self.copying, &from)?;
+                    let mut source = Source::open_itself(&self.copying, &from)?;
                     let target = beneath(&self.target, &file.path);
                     files::send(&self.copying, &mut source, &target).await
                 };

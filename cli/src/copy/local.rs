@@ -6,13 +6,13 @@ use std::{
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
 };
 
 use anyhow::{Context as _, bail};
 use rustix::fs::OFlags;
 use shared_client::{Controls, Piece};
 use shared_types::{DigestAlgorithm, FileDigest, FileHasher};
+use tempfile::NamedTempFile;
 
 use super::copying::{Copying, Data};
 
@@ -28,8 +28,9 @@ const HASHED_BYTES: usize = 1024 * 1024;
 /// The permissions of files that are copied.
 pub(super) const MODE: u32 = 0o777;
 
-/// Tells the unfinished files of this process apart.
-static PARTS: AtomicU64 = AtomicU64::new(0);
+/// How the names of unfinished files begin. The rest is random, so that nobody else has that name, or a link
+/// of that name, ready.
+const PART: &str = ".gantry-part-";
 
 /// A file that is sent.
 pub(super) struct Source {
@@ -45,9 +46,23 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// The file that a person named.
     pub(super) fn open(copying: &Copying, path: &Path) -> anyhow::Result<Self> {
-        let failed = || format!("failed to read {}", path.display());
-        let (file, before) = open(path).with_context(failed)?;
+        Self::of(copying, path, open(path))
+    }
+
+    /// A file that was found in a folder, unless it is a symbolic link by now.
+    pub(super) fn open_itself(copying: &Copying, path: &Path) -> anyhow::Result<Self> {
+        Self::of(copying, path, open_itself(path))
+    }
+
+    fn of(
+        copying: &Copying,
+        path: &Path,
+        opened: io::Result<(File, Metadata)>,
+    ) -> anyhow::Result<Self> {
+        let (file, before) =
+            opened.with_context(|| format!("failed to read {}", path.display()))?;
         if !before.is_file() {
             bail!("{} is no regular file", path.display());
         }
@@ -169,8 +184,7 @@ pub(super) fn is_changed(before: &Metadata, now: &Metadata) -> bool {
 
 /// A file as far as it came; removed when it is dropped before it is whole.
 pub(super) struct Part {
-    file: File,
-    path: PathBuf,
+    file: NamedTempFile,
     target: PathBuf,
     hasher: FileHasher,
     pub(super) bytes: u64,
@@ -181,22 +195,24 @@ impl Part {
     /// less the umask.
     pub(super) fn create(target: &Path, mode: u32) -> anyhow::Result<Self> {
         let before = fs::metadata(target).ok();
-        if before.as_ref().is_some_and(Metadata::is_dir) {
-            bail!("{} is a folder", target.display());
+        match &before {
+            Some(before) if before.is_dir() => bail!("{} is a folder", target.display()),
+            Some(before) if !before.is_file() => bail!("{} is no regular file", target.display()),
+            _ => {}
         }
-        let (process, number) = (std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed));
-        let path = target.with_file_name(format!(".gantry-part-{process}-{number}"));
-        let mut options = OpenOptions::new();
-        let options = options.write(true).create(true).truncate(true);
-        let failed = || format!("failed to write {}", path.display());
-        let file = options.mode(mode & MODE).open(&path).with_context(failed)?;
+        let failed = || format!("failed to write {}", target.display());
+        let folder = target.parent().filter(|folder| *folder != Path::new(""));
+        let file = tempfile::Builder::new()
+            .prefix(PART)
+            .permissions(fs::Permissions::from_mode(mode & MODE))
+            .tempfile_in(folder.unwrap_or(Path::new(".")))
+            .with_context(failed)?;
         if let Some(before) = before {
             let kept = fs::Permissions::from_mode(before.mode() & MODE);
-            file.set_permissions(kept).with_context(failed)?;
+            file.as_file().set_permissions(kept).with_context(failed)?;
         }
         Ok(Self {
             file,
-            path,
             target: target.to_owned(),
             hasher: FileHasher::new(ALGORITHM),
             bytes: 0,
@@ -206,7 +222,7 @@ impl Part {
     pub(super) fn write(&mut self, data: &[u8]) -> anyhow::Result<()> {
         self.file
             .write_all(data)
-            .with_context(|| format!("failed to write {}", self.path.display()))?;
+            .with_context(|| format!("failed to write {}", self.target.display()))?;
         self.hasher.update(data);
         self.bytes += data.len() as u64;
         Ok(())
@@ -214,8 +230,9 @@ impl Part {
 
     /// Nothing of it is right.
     pub(super) fn begin_again(&mut self) -> anyhow::Result<()> {
-        let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
-        emptied.with_context(|| format!("failed to write {}", self.path.display()))?;
+        let file = self.file.as_file_mut();
+        let emptied = file.set_len(0).and_then(|()| file.rewind());
+        emptied.with_context(|| format!("failed to write {}", self.target.display()))?;
         (self.hasher, self.bytes) = (FileHasher::new(ALGORITHM), 0);
         Ok(())
     }
@@ -226,14 +243,48 @@ impl Part {
 
     /// It is whole, and takes its place.
     pub(super) fn finish(self) -> anyhow::Result<()> {
-        fs::rename(&self.path, &self.target)
+        let kept = self.file.persist(&self.target);
+        kept.map(drop)
+            .map_err(|error| error.error)
             .with_context(|| format!("failed to write {}", self.target.display()))
     }
 }
 
-impl Drop for Part {
-    fn drop(&mut self) {
-        // After a rename there is none.
-        let _ = fs::remove_file(&self.path);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_takes_its_place_whole_with_the_permissions_of_the_one_before_or_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = folder.path().join("file");
+        let written = |data: &[u8]| {
+            let mut part = Part::create(&target, 0o600).expect("it can be written");
+            part.write(data).expect("there is room");
+            part
+        };
+        drop(written(b"half"));
+        assert_eq!(fs::read_dir(&folder).expect("it is there").count(), 0);
+        written(b"first").finish().expect("it takes its place");
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o640)).expect("it is ours");
+        written(b"second").finish().expect("it takes its place");
+        assert_eq!(fs::read(&target).expect("it is there"), b"second");
+        let mode = fs::metadata(&target).expect("it is there").mode();
+        assert_eq!(mode & MODE, 0o640);
+        assert_eq!(fs::read_dir(&folder).expect("it is there").count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let null = folder.path().join("null");
+        std::os::unix::fs::symlink("/dev/null", &null).expect("a link");
+        for (target, why) in [
+            (null.as_path(), "no regular file"),
+            (folder.path(), "a folder"),
+        ] {
+            let error = Part::create(target, 0o600).err().expect("it is refused");
+            assert!(error.to_string().contains(why), "{error:#}");
+        }
     }
 }

@@ -36,6 +36,9 @@ const QUEUE: usize = 16;
 /// How long a consumer may take nothing before the connection is closed until it goes on.
 const SLOW_AFTER: Duration = Duration::from_secs(10);
 
+/// A connection that broke after this time was none that fails.
+const LASTING: Duration = Duration::from_secs(60);
+
 /// Failures in a row after which a server counts as gone: about a quarter of an hour.
 pub(crate) const GIVE_UP_AFTER: u32 = 180;
 
@@ -305,6 +308,18 @@ impl Driver {
         let connect = OperationSocket::connect(&http, id, stdout, stderr);
         let mut socket = self.wishes.meanwhile(connect).await?;
         self.wishes.offsets.connected();
+        let began = Instant::now();
+        let Err(over) = self.converse(&mut socket).await;
+        if began.elapsed() > LASTING {
+            self.failures = 0;
+        }
+        Err(over)
+    }
+
+    async fn converse(
+        &mut self,
+        socket: &mut OperationSocket,
+    ) -> Result<std::convert::Infallible, Over> {
         let mut outgoing = None;
         let mut slow_at = Instant::now() + SLOW_AFTER;
         loop {
@@ -361,7 +376,13 @@ impl Driver {
             }
         };
         self.reached = true;
-        self.failures = 0;
+        // The first word comes over each connection, also one that always breaks at the next.
+        if !matches!(
+            heard,
+            Heard::Message(OperationServerMessage::Operation { .. })
+        ) {
+            self.failures = 0;
+        }
         if std::mem::take(&mut self.lost) {
             self.outbox.push_back(Attached::Recovered);
         }

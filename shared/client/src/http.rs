@@ -185,7 +185,7 @@ impl Http {
             .header(SEC_WEBSOCKET_VERSION, "13")
             .header(SEC_WEBSOCKET_KEY, &key)
             .timeout(CONNECT_WITHIN);
-        let response = self.response(request).await?;
+        let response = self.response(request, StatusCode::is_informational).await?;
         let accepts = response.headers().get(SEC_WEBSOCKET_ACCEPT);
         if accepts.is_none_or(|accepts| accepts != &derive_accept_key(key.as_bytes())) {
             return Err(self.protocol("it opens no WebSocket".into()));
@@ -205,18 +205,22 @@ impl Http {
     }
 
     async fn answer(&self, request: RequestBuilder) -> Result<Vec<u8>, ClientError> {
-        let mut response = self.response(request).await?;
+        let mut response = self.response(request, StatusCode::is_success).await?;
         self.body(&mut response, MAX_ANSWER_BYTES).await
     }
 
     /// The beginning of an answer that says yes.
-    async fn response(&self, mut request: RequestBuilder) -> Result<Response, ClientError> {
+    async fn response(
+        &self,
+        mut request: RequestBuilder,
+        is_yes: fn(&StatusCode) -> bool,
+    ) -> Result<Response, ClientError> {
         if let Some(bearer) = &self.bearer {
             request = request.header(AUTHORIZATION, bearer.clone());
         }
         let mut response = request.send().await.map_err(|error| self.failed(&error))?;
         let status = response.status();
-        if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
+        if is_yes(&status) {
             return Ok(response);
         }
         let is_json = response

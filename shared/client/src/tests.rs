@@ -317,6 +317,9 @@ async fn what_goes_wrong_is_told_apart_and_never_names_the_token() {
     let (foreign, _) = tokio::join!(client.me(), answer(&listener, "200 OK", "", "<html>"));
     let away = "location: http://127.0.0.1:1/\r\n";
     let (redirected, _) = tokio::join!(client.me(), answer(&listener, "302 Found", away, ""));
+    let switched = answer(&listener, "101 Switching Protocols", "", "");
+    let (switched, _) = tokio::join!(client.delete_session(SESSION), switched);
+    assert!(matches!(switched, Err(ClientError::Protocol { .. })));
     drop(listener);
     let gone = client.me().await;
     let errors = [refused, foreign, redirected, gone].map(|result| result.expect_err("it failed"));
