@@ -18,6 +18,9 @@
 {{- fail "database.existingSecret is set, but database.kind is sqlite: set database.kind to postgresql." -}}
 {{- end -}}
 {{- $volume := include "gantry.volume" . -}}
+{{- if and $v.persistence.existingClaim (not $volume) -}}
+{{- fail "persistence.existingClaim names a volume that the server would not use: set persistence.enabled to true." -}}
+{{- end -}}
 {{- if and (not $postgresql) (not $volume) -}}
 {{- fail "SQLite without a volume would lose everything with its pod: set persistence.enabled to true, or database.kind to postgresql." -}}
 {{- end -}}
