@@ -27,7 +27,7 @@ pub(crate) enum Config {
     },
     /// Take values back, so that what is set more widely counts
     Unset {
-        /// The settings: runner, model, language, steps
+        /// The settings: runner, model, language, steps; with --tenant also isolation and sudo
         #[arg(required = true, value_name = "NAME", value_parser = setting)]
         names: Vec<SettingName>,
         #[command(flatten)]

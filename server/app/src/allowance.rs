@@ -27,7 +27,7 @@ const REMEMBERED: usize = 1024;
 /// [`server_store::KEYS_OF_USER_AT_MOST`] and the like.
 #[derive(Debug, Clone, Copy)]
 pub struct UserLimits {
-    /// Sessions, of all times: they are kept.
+    /// Sessions; deleted ones do not count.
     pub sessions: u32,
     /// New sessions, keys and join tokens in a minute.
     pub new_per_minute: u32,

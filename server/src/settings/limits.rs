@@ -17,7 +17,7 @@ const KIB: RangeInclusive<u32> = (MAX_MESSAGE_BYTES / 1024) as u32..=16 * 1024 *
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LimitsSection {
-    /// Sessions that a user may begin, of all times [default: 10000].
+    /// Sessions that a user may have; deleted ones do not count [default: 10000].
     sessions_at_most: Option<u32>,
     /// New sessions, keys and join tokens of a user in a minute [default: 60].
     new_per_minute: Option<u32>,
