@@ -154,7 +154,11 @@ impl Home {
             .open(path)
             .map_err(self.failed("open", "lock"))?;
         match file.try_lock() {
-            Ok(()) => Ok(Lock(file)),
+            Ok(()) => {
+                // Who held it before has no part in what is done to the process that is noted here.
+                file.set_len(0).map_err(self.failed("write", "lock"))?;
+                Ok(Lock(file))
+            }
             Err(TryLockError::WouldBlock) => Err(HomeError::Taken(self.directory.clone())),
             Err(TryLockError::Error(source)) => Err(self.failed("lock", "lock")(source)),
         }

@@ -301,12 +301,17 @@ pub(crate) fn skipped_bytes(skipped: &Skipped) -> usize {
 
 /// Drops what goes beyond the bound in bytes; says whether anything did.
 fn fit<T>(results: &mut Vec<T>, size: impl Fn(&T) -> usize) -> bool {
+    fit_within(MAX_RESULT_BYTES, results, size)
+}
+
+/// The same with another bound.
+fn fit_within<T>(most: usize, results: &mut Vec<T>, size: impl Fn(&T) -> usize) -> bool {
     let mut total = 0;
     let fitting = results
         .iter()
         .take_while(|result| {
             total += size(result);
-            total <= MAX_RESULT_BYTES
+            total <= most
         })
         .count();
     let dropped = fitting < results.len();

@@ -33,6 +33,19 @@ fn what_was_enrolled_reads_back() {
 }
 
 #[test]
+fn a_daemon_that_is_gone_is_not_taken_for_who_holds_the_folder_now() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let home = Home::within(directory.path());
+    let mut lock = home.lock().expect("the lock");
+    lock.note_daemon(true).expect("there is room");
+    let daemon = home.daemon().map(|daemon| daemon.is_detached);
+    assert_eq!(daemon, Some(true));
+    drop(lock);
+    let _lock = home.lock().expect("the lock");
+    assert_eq!(home.daemon(), None);
+}
+
+#[test]
 fn a_home_that_knows_its_server_by_one_address_reads_as_it_did() {
     let directory = tempfile::tempdir().expect("a directory");
     let home = Home::within(directory.path());

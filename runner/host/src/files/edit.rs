@@ -68,6 +68,7 @@ pub(super) fn edit(
     let names = Names {
         asked: &edit.path,
         unfinished: &unfinished,
+        expected: Some(&existing),
     };
     replace::replace(&target, &edited, Some(&existing), names, allowance)?;
     Ok(done)

@@ -1,10 +1,10 @@
 //! Gives a file, directory or link another path.
 
 use rustix::{
-    fs::{AtFlags, RenameFlags},
+    fs::{AtFlags, FileType, RenameFlags},
     io::Errno,
 };
-use shared_sandbox::{EntryKind, FileFailure, Move, Moved, Outcome};
+use shared_sandbox::{FileFailure, Move, Moved, Outcome};
 use shared_types::{Refusal, RefusalCode};
 
 use super::{Allowance, Announcer, Failure, failure, invalid, must_be_directory, named, step};
@@ -61,7 +61,7 @@ pub(super) fn rename(
     announcer.announce(change, allowance)?;
     allowance.check()?;
     // The kernel does nothing where both are names of the same file.
-    if before == There::This(moved) && moved.kind != EntryKind::Directory {
+    if before == There::This(moved) && are_two_names(&from, &to) {
         let removed = rustix::fs::unlinkat(&from.directory, &from.name, AtFlags::empty());
         removed.map_err(|errno| failure(&asked.from, errno))?;
     } else {
@@ -71,6 +71,22 @@ pub(super) fn rename(
     sync_directory(&to.directory);
     sync_directory(&from.directory);
     Ok(done)
+}
+
+/// Whether both are names that the same file has beside each other, so that one of them can go. The same name in
+/// another spelling, or seen through another mount, is the file's only one.
+fn are_two_names(from: &Target, to: &Target) -> bool {
+    let stat = |target: &Target| {
+        rustix::fs::statat(&target.directory, &target.name, AtFlags::SYMLINK_NOFOLLOW)
+    };
+    match (stat(from), stat(to)) {
+        (Ok(from), Ok(to)) => {
+            let is_directory = FileType::from_raw_mode(from.st_mode) == FileType::Directory;
+            let is_same = (from.st_dev, from.st_ino) == (to.st_dev, to.st_ino);
+            !is_directory && is_same && from.st_nlink > 1
+        }
+        _ => false,
+    }
 }
 
 fn rename_entry(from: &Target, to: &Target, replace: bool) -> Result<(), Errno> {

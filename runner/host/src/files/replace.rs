@@ -10,7 +10,9 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Allowance, Failure, failure, io_failure, step};
+use shared_sandbox::FileFailure;
+
+use super::{Allowance, Failure, download::state, failure, io_failure, step};
 use crate::workspace::{Target, handle_path, stat_entry, sync_directory};
 
 /// What a file keeps when its content is replaced. Set-user-id and the like are dropped, as the
@@ -32,13 +34,15 @@ pub(super) fn existing(target: &Target, asked: &str) -> Result<Option<Stat>, Fai
     }
 }
 
-/// The names of a replacement.
+/// The names of a replacement, and what it replaces.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Names<'a> {
     /// The file, as it was asked for.
     pub(super) asked: &'a str,
     /// What the new content is called until it is in place.
     pub(super) unfinished: &'a str,
+    /// What must still be there, where the new content was made from it.
+    pub(super) expected: Option<&'a Stat>,
 }
 
 /// A file beside the target under the change's own name, synced, renamed into place; the directory
@@ -84,11 +88,21 @@ fn rename(
     names: Names<'_>,
     allowance: &Allowance,
 ) -> Result<(), Failure> {
-    let Names { asked, unfinished } = names;
+    let Names {
+        asked,
+        unfinished,
+        expected,
+    } = names;
     let failed = |errno| failure(asked, errno);
     let written = went.map_err(|error| io_failure(asked, &error));
     // The last moment at which nothing has changed.
     let renamed = written.and_then(|()| allowance.check()).and_then(|()| {
+        // A file that became something else meanwhile is not replaced, nor what somebody has saved.
+        let now = existing(target, asked)?;
+        if expected.is_some_and(|expected| !now.is_some_and(|now| is_same(expected, &now))) {
+            let path = asked.to_owned();
+            return Err(FileFailure::Changed { path }.into());
+        }
         let name = target.name.as_os_str();
         rustix::fs::renameat(&target.directory, unfinished, &target.directory, name).map_err(failed)
     });
@@ -101,6 +115,11 @@ fn rename(
         }
     }
     renamed
+}
+
+fn is_same(before: &Stat, now: &Stat) -> bool {
+    let key = |stat: &Stat| (stat.st_dev, stat.st_ino, state(stat));
+    key(before) == key(now)
 }
 
 fn create(target: &Target, name: &str, before: Option<&Stat>) -> Result<File, Errno> {

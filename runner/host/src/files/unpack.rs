@@ -20,13 +20,16 @@ use shared_sandbox::{EntryKind, FileFailure, Outcome, Skipped, Unpack, Unpacked}
 use shared_types::{FileDigest, FileHasher, leads_into_its_folder, limits::MAX_ARCHIVE_ENTRIES};
 
 use super::{
-    Allowance, Announcer, Failure, content, failure, fit, invalid, remove, replace, skipped_bytes,
-    step, upload::Staged,
+    Allowance, Announcer, Failure, content, failure, fit_within, invalid, remove, replace,
+    skipped_bytes, step, upload::Staged,
 };
 use crate::{
     Change, Effect, There,
     workspace::{Parents, Workspace, entry},
 };
+
+/// Bytes of what was left out: it is written down in one line of the journal, in which JSON may take six for one.
+const MAX_SKIPPED_BYTES: usize = super::MAX_RESULT_BYTES / 8;
 
 /// Read from the archive at once.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -53,7 +56,7 @@ pub(crate) fn unpack(
         entries: plan.there + u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
         skipped: std::mem::take(&mut plan.skipped),
     };
-    fit(&mut done.skipped, skipped_bytes);
+    fit_within(MAX_SKIPPED_BYTES, &mut done.skipped, skipped_bytes);
     if plan.steps.is_empty() {
         return Ok(done);
     }
@@ -102,7 +105,7 @@ pub(crate) fn unpack(
     if let Err(errno) = rustix::fs::syncfs(&place.handle) {
         tracing::debug!(error = %errno, "failed to sync the workspace's file system");
     }
-    fit(&mut done.skipped, skipped_bytes);
+    fit_within(MAX_SKIPPED_BYTES, &mut done.skipped, skipped_bytes);
     // Where it cannot be removed, settling the change finds it again.
     let _ = remove::clear(&place.above, &unfinished, allowance);
     step();

@@ -147,6 +147,7 @@ pub(crate) fn put(
     let names = Names {
         asked: &upload.path,
         unfinished: &announced.unfinished,
+        expected: None,
     };
     replace::name(&target, &staged.0, existing.as_ref(), names, allowance)?;
     Ok(announced.written)

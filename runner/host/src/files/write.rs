@@ -34,6 +34,7 @@ pub(super) fn write(
     let names = Names {
         asked: &write.path,
         unfinished: &announced.unfinished,
+        expected: None,
     };
     let before = existing.as_ref();
     replace::replace(&target, &write.content, before, names, allowance)?;

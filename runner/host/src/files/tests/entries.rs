@@ -6,8 +6,8 @@ use std::{
 };
 
 use shared_sandbox::{
-    EntryKind, FileFailure, Found, MadeDirectory, MakeDirectory, Move, Moved, Outcome, Remove,
-    Removed, Request, Stat,
+    Edit, EntryKind, FileFailure, Found, MadeDirectory, MakeDirectory, Move, Moved, Outcome,
+    Remove, Removed, Request, Stat,
 };
 use shared_types::RefusalCode;
 
@@ -300,6 +300,32 @@ async fn of_a_tree_that_cannot_be_removed_wholly_the_rest_is_where_it_was() {
         .expect("a workspace")
         .collect();
     assert_eq!(names.len(), 1, "{names:?}");
+}
+
+#[tokio::test]
+async fn what_was_saved_while_an_edit_was_under_way_is_not_overwritten() {
+    let scene = Scene::new();
+    scene.put("notes", "one");
+    let edit = Request::Edit(Edit {
+        path: "notes".to_owned(),
+        old: "one".to_owned(),
+        new: "two".to_owned(),
+        every: false,
+    });
+    let mut performing = scene.host.perform(edit, crate::testing::LONG);
+    let outcome = loop {
+        match performing.events.recv().await.expect("an end") {
+            crate::HostEvent::Changing(announced) => {
+                scene.put("notes", "one, and more that somebody has saved");
+                announced.go_ahead();
+            }
+            crate::HostEvent::Ended(outcome, _) => break outcome,
+            other => panic!("{other:?}"),
+        }
+    };
+    let path = "notes".to_owned();
+    assert_eq!(outcome, Outcome::Failed(FileFailure::Changed { path }));
+    assert_eq!(scene.text("notes"), "one, and more that somebody has saved");
 }
 
 #[tokio::test]
