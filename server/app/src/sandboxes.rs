@@ -138,6 +138,12 @@ impl Sandboxes {
     /// If there is none that the user may change, or its runner is offline.
     pub async fn start(&self, ctx: &OpContext, id: SandboxId) -> Result<PooledSandbox, AppError> {
         let sandbox = self.gate.sandbox(ctx, Action::ChangeSandbox, id).await?;
+        if sandbox.owner == ctx.user {
+            let runner = sandbox.runner;
+            self.gate
+                .known_runner(ctx, Action::UseRunner, runner)
+                .await?;
+        }
         let spec = self.with_policy(ctx, sandbox.spec.clone()).await?;
         if !spec.may_sudo {
             let runner = self.store.runner(ctx.tenant, sandbox.runner).await?;

@@ -238,7 +238,7 @@ impl Sessions {
         after: u64,
         limit: u32,
     ) -> Result<(Vec<SessionEvent>, bool), AppError> {
-        let events = self.store.events_after(tenant, session.id, after, limit);
+        let events = self.store.page_of_events(tenant, session.id, after, limit);
         let events = events.await?;
         let last = events.last();
         let more = last.is_some_and(|last| last.seq < session.last_seq);

@@ -106,7 +106,7 @@ pub(crate) fn integer(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn damaged(name: Name, error: impl Error + Send + Sync + 'static) -> sqlx::Error {
+pub(crate) fn damaged(name: Name, error: impl Error + Send + Sync + 'static) -> sqlx::Error {
     sqlx::Error::ColumnDecode {
         index: name.to_owned(),
         source: Box::new(error),

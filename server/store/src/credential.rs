@@ -117,7 +117,7 @@ impl Store {
                 require_maker(&mut tx, tenant, maker).await?;
             }
             if credential.kind == CredentialKind::ApiKey {
-                require_room(&mut tx, tenant, user).await?;
+                require_room(&mut tx, tenant, user, now).await?;
             }
             let row = insert(&mut tx, tenant, user, credential, now).await?;
             tx.commit().await?;
@@ -316,14 +316,17 @@ async fn require_room(
     tx: &mut Connection,
     tenant: TenantId,
     user: UserId,
+    now: Timestamp,
 ) -> Result<(), StoreError> {
     let row: Row = query(
         "SELECT COUNT(*) AS keys FROM credentials
-         WHERE tenant_id = $1 AND user_id = $2 AND kind = $3 AND revoked_at IS NULL",
+         WHERE tenant_id = $1 AND user_id = $2 AND kind = $3 AND revoked_at IS NULL
+           AND (expires_at IS NULL OR expires_at > $4)",
     )
     .bind(tenant.to_string())
     .bind(user.to_string())
     .bind(word(&CredentialKind::ApiKey))
+    .bind(now.as_micros())
     .fetch_one(tx)
     .await?;
     match row.count("keys")? {

@@ -9,11 +9,17 @@ use shared_types::{
 
 use crate::{
     MAX_OUTCOME_BYTES, Store, StoreError, StoredOutcome,
-    columns::{Columns as _, integer, json},
+    columns::{Columns as _, damaged, integer, json},
     database::{Connection, FromRow, Row, query, query_as, retried},
     error::bounded,
     operation, session, turn,
 };
+
+/// Bytes of events in one page for somebody outside.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Events of such a page that are read at once.
+const PAGE_READ_AT_ONCE: usize = 32;
 
 impl Store {
     /// Appends what the engine reports under its epoch, all or nothing, and answers with the
@@ -74,6 +80,38 @@ impl Store {
         })
     }
 
+    /// As [`Store::events_after`], but no more than about 4 MiB of them, and one event at least: somebody outside
+    /// is to have them, and each may have the size of a message.
+    ///
+    /// # Errors
+    /// As [`Store::events_after`].
+    pub async fn page_of_events(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<SessionEvent>, StoreError> {
+        let (mut page, mut bytes, mut after) = (Vec::new(), 0, after);
+        let limit = limit.min(MAX_EVENTS_PAGE) as usize;
+        loop {
+            let wanted = PAGE_READ_AT_ONCE.min(limit - page.len());
+            let rows = self.event_rows(tenant, session, after, wanted).await?;
+            let is_last = rows.len() < wanted;
+            for EventRow { event, size } in rows {
+                bytes += size;
+                if bytes > PAGE_BYTES && !page.is_empty() {
+                    return Ok(page);
+                }
+                after = event.seq;
+                page.push(event);
+            }
+            if is_last || page.len() >= limit {
+                return Ok(page);
+            }
+        }
+    }
+
     /// The events of a session after that number, in order, `limit` and
     /// [`MAX_EVENTS_PAGE`] at most. Events of a kind or version that this program does not know are kept.
     ///
@@ -86,6 +124,18 @@ impl Store {
         after: u64,
         limit: u32,
     ) -> Result<Vec<SessionEvent>, StoreError> {
+        let limit = limit.min(MAX_EVENTS_PAGE) as usize;
+        let rows = self.event_rows(tenant, session, after, limit).await?;
+        Ok(rows.into_iter().map(|row| row.event).collect())
+    }
+
+    async fn event_rows(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
         let rows: Vec<EventRow> = query_as(
             "SELECT seq, at, body FROM events
              WHERE tenant_id = $1 AND session_id = $2 AND seq > $3 ORDER BY seq LIMIT $4",
@@ -93,13 +143,13 @@ impl Store {
         .bind(tenant.to_string())
         .bind(session.to_string())
         .bind(integer(after))
-        .bind(i64::from(limit.min(MAX_EVENTS_PAGE)))
+        .bind(integer(limit as u64))
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         if rows.is_empty() {
             self.session(tenant, session).await?;
         }
-        Ok(rows.into_iter().map(|row| row.0).collect())
+        Ok(rows)
     }
 }
 
@@ -266,14 +316,22 @@ async fn take_effect(
     }
 }
 
-struct EventRow(SessionEvent);
+struct EventRow {
+    event: SessionEvent,
+    /// Bytes of its stored form.
+    size: usize,
+}
 
 impl FromRow for EventRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
-        Ok(Self(SessionEvent {
-            seq: row.count("seq")?,
-            at: row.time("at")?,
-            body: row.parsed("body")?,
-        }))
+        let body = row.text("body")?;
+        Ok(Self {
+            event: SessionEvent {
+                seq: row.count("seq")?,
+                at: row.time("at")?,
+                body: body.parse().map_err(|error| damaged("body", error))?,
+            },
+            size: body.len(),
+        })
     }
 }

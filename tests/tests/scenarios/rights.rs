@@ -1,5 +1,7 @@
 //! People with rights that are enforced: by role, by whose a thing is, and while something is under way.
 
+use std::time::Duration;
+
 use serde_json::json;
 use shared_api::{ClientMessage, CreateKey, RoleName, ScopeName};
 use shared_client::{Client, ClientError};
@@ -7,6 +9,10 @@ use tests::{
     gantry::{Answer, Gantry, eventually},
     openapi::Document,
     socket::{Heard, Socket},
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
 };
 use tokio_tungstenite::tungstenite::Message;
 
@@ -174,6 +180,9 @@ async fn a_shared_runner_is_used_until_it_is_not_shared_any_more_also_in_mid_str
         Socket::refused(&gantry, &bobs, &format!("{at}/stream")).await,
         403
     );
+    let output = format!("{at}/output?stream=stdout&offset=0");
+    let output = gantry.ask_as(&bobs, "get", &output, None).await;
+    assert_eq!(output.status, 403, "what it still writes: {output:?}");
     let input = gantry
         .ask_as(
             &bobs,
@@ -199,6 +208,33 @@ async fn a_shared_runner_is_used_until_it_is_not_shared_any_more_also_in_mid_str
         .ask_as(&bobs, "post", &format!("{at}/cancel"), None)
         .await;
     assert_eq!(stopped.status, 202, "one's own may be stopped: {stopped:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_holds_the_last_byte_of_a_request_back_keeps_no_right_with_it() {
+    let gantry = Gantry::practice().await;
+    let owner = gantry.client();
+    let (bobs, _) = member(&gantry, "bob").await;
+    let address = gantry.url().strip_prefix("http://").expect("plain text");
+    let mut connection = TcpStream::connect(address).await.expect("a connection");
+    let head = format!(
+        "POST /api/v1/join-tokens HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {bobs}\r\n\
+         content-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{"
+    );
+    connection.write_all(head.as_bytes()).await.expect("sent");
+    // It is asked for once more only after a second, and so long the answer has to wait for the body.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let people = owner.people().await.expect("a list");
+    let bob = people.iter().find(|person| person.name == "bob");
+    let removed = owner.remove_person(bob.expect("he is there").id).await;
+    removed.expect("he is removed");
+    connection.write_all(b"}").await.expect("sent");
+    let mut answer = String::new();
+    connection
+        .read_to_string(&mut answer)
+        .await
+        .expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

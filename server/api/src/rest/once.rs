@@ -17,7 +17,7 @@ use server_app::{
 use shared_types::Digest;
 use tracing::Instrument as _;
 
-use super::{Code, Refused, Signed, respond};
+use super::{Code, Refused, Signed, respond, signed::Asked};
 use crate::Doors;
 
 /// Longest key, in bytes.
@@ -92,7 +92,9 @@ async fn keyed(
     let Signed(ctx) = signed?;
     let key = key(&parts.headers, MAX_KEY_BYTES).map_err(refused)?;
     let request = Request::from_parts(parts.clone(), body);
+    let asked = Asked::of(&parts.extensions);
     let body = Bytes::from_request(request, &doors).await;
+    asked.again(&doors).await?;
     let body = body.map_err(|rejection| {
         let code = match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => Code::TooLarge,
@@ -102,7 +104,6 @@ async fn keyed(
     })?;
     let digest = digest(&parts, &body);
     let key = key.unwrap_or_default();
-    parts.extensions.insert(Known(ctx.clone()));
     let request = Request::from_parts(parts, Body::from(body));
     let work = async move {
         let requests = &doors.app.requests;

@@ -20,6 +20,8 @@ use shared_api::Problem;
 
 use self::code::About;
 pub(crate) use self::code::Code;
+use super::signed::Asked;
+use crate::Doors;
 
 /// A use case's error on its way out.
 pub(crate) struct Refused(AppError);
@@ -66,14 +68,15 @@ pub(crate) fn problem(error: &AppError) -> Problem {
 /// A JSON object of at most `MAX_API_BODY_BYTES`; anything else is a problem that says what.
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned + Send> FromRequest<Doors> for Body<T> {
     type Rejection = Response;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
-        match Json::<Object<T>>::from_request(request, state).await {
-            Ok(Json(Object(value))) => Ok(Self(value)),
-            Err(rejection) => Err(respond(body_problem(&rejection))),
-        }
+    async fn from_request(request: Request, doors: &Doors) -> Result<Self, Response> {
+        let asked = Asked::of(request.extensions());
+        let body = Json::<Object<T>>::from_request(request, doors).await;
+        let Json(Object(value)) = body.map_err(|rejection| respond(body_problem(&rejection)))?;
+        asked.again(doors).await?;
+        Ok(Self(value))
     }
 }
 

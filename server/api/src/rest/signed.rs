@@ -1,14 +1,17 @@
 //! Who asks: the bearer token, the browser's cookie or the ticket becomes an operation context before
 //! anything else is looked at.
 
+use std::time::Duration;
+
 use axum::{
     extract::{FromRequestParts, Query},
-    http::{HeaderMap, header, request::Parts},
+    http::{Extensions, HeaderMap, header, request::Parts},
     response::{IntoResponse as _, Response},
 };
 use serde::Deserialize;
 use server_app::{AppError, OpContext};
 use shared_types::OperationId;
+use tokio::time::Instant;
 
 use super::{id::Id, once::Known, problem::Refused};
 use crate::{
@@ -17,6 +20,9 @@ use crate::{
     serve::Place,
     traced::OfRequest,
 };
+
+/// A body that takes longer than this has its request's credential asked for once more.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A request with a credential that holds: a bearer token, or else a cookie that a page of the server's
 /// own sends.
@@ -37,7 +43,42 @@ impl FromRequestParts<Doors> for Signed {
             }
             (bearer, _) => of_bearer(bearer, parts, doors).await.map_err(refused)?,
         };
-        Ok(Self(let_in(ctx, parts)))
+        let ctx = let_in(ctx, parts);
+        parts.extensions.insert(Known(ctx.clone()));
+        Ok(Self(ctx))
+    }
+}
+
+/// When the credential of a request was asked for last, and what it stood for.
+pub(super) struct Asked {
+    at: Instant,
+    ctx: Option<OpContext>,
+}
+
+impl Asked {
+    /// Of a request whose body has yet to come.
+    pub(super) fn of(extensions: &Extensions) -> Self {
+        let known = extensions.get::<Known>();
+        Self {
+            at: Instant::now(),
+            ctx: known.map(|Known(ctx)| ctx.clone()),
+        }
+    }
+
+    /// Refuses where the body took its time and the credential stands for something else by now: whoever
+    /// holds the last byte back keeps no right with it.
+    pub(super) async fn again(self, doors: &Doors) -> Result<(), Response> {
+        let Some(before) = self.ctx.filter(|_| self.at.elapsed() > ASKED_AGAIN_AFTER) else {
+            return Ok(());
+        };
+        let refused = |error| Refused::from(error).into_response();
+        let now = doors.app.access.renewed(&before).await.map_err(refused)?;
+        match now {
+            Some(now) if (now.role, now.scopes) == (before.role, before.scopes) => Ok(()),
+            _ => Err(refused(AppError::Unauthenticated(
+                "your rights changed while the request came: send it again",
+            ))),
+        }
     }
 }
 

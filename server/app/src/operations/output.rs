@@ -8,7 +8,7 @@ use shared_types::OperationId;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Operations;
-use crate::{AppError, OpContext, ports::kind};
+use crate::{AppError, OpContext, ports::kind, rights::Action};
 
 /// Longest time for which a page waits for output.
 const OUTPUT_AWAITED_AT_MOST: Duration = Duration::from_secs(60);
@@ -86,6 +86,11 @@ impl Operations {
         (offset, limit): (i64, usize),
     ) -> Result<OutputPage, AppError> {
         let outcome = self.outcome(ctx, operation).await?;
+        if outcome.is_none() {
+            // What it writes from now on is for those alone who may use its runner now.
+            self.require(ctx, Action::FollowOperation, operation)
+                .await?;
+        }
         let key = OutputKey {
             tenant: ctx.tenant,
             operation,

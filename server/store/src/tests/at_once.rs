@@ -14,6 +14,7 @@ use crate::{
 on_every_backend!(
     an_operation_is_never_left_open_by_a_link_that_has_forgotten_it,
     keys_that_are_made_at_once_stay_within_the_bound,
+    a_key_that_has_expired_takes_no_room,
     no_key_outlives_its_maker_by_being_made_while_that_is_revoked,
     of_many_bootstraps_at_once_one_makes_the_tenant,
     work_that_another_transaction_was_preferred_to_is_done_again,
@@ -71,6 +72,21 @@ async fn keys_that_are_made_at_once_stay_within_the_bound(fixture: Fixture) {
         made.iter().filter(|it| it.is_ok()).count() as u64,
         KEYS_OF_USER_AT_MOST
     );
+}
+
+async fn a_key_that_has_expired_takes_no_room(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let make = async |expires_at, now| {
+        let mut key = new_credential(CredentialKind::ApiKey);
+        key.expires_at = expires_at;
+        let made = fixture.db.insert_credential(ours.id, ours.owner, &key, now);
+        made.await.map(drop)
+    };
+    for _ in 0..KEYS_OF_USER_AT_MOST {
+        make(Some(at(10)), at(1)).await.expect("there is room");
+    }
+    assert!(matches!(make(None, at(9)).await, Err(StoreError::Full(_))));
+    make(None, at(10)).await.expect("there is room again");
 }
 
 async fn no_key_outlives_its_maker_by_being_made_while_that_is_revoked(fixture: Fixture) {

@@ -25,6 +25,7 @@ on_every_backend!(
     a_cancel_is_recorded_once_and_not_after_the_end,
     inbox_writes_and_the_engine_share_one_sequence_without_gaps,
     the_log_is_read_in_pages_and_keeps_what_it_does_not_know,
+    a_page_for_somebody_outside_is_bounded_in_bytes_and_brings_something,
     a_session_takes_a_bounded_number_of_turns_and_bounded_texts,
     sessions_are_listed_by_last_use_with_the_turn_that_runs,
     a_write_that_is_dropped_half_way_has_written_everything_or_nothing,
@@ -44,6 +45,28 @@ async fn kinds(ours: &Tenant, session: SessionId) -> Vec<&'static str> {
         .iter()
         .map(|event| event.known().expect("we wrote it"));
     known.map(Event::kind).collect()
+}
+
+async fn a_page_for_somebody_outside_is_bounded_in_bytes_and_brings_something(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let session = ours.session().await;
+    let text = "x".repeat(200 * 1024);
+    for _ in 0..50 {
+        ours.send(session, &text).await;
+    }
+    let (mut after, mut lengths) = (0, Vec::new());
+    loop {
+        let page = db.page_of_events(ours.id, session, after, 500).await;
+        let page = page.expect("the session is there");
+        let Some(last) = page.last() else { break };
+        assert!(page.iter().map(|event| event.seq).eq(after + 1..=last.seq));
+        after = last.seq;
+        lengths.push(page.len());
+    }
+    // The first event is that of the session.
+    assert_eq!(lengths, [21, 20, 10]);
+    let page = db.page_of_events(ours.id, session, 0, 7).await;
+    assert_eq!(page.expect("the session is there").len(), 7);
 }
 
 async fn an_input_is_a_queued_turn_an_event_and_a_title(fixture: Fixture) {
