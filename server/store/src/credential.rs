@@ -18,7 +18,7 @@ use crate::{
     columns::{Columns as _, json, word},
     database::{self, Connection, FromRow, Page, Row, lock_user, query, query_as, retried},
     error::bounded,
-    subject,
+    join_token, subject,
 };
 
 /// Most API keys of a user that hold at once.
@@ -204,8 +204,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Ends a credential, and with a key the keys that it made: they are not found by their hashes
-    /// any more.
+    /// Ends a credential, and with a key the keys and join tokens that it made: they are not found by their
+    /// hashes any more, or not good.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], also where it is revoked already.
@@ -235,7 +235,7 @@ impl Store {
     }
 }
 
-/// Ends a credential, or all of a user's, and with each key the keys that it made. Returns what ended, and
+/// Ends a credential, or all of a user's, and with each key the keys and join tokens that it made. Returns what ended, and
 /// whose it was.
 pub(crate) async fn end(
     tx: &mut Connection,
@@ -253,14 +253,19 @@ pub(crate) async fn end(
              WHERE made.tenant_id = $1 AND made.revoked_at IS NULL
          )
          UPDATE credentials SET revoked_at = $4
-         WHERE tenant_id = $1 AND id IN (SELECT id FROM ended) RETURNING id, user_id",
+         WHERE tenant_id = $1 AND id IN (SELECT id FROM ended) RETURNING id, user_id, kind",
     )
     .bind(tenant.to_string())
     .bind(credential_or_user.to_string())
     .bind(word(&CredentialKind::ApiKey))
     .bind(now.as_micros())
-    .fetch_all(tx)
+    .fetch_all(&mut *tx)
     .await?;
+    for row in &ended {
+        if row.text("kind")? == word(&CredentialKind::ApiKey) {
+            join_token::end_with(tx, tenant, row.parsed("id")?, now).await?;
+        }
+    }
     let ended = ended
         .iter()
         .map(|row| Ok((row.parsed("id")?, row.parsed("user_id")?)));
@@ -293,7 +298,7 @@ pub(crate) async fn record_end(
 }
 
 /// A key could otherwise outlive its maker by being made while that one is revoked.
-async fn require_maker(
+pub(crate) async fn require_maker(
     tx: &mut Connection,
     tenant: TenantId,
     maker: CredentialId,

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use shared_types::{
-    AddressRange, JoinTokenId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES,
+    AddressRange, CredentialId, JoinTokenId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES,
     token::TokenHash,
 };
 
 use crate::{
     Actor, AuditEntry, EnrolRefusal, Full, Origin, Store, StoreError, audit,
     columns::{Columns as _, json},
+    credential,
     database::{Connection, FromRow, Row, Sql, lock_user, locking, query},
     error::bounded,
     runner::bounded_labels,
@@ -102,7 +103,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`] if the owner is not in this tenant; [`StoreError::TooLarge`] for
     /// long names and labels; [`StoreError::Full`] if [`JOIN_TOKENS_OF_USER_AT_MOST`] of the
-    /// owner's are still good.
+    /// owner's are still good; [`StoreError::Conflict`] if what makes it was revoked.
     pub async fn create_join_token(
         &self,
         tenant: TenantId,
@@ -113,12 +114,15 @@ impl Store {
         bounded_labels(&token.labels)?;
         let mut tx = self.write(tenant).await?;
         lock_user(&mut tx, tenant, token.owner).await?;
+        if let Some(maker) = token.origin.credential {
+            credential::require_maker(&mut tx, tenant, maker).await?;
+        }
         require_room(&mut tx, tenant, token.owner, now).await?;
         query(
             "INSERT INTO join_tokens
                  (tenant_id, id, owner_id, name, labels, hash, created_at, expires_at, uses,
-                  ephemeral, address_range)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                  ephemeral, address_range, made_by)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         )
         .bind(tenant.to_string())
         .bind(token.id.to_string())
@@ -131,6 +135,7 @@ impl Store {
         .bind(i64::from(token.uses))
         .bind(i64::from(token.ephemeral))
         .bind(token.from.map(|range| range.to_string()))
+        .bind(token.origin.credential.map(|maker| maker.to_string()))
         .execute(&mut tx)
         .await?;
         let made = AuditEntry {
@@ -190,6 +195,25 @@ async fn require_room(
         }
         .into()),
     }
+}
+
+/// Ends what a key has made and can still be used: no runner enrols with it any more.
+pub(crate) async fn end_with(
+    tx: &mut Connection,
+    tenant: TenantId,
+    key: CredentialId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    query(
+        "UPDATE join_tokens SET expires_at = $1
+         WHERE tenant_id = $2 AND made_by = $3 AND expires_at > $1",
+    )
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(key.to_string())
+    .execute(tx)
+    .await?;
+    Ok(())
 }
 
 /// To be spent by this transaction alone.

@@ -12,7 +12,10 @@ use crate::{
     audit,
     columns::{Columns as _, word},
     credential,
-    database::{Connection, FromRow, Page, Query, Row, containing, page, query, query_as, retried},
+    database::{
+        Connection, FromRow, Page, Query, Row, containing, lock_user, page, query, query_as,
+        retried,
+    },
     sign_in_code, user,
 };
 
@@ -107,11 +110,12 @@ impl Store {
     ) -> Result<UserRow, StoreError> {
         let mut tx = self.write(tenant).await?;
         let detail = json!({ "name": new.name, "role": role, "expires_at": code.expires_at });
-        let known: Option<PersonRow> = query_as(select_people!("AND name = $2"))
-            .bind(tenant.to_string())
-            .bind(&new.name)
-            .fetch_optional(&mut tx)
-            .await?;
+        let mut known = named(&mut tx, tenant, &new.name).await?;
+        if let Some(found) = &known {
+            // Who signs in just now has come, and another code would be one to somebody else's account.
+            lock_user(&mut tx, tenant, found.user.id).await?;
+            known = named(&mut tx, tenant, &new.name).await?;
+        }
         let id = known.as_ref().map_or(new.id, |known| known.user.id);
         match known {
             Some(known) if known.user.kind == UserKind::Service => {
@@ -332,6 +336,19 @@ async fn require_an_owner(tx: &mut Connection, tenant: TenantId) -> Result<(), S
         )),
         _ => Ok(()),
     }
+}
+
+async fn named(
+    tx: &mut Connection,
+    tenant: TenantId,
+    name: &str,
+) -> Result<Option<PersonRow>, StoreError> {
+    let known = query_as(select_people!("AND name = $2"))
+        .bind(tenant.to_string())
+        .bind(name)
+        .fetch_optional(tx)
+        .await?;
+    Ok(known)
 }
 
 pub(crate) async fn require_room(tx: &mut Connection, tenant: TenantId) -> Result<(), StoreError> {

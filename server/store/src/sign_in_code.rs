@@ -7,7 +7,7 @@ use crate::{
     Actor, AuditEntry, CredentialRow, NewCredential, Origin, Store, StoreError, UserRow, audit,
     columns::Columns as _,
     credential,
-    database::{Connection, Row, query, retried},
+    database::{Connection, Row, lock_user, query, retried},
     user,
 };
 
@@ -86,6 +86,8 @@ impl Store {
         retried!({
             let mut tx = self.write(tenant).await?;
             let (_, user) = usable(&mut tx, hash, now).await?;
+            // Whoever invites anew sees that the person has come, or the code is another one by now.
+            lock_user(&mut tx, tenant, user).await?;
             let used = query(
                 "UPDATE sign_in_codes SET used_at = $1
              WHERE tenant_id = $2 AND user_id = $3 AND hash = $4 AND used_at IS NULL",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use shared_types::CredentialId;
 use tokio::{sync::Barrier, task::JoinSet};
 
 use super::fixture::{Fixture, at, link_claim, new_credential, unique};
@@ -15,6 +16,7 @@ on_every_backend!(
     an_operation_is_never_left_open_by_a_link_that_has_forgotten_it,
     keys_that_are_made_at_once_stay_within_the_bound,
     a_key_that_has_expired_takes_no_room,
+    a_join_token_ends_with_the_key_that_made_it,
     no_key_outlives_its_maker_by_being_made_while_that_is_revoked,
     of_many_bootstraps_at_once_one_makes_the_tenant,
     work_that_another_transaction_was_preferred_to_is_done_again,
@@ -87,6 +89,36 @@ async fn a_key_that_has_expired_takes_no_room(fixture: Fixture) {
     }
     assert!(matches!(make(None, at(9)).await, Err(StoreError::Full(_))));
     make(None, at(10)).await.expect("there is room again");
+}
+
+async fn a_join_token_ends_with_the_key_that_made_it(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let [key, other] = [CredentialKind::ApiKey; 2].map(new_credential);
+    for made in [&key, &other] {
+        let made = fixture
+            .db
+            .insert_credential(ours.id, ours.owner, made, at(1));
+        made.await.expect("there is room");
+    }
+    let make = async |maker: CredentialId| {
+        let mut token = ours.new_join_token("laptop");
+        token.origin.credential = Some(maker);
+        let made = fixture.db.create_join_token(ours.id, &token, at(2)).await;
+        made.map(|()| token.hash)
+    };
+    let (its, anothers) = (make(key.id).await, make(other.id).await);
+    let revoked = fixture
+        .db
+        .revoke_credential(ours.id, key.id, ours.owner, at(3))
+        .await;
+    revoked.expect("it is there");
+    for (hash, is_good) in [(its, false), (anothers, true)] {
+        let hash = hash.expect("the key holds");
+        let token = fixture.db.join_token_by_hash(&hash).await;
+        let token = token.expect("it answers").expect("it is there");
+        assert_eq!(token.is_good(at(3)).is_ok(), is_good);
+    }
+    assert!(matches!(make(key.id).await, Err(StoreError::Conflict(_))));
 }
 
 async fn no_key_outlives_its_maker_by_being_made_while_that_is_revoked(fixture: Fixture) {

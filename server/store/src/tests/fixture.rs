@@ -153,8 +153,8 @@ pub(super) struct Tenant {
 }
 
 impl Tenant {
-    pub(super) async fn join_token(&self, name: &str) -> TokenHash {
-        let token = NewJoinToken {
+    pub(super) fn new_join_token(&self, name: &str) -> NewJoinToken {
+        NewJoinToken {
             id: JoinTokenId::from_u128(unique()),
             owner: self.owner,
             name: name.to_owned(),
@@ -165,7 +165,11 @@ impl Tenant {
             ephemeral: false,
             from: None,
             origin: Origin::default(),
-        };
+        }
+    }
+
+    pub(super) async fn join_token(&self, name: &str) -> TokenHash {
+        let token = self.new_join_token(name);
         self.db
             .create_join_token(self.id, &token, at(0))
             .await
