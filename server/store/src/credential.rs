@@ -341,7 +341,7 @@ async fn require_room(
             used,
             at_most: KEYS_OF_USER_AT_MOST,
             what: "keys",
-            remedy: "remove some: gantry keys remove NAME",
+            remedy: "remove some: gantry keys remove ID",
         }
         .into()),
     }
