@@ -28,8 +28,8 @@ const HASHED_BYTES: usize = 1024 * 1024;
 /// The permissions of files that are copied.
 pub(super) const MODE: u32 = 0o777;
 
-/// How the names of unfinished files begin. The rest is random, so that nobody else has that name, or a link
-/// of that name, ready.
+/// How the names of unfinished files begin. The rest is random, so that no other
+/// process can have a file or a link of that name ready.
 const PART: &str = ".gantry-part-";
 
 /// A file that is sent.

@@ -204,8 +204,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Ends a credential, and with a key the keys and join tokens that it made: they are not found by their
-    /// hashes any more, or not good.
+    /// Ends a credential, and with a key the keys and join tokens that it made. The keys are not found by their
+    /// hashes any more, and the tokens have expired.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], also where it is revoked already.
@@ -235,8 +235,8 @@ impl Store {
     }
 }
 
-/// Ends a credential, or all of a user's, and with each key the keys and join tokens that it made. Returns what ended, and
-/// whose it was.
+/// Ends a credential, or all of a user's, and with each key the keys and join tokens that it made. Returns the
+/// credentials that ended, and whose they were.
 pub(crate) async fn end(
     tx: &mut Connection,
     tenant: TenantId,

@@ -15,7 +15,7 @@ use crate::{
     operation, session, turn,
 };
 
-/// Bytes of events in one page for somebody outside.
+/// Bytes of events in one answer to a client.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Events of such a page that are read at once.
@@ -80,8 +80,8 @@ impl Store {
         })
     }
 
-    /// As [`Store::events_after`], but no more than about 4 MiB of them, and one event at least: somebody outside
-    /// is to have them, and each may have the size of a message.
+    /// As [`Store::events_after`], but no more than about 4 MiB of them, and one event at least. It is for answers
+    /// to clients, because each event may have the size of a message.
     ///
     /// # Errors
     /// As [`Store::events_after`].

@@ -112,7 +112,7 @@ impl Store {
         let detail = json!({ "name": new.name, "role": role, "expires_at": code.expires_at });
         let mut known = named(&mut tx, tenant, &new.name).await?;
         if let Some(found) = &known {
-            // Who signs in just now has come, and another code would be one to somebody else's account.
+            // The person may be signing in at this moment: a new code would then open an account in use.
             lock_user(&mut tx, tenant, found.user.id).await?;
             known = named(&mut tx, tenant, &new.name).await?;
         }
