@@ -37,7 +37,7 @@ pub trait SessionLog: Send + Sync {
     ///
     /// # Errors
     /// If it cannot be read.
-    async fn load(&self) -> Result<Vec<SessionEvent>, LogError>;
+    async fn load(&self) -> Result<Arc<Vec<SessionEvent>>, LogError>;
 
     /// Appends the events in one durable transaction.
     ///

@@ -310,8 +310,8 @@ impl MemoryLog {
 
 #[async_trait]
 impl SessionLog for MemoryLog {
-    async fn load(&self) -> Result<Vec<SessionEvent>, LogError> {
-        Ok(lock(&self.state).events.clone())
+    async fn load(&self) -> Result<Arc<Vec<SessionEvent>>, LogError> {
+        Ok(Arc::new(lock(&self.state).events.clone()))
     }
 
     async fn record(&self, events: Vec<Event>) -> Result<(), LogError> {

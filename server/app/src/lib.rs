@@ -16,6 +16,7 @@ mod follow;
 mod gate;
 mod isolation;
 pub mod keys;
+mod known_logs;
 mod link_challenge;
 mod link_token;
 mod live;
@@ -99,6 +100,7 @@ use crate::{
     gate::Gate,
     isolation::Forbidding,
     keys::{LinkKeys, SigningKey},
+    known_logs::KnownLogs,
     live::LiveHub,
     ports::Started,
     ready::DISK_KEPT_FREE,
@@ -181,6 +183,7 @@ impl Parts {
         Bench {
             engine: Engine::new(self.models.clone(), tools, limits, self.clock.clone()),
             store: self.store.clone(),
+            logs: KnownLogs::new(),
             outputs: self.outputs.clone(),
             links: links.clone(),
             hub: hub.clone(),

@@ -6,37 +6,18 @@ use async_trait::async_trait;
 use server_agent::{Live, LiveSink, LogError, SessionLog};
 use server_store::{Store, StoreError};
 use shared_sandbox::Outcome;
-use shared_types::{
-    Clock, Epoch, Event, OperationId, SessionEvent, SessionId, TenantId, limits::MAX_EVENTS_PAGE,
-};
+use shared_types::{Clock, Epoch, Event, OperationId, SessionEvent, SessionId, TenantId};
 
 use crate::{
+    known_logs::KnownLogs,
     live::LiveHub,
     measured::{Counted, operation_ended},
 };
 
-/// The whole log of a session, in order.
-pub(crate) async fn load(
-    store: &Store,
-    tenant: TenantId,
-    session: SessionId,
-) -> Result<Vec<SessionEvent>, StoreError> {
-    let mut log: Vec<SessionEvent> = Vec::new();
-    loop {
-        let after = log.last().map_or(0, |event| event.seq);
-        let page = store.events_after(tenant, session, after, MAX_EVENTS_PAGE);
-        let page = page.await?;
-        let is_last = page.len() < MAX_EVENTS_PAGE as usize;
-        log.extend(page);
-        if is_last {
-            return Ok(log);
-        }
-    }
-}
-
 /// Writes of one worker to one session.
 pub(crate) struct StoredLog {
     pub(crate) store: Store,
+    pub(crate) logs: KnownLogs,
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tenant: TenantId,
@@ -47,8 +28,9 @@ pub(crate) struct StoredLog {
 
 #[async_trait]
 impl SessionLog for StoredLog {
-    async fn load(&self) -> Result<Vec<SessionEvent>, LogError> {
-        let log = load(&self.store, self.tenant, self.session).await;
+    async fn load(&self) -> Result<Arc<Vec<SessionEvent>>, LogError> {
+        let (key, now) = ((self.tenant, self.session), self.clock.now());
+        let log = self.logs.load(&self.store, key, now).await;
         let log = log.map_err(refused)?;
         self.counted.loaded(&log);
         Ok(log)

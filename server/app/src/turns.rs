@@ -10,11 +10,11 @@ use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Durati
 use futures_util::FutureExt as _;
 use server_agent::{Engine, SessionPorts};
 use server_router::{RemoteSandbox, links::Links};
-use server_store::{Outputs, SessionRow, Store, TurnRow};
+use server_store::{Outputs, SessionRow, Store, StoreError, TurnRow};
 use shared_sandbox::CancelAnswer;
 use shared_types::{
-    Clock, Epoch, OperationId, OperationScope, Refusal, ReplicaId, SessionId, SpanId, TenantId,
-    Timestamp, TraceContext, TurnId, event::TurnSettings, limits,
+    Clock, Epoch, OperationId, OperationScope, Refusal, ReplicaId, SessionEvent, SessionId, SpanId,
+    TenantId, Timestamp, TraceContext, TurnId, event::TurnSettings, limits,
 };
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -22,6 +22,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     gate::Gate,
     isolation::IsolationPolicy,
+    known_logs::KnownLogs,
     live::LiveHub,
     measured::Counted,
     ports::{SessionIntents, Started, TenantOperations, TurnFleet},
@@ -72,6 +73,7 @@ impl Default for TurnLimits {
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
     pub(crate) store: Store,
+    pub(crate) logs: KnownLogs,
     pub(crate) outputs: Outputs,
     pub(crate) links: Links,
     pub(crate) hub: LiveHub,
@@ -94,6 +96,7 @@ impl Bench {
     ) -> SessionPorts {
         let Bench {
             store,
+            logs,
             outputs,
             links,
             hub,
@@ -132,6 +135,7 @@ impl Bench {
         SessionPorts {
             log: Arc::new(StoredLog {
                 store: store.clone(),
+                logs: logs.clone(),
                 hub: hub.clone(),
                 clock: clock.clone(),
                 tenant,
@@ -220,6 +224,26 @@ impl Turns {
     /// Something about the session's turns has changed: look.
     pub(crate) async fn wake(&self, tenant: TenantId, session: SessionId) {
         let _ = self.wake.send((tenant, session)).await;
+    }
+
+    /// The whole log of a session, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such session.
+    pub(crate) async fn log(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+    ) -> Result<Arc<Vec<SessionEvent>>, StoreError> {
+        let Bench {
+            store, logs, clock, ..
+        } = &*self.bench;
+        logs.load(store, (tenant, session), clock.now()).await
+    }
+
+    /// Drops what this process keeps of a session that was deleted.
+    pub(crate) fn forget(&self, tenant: TenantId, session: SessionId) {
+        self.bench.logs.forget((tenant, session));
     }
 
     /// Stops an operation of a turn, whether that turn is under way or over.

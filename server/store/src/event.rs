@@ -98,8 +98,12 @@ impl Store {
             let wanted = PAGE_READ_AT_ONCE.min(limit - page.len());
             let rows = self.event_rows(tenant, session, after, wanted).await?;
             let is_last = rows.len() < wanted;
-            for EventRow { event, size } in rows {
-                bytes += size;
+            for StoredEvent {
+                event,
+                bytes: of_one,
+            } in rows
+            {
+                bytes += of_one;
                 if bytes > PAGE_BYTES && !page.is_empty() {
                     return Ok(page);
                 }
@@ -129,14 +133,37 @@ impl Store {
         Ok(rows.into_iter().map(|row| row.event).collect())
     }
 
+    /// The whole log of a session from that number on, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such session.
+    pub async fn log_from(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        from: u64,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        let mut log = Vec::new();
+        let (limit, mut after) = (MAX_EVENTS_PAGE as usize, from.saturating_sub(1));
+        loop {
+            let mut rows = self.event_rows(tenant, session, after, limit).await?;
+            let is_last = rows.len() < limit;
+            after = rows.last().map_or(after, |row| row.event.seq);
+            log.append(&mut rows);
+            if is_last {
+                return Ok(log);
+            }
+        }
+    }
+
     async fn event_rows(
         &self,
         tenant: TenantId,
         session: SessionId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<EventRow>, StoreError> {
-        let rows: Vec<EventRow> = query_as(
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        let rows: Vec<StoredEvent> = query_as(
             "SELECT seq, at, body FROM events
              WHERE tenant_id = $1 AND session_id = $2 AND seq > $3 ORDER BY seq LIMIT $4",
         )
@@ -316,13 +343,16 @@ async fn take_effect(
     }
 }
 
-struct EventRow {
-    event: SessionEvent,
+/// An event as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEvent {
+    /// The event.
+    pub event: SessionEvent,
     /// Bytes of its stored form.
-    size: usize,
+    pub bytes: usize,
 }
 
-impl FromRow for EventRow {
+impl FromRow for StoredEvent {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let body = row.text("body")?;
         Ok(Self {
@@ -331,7 +361,7 @@ impl FromRow for EventRow {
                 at: row.time("at")?,
                 body: body.parse().map_err(|error| damaged("body", error))?,
             },
-            size: body.len(),
+            bytes: body.len(),
         })
     }
 }

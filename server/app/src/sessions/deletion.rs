@@ -95,6 +95,7 @@ impl Deletions {
         self.remove_outputs(tenant, id).await?;
         let purged = self.store.purge_session(tenant, id).await?;
         if purged {
+            self.sessions.turns.forget(tenant, id);
             tracing::info!(session.id = %id, "a deleted session was taken away");
         }
         Ok(purged)

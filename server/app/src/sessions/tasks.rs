@@ -6,7 +6,7 @@ use shared_sandbox::CancelAnswer;
 use shared_types::{OperationId, RefusalCode, Remedy, SessionId};
 
 use super::Sessions;
-use crate::{AppError, OpContext, rights::Action, session_log};
+use crate::{AppError, OpContext, rights::Action};
 
 /// Ended tasks that are shown.
 const ENDED_SHOWN: usize = 100;
@@ -24,7 +24,7 @@ impl Sessions {
     /// If the user has no such session.
     pub async fn tasks(&self, ctx: &OpContext, session: SessionId) -> Result<Vec<Task>, AppError> {
         self.get(ctx, session).await?;
-        let log = session_log::load(&self.store, ctx.tenant, session).await?;
+        let log = self.turns.log(ctx.tenant, session).await?;
         let mut tasks = server_agent::tasks(&log);
         let ended = tasks.iter().filter(|task| task.ended.is_some()).count();
         let mut left_out = ended.saturating_sub(ENDED_SHOWN);
