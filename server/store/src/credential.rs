@@ -4,7 +4,11 @@
 //! have made of it. What a sign-in made stays: a person signs out of a terminal, and the programs that
 //! got their keys there go on.
 
-use std::{collections::BTreeSet, fmt::Display, net::IpAddr};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    fmt::Display,
+    net::IpAddr,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -16,7 +20,9 @@ use shared_types::{
 use crate::{
     Actor, AuditEntry, By, Full, Origin, Scopes, Store, StoreError, audit,
     columns::{Columns as _, json, word},
-    database::{self, Connection, FromRow, Page, Row, lock_user, query, query_as, retried},
+    database::{
+        self, Connection, FromRow, Page, Row, lock_user, locking, query, query_as, retried,
+    },
     error::bounded,
     join_token, subject,
 };
@@ -244,32 +250,37 @@ pub(crate) async fn end(
     now: Timestamp,
 ) -> Result<Vec<(CredentialId, UserId)>, StoreError> {
     let ended: Vec<Row> = query(
-        "WITH RECURSIVE ended (id, kind) AS (
-             SELECT id, kind FROM credentials
-             WHERE tenant_id = $1 AND (id = $2 OR user_id = $2) AND revoked_at IS NULL
-             UNION
-             SELECT made.id, made.kind FROM credentials AS made
-             JOIN ended ON made.made_by = ended.id AND ended.kind = $3
-             WHERE made.tenant_id = $1 AND made.revoked_at IS NULL
-         )
-         UPDATE credentials SET revoked_at = $4
-         WHERE tenant_id = $1 AND id IN (SELECT id FROM ended) RETURNING id, user_id, kind",
+        "UPDATE credentials SET revoked_at = $3
+         WHERE tenant_id = $1 AND (id = $2 OR user_id = $2) AND revoked_at IS NULL
+         RETURNING id, user_id, kind",
     )
     .bind(tenant.to_string())
     .bind(credential_or_user.to_string())
-    .bind(word(&CredentialKind::ApiKey))
     .bind(now.as_micros())
     .fetch_all(&mut *tx)
     .await?;
-    for row in &ended {
+    // What is made meanwhile with one of them was committed before that one ended here, or is
+    // refused (`require_maker`): so it is looked for by a statement of its own.
+    let (mut all, mut ended) = (Vec::new(), VecDeque::from(ended));
+    while let Some(row) = ended.pop_front() {
+        let id = row.parsed("id")?;
         if row.text("kind")? == word(&CredentialKind::ApiKey) {
-            join_token::end_with(tx, tenant, row.parsed("id")?, now).await?;
+            join_token::end_with(tx, tenant, id, now).await?;
+            let made: Vec<Row> = query(
+                "UPDATE credentials SET revoked_at = $3
+                 WHERE tenant_id = $1 AND made_by = $2 AND revoked_at IS NULL
+                 RETURNING id, user_id, kind",
+            )
+            .bind(tenant.to_string())
+            .bind(id.to_string())
+            .bind(now.as_micros())
+            .fetch_all(&mut *tx)
+            .await?;
+            ended.extend(made);
         }
+        all.push((id, row.parsed("user_id")?));
     }
-    let ended = ended
-        .iter()
-        .map(|row| Ok((row.parsed("id")?, row.parsed("user_id")?)));
-    ended.collect()
+    Ok(all)
 }
 
 /// Says in the audit log that a credential ended, with what, and whose it was where that is another one than
@@ -303,12 +314,14 @@ pub(crate) async fn require_maker(
     tenant: TenantId,
     maker: CredentialId,
 ) -> Result<(), StoreError> {
-    let holds: Option<Row> =
-        query("SELECT id FROM credentials WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL")
-            .bind(tenant.to_string())
-            .bind(maker.to_string())
-            .fetch_optional(tx)
-            .await?;
+    let holds: Option<Row> = query(locking!(
+        "SELECT id FROM credentials WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
+        "FOR SHARE"
+    ))
+    .bind(tenant.to_string())
+    .bind(maker.to_string())
+    .fetch_optional(tx)
+    .await?;
     match holds {
         Some(_) => Ok(()),
         None => Err(StoreError::Conflict(

@@ -1,6 +1,6 @@
 //! What a transaction locks before it decides by it, where others write at the same time.
 //!
-//! In this order, so that no two wait for each other: user, join token, runner, tenant (its audit log),
+//! In this order, so that no two wait for each other: user, credential, join token, runner, tenant (its audit log),
 //! sandbox, session, turn, operation. A statement that changes a row locks it as well. Where two wait for each other
 //! all the same, PostgreSQL ends one of them, and [`super::retry`] does its work again. On SQLite a
 //! transaction that writes is alone, and nothing is asked.

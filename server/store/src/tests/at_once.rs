@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use shared_types::CredentialId;
+use shared_types::{CredentialId, UserId};
 use tokio::{sync::Barrier, task::JoinSet};
 
 use super::fixture::{Fixture, at, link_claim, new_credential, unique};
 use crate::{
-    CredentialKind, KEYS_OF_USER_AT_MOST, MAX_PAGE, NewTenant, NewUser, Placed, StoreError,
+    CredentialKind, KEYS_OF_USER_AT_MOST, MAX_PAGE, NewTenant, NewUser, Placed, Role, StoreError,
     columns::Columns as _,
     database::{query, retried},
 };
@@ -18,6 +18,7 @@ on_every_backend!(
     a_key_that_has_expired_takes_no_room,
     a_join_token_ends_with_the_key_that_made_it,
     no_key_outlives_its_maker_by_being_made_while_that_is_revoked,
+    no_key_outlives_the_key_that_made_its_maker_either,
     of_many_bootstraps_at_once_one_makes_the_tenant,
     work_that_another_transaction_was_preferred_to_is_done_again,
     a_text_with_a_nul_is_kept_without_it_and_found_by_it,
@@ -146,6 +147,40 @@ async fn no_key_outlives_its_maker_by_being_made_while_that_is_revoked(fixture: 
             .list_credentials(ours.id, ours.owner, MAX_PAGE)
             .await;
         assert_eq!(left.expect("it answers"), vec![]);
+    }
+}
+
+async fn no_key_outlives_the_key_that_made_its_maker_either(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let program = NewUser {
+        id: UserId::from_u128(unique()),
+        name: "deploy".to_owned(),
+    };
+    let by = ours.owner.into();
+    let added = fixture
+        .db
+        .add_service_account(ours.id, (&program, Role::Member), &by, at(1));
+    added.await.expect("the name is free");
+    let program = program.id;
+    for _ in 0..20 {
+        let [first, mut second, mut third] = [CredentialKind::ApiKey; 3].map(new_credential);
+        (second.made_by, third.made_by) = (Some(first.id), Some(second.id));
+        for (whose, key) in [(ours.owner, &first), (program, &second)] {
+            let made = fixture.db.insert_credential(ours.id, whose, key, at(1));
+            made.await.expect("there is room");
+        }
+        let (db, tenant) = (fixture.db.clone(), ours.id);
+        let making = tokio::spawn(async move {
+            let _ = db.insert_credential(tenant, program, &third, at(2)).await;
+        });
+        let revoked = fixture
+            .db
+            .revoke_credential(ours.id, first.id, ours.owner, at(2))
+            .await;
+        revoked.expect("it is there");
+        making.await.expect("no panic");
+        let left = fixture.db.list_credentials(ours.id, program, MAX_PAGE);
+        assert_eq!(left.await.expect("it answers"), vec![]);
     }
 }
 
