@@ -8,7 +8,7 @@ use shared_api::Output;
 use shared_client::Client;
 use shared_types::OperationId;
 
-use crate::{render::clean::clean, screen::Screen};
+use crate::{render::clean::Clean, screen::Screen};
 
 /// How long the server waits for more output of an operation that is followed, in milliseconds.
 const WAIT_MS: u32 = 20_000;
@@ -29,6 +29,7 @@ pub(crate) async fn run(
         wait_ms: if follow { WAIT_MS } else { 0 },
         failures: 0,
     };
+    let mut shown = std::io::stdout().is_terminal().then(Shown::default);
     loop {
         let page = reader.page(operation, stream, offset).await?;
         if let Ok(asked) = u64::try_from(offset)
@@ -53,7 +54,10 @@ pub(crate) async fn run(
         let data = STANDARD
             .decode(&page.data)
             .context("failed to read the server's answer")?;
-        write(screen, &data)?;
+        match &mut shown {
+            Some(shown) => screen.print(&shown.take(&data))?,
+            None => screen.write(&data)?,
+        }
         offset = offset_of(page.base.saturating_add(page.bytes));
     }
 }
@@ -101,10 +105,52 @@ impl Reader<'_> {
     }
 }
 
-/// Bytes as they are, but a terminal is shown nothing that it would obey.
-fn write(screen: Screen, data: &[u8]) -> anyhow::Result<()> {
-    match std::io::stdout().is_terminal() {
-        true => screen.print(&clean(&String::from_utf8_lossy(data))),
-        false => screen.write(data),
+/// Output as a terminal is shown it, which obeys nothing of it. A page may end within a letter or a sequence.
+#[derive(Default)]
+struct Shown {
+    /// The beginning of a letter, three bytes at most.
+    begun: Vec<u8>,
+    clean: Clean,
+}
+
+impl Shown {
+    fn take(&mut self, page: &[u8]) -> String {
+        let mut bytes = std::mem::take(&mut self.begun);
+        bytes.extend_from_slice(page);
+        let mut text = String::new();
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            text.push_str(chunk.valid());
+            let rest = chunk.invalid();
+            let may_go_on = str::from_utf8(rest).is_err_and(|error| error.error_len().is_none());
+            match rest.is_empty() {
+                true => {}
+                false if may_go_on && chunks.peek().is_none() => self.begun = rest.to_vec(),
+                false => text.push(char::REPLACEMENT_CHARACTER),
+            }
+        }
+        self.clean.take(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_page_cuts_is_shown_whole() {
+        let output = "gr\u{fc}n \x1b[31mrot\x1b[0m 10%\r20%\r\n\u{1f600}";
+        let whole = Shown::default().take(output.as_bytes());
+        assert!(
+            whole.contains("gr\u{fc}n rot") && whole.contains('\u{1f600}'),
+            "{whole:?}"
+        );
+        for cut in 0..output.len() {
+            let (first, second) = output.as_bytes().split_at(cut);
+            let mut shown = Shown::default();
+            let text = shown.take(first) + &shown.take(second);
+            assert_eq!(text, whole, "cut at {cut}");
+        }
+        assert_eq!(Shown::default().take(b"a\xffb\xc3c"), "a\u{fffd}b\u{fffd}c");
     }
 }

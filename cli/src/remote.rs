@@ -36,6 +36,9 @@ use typing::{Key, Typing};
 /// How long what was typed before leaving may take to arrive.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
+/// The status with which the server refuses what an operation cannot take.
+const UNPROCESSABLE: u16 = 422;
+
 /// How a command and this terminal belong together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ties {
@@ -166,8 +169,15 @@ impl Remote {
             Happened::Leaves => return Ok(Some(Over::Left(0))),
             Happened::Answered(answer) => {
                 self.asked = None;
-                if let Err(error) = answer {
-                    self.notes.say(&error.to_string());
+                match answer {
+                    // A person watches something that takes no signals: Ctrl-C can only mean to leave.
+                    Err(ClientError::Refused(problem))
+                        if problem.status == UNPROCESSABLE && !self.ties.is_ours =>
+                    {
+                        return Ok(Some(Over::Left(128 + 2)));
+                    }
+                    Err(error) => self.notes.say(&error.to_string()),
+                    Ok(()) => {}
                 }
             }
         }
@@ -302,10 +312,16 @@ impl Remote {
     }
 
     async fn ended(mut self, operation: Operation) -> anyhow::Result<Exit> {
-        let printed = self.printer.finish().await;
+        let printed = tokio::select! {
+            printed = self.printer.finish() => printed,
+            code = self.signals.ended() => return Ok(Exit::Code(code)),
+        };
         self.raw = None;
         self.notes.is_raw = false;
-        printed.context("failed to write to standard output")?;
+        match printed {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::ReaderGone),
+            printed => printed.context("failed to write to standard output")?,
+        }
         let end = operation
             .end
             .context("the operation ended without a word")?;
@@ -324,7 +340,10 @@ impl Remote {
         if let Some((id, _)) = &self.operation
             && self.ties.is_ours
         {
-            stop(&self.client, *id).await?;
+            tokio::select! {
+                stopped = stop(&self.client, *id) => stopped?,
+                code = self.signals.ended() => return Ok(Exit::Code(code)),
+            }
         }
         match error {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -363,7 +382,11 @@ async fn heard(attach: &mut Attach, printer: &Printer) -> Happened {
         let Some(room) = printer.room().await else {
             return Happened::Unread;
         };
-        match attach.next().await {
+        let item = tokio::select! {
+            item = attach.next() => item,
+            () = printer.closed() => return Happened::Unread,
+        };
+        match item {
             Some(Ok(Attached::Output { stream, data, .. })) => room.fill(stream, data),
             item => return Happened::Heard(item),
         }

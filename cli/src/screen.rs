@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use shared_types::clean::is_harmless;
 
 use crate::style::Style;
 
@@ -90,12 +91,41 @@ impl Screen {
 
     /// Writes one JSON object as a line.
     pub(crate) fn json(self, value: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.line(&serde_json::to_string(value).context("failed to write JSON")?)
+        let json = serde_json::to_string(value).context("failed to write JSON")?;
+        self.line(&harmless(&json))
     }
 
     /// Says something beside the output.
     pub(crate) fn note(self, text: &str) {
         // Nobody is left to be told where standard error is closed.
         let _ = writeln!(io::stderr(), "{text}");
+    }
+}
+
+/// JSON that drives no terminal. A program reads the same.
+fn harmless(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match is_harmless(letter) {
+            true => text.push(letter),
+            false => text.push_str(&format!("\\u{:04x}", u32::from(letter))),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_drives_no_terminal_and_says_the_same() {
+        let text = "a\u{9b}2J \u{202e}b \x1b[2J \u{fc}";
+        let json = harmless(&serde_json::to_string(text).expect("text"));
+        assert!(
+            json.chars().all(is_harmless) && json.contains('\u{fc}'),
+            "{json}"
+        );
+        assert_eq!(serde_json::from_str::<String>(&json).expect("JSON"), text);
     }
 }

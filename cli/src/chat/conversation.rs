@@ -50,6 +50,7 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
     loop {
         let line = match typed(chat, &mut prompt, &mut above).await? {
             Typed::Line(line) => line,
+            Typed::Interrupt if !is_interactive => return Ok(Exit::Left),
             Typed::Interrupt if !interrupted => {
                 interrupted = true;
                 chat.view
@@ -155,6 +156,10 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             tasks::cancel(&chat.client, chat.screen, chat.session.id, task).await?;
         }
         Line::Help => chat.screen.note(HELP),
+        // Nobody would notice that a message was not sent.
+        Line::Unknown(command) if !is_on_screen => {
+            anyhow::bail!("there is no {command}; a space before the slash makes it a message")
+        }
         Line::Unknown(command) => chat.view.aside(&format!(
             "there is no {command}; /help lists what there is, and a space before the slash \
              makes it a message"

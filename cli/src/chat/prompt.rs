@@ -68,7 +68,7 @@ impl Prompt {
                     line = tokio::task::spawn_blocking(read_line) => {
                         line.context("failed to read a line")?
                     }
-                    _ = interrupts.recv() => Ok(Typed::End),
+                    _ = interrupts.recv() => Ok(Typed::Interrupt),
                 }
             }
         }

@@ -43,6 +43,11 @@ impl Printer {
         self.pieces.reserve().await.ok().map(Room)
     }
 
+    /// Waits until standard output takes nothing any more.
+    pub(super) async fn closed(&self) {
+        self.pieces.closed().await;
+    }
+
     /// Waits until everything is written.
     ///
     /// # Errors

@@ -39,6 +39,9 @@ const SLOW_AFTER: Duration = Duration::from_secs(10);
 /// A connection that broke after this time was none that fails.
 const LASTING: Duration = Duration::from_secs(60);
 
+/// The status of a limit that is reached.
+const TOO_MANY: u16 = 429;
+
 /// Failures in a row after which a server counts as gone: about a quarter of an hour.
 pub(crate) const GIVE_UP_AFTER: u32 = 180;
 
@@ -360,8 +363,15 @@ impl Driver {
         let http = self.http.clone();
         let operation = self.wishes.meanwhile(start(&http, &request, &key)).await?;
         self.reached = true;
-        self.target = Target::Known(operation.id);
-        Ok(operation.id)
+        let id = operation.id;
+        self.target = Target::Known(id);
+        if std::mem::take(&mut self.lost) {
+            self.hand_over(Ok(Attached::Recovered)).await;
+        }
+        // It is known from now on, also where no connection comes about.
+        self.hand_over(Ok(Attached::Operation(operation.into())))
+            .await;
+        Ok(id)
     }
 }
 
@@ -424,6 +434,12 @@ impl Driver {
         }
         // A start that may have arrived is repeated like anything else that is under way.
         self.reached = true;
+        if let ClientError::Refused(problem) = &error
+            && problem.status == TOO_MANY
+            && !self.lost
+        {
+            self.outbox.push_back(Attached::Problem(problem.clone()));
+        }
         self.note_lost(match error {
             ClientError::Unreachable { reason, .. } => reason,
             error => error.to_string(),

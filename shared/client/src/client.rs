@@ -15,7 +15,7 @@ use url::Url;
 use crate::{ClientError, Follow, backoff, http::Http};
 
 /// How often a message is sent before the server counts as gone.
-const SEND_ATTEMPTS: u32 = 4;
+const SEND_ATTEMPTS: u32 = 8;
 
 /// How often a silent server is asked whether it lives, unless told otherwise.
 pub const PING_EVERY: Duration = Duration::from_secs(15);
@@ -218,7 +218,7 @@ impl Client {
         let mut attempt = 1;
         loop {
             match self.http.call(Method::POST, &path, &body).await {
-                Err(ClientError::Unreachable { .. }) if attempt < SEND_ATTEMPTS => {
+                Err(error) if attempt < SEND_ATTEMPTS && error.is_servers() => {
                     tokio::time::sleep(self.wait_before(attempt)).await;
                     attempt += 1;
                 }

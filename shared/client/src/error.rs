@@ -61,6 +61,15 @@ impl ClientError {
         matches!(self, Self::Refused(problem) if problem.status == 401)
     }
 
+    /// Whether the server is away or in trouble: it may have taken the request all the same.
+    pub fn is_servers(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused(problem) => problem.status >= 500,
+            _ => false,
+        }
+    }
+
     /// Whether the same request may succeed later without anybody changing anything.
     pub fn is_passing(&self) -> bool {
         match self {
