@@ -326,6 +326,14 @@ pub(crate) enum Runners {
     },
     /// Create a join token, with which a machine enrols as a runner
     Add(AddRunner),
+    /// List or end the join tokens with which machines can still enrol
+    Tokens {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+        #[command(subcommand)]
+        command: Option<JoinTokens>,
+    },
     /// Let operations happen in one more folder of this machine, where it is a runner
     AddWorkspace {
         /// The folder
@@ -370,6 +378,21 @@ pub(crate) enum Runners {
     Distrust {
         /// The runner's name or id
         name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JoinTokens {
+    /// List them (the default)
+    List {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a join token: no machine enrols with it any more
+    Remove {
+        /// The token's id, or the beginning of it
+        id: String,
     },
 }
 

@@ -6,9 +6,11 @@
 use std::{fmt::Display, str::FromStr};
 
 use anyhow::bail;
-use shared_api::{Key, Runner, Session};
+use shared_api::{Key, ListedJoinToken, Runner, Sandbox, Session};
 use shared_client::Client;
-use shared_types::{Clock as _, OperationId, SessionId, SystemClock, human::ago};
+use shared_types::{
+    Clock as _, JoinTokenId, OperationId, SandboxId, SessionId, SystemClock, human::ago,
+};
 
 use crate::render::clean::clean_line;
 
@@ -150,6 +152,25 @@ pub(crate) fn key<'a>(keys: &'a [Key], name: &str) -> anyhow::Result<&'a Key> {
     only("key", name, candidates, "gantry keys")
 }
 
+/// The join token that is meant.
+pub(crate) fn join_token(tokens: &[ListedJoinToken], id: &str) -> anyhow::Result<JoinTokenId> {
+    let candidates = tokens
+        .iter()
+        .map(|token| (token.id.to_string(), token.name.clone(), token.id));
+    let candidates = of_beginning(JoinTokenId::PREFIX, id, candidates);
+    only("join token", id, candidates, "gantry runners tokens")
+}
+
+/// The sandbox of this id, or of a beginning of it.
+pub(crate) fn sandbox(sandboxes: &[Sandbox], id: &str) -> anyhow::Result<Sandbox> {
+    let candidates = sandboxes.iter().map(|sandbox| {
+        let beside = format!("of {} on {}", sandbox.owner, sandbox.runner_name);
+        (sandbox.id.to_string(), beside, sandbox.clone())
+    });
+    let candidates = of_beginning(SandboxId::PREFIX, id, candidates);
+    only("sandbox", format!("{id:?}"), candidates, "gantry sandboxes")
+}
+
 /// The runner that is meant: by its name, by its id, or by the beginning of its id. A name is taken
 /// only as a whole, because a runner that is added later must not change whom it means.
 pub(crate) fn runner<'a>(runners: &'a [Runner], name: &str) -> anyhow::Result<&'a Runner> {
@@ -191,7 +212,8 @@ fn of_beginning<T>(
         true => name.to_owned(),
         false => format!("{prefix}_{name}"),
     };
-    let is_meant = |id: &str| !name.is_empty() && id.starts_with(&whole);
+    // Without a letter of its own it is the beginning of all of them.
+    let is_meant = |id: &str| whole.len() > prefix.len() + 1 && id.starts_with(&whole);
     all.filter(|(id, ..)| is_meant(id)).collect()
 }
 

@@ -14,6 +14,7 @@ use shared_types::{
 use crate::{args::Runners, pick, render::clean::clean_line, screen::Screen, table::Table};
 
 mod paste;
+mod tokens;
 mod workspace;
 
 /// Longest words about one runner, in characters.
@@ -41,6 +42,10 @@ pub(crate) async fn run(
             let json = json || terms.json;
             add(client, screen, &terms.terms(), json).await
         }
+        Some(Runners::Tokens {
+            json: also,
+            command,
+        }) => tokens::run(client, screen, json || also, command).await,
         Some(Runners::AddWorkspace { folder, name }) => {
             let wanted = (folder.as_path(), name.as_deref());
             workspace::add(client, screen, wanted, home).await
@@ -321,6 +326,10 @@ async fn add(
         true => format!("it works {often}, within {left}; then: gantry-runner run"),
         false => format!("the token works {often}, within {left}"),
     });
+    screen.note(&format!(
+        "end it with: gantry runners tokens remove {}",
+        token.id
+    ));
     let host = url::Url::parse(&server).ok();
     let host = host.as_ref().and_then(url::Url::host_str);
     if host.is_some_and(is_loopback_host) {

@@ -1,12 +1,12 @@
 //! Sandboxes: listing, starting, stopping, limiting and removing them.
 
-use anyhow::bail;
 use shared_api::{ChangeSandbox, Sandbox};
 use shared_client::Client;
 use shared_types::{Clock as _, SystemClock, human::ago};
 
 use crate::{
     args::{Sandboxes, SetSandbox},
+    pick,
     render::clean::clean_line,
     screen::Screen,
     table::Table,
@@ -152,14 +152,7 @@ async fn find(client: &Client, asked: &str) -> anyhow::Result<Sandbox> {
     if let Some(own) = own {
         return Ok(own.clone());
     }
-    let mut begins = all
-        .iter()
-        .filter(|one| one.id.to_string().starts_with(asked));
-    match (begins.next(), begins.next()) {
-        (Some(one), None) => Ok(one.clone()),
-        (Some(_), Some(_)) => bail!("several sandboxes begin with {asked:?}; give more of the id"),
-        (None, _) => bail!("there is no sandbox {asked:?}; list them with: gantry sandboxes"),
-    }
+    pick::sandbox(&all, asked)
 }
 
 fn named(sandbox: &Sandbox) -> String {

@@ -85,7 +85,7 @@ pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use sandboxes::{SandboxChange, Sandboxes};
 pub use server_agent::{Live, Task};
 pub use server_router::links::{LinkIdentity, LinkSealer};
-pub use server_store::{AuditRow, CredentialKind, Role, Scope, Scopes, UserKind};
+pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, Role, Scope, Scopes, UserKind};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
 pub use server_store::{PooledSandbox, SandboxRow, SettingLayer, SettingName};
 pub use sessions::{Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession};

@@ -78,7 +78,7 @@ impl Operator {
         let first = self.access.bootstrap().await?;
         let made = self
             .join_tokens
-            .make(first.tenant, &first.owner.into(), terms)
+            .make(first.tenant, &first.owner.into(), (terms, None))
             .await?;
         Ok(made.token)
     }

@@ -97,6 +97,8 @@ pub enum Action {
     LimitSandbox,
     /// Make a token with which runners enrol.
     MakeJoinToken,
+    /// List one's join tokens, and end them.
+    EndJoinToken,
     /// See what counts for oneself and for one's sessions.
     SeeSettings,
     /// Change what counts for oneself and for one's sessions.
@@ -357,6 +359,7 @@ impl Action {
         Self::ChangeSandbox,
         Self::LimitSandbox,
         Self::MakeJoinToken,
+        Self::EndJoinToken,
         Self::SeeSettings,
         Self::ChangeSettings,
         Self::ChangeTenantSettings,
@@ -405,6 +408,7 @@ impl Action {
             Self::RemovePerson => people(&[Manage], Some(Viewer), Admin),
             Self::AddServiceAccount | Self::ManageServiceKeys => people(&[Manage], None, Admin),
             Self::MakeJoinToken => own(&[Runners], Member),
+            Self::EndJoinToken => own(&[Runners], Viewer),
             Self::ChangeSettings => own(&[Chat, Manage], Member),
             Self::ChangeTenantSettings => own(&[Manage], Admin),
             Self::SeeKeys => own(&[Read, Manage], Viewer),
@@ -461,6 +465,7 @@ impl fmt::Display for Action {
             Self::ChangeSandbox => "start or remove a sandbox",
             Self::LimitSandbox => "limit a sandbox",
             Self::MakeJoinToken => "add a runner",
+            Self::EndJoinToken => "list and end join tokens",
             Self::SeeSettings => "see settings",
             Self::ChangeSettings => "change a setting",
             Self::ChangeTenantSettings => "change a setting of the tenant",

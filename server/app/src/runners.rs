@@ -7,8 +7,8 @@ use server_router::{
     ports::{Figures, lost_to_revocation},
 };
 use server_store::{
-    By, ClaimedPool, Late, LostOutcome, NewJoinToken, RunnerRow, RunnerShares, SandboxRow,
-    SettingsOf, SharedWith, Store,
+    By, ClaimedPool, CredentialKind, JoinTokenRow, Late, LostOutcome, NewJoinToken, Page,
+    RunnerRow, RunnerShares, SandboxRow, SettingsOf, SharedWith, Store,
 };
 use shared_types::{
     AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
@@ -16,9 +16,18 @@ use shared_types::{
 };
 
 use crate::{
-    AppError, OpContext, allowance::Allowance, fleet_figures::FleetFigures, gate::Gate,
-    isolation::IsolationPolicy, live::LiveHub, outdated::Outdated, pages::cut, ports::lost,
-    rights::Action, settings::choose_runner, whole::whole,
+    AppError, OpContext,
+    allowance::Allowance,
+    fleet_figures::FleetFigures,
+    gate::Gate,
+    isolation::IsolationPolicy,
+    live::LiveHub,
+    outdated::Outdated,
+    pages::{and_one, cut},
+    ports::lost,
+    rights::Action,
+    settings::choose_runner,
+    whole::whole,
 };
 
 /// Longest time that a join token can be used, in seconds: 30 days, for fleets.
@@ -296,11 +305,57 @@ impl Runners {
     ) -> Result<MadeJoinToken, AppError> {
         self.gate.own(ctx, Action::MakeJoinToken)?;
         let allowed = self.allowance.one_more(ctx)?;
-        let made = self.join_tokens.make(ctx.tenant, &ctx.by(), terms).await;
+        let made = self.make_join_token(ctx, terms).await;
         if made.is_err() {
             self.allowance.back(allowed);
         }
         made
+    }
+
+    /// A token that was made with a key expires no later than the key.
+    async fn make_join_token(
+        &self,
+        ctx: &OpContext,
+        terms: JoinTerms,
+    ) -> Result<MadeJoinToken, AppError> {
+        let maker = self.store.credential(ctx.tenant, ctx.credential).await?;
+        let is_key = maker.kind == CredentialKind::ApiKey;
+        let makers_end = maker.expires_at.filter(|_| is_key);
+        let (tokens, by) = (&self.join_tokens, ctx.by());
+        tokens.make(ctx.tenant, &by, (terms, makers_end)).await
+    }
+
+    /// The user's join tokens with which runners can still enrol, the newest first, and whether there are more.
+    ///
+    /// # Errors
+    /// If the credential is not good for it.
+    pub async fn join_tokens(
+        &self,
+        ctx: &OpContext,
+        page: Page<(Timestamp, JoinTokenId)>,
+    ) -> Result<(Vec<JoinTokenRow>, bool), AppError> {
+        self.gate.own(ctx, Action::EndJoinToken)?;
+        let (limit, page, now) = (page.limit, and_one(page), self.clock.now());
+        let rows = (self.store).list_join_tokens(ctx.tenant, ctx.user, page, now);
+        Ok(cut(rows.await?, limit))
+    }
+
+    /// Ends a join token of the user's. Runners that enrolled with it stay.
+    ///
+    /// # Errors
+    /// If the user has none of this id with which runners could enrol.
+    pub async fn end_join_token(
+        &self,
+        ctx: &OpContext,
+        token: JoinTokenId,
+    ) -> Result<(), AppError> {
+        self.gate.own(ctx, Action::EndJoinToken)?;
+        let (by, now) = (ctx.by(), self.clock.now());
+        let ended = self.store.end_join_token(ctx.tenant, token, &by, now);
+        match ended.await {
+            Err(server_store::StoreError::NotFound) => Err(AppError::NotFound("join token")),
+            ended => Ok(ended?),
+        }
     }
 
     /// A link of whoever showed an access token of this runner was refused, because this server does
@@ -457,13 +512,14 @@ impl JoinTokens {
         &self,
         tenant: TenantId,
         owner: &By,
-        terms: JoinTerms,
+        (terms, makers_end): (JoinTerms, Option<Timestamp>),
     ) -> Result<MadeJoinToken, AppError> {
         terms.check()?;
         if !terms.name.is_empty() {
             self.is_free(tenant, &terms.name).await?;
         }
         let now = self.clock.now();
+        let asked = now.after(Duration::from_secs(terms.valid_for_s.into()));
         let token = Token::join(self.identity_key, &*self.entropy);
         let made = NewJoinToken {
             id: JoinTokenId::generate(&*self.clock, &*self.entropy),
@@ -472,7 +528,7 @@ impl JoinTokens {
             name: terms.name,
             labels: terms.labels,
             hash: token.hash(),
-            expires_at: now.after(Duration::from_secs(terms.valid_for_s.into())),
+            expires_at: makers_end.map_or(asked, |end| asked.min(end)),
             uses: terms.uses,
             ephemeral: terms.ephemeral,
             from: terms.from,

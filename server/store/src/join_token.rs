@@ -10,10 +10,10 @@ use shared_types::{
 };
 
 use crate::{
-    Actor, AuditEntry, EnrolRefusal, Full, Origin, Store, StoreError, audit,
+    Actor, AuditEntry, By, EnrolRefusal, Full, Origin, Page, Store, StoreError, audit,
     columns::{Columns as _, json},
     credential,
-    database::{Connection, FromRow, Row, Sql, lock_user, locking, query},
+    database::{self, Connection, FromRow, Row, Sql, lock_user, locking, query, query_as, retried},
     error::bounded,
     runner::bounded_labels,
 };
@@ -21,11 +21,20 @@ use crate::{
 /// Most join tokens of a user with which runners may still enrol.
 pub const JOIN_TOKENS_OF_USER_AT_MOST: u64 = 200;
 
+macro_rules! select {
+    ($where:literal) => {
+        concat!(
+            "SELECT tenant_id, id, owner_id, name, labels, hash, created_at, expires_at,
+                 uses, used, ephemeral, address_range
+             FROM join_tokens WHERE ",
+            $where
+        )
+    };
+}
+
 macro_rules! by_hash {
     () => {
-        "SELECT tenant_id, id, owner_id, name, labels, hash, created_at, expires_at,
-             uses, used, ephemeral, address_range
-         FROM join_tokens WHERE hash = $1"
+        select!("hash = $1")
     };
 }
 
@@ -112,47 +121,117 @@ impl Store {
     ) -> Result<(), StoreError> {
         bounded("the runner's name", &token.name, MAX_NAME_BYTES)?;
         bounded_labels(&token.labels)?;
-        let mut tx = self.write(tenant).await?;
-        lock_user(&mut tx, tenant, token.owner).await?;
-        if let Some(maker) = token.origin.credential {
-            credential::require_maker(&mut tx, tenant, maker).await?;
-        }
-        require_room(&mut tx, tenant, token.owner, now).await?;
-        query(
-            "INSERT INTO join_tokens
-                 (tenant_id, id, owner_id, name, labels, hash, created_at, expires_at, uses,
-                  ephemeral, address_range, made_by)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-        )
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            lock_user(&mut tx, tenant, token.owner).await?;
+            if let Some(maker) = token.origin.credential {
+                credential::require_maker(&mut tx, tenant, maker).await?;
+            }
+            require_room(&mut tx, tenant, token.owner, now).await?;
+            query(
+                "INSERT INTO join_tokens
+                     (tenant_id, id, owner_id, name, labels, hash, created_at, expires_at, uses,
+                      ephemeral, address_range, made_by)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+            )
+            .bind(tenant.to_string())
+            .bind(token.id.to_string())
+            .bind(token.owner.to_string())
+            .bind(&token.name)
+            .bind(json(&token.labels))
+            .bind(token.hash.to_string())
+            .bind(now.as_micros())
+            .bind(token.expires_at.as_micros())
+            .bind(i64::from(token.uses))
+            .bind(i64::from(token.ephemeral))
+            .bind(token.from.map(|range| range.to_string()))
+            .bind(token.origin.credential.map(|maker| maker.to_string()))
+            .execute(&mut tx)
+            .await?;
+            let made = AuditEntry {
+                actor: Actor::User(token.owner),
+                kind: "join_token.created",
+                subject: token.id.to_string(),
+                detail: json!({
+                    "name": token.name,
+                    "labels": token.labels,
+                    "from": token.from.map(|range| range.to_string()),
+                    "expires_at": token.expires_at,
+                    "uses": token.uses,
+                }),
+                origin: token.origin,
+            };
+            audit::record(&mut tx, tenant, &made, now).await?;
+            tx.commit().await
+        })
+    }
+
+    /// The user's tokens with which runners can enrol at `now`, the newest first. A place in the list is when a
+    /// token was made, and its id.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn list_join_tokens(
+        &self,
+        tenant: TenantId,
+        owner: UserId,
+        page: impl Into<Page<(Timestamp, JoinTokenId)>>,
+        now: Timestamp,
+    ) -> Result<Vec<JoinTokenRow>, StoreError> {
+        let Page { after, limit } = page.into();
+        let (before, id) = after.unzip();
+        let rows = query_as(select!(
+            "tenant_id = $1 AND owner_id = $2 AND expires_at > $3 AND used < uses
+                 AND (created_at, id) < ($4, $5)
+             ORDER BY created_at DESC, id DESC LIMIT $6"
+        ))
         .bind(tenant.to_string())
-        .bind(token.id.to_string())
-        .bind(token.owner.to_string())
-        .bind(&token.name)
-        .bind(json(&token.labels))
-        .bind(token.hash.to_string())
+        .bind(owner.to_string())
         .bind(now.as_micros())
-        .bind(token.expires_at.as_micros())
-        .bind(i64::from(token.uses))
-        .bind(i64::from(token.ephemeral))
-        .bind(token.from.map(|range| range.to_string()))
-        .bind(token.origin.credential.map(|maker| maker.to_string()))
-        .execute(&mut tx)
+        .bind(before.map_or(i64::MAX, |before| before.as_micros()))
+        .bind(id.map_or(String::new(), |id| id.to_string()))
+        .bind(database::page(limit))
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
-        let made = AuditEntry {
-            actor: Actor::User(token.owner),
-            kind: "join_token.created",
-            subject: token.id.to_string(),
-            detail: json!({
-                "name": token.name,
-                "labels": token.labels,
-                "from": token.from.map(|range| range.to_string()),
-                "expires_at": token.expires_at,
-                "uses": token.uses,
-            }),
-            origin: token.origin,
-        };
-        audit::record(&mut tx, tenant, &made, now).await?;
-        tx.commit().await
+        Ok(rows)
+    }
+
+    /// Ends a token of the user's: no runner enrols with it any more.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], also where none could enrol with it before.
+    pub async fn end_join_token(
+        &self,
+        tenant: TenantId,
+        token: JoinTokenId,
+        by: &By,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let ended = query(
+                "UPDATE join_tokens SET expires_at = $1
+                 WHERE tenant_id = $2 AND id = $3 AND owner_id = $4 AND expires_at > $1 AND used < uses",
+            )
+            .bind(now.as_micros())
+            .bind(tenant.to_string())
+            .bind(token.to_string())
+            .bind(by.user.to_string())
+            .execute(&mut tx)
+            .await?;
+            if ended == 0 {
+                return Err(StoreError::NotFound);
+            }
+            let entry = AuditEntry {
+                actor: by.actor(),
+                kind: "join_token.ended",
+                subject: token.to_string(),
+                detail: json!({}),
+                origin: by.origin,
+            };
+            audit::record(&mut tx, tenant, &entry, now).await?;
+            tx.commit().await
+        })
     }
 
     /// The token with this hash, whether or not it can still be used. Without a tenant: it yields
@@ -191,7 +270,7 @@ async fn require_room(
             used,
             at_most: JOIN_TOKENS_OF_USER_AT_MOST,
             what: "join tokens that can still be used",
-            remedy: "use them, or wait until some expire",
+            remedy: "end some with: gantry runners tokens remove ID",
         }
         .into()),
     }

@@ -623,6 +623,39 @@ messages! {
         pub archives: Vec<RunnerArchive>,
     }
 
+    /// A join token with which runners can still enrol. The token itself was shown when it was made.
+    pub struct ListedJoinToken {
+        /// Its id.
+        pub id: JoinTokenId,
+        /// The name that the runner will have; empty where the runner says.
+        pub name: String,
+        /// When it was made.
+        pub created_at: Timestamp,
+        /// Until when it can be used.
+        pub expires_at: Timestamp,
+        /// How many runners may enrol with it.
+        pub uses: u32,
+        /// How many have.
+        pub used: u32,
+        /// Whether those runners are removed when they leave for good, or stay away.
+        pub ephemeral: bool,
+        /// Labels that they will have, whatever they say themselves.
+        #[serde(default)]
+        pub labels: BTreeMap<String, String>,
+        /// From where they may enrol; absent for anywhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub from: Option<String>,
+    }
+
+    /// A page of the user's join tokens with which runners can still enrol.
+    pub struct JoinTokens {
+        /// The tokens, the newest first.
+        pub join_tokens: Vec<ListedJoinToken>,
+        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
+    }
+
     /// An archive with a runner's programs. It needs no key: `GET /install/{sha256}/{name}`.
     pub struct RunnerArchive {
         /// The kind of machine, as `uname -m` calls it.

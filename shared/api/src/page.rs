@@ -3,8 +3,8 @@
 use shared_types::SessionEvent;
 
 use crate::{
-    AuditEntry, AuditLog, Events, Key, Keys, Operation, Operations, People, Person, Runner,
-    Runners, Sandbox, Sandboxes, Session, Sessions, Task, Tasks,
+    AuditEntry, AuditLog, Events, JoinTokens, Key, Keys, ListedJoinToken, Operation, Operations,
+    People, Person, Runner, Runners, Sandbox, Sandboxes, Session, Sessions, Task, Tasks,
 };
 
 /// A part of a list.
@@ -31,6 +31,7 @@ macro_rules! pages {
 pages! {
     AuditLog.entries: AuditEntry;
     Events.events: SessionEvent;
+    JoinTokens.join_tokens: ListedJoinToken;
     Keys.keys: Key;
     Operations.operations: Operation;
     People.people: Person;

@@ -4,12 +4,12 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use reqwest::Method;
 use shared_api::{
-    CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken, Key,
-    Keys, Me, MessageAccepted, Runner, Runners, SendMessage, Session, Sessions, SignIn, SignedIn,
-    Task, Tasks, UseRunner,
+    CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken,
+    JoinTokens, Key, Keys, ListedJoinToken, Me, MessageAccepted, Runner, Runners, SendMessage,
+    Session, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
 };
 use shared_tls::Trust;
-use shared_types::{CredentialId, Entropy, RunnerId, SessionId};
+use shared_types::{CredentialId, Entropy, JoinTokenId, RunnerId, SessionId};
 use url::Url;
 
 use crate::{ClientError, Follow, backoff, http::Http};
@@ -298,6 +298,23 @@ impl Client {
         terms: &CreateJoinToken,
     ) -> Result<JoinToken, ClientError> {
         self.http.call(Method::POST, &["join-tokens"], terms).await
+    }
+
+    /// The user's join tokens with which runners can still enrol, the newest first.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn join_tokens(&self) -> Result<Vec<ListedJoinToken>, ClientError> {
+        let path = ["join-tokens"];
+        self.http.list::<JoinTokens>(&path, &[], usize::MAX).await
+    }
+
+    /// Ends a join token: no runner enrols with it any more.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn end_join_token(&self, id: JoinTokenId) -> Result<(), ClientError> {
+        self.http.delete(&["join-tokens", &id.to_string()]).await
     }
 
     /// The keys and sign-ins, the newest first.

@@ -420,6 +420,52 @@ async fn an_expired_join_token_is_refused_as_expired_and_enrols_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_join_token_that_was_pasted_in_the_wrong_place_is_taken_back() {
+    let gantry = Gantry::practice().await;
+    let say = async |arguments: &[&str]| {
+        let output = gantry.cli(arguments).await;
+        let said = [output.stdout, output.stderr].concat();
+        String::from_utf8(said).expect("text")
+    };
+    let added = say(&["runners", "add", "laptop", "--json"]).await;
+    let added: serde_json::Value = serde_json::from_str(&added).expect("a join token");
+    let id = added["id"].as_str().expect("an id");
+    let listed = say(&["runners", "tokens"]).await;
+    assert!(listed.contains(id) && listed.contains("laptop"), "{listed}");
+
+    let removed = say(&["runners", "tokens", "remove", &id[..12]]).await;
+    assert!(removed.contains(id), "{removed}");
+    let token = added["token"].as_str().expect("a token");
+    let stranger = Runner::stranger();
+    let refused = stranger.try_enrol(gantry.url(), token, "laptop").await;
+    let said = String::from_utf8(refused.stderr).expect("text");
+    assert!(said.contains("expired"), "{said}");
+    let listed = say(&["runners", "tokens"]).await;
+    assert!(listed.contains("no machine can enrol now"), "{listed}");
+    let again = say(&["runners", "tokens", "remove", id]).await;
+    assert!(again.contains("no join token"), "{again}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_token_made_with_a_key_can_be_used_no_longer_than_that_one() {
+    let gantry = Gantry::practice().await;
+    let key = shared_api::CreateKey {
+        name: "ci".to_owned(),
+        scopes: Some(vec![shared_api::ScopeName::Runners]),
+        valid_for_s: Some(3600),
+        from: None,
+    };
+    let key = gantry.client().create_key_with(&key).await.expect("a key");
+    let with_key = gantry.client_with(Some(key.key));
+    let terms = shared_api::CreateJoinToken {
+        valid_for_s: Some(24 * 3600),
+        ..shared_api::CreateJoinToken::one("")
+    };
+    let made = with_key.create_join_token(&terms).await.expect("a token");
+    assert_eq!(Some(made.expires_at), key.entry.expires_at);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_join_token_is_good_for_a_second_to_thirty_days_whoever_asks() {
     let gantry = Gantry::practice().await;
     let operator = |valid_for: &str| {

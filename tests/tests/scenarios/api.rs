@@ -149,7 +149,13 @@ async fn every_good_answer_has_the_documented_shape() {
     api.call("delete", "/api/v1/runners/{id}", runner, None)
         .await;
     let wish = json!({ "name": "next", "valid_for_s": 60 });
-    api.call("post", "/api/v1/join-tokens", "", Some(wish))
+    let token = api
+        .call("post", "/api/v1/join-tokens", "", Some(wish))
+        .await;
+    let token = token["id"].as_str().expect("an id").to_owned();
+    let tokens = api.call("get", "/api/v1/join-tokens", "", None).await;
+    assert_eq!(tokens["join_tokens"][0]["id"], token);
+    api.call("delete", "/api/v1/join-tokens/{id}", &token, None)
         .await;
 
     let key = api
@@ -321,7 +327,7 @@ async fn every_operation_has_a_name_of_its_own_and_no_list_gives_more_than_it_sa
             assert!(!refused || said.contains(&format!("1 to {most}")), "{said}");
         }
     }
-    assert_eq!(bounded, 12);
+    assert_eq!(bounded, 13);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -86,10 +86,12 @@ async fn a_verb_whose_output_nobody_reads_ends_without_a_word_and_does_all_its_w
     let mut words = listed.split_whitespace();
     let operation = words.find(|word| word.starts_with("op_"));
     let operation = operation.expect("an operation");
+    gantry.join_token("desktop").await;
 
     for words in [
         &["runners"][..],
         &["runners", "--json"],
+        &["runners", "tokens", "--json"],
         &["ps", "-a"],
         &["config"],
         &["people"],

@@ -71,6 +71,9 @@ async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exi
     gantry.until_online("pc", true).await;
     let session = bob.create_session("").await.expect("a session").id;
     let key = bob.create_key("k").await.expect("a key").entry.id;
+    let wish = shared_api::CreateJoinToken::one("mac");
+    let unspent = bob.create_join_token(&wish);
+    let unspent = unspent.await.expect("a token").id;
     let operation = exec(&gantry, &bobs, "pc", "sleep 1000").await;
     let runner = bob.runners().await.expect("a list")[0].id;
 
@@ -94,6 +97,7 @@ async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exi
             () if of("sessions") => (session.to_string(), "ses_00000000000000000000000000"),
             () if of("operations") => (operation.clone(), "op_00000000000000000000000000"),
             () if of("keys") => (key.to_string(), "crd_00000000000000000000000000"),
+            () if of("join-tokens") => (unspent.to_string(), "jtk_00000000000000000000000000"),
             () if of("runners") => (runner.to_string(), "run_00000000000000000000000000"),
             () if of("service-accounts") => (bob_is.clone(), "usr_00000000000000000000000000"),
             // People see each other; sandboxes need an engine (`docker`).
@@ -404,6 +408,7 @@ async fn a_metrics_key_can_only_scrape_and_a_key_says_why_it_is_refused() {
             "sessions" => "ses_00000000000000000000000000",
             "operations" => "op_00000000000000000000000000",
             "keys" => "crd_00000000000000000000000000",
+            "join-tokens" => "jtk_00000000000000000000000000",
             "people" | "service-accounts" => "usr_00000000000000000000000000",
             "sandboxes" => "sbx_00000000000000000000000000",
             _ => "run_00000000000000000000000000",

@@ -85,6 +85,9 @@ async fn settings_for(gantry: &Gantry) -> String {
     let link = link.path.replace("/shared/", "");
     let runner = client.runners().await.expect("a list")[0].id;
     let key = client.create_key("k").await.expect("a key").entry.id;
+    let wish = shared_api::CreateJoinToken::one("next");
+    let token = client.create_join_token(&wish);
+    let token = token.await.expect("a token").id;
     let ann = client.invite("ann", RoleName::Member).await;
     let ann = ann.expect("she is invited").person.id;
     let of = |noun: &str, name: &str, value: String| {
@@ -97,6 +100,7 @@ async fn settings_for(gantry: &Gantry) -> String {
         of("operations", "id", operation),
         of("runners", "id", runner.to_string()),
         of("keys", "id", key.to_string()),
+        of("join-tokens", "id", token.to_string()),
         of("people", "id", ann.to_string()),
         of("shared", "link", link),
     ];

@@ -30,6 +30,9 @@ impl Theirs {
         let operation = started.await.body["id"].as_str().expect("an id").to_owned();
         let session = owner.create_session("theirs").await.expect("a session").id;
         let key = owner.create_key("theirs").await.expect("a key").entry.id;
+        let wish = shared_api::CreateJoinToken::one("next");
+        let token = owner.create_join_token(&wish);
+        let token = token.await.expect("a token").id;
         let person = owner.invite("zoe", RoleName::Member).await;
         let person = person.expect("she is invited").person.id;
         let id = owner.runners().await.expect("a list")[0].id;
@@ -41,6 +44,11 @@ impl Theirs {
             ),
             ("operations", operation, "op_00000000000000000000000000"),
             ("keys", key.to_string(), "crd_00000000000000000000000000"),
+            (
+                "join-tokens",
+                token.to_string(),
+                "jtk_00000000000000000000000000",
+            ),
             ("runners", id.to_string(), "run_00000000000000000000000000"),
             (
                 "people",

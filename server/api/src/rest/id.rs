@@ -7,7 +7,9 @@ use axum::{
     http::request::Parts,
 };
 use server_app::AppError;
-use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, UserId};
+use shared_types::{
+    CredentialId, JoinTokenId, OperationId, RunnerId, SandboxId, SessionId, UserId,
+};
 
 use super::problem::Refused;
 
@@ -37,6 +39,10 @@ impl Names for SandboxId {
 
 impl Names for CredentialId {
     const NOUN: &'static str = "key";
+}
+
+impl Names for JoinTokenId {
+    const NOUN: &'static str = "join token";
 }
 
 impl Names for UserId {

@@ -99,7 +99,8 @@ fn documented() -> OpenApiRouter<Doors> {
         .routes(routes!(runners::take))
         .routes(routes!(runners::trust))
         .routes(routes!(runners::distrust))
-        .routes(routes!(runners::create_join_token))
+        .routes(routes!(runners::join_tokens, runners::create_join_token))
+        .routes(routes!(runners::end_join_token))
         .routes(routes!(sandboxes::sandboxes, sandboxes::create))
         .routes(routes!(
             sandboxes::sandbox,

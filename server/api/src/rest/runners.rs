@@ -6,12 +6,12 @@ use axum::{
     http::StatusCode,
 };
 use proto::PROTOCOL_VERSION;
-use server_app::{AppError, JoinTerms, Page};
+use server_app::{AppError, JoinTerms, JoinTokenRow, Page};
 use shared_api::{
-    CreateJoinToken, JoinToken, Pool, Problem, Runner, RunnerFigures, Runners, ShareRunner,
-    UnshareRunner, UseRunner, Workspace,
+    CreateJoinToken, JoinToken, JoinTokens, ListedJoinToken, Pool, Problem, Runner, RunnerFigures,
+    Runners, ShareRunner, UnshareRunner, UseRunner, Workspace,
 };
-use shared_types::{RunnerId, address::NotARange};
+use shared_types::{JoinTokenId, RunnerId, address::NotARange};
 
 use super::{
     Signed,
@@ -159,6 +159,52 @@ pub(crate) async fn create_join_token(
             archives: doors.archives.list(),
         }),
     ))
+}
+
+/// What the cursors of join tokens are of.
+const JOIN_TOKENS: &str = "join-tokens";
+
+/// The user's join tokens with which runners can still enrol, the newest first.
+#[utoipa::path(get, path = "/api/v1/join-tokens", params(PageQuery), responses(
+    (status = 200, body = JoinTokens), (status = 401, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn join_tokens(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    query: Result<Query<PageQuery>, QueryRejection>,
+) -> Result<Json<JoinTokens>, Refused> {
+    let page = asked(JOIN_TOKENS, query)?;
+    let (tokens, more) = doors.app.runners.join_tokens(&ctx, page).await?;
+    let last = tokens.last().filter(|_| more);
+    Ok(Json(JoinTokens {
+        next: last.and_then(|last| cursor(JOIN_TOKENS, &(last.created_at, last.id))),
+        join_tokens: tokens.into_iter().map(to_join_token).collect(),
+    }))
+}
+
+/// End a join token: no runner enrols with it any more. Those that did stay.
+#[utoipa::path(delete, path = "/api/v1/join-tokens/{id}", params(("id" = inline(JoinTokenId), Path)), responses(
+    (status = 204), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn end_join_token(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<JoinTokenId>,
+) -> Result<StatusCode, Refused> {
+    doors.app.runners.end_join_token(&ctx, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn to_join_token(token: JoinTokenRow) -> ListedJoinToken {
+    ListedJoinToken {
+        id: token.id,
+        name: token.name,
+        created_at: token.created_at,
+        expires_at: token.expires_at,
+        uses: token.uses,
+        used: token.used,
+        ephemeral: token.ephemeral,
+        labels: token.labels,
+        from: token.from.map(|range| range.to_string()),
+    }
 }
 
 fn terms(ask: CreateJoinToken) -> Result<JoinTerms, AppError> {

@@ -1,12 +1,16 @@
 use std::time::Duration;
 
-use shared_types::{Generation, JoinTokenId, ReplicaId, SandboxId, token::TokenHash};
+use shared_types::{Generation, JoinTokenId, ReplicaId, SandboxId, UserId, token::TokenHash};
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, new_runner, token_hash};
-use crate::{ChosenRunner, EnrolRefusal, LinkHolds, LinkRow, NewJoinToken, NewRunner, StoreError};
+use crate::{
+    By, ChosenRunner, EnrolRefusal, LinkHolds, LinkRow, MAX_PAGE, NewJoinToken, NewRunner, Page,
+    StoreError,
+};
 
 on_every_backend!(
     a_join_token_enrols_one_runner_also_when_many_race,
+    a_join_token_is_listed_until_it_is_spent_expired_or_ended,
     the_token_decides_the_name_and_the_labels,
     a_late_unknown_or_spent_token_enrols_nobody_and_its_one_use_is_audited,
     a_taken_name_leaves_the_token_good_and_a_revoked_runner_frees_it,
@@ -91,6 +95,58 @@ async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixtu
         .expect("it is there");
     let chosen = fleet().await.chosen;
     assert!(chosen.is_none_or(|runner| runner.revoked));
+}
+
+async fn a_join_token_is_listed_until_it_is_spent_expired_or_ended(fixture: Fixture) {
+    let (db, ours, theirs) = (&fixture.db, fixture.tenant().await, fixture.tenant().await);
+    let make = async |name, expires_at| {
+        let mut token = ours.new_join_token(name);
+        token.expires_at = expires_at;
+        let made = db.create_join_token(ours.id, &token, at(1)).await;
+        made.map(|()| token).expect("there is room")
+    };
+    let listed = async |now| {
+        let page = Page::from(MAX_PAGE);
+        let listed = db.list_join_tokens(ours.id, ours.owner, page, now).await;
+        let mut names: Vec<_> = listed
+            .expect("it answers")
+            .into_iter()
+            .map(|token| token.name)
+            .collect();
+        names.sort();
+        names
+    };
+    let spent = make("spent", at(90)).await;
+    make("expired", at(5)).await;
+    let ended = make("ended", at(90)).await;
+    make("good", at(90)).await;
+    assert_eq!(listed(at(2)).await, ["ended", "expired", "good", "spent"]);
+
+    let runner = new_runner("spent");
+    let enrolled = db.enrol(&spent.hash, &runner, at(3)).await;
+    enrolled.expect("the token is good");
+    let end = async |tenant, by: UserId| {
+        let by = By::from(by);
+        db.end_join_token(tenant, ended.id, &by, at(4)).await
+    };
+    let foreign = [(ours.id, theirs.owner), (theirs.id, theirs.owner)];
+    for (tenant, by) in foreign {
+        let refused = end(tenant, by).await;
+        assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
+    }
+    end(ours.id, ours.owner).await.expect("it is good");
+    assert_eq!(listed(at(6)).await, ["good"]);
+
+    let again = end(ours.id, ours.owner).await;
+    assert!(matches!(again, Err(StoreError::NotFound)), "{again:?}");
+    let enrolled = db.enrol(&ended.hash, &new_runner("ended"), at(6)).await;
+    assert!(enrolled.is_err(), "{enrolled:?}");
+    let log = db.audit_after(ours.id, 0, 100).await.expect("it answers");
+    let last = log.last().expect("entries");
+    assert_eq!(
+        (last.kind.as_str(), &last.subject),
+        ("join_token.ended", &ended.id.to_string())
+    );
 }
 
 async fn a_join_token_enrols_one_runner_also_when_many_race(fixture: Fixture) {
