@@ -9,6 +9,7 @@ mod programs;
 mod service;
 
 use std::{
+    fs,
     io::{self, BufRead as _, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     time::Duration,
@@ -71,8 +72,9 @@ impl Machine {
     }
 
     /// # Errors
-    /// The machine is enrolled already.
+    /// The machine is enrolled already, or its service runs the daemon of another home.
     pub(crate) fn require_stranger(&self) -> anyhow::Result<()> {
+        self.service.require_free()?;
         match self.home.enrolled()? {
             None => Ok(()),
             Some(Enrolled { name, servers, .. }) => bail!(
@@ -103,6 +105,7 @@ impl Machine {
                 "this machine is not enrolled yet: ask for a line to paste with `gantry runners add`, or give --server and a join token"
             );
         }
+        self.service.require_free()?;
         let link = self.programs.select(folder)?;
         say!("installed in {}, as {}", folder.display(), link.display())?;
         let daemon = self.programs.daemon();
@@ -137,7 +140,7 @@ impl Machine {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let (offered, folder) = runtime.block_on(async {
+        let (offered, unpacked) = runtime.block_on(async {
             let mut offered = offer(&enrolled, entropy).await?;
             if self.programs.archive_of(&current) == Some(offered.sha256) {
                 return anyhow::Ok((offered, None));
@@ -146,16 +149,24 @@ impl Machine {
             let unpacked = self.programs.unpack(&mut offered).await?;
             Ok((offered, Some(unpacked)))
         })?;
-        let Some(unpacked) = folder else {
-            say!("already current: {}", current.display())?;
-            return Ok(());
+        let folder = match unpacked {
+            None => current.clone(),
+            Some(unpacked) => {
+                let version = self.programs.version_of(unpacked.path(), ANSWERS_WITHIN)?;
+                (self.programs).add(unpacked.path(), &version, Some(offered.sha256))?
+            }
         };
-        let version = self.programs.version_of(unpacked.path(), ANSWERS_WITHIN)?;
-        let folder = (self.programs).add(unpacked.path(), &version, Some(offered.sha256))?;
-        if folder == current {
-            say!("already current: {}", current.display())?;
-            return Ok(());
-        }
+        let before = match folder == current {
+            false => current,
+            // An update was interrupted before it started the daemon anew.
+            true => match self.another_runs(&current) {
+                Some(running) => running,
+                None => {
+                    say!("already current: {}", current.display())?;
+                    return Ok(());
+                }
+            },
+        };
         // Before anything changes: where it cannot be said, the update ends with the old version in use.
         say!("installed in {}", folder.display())?;
         self.programs.select(&folder)?;
@@ -171,15 +182,15 @@ impl Machine {
         let done = "the daemon was started anew, and what runs goes on";
         match restarted.and_then(|_| self.connected(done)) {
             Ok(connected) => {
-                self.programs.prune(&[&folder, &current]);
+                self.programs.prune(&[&folder, &before]);
                 say!("{connected}")?;
                 Ok(())
             }
             Err(error) => {
                 // It reached the server a moment ago.
-                self.programs.select(&current)?;
+                self.programs.select(&before)?;
                 self.service.restart(&self.programs.daemon())?;
-                bail!("{error}; went back to {}", current.display());
+                bail!("{error}; went back to {}", before.display());
             }
         }
     }
@@ -204,8 +215,13 @@ impl Machine {
             bail!("a daemon that was started by hand runs: stop it first (Ctrl-C where it runs)");
         }
         self.service.remove()?;
-        self.programs.remove()?;
-        say!("removed the service and the programs")?;
+        match self.service.is_anothers() {
+            true => say!("the programs and the service stay: they run a runner with another home")?,
+            false => {
+                self.programs.remove()?;
+                say!("removed the service and the programs")?;
+            }
+        }
         let home = self.gantry_home.join("runner");
         let question = format!(
             "Remove {} too? The runner's key is in it: then the machine has to be enrolled anew.",
@@ -238,6 +254,15 @@ impl Machine {
     /// A line about the service, for `status`.
     pub(crate) fn service_state(&self) -> String {
         self.service.state()
+    }
+
+    /// The folder of the version that the daemon runs, where that is another installed one.
+    fn another_runs(&self, current: &Path) -> Option<PathBuf> {
+        let daemon = self.home.daemon()?;
+        let program = fs::read_link(format!("/proc/{}/exe", daemon.pid)).ok()?;
+        let (running, current) = (program.parent()?, fs::canonicalize(current).ok()?);
+        let is_another = running != current && running.parent() == current.parent();
+        is_another.then(|| running.to_owned())
     }
 
     /// Waits until the daemon is connected. Returns what was done and where the link leads, in words.

@@ -30,6 +30,12 @@ const TEMPLATE: &str = include_str!("../../../deploy/gantry-runner.service");
 /// What the template starts.
 const TEMPLATE_START: &str = "ExecStart=%h/.local/bin/gantry-runner run\n";
 
+/// Gantry's home in the home of its user, where no other is named.
+const USUAL_HOME: &str = ".gantry";
+
+/// What stands before the home in a unit that was installed.
+const HOME_OPTION: &str = " --home ";
+
 /// Where systemd says that it runs.
 const SYSTEMD_RUNS: &str = "/run/systemd/system";
 
@@ -51,6 +57,8 @@ pub(crate) struct Service {
     is_root: bool,
     unit: PathBuf,
     gantry_home: PathBuf,
+    /// Whether that is the one that is used where none is named.
+    is_usual_home: bool,
     home: Home,
 }
 
@@ -64,13 +72,50 @@ impl Service {
             is_root,
             unit: folder.join(UNIT),
             gantry_home: gantry_home.to_owned(),
+            is_usual_home: gantry_home == user_home.join(USUAL_HOME),
             home,
         }
     }
 
+    /// Whether there is the unit, for this home. One that names none is for the usual home.
+    fn has_unit(&self) -> bool {
+        let Ok(text) = fs::read_to_string(&self.unit) else {
+            return false;
+        };
+        match text.split_once(HOME_OPTION) {
+            None => self.is_usual_home,
+            Some((_, home)) => {
+                home.starts_with(&quoted(&self.gantry_home))
+                    || home.split_whitespace().next() == self.gantry_home.to_str()
+            }
+        }
+    }
+
+    /// Whether the unit runs the daemon of another home.
+    pub(crate) fn is_anothers(&self) -> bool {
+        self.unit.exists() && !self.has_unit()
+    }
+
+    /// # Errors
+    /// The unit runs the daemon of another home, and there is one unit.
+    pub(crate) fn require_free(&self) -> anyhow::Result<()> {
+        if self.is_anothers() {
+            bail!(
+                "{} runs a runner with another home: uninstall that one first, with its --home, or start this one yourself with `gantry-runner run`",
+                self.unit.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// As it stands in the unit.
+    fn home_option(&self) -> String {
+        format!("{HOME_OPTION}{} run\n", quoted(&self.gantry_home))
+    }
+
     /// How it is called for people.
     pub(crate) fn name(&self) -> &'static str {
-        match (self.unit.exists(), self.is_root) {
+        match (self.has_unit(), self.is_root) {
             (true, true) => "the system service gantry-runner",
             (true, false) => "your service gantry-runner",
             (false, _) => "a process of its own",
@@ -115,7 +160,7 @@ impl Service {
     /// # Errors
     /// It cannot be stopped or started.
     pub(crate) fn restart(&self, daemon: &Path) -> anyhow::Result<bool> {
-        if self.unit.exists() {
+        if self.has_unit() {
             self.systemctl(&["restart", UNIT])?;
             return Ok(true);
         }
@@ -134,7 +179,7 @@ impl Service {
         let Some(daemon) = self.home.daemon() else {
             return Ok(!self.home.is_taken());
         };
-        if !self.unit.exists() && !daemon.is_detached {
+        if !self.has_unit() && !daemon.is_detached {
             return Ok(false);
         }
         let signal = match how {
@@ -166,7 +211,7 @@ impl Service {
     /// # Errors
     /// It cannot be removed.
     pub(crate) fn remove(&self) -> anyhow::Result<()> {
-        if !self.unit.exists() {
+        if !self.has_unit() {
             return Ok(());
         }
         let runs = self.systemd().is_ok();
@@ -197,7 +242,7 @@ impl Service {
     /// There is no log, or the program is missing.
     pub(crate) fn logs(&self, follow: bool, lines: u32) -> anyhow::Result<()> {
         let lines = lines.to_string();
-        let mut shows = if self.unit.exists() {
+        let mut shows = if self.has_unit() {
             let mut shows = Command::new("journalctl");
             let whose = if self.is_root {
                 "--unit"
@@ -228,7 +273,7 @@ impl Service {
 
     /// A line about it.
     pub(crate) fn state(&self) -> String {
-        if self.unit.exists() {
+        if self.has_unit() {
             let asked = self.command(&["is-active", UNIT]).output();
             let state = asked.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
             let state = state.unwrap_or_else(|error| error.to_string());
@@ -279,11 +324,7 @@ impl Service {
 
     /// The unit, made from the one in the repository.
     fn text(&self, daemon: &Path) -> String {
-        let start = format!(
-            "ExecStart={} --home {} run\n",
-            quoted(daemon),
-            quoted(&self.gantry_home)
-        );
+        let start = format!("ExecStart={}{}", quoted(daemon), self.home_option());
         let text = TEMPLATE.replace(TEMPLATE_START, &start);
         match self.is_root {
             false => text,
@@ -366,5 +407,32 @@ mod tests {
         }
         assert!(text(true).contains("User=root\n") && !text(false).contains("User="));
         assert!(text(true).contains("WantedBy=multi-user.target"));
+    }
+
+    #[test]
+    fn the_unit_of_another_home_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let of = |name: &str| {
+            let home = folder.path().join(name);
+            Service::of(false, folder.path(), &home, Home::within(&home))
+        };
+        let (ours, another) = (of("ours"), of("ours2"));
+        let write = |text: String| {
+            fs::create_dir_all(ours.unit.parent().expect("a folder")).expect("it is made");
+            fs::write(&ours.unit, text).expect("it is written");
+        };
+        assert!(!ours.has_unit());
+        write(ours.text(Path::new("/opt/gantry/current/gantry-runner")));
+        assert!(ours.has_unit() && !another.has_unit());
+        another.remove().expect("there is nothing to do");
+        assert!(ours.has_unit());
+        assert!(!ours.is_anothers() && another.require_free().is_err());
+        write(format!(
+            "ExecStart=gantry-runner --home {} run\n",
+            ours.gantry_home.display()
+        ));
+        assert!(ours.has_unit() && !another.has_unit(), "a person wrote it");
+        write(TEMPLATE.to_owned());
+        assert!(of(USUAL_HOME).has_unit() && !ours.has_unit());
     }
 }

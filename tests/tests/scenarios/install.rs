@@ -160,6 +160,20 @@ async fn an_update_leaves_a_running_command_alone_and_its_output_whole() {
     let said = succeeded(&laptop.types("/", "gantry-runner update").await);
     assert!(said.starts_with("already current: "), "{said}");
 
+    // An update that was interrupted before it started the daemon anew.
+    let current = installed(&laptop);
+    let select = |version: &Path| format!("ln -sfn {} /opt/gantry/current", version.display());
+    let interrupted = format!(
+        "{} && gantry-runner install && {}",
+        select(&first),
+        select(&current)
+    );
+    succeeded(&laptop.types("/", &interrupted).await);
+    let said = succeeded(&laptop.types("/", "gantry-runner update").await);
+    assert!(said.contains("the daemon was started anew"), "{said}");
+    let daemon = succeeded(&laptop.types("/", daemons).await);
+    assert_eq!(Path::new(daemon.trim()).parent(), Some(current.as_path()));
+
     fs::write(laptop.root().join("srv/stop"), "").expect("a file");
     let said = succeeded(&command.await.expect("it ends"));
     let lines: Vec<_> = said.lines().collect();
