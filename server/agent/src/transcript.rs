@@ -23,8 +23,10 @@ pub(crate) struct Transcript {
     directory: Arc<str>,
     turns: Vec<TurnLog>,
     tasks: Vec<Task>,
-    /// Tasks that ended since the last input.
-    ended: Vec<EndedTask>,
+    /// What ended since the last input.
+    ended: Vec<LateEnd>,
+    /// Operations whose late end is known.
+    settled: Vec<OperationId>,
     /// So many of the oldest calls are sent in short.
     left_out: u32,
 }
@@ -53,10 +55,14 @@ pub fn tasks(log: &[SessionEvent]) -> Vec<Task> {
     Transcript::of(log).tasks
 }
 
-/// A task that ended.
+/// The end of an operation that came after its call had a result.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct EndedTask {
-    pub(crate) number: u32,
+pub(crate) struct LateEnd {
+    /// Its task, where it went on in the background.
+    pub(crate) task: Option<u32>,
+    /// What was asked.
+    pub(crate) asked: ToolCall,
+    /// How it ended, in words.
     pub(crate) summary: String,
 }
 
@@ -67,8 +73,8 @@ pub(crate) struct TurnLog {
     pub(crate) input: String,
     /// When the input was accepted.
     pub(crate) asked_at: Timestamp,
-    /// What ended in the background since the input before.
-    pub(crate) ended_before: Vec<EndedTask>,
+    /// What ended since the input before, after its call had a result.
+    pub(crate) ended_before: Vec<LateEnd>,
     /// Where its calls go; nothing where it was not claimed, or by an earlier release.
     pub(crate) choice: Option<Choice>,
     /// What it is run with; nothing where it was not claimed, or by an earlier release.
@@ -149,20 +155,47 @@ impl Transcript {
             _ => {}
         }
         let Some(id) = event.turn() else { return };
-        if let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) {
+        if let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.id == id) {
             self.tasks.extend(turn.apply(event, at));
         }
     }
 
     fn settle(&mut self, operation: OperationId, summary: &str) {
-        let is_it = |task: &&mut Task| task.placed.operation == operation && task.ended.is_none();
-        if let Some(task) = self.tasks.iter_mut().find(is_it) {
-            task.ended = Some(summary.to_owned());
-            self.ended.push(EndedTask {
-                number: task.number,
+        if self.settled.contains(&operation) {
+            return;
+        }
+        let mut tasks = self.tasks.iter_mut();
+        let late = match tasks.find(|task| task.placed.operation == operation) {
+            Some(task) => {
+                task.ended = Some(summary.to_owned());
+                Some((Some(task.number), task.asked.clone()))
+            }
+            None => self.without_an_end(operation).map(|asked| (None, asked)),
+        };
+        if let Some((task, asked)) = late {
+            self.settled.push(operation);
+            self.ended.push(LateEnd {
+                task,
+                asked,
                 summary: summary.to_owned(),
             });
         }
+    }
+
+    /// The call of this operation, where the model was told that it does not know its end.
+    fn without_an_end(&self, operation: OperationId) -> Option<ToolCall> {
+        let steps = self.turns.iter().rev().flat_map(|turn| &turn.steps);
+        let mut calls = steps.flat_map(|step| &step.calls);
+        let call = calls.find(|call| {
+            let placed = call.placed.as_ref().map(|placed| placed.operation);
+            placed == Some(operation)
+        })?;
+        let outcome = call.result.as_ref()?.outcome;
+        let is_open = matches!(
+            outcome,
+            CallOutcome::Unknown | CallOutcome::Cancelled | CallOutcome::TimedOut
+        );
+        is_open.then(|| call.asked.clone())
     }
 
     pub(crate) fn directory(&self) -> &Arc<str> {
@@ -202,12 +235,12 @@ impl Transcript {
     }
 
     pub(crate) fn turn(&self, id: TurnId) -> Option<&TurnLog> {
-        self.turns.iter().find(|turn| turn.id == id)
+        self.turns.iter().rev().find(|turn| turn.id == id)
     }
 
     /// The turns up to and with this one: what the model knows while it works on it.
     pub(crate) fn up_to(&self, id: TurnId) -> &[TurnLog] {
-        let place = self.turns.iter().position(|turn| turn.id == id);
+        let place = self.turns.iter().rposition(|turn| turn.id == id);
         &self.turns[..place.map_or(0, |place| place + 1)]
     }
 
@@ -231,18 +264,14 @@ impl Transcript {
 
     /// Notes a wish to cancel that was heard before it was read.
     pub(crate) fn note_cancel(&mut self, id: TurnId) {
-        if let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) {
+        if let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.id == id) {
             turn.cancel_requested = true;
         }
     }
 }
 
 impl TurnLog {
-    fn new(
-        id: TurnId,
-        (input, asked_at): (String, Timestamp),
-        ended_before: Vec<EndedTask>,
-    ) -> Self {
+    fn new(id: TurnId, (input, asked_at): (String, Timestamp), ended_before: Vec<LateEnd>) -> Self {
         Self {
             id,
             input,

@@ -72,6 +72,9 @@ impl Default for RetryOptions {
     }
 }
 
+/// How much longer the first delay is for a vendor that counts by the minute.
+const BY_THE_MINUTE: u32 = 8;
+
 /// A vendor's wire format as a [`Model`].
 #[derive(Debug)]
 pub struct Retry<V> {
@@ -138,7 +141,8 @@ impl<V: Vendor> Model for Retry<V> {
 ///
 /// The delay is drawn by `dice` with full jitter, so that many turns that failed together do not
 /// come back together. It is never shorter than what the vendor asked for; a
-/// vendor that asks for more than [`RetryOptions::longest_asked`] is not waited for.
+/// vendor that asks for more than [`RetryOptions::longest_asked`] is not waited for. One that is asked too
+/// often, and names no time, most often counts by the minute: so all attempts together take about one.
 pub fn next_delay(
     options: &RetryOptions,
     attempt: u32,
@@ -149,8 +153,16 @@ pub fn next_delay(
     if attempt >= options.attempts || !failure.error.is_passing() || asked > options.longest_asked {
         return None;
     }
-    let drawn = full_jitter(options.first_delay, options.longest_delay, attempt, dice);
-    Some(drawn.max(asked))
+    let drawn =
+        |first: Duration, dice: u64| full_jitter(first, options.longest_delay, attempt, dice);
+    let first = options.first_delay;
+    Some(match (&failure.error, failure.retry_after) {
+        (ModelError::RateLimited(_), None) => {
+            let first = first.saturating_mul(BY_THE_MINUTE);
+            (drawn(first, u64::MAX) + drawn(first, dice)) / 2
+        }
+        _ => drawn(first, dice).max(asked),
+    })
 }
 
 /// The error of the last attempt, with what the user cannot see of it.

@@ -9,15 +9,18 @@ use shared_types::{
 use super::short::Short;
 use crate::{
     tools::NEVER_RAN,
-    transcript::{Call, EndedTask, Step, Transcript, TurnLog},
+    transcript::{Call, LateEnd, Step, Transcript, TurnLog},
 };
 
-/// The tasks that the model is told to have ended before an input: the last ones.
+/// Most bytes that are said of what was asked of a call.
+const MAX_ASKED_BYTES: usize = 200;
+
+/// The ends that the model is told of before an input: the last ones.
 const ENDED_AT_MOST: usize = 16;
 
 /// The messages of every turn up to and with this one. Every call is followed by one result, in
 /// the order of the calls, whatever the order in which they ended. A vendor's own parts of an
-/// answer go to the model that wrote them and to no other: it would refuse them.
+/// answer, and its ids of calls, go to the model that wrote them and to no other: it would refuse them.
 pub(super) fn messages(transcript: &Transcript, turn: TurnId, model: &str) -> Vec<Message> {
     let mut messages = Vec::new();
     let mut in_short = transcript.left_out() as usize;
@@ -49,11 +52,20 @@ pub(super) fn messages(transcript: &Transcript, turn: TurnId, model: &str) -> Ve
     messages
 }
 
-/// What ended in the background since the input before.
-fn ended(tasks: &[EndedTask]) -> String {
-    let lines = tasks.iter().rev().take(ENDED_AT_MOST).rev().map(|task| {
-        let EndedTask { number, summary } = task;
-        format!("[task {number} has ended meanwhile: {summary}; task_read shows what it wrote]\n")
+/// What ended since the input before, after its call had a result.
+fn ended(late: &[LateEnd]) -> String {
+    let lines = late.iter().rev().take(ENDED_AT_MOST).rev().map(|late| {
+        let LateEnd { asked, summary, .. } = late;
+        match late.task {
+            Some(number) => format!(
+                "[task {number} has ended meanwhile: {summary}; task_read shows what it wrote]\n"
+            ),
+            None => format!(
+                "[a call whose end was not known, {} {}, has ended meanwhile: {summary}]\n",
+                asked.name,
+                &asked.arguments[..asked.arguments.floor_char_boundary(MAX_ASKED_BYTES)]
+            ),
+        }
     });
     lines.collect()
 }
@@ -115,6 +127,7 @@ fn push_step(messages: &mut Vec<Message>, step: &Step, in_short: usize, model: &
         asked.arguments = short.unwrap_or(asked.arguments);
         if !is_its_own {
             asked.opaque.clear();
+            asked.vendor_id.clear();
         }
         asked
     });
@@ -129,11 +142,15 @@ fn push_step(messages: &mut Vec<Message>, step: &Step, in_short: usize, model: &
     let results = step.calls.iter().enumerate();
     messages.extend(results.map(|(ordinal, call)| {
         let short = short(ordinal).and_then(|short| short.result.clone());
-        result(call, short)
+        let vendor_id = match is_its_own {
+            true => call.asked.vendor_id.clone(),
+            false => String::new(),
+        };
+        result(vendor_id, call, short)
     }));
 }
 
-fn result(call: &Call, short: Option<String>) -> Message {
+fn result(vendor_id: String, call: &Call, short: Option<String>) -> Message {
     let (text, failed) = match &call.result {
         Some(result) => (
             short.unwrap_or_else(|| result.text.clone()),
@@ -146,7 +163,7 @@ fn result(call: &Call, short: Option<String>) -> Message {
         None => (NEVER_RAN.to_owned(), true),
     };
     Message::ToolResult {
-        vendor_id: call.asked.vendor_id.clone(),
+        vendor_id,
         text,
         failed,
     }

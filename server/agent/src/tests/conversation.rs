@@ -266,6 +266,25 @@ async fn an_answer_cut_at_the_length_limit_is_kept_and_ends_the_turn() {
 }
 
 #[tokio::test]
+async fn of_an_answer_cut_at_the_length_limit_the_last_call_is_told_to_be_smaller() {
+    let whole = ("Bash", r#"{"command":"ls"}"#);
+    let cut = ("Shell", r#"{"command":"cat >a <<E"#);
+    let Reply::Answer(mut answer) = Reply::calls("", [whole, cut]) else {
+        unreachable!("it is an answer")
+    };
+    answer.finish = Finish::Length;
+    let world = World::new([Reply::Answer(answer), Reply::says("done")], []);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let [whole, cut] = &world.ended_calls()[..] else {
+        panic!("there are two calls")
+    };
+    for (call, words) in [(whole, "no tool"), (cut, "length limit")] {
+        let said = matches!(call, Event::CallEnded { text, .. } if text.contains(words));
+        assert!(said, "{call:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_log_without_the_message_starts_nothing() {
     let world = World::new([Reply::says("hello")], []);
     let (engine, ports) = (world.engine(), world.ports());

@@ -7,7 +7,10 @@
 use std::{sync::Arc, time::Duration};
 
 use shared_sandbox::{EndToken, Events, Outcome};
-use shared_types::{CallWait, Effect, Event, OperationId, RefusalCode, Timestamp, event::Awaited};
+use shared_types::{
+    CallWait, Effect, Event, OperationId, RefusalCode, Timestamp,
+    event::{Awaited, Finish, ToolCall},
+};
 
 use super::{
     Turn, TurnError,
@@ -22,7 +25,7 @@ use super::{
 };
 use crate::{
     tools::{Ask, BadArguments, NEVER_RAN, Prepared, Rendered, TaskAsk, Tool},
-    transcript::{self, Transcript},
+    transcript::{Step, Transcript},
 };
 
 /// A call that waits to be run.
@@ -70,16 +73,24 @@ pub(super) struct Left {
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn plan(turn: &Turn<'a>, step: u32, ordinal: u32, call: &transcript::Call) -> Self {
+    /// Of the call at this place of the step, if there is one.
+    pub(super) fn plan(turn: &Turn<'a>, step: &Step, ordinal: u32) -> Option<Self> {
+        let call = step.calls.get(ordinal as usize)?;
+        let is_last = ordinal as usize + 1 == step.calls.len();
         let max_calls = turn.engine.limits.max_calls;
-        let is_it = |wait: &&CallWait| (wait.step, wait.ordinal) == (step, ordinal);
+        let is_it = |wait: &&CallWait| (wait.step, wait.ordinal) == (step.number, ordinal);
         let plan = match ordinal < max_calls {
+            true if is_last && step.finish == Finish::Length && !is_whole(&call.asked) => {
+                Err(BadArguments::new(
+                    "your answer reached its length limit before the arguments were whole; do it in smaller parts",
+                ))
+            }
             true => Plan::of(turn.engine, &call.asked.name, &call.asked.arguments),
             false => Err(BadArguments::new(format!(
                 "one answer may ask for at most {max_calls} calls; ask for the others in the next one"
             ))),
         };
-        Self {
+        Some(Self {
             site: Site {
                 engine: turn.engine,
                 ports: turn.ports,
@@ -88,7 +99,7 @@ impl<'a> Call<'a> {
                 epoch: turn.epoch,
                 place: CallPlace {
                     turn: turn.id,
-                    step,
+                    step: step.number,
                     ordinal,
                 },
                 waited: turn.waited.iter().find(is_it).cloned(),
@@ -96,7 +107,7 @@ impl<'a> Call<'a> {
             plan,
             placed: call.placed.as_ref().map(|placed| placed.at),
             tasks_at_most: turn.transcript.tasks_at_most() + ordinal as usize,
-        }
+        })
     }
 
     /// Whether it may run beside others: it only reads, or does nothing at all.
@@ -320,4 +331,9 @@ struct Beside {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Whether its arguments are JSON. Those of an answer that was cut off may end anywhere.
+fn is_whole(asked: &ToolCall) -> bool {
+    serde_json::from_str::<serde_json::Value>(&asked.arguments).is_ok()
 }

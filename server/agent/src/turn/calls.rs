@@ -74,12 +74,12 @@ impl<'a> Turn<'a> {
 
     fn planned(&self, step: u32, pending: &[u32]) -> Vec<Call<'a>> {
         let turn = self.transcript.turn(self.id);
-        let calls = turn.and_then(|turn| turn.step(step));
-        let calls = calls.map(|step| step.calls.as_slice()).unwrap_or_default();
-        pending
-            .iter()
-            .filter_map(|ordinal| Some((*ordinal, calls.get(*ordinal as usize)?)))
-            .map(|(ordinal, call)| Call::plan(self, step, ordinal, call))
+        let Some(step) = turn.and_then(|turn| turn.step(step)) else {
+            return Vec::new();
+        };
+        let planned = pending.iter();
+        planned
+            .filter_map(|ordinal| Call::plan(self, step, *ordinal))
             .collect()
     }
 

@@ -125,6 +125,12 @@ impl Growing {
         }
     }
 
+    /// About how many bytes it takes.
+    fn weight(&self) -> usize {
+        let thoughts = self.reasoning.len() + self.divider.weight();
+        self.text.len() + self.calls.weight() + self.fields_weight.max(thoughts)
+    }
+
     fn absorb_part(&mut self, part: Part, said: &mut Said) -> Result<(), ModelError> {
         if let Some((source, thoughts)) = part.reasoning
             && *self.source.get_or_insert(source) == source
@@ -147,9 +153,12 @@ impl Growing {
         } else {
             opaque::merge_fields(&mut self.fields, part.fields).map_err(|TooMany| too_many())?;
         }
-        let thoughts = self.reasoning.len() + self.divider.weight();
-        let weight = self.text.len() + self.calls.weight() + self.fields_weight.max(thoughts);
-        if weight > MAX_ANSWER_BYTES {
+        if self.weight() > MAX_ANSWER_BYTES {
+            // What was counted are the pieces; what they have grown into may be a fraction of that.
+            self.fields_weight = opaque::fields_weight(&self.fields);
+            self.calls.weigh();
+        }
+        if self.weight() > MAX_ANSWER_BYTES {
             return Err(ModelError::Refused(format!(
                 "the model's answer is larger than {} MiB: ask for less at a time",
                 MAX_ANSWER_BYTES / (1024 * 1024)

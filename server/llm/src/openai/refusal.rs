@@ -30,9 +30,10 @@ pub(super) fn of_response(
             ..Said::default()
         },
     };
+    let error = classify(Some(status), &said);
     Failure {
-        error: classify(Some(status), &said),
-        retry_after: retry_after(headers),
+        retry_after: retry_after(headers).or(said.retry_after),
+        error,
     }
 }
 
@@ -76,6 +77,7 @@ struct Said {
     code: String,
     kind: String,
     message: String,
+    retry_after: Option<Duration>,
 }
 
 impl Said {
@@ -103,6 +105,7 @@ impl Said {
             code: field("code"),
             kind: field("type"),
             message: quotes.line(&message),
+            retry_after: retry_delay(error),
         }
     }
 
@@ -180,12 +183,16 @@ const OVERFLOW: &[&str] = &[
     "model_context_window_exceeded",
     "request_too_large",
 ];
-/// OpenAI, DeepSeek, Mistral, vLLM and OpenRouter say "maximum context length"; the others stand
+/// OpenAI, DeepSeek, Mistral and OpenRouter say "maximum context length"; the others stand
 /// beside their words.
 const OVERFLOW_WORDS: &[&str] = &[
     "maximum context length",
     "context length exceeded",
-    "context length of only", // LM Studio
+    "context length of only",                 // LM Studio
+    "context length is only",                 // vLLM
+    "longer than the model's context length", // Together
+    "more than max tokens allowed",           // Zhipu
+    "request too large for",                  // OpenAI, of tokens in a minute
     "exceeds the context",
     "exceed context limit",               // Anthropic, with max_tokens
     "exceeds the available context size", // llama.cpp
@@ -247,6 +254,16 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let until = DateTime::parse_from_rfc2822(value).ok()?;
     let now = DateTime::parse_from_rfc2822(text(DATE.as_str())?).ok()?;
     Some((until - now).to_std().unwrap_or_default())
+}
+
+/// The wait that Google names in the body (google.rpc.RetryInfo), such as `36s`.
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = error["details"].as_array()?;
+    let delay = details
+        .iter()
+        .find_map(|detail| detail["retryDelay"].as_str())?;
+    let seconds = delay.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 fn looks_like_html(body: &[u8]) -> bool {

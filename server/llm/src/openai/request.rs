@@ -29,8 +29,14 @@ pub(super) enum Parts {
     WithSignatures,
 }
 
+/// Longest name of a tool, in letters.
+const MAX_NAME: usize = 64;
+
 /// What Google documents for calls that another model made.
 const UNCHECKED_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// What stands for the answer that a turn ended without.
+const ENDED_HERE: &str = "(This turn ended here, without an answer.)";
 
 /// The body of the request. `tool_choice` is absent, so that the model decides, and an empty
 /// list of tools is left out, because servers refuse it.
@@ -41,10 +47,15 @@ pub(super) fn body(model: &str, request: &ModelRequest, shape: &Shape) -> Value 
     let mut ids = Ids::default();
     for next in &request.messages {
         match (next, messages.last_mut()) {
-            // Some servers refuse two in a row.
+            // Some servers refuse two in a row, and a user's right behind a result: of a turn that was
+            // stopped or failed.
             (Message::User { text }, Some(last)) if last["role"] == "user" => {
                 let before = last["content"].as_str().unwrap_or_default();
                 last["content"] = format!("{before}\n\n{text}").into();
+            }
+            (Message::User { .. }, Some(last)) if last["role"] == "tool" => {
+                let ended = assistant(ENDED_HERE, &[], &Opaque::default(), shape.parts, &mut ids);
+                messages.extend([ended, message(next, shape.parts, &mut ids)]);
             }
             _ => messages.push(message(next, shape.parts, &mut ids)),
         }
@@ -64,7 +75,7 @@ pub(super) fn body(model: &str, request: &ModelRequest, shape: &Shape) -> Value 
 }
 
 /// The ids of calls as they are sent: each stands for one call of the whole conversation, also
-/// where the vendor used it again.
+/// where the vendor used it again. Without an id, one that every vendor takes.
 #[derive(Debug, Default)]
 struct Ids {
     sent: BTreeSet<String>,
@@ -74,8 +85,7 @@ struct Ids {
 
 impl Ids {
     fn of_call(&mut self, id: &str) -> String {
-        let others = (2..).map(|number| format!("{id}_{number}"));
-        let mut all = std::iter::once(id.to_owned()).chain(others);
+        let mut all = std::iter::once(id.to_owned()).chain((0..).map(id_of_ours));
         let is_free = |id: &String| !id.is_empty() && !self.sent.contains(id);
         let sent = all.find(is_free).expect("there is always another number");
         self.sent.insert(sent.clone());
@@ -89,6 +99,11 @@ impl Ids {
         let open = place.and_then(|place| self.open.remove(place));
         open.map_or_else(|| id.to_owned(), |(_, sent)| sent)
     }
+}
+
+/// Of nine letters and digits, as Mistral asks for (others bound the length and the letters).
+pub(super) fn id_of_ours(number: usize) -> String {
+    format!("call{number:05}")
 }
 
 fn message(message: &Message, parts: Parts, ids: &mut Ids) -> Value {
@@ -148,7 +163,7 @@ fn sent_call(call: &ToolCall, parts: Parts, ids: &mut Ids) -> Value {
         Some(Value::Object(function)) => function,
         _ => Map::new(),
     };
-    function.insert("name".to_owned(), call.name.clone().into());
+    function.insert("name".to_owned(), name(&call.name).into());
     function.insert("arguments".to_owned(), arguments(&call.arguments).into());
     fields.insert("id".to_owned(), ids.of_call(&call.vendor_id).into());
     fields.insert("type".to_owned(), "function".into());
@@ -158,6 +173,20 @@ fn sent_call(call: &ToolCall, parts: Parts, ids: &mut Ids) -> Value {
 
 fn is_signed(call: &Value) -> bool {
     !call["extra_content"]["google"]["thought_signature"].is_null()
+}
+
+/// A model may write a name that no tool can have, and the vendor refuses the whole conversation with it:
+/// names are of `[a-zA-Z0-9_-]`, 64 at most.
+fn name(written: &str) -> String {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+    let letters = written.chars().take(MAX_NAME);
+    let name: String = letters
+        .map(|letter| if allowed(letter) { letter } else { '_' })
+        .collect();
+    match name.is_empty() {
+        true => "unknown".to_owned(),
+        false => name,
+    }
 }
 
 /// Many servers parse the arguments of earlier calls and refuse the whole conversation, now and

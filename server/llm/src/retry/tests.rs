@@ -55,7 +55,7 @@ fn the_delay_is_drawn_below_a_doubling_bound_and_not_below_what_the_vendor_asked
         (1, none, Some(60 * SECOND), 60 * SECOND),
     ] {
         let failure = Failure {
-            error: ModelError::RateLimited(String::new()),
+            error: ModelError::Unavailable(String::new()),
             retry_after: asked,
         };
         assert_eq!(
@@ -64,6 +64,18 @@ fn the_delay_is_drawn_below_a_doubling_bound_and_not_below_what_the_vendor_asked
             "attempt {attempt}, dice {dice}, asked {asked:?}"
         );
     }
+}
+
+#[test]
+fn where_a_vendor_that_is_asked_too_often_names_no_time_the_attempts_take_about_a_minute() {
+    let options = RetryOptions::default();
+    let waits = |dice: u64| -> Duration {
+        let refused = failure(ModelError::RateLimited(String::new()));
+        let waits = (1..).map_while(|attempt| next_delay(&options, attempt, &refused, dice));
+        waits.sum()
+    };
+    assert_eq!(waits(0), (4 + 8 + 15 + 15) * SECOND);
+    assert_eq!(waits(u64::MAX), (8 + 16 + 30 + 30) * SECOND);
 }
 
 /// Fails as often as it has failures, saying a word each time, and then answers.

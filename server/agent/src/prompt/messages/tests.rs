@@ -260,6 +260,7 @@ fn a_vendors_own_parts_go_to_the_model_that_wrote_them_and_to_no_other() {
         };
         assert_eq!(!opaque.is_empty(), is_its_own, "{model}");
         assert_eq!(!calls[0].opaque.is_empty(), is_its_own, "{model}");
+        assert_eq!(!calls[0].vendor_id.is_empty(), is_its_own, "{model}");
     }
 }
 
@@ -312,6 +313,32 @@ fn the_model_hears_before_the_next_input_which_tasks_have_ended() {
     assert_eq!(&messages[4..6], [user(told), user("and now?")]);
     assert_eq!(messages[7], user("thanks"));
     assert_eq!(messages[..4], sent(&log, 1)[..4], "the beginning stays");
+}
+
+#[test]
+fn the_model_hears_how_a_call_ended_of_which_it_was_told_no_end() {
+    for (outcome, is_told) in [
+        (CallOutcome::Unknown, true),
+        (CallOutcome::Cancelled, true),
+        (CallOutcome::Failed, false),
+    ] {
+        let [placed, _] = goes_on(0);
+        let log = [
+            input(1, "deploy"),
+            answer(1, 1, "", 1),
+            placed,
+            ended(1, 1, 0, outcome),
+            settled(0),
+            settled(0),
+            input(2, "go on"),
+            settled(0),
+            input(3, "thanks"),
+        ];
+        let told = sent(&log, 3).into_iter().filter(|message| {
+            matches!(message, Message::User { text } if text.contains("end was not known") && text.contains("exit code 0"))
+        });
+        assert_eq!(told.count(), usize::from(is_told), "{outcome:?}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::{
     wire::CallPart,
 };
 use crate::ModelError;
+use crate::openai::request::id_of_ours;
 
 /// Most tool calls in one answer.
 pub(super) const MAX_CALLS: usize = 128;
@@ -47,9 +48,14 @@ impl Calls {
         self.calls.is_empty()
     }
 
-    /// About how many bytes they take.
+    /// How many bytes they take at most, about.
     pub(super) fn weight(&self) -> usize {
         self.weight
+    }
+
+    /// Weighs anew what the pieces have grown into.
+    pub(super) fn weigh(&mut self) {
+        self.weight = self.calls.iter().map(GrowingCall::weight).sum();
     }
 
     /// Takes a piece.
@@ -86,14 +92,18 @@ impl Calls {
     /// # Errors
     /// If a call has no name.
     pub(super) fn conclude(self) -> Result<Vec<ToolCall>, ModelError> {
-        let mut calls = self.calls;
-        calls.retain(|call| !call.is_repetition());
+        let mut calls: Vec<GrowingCall> = Vec::with_capacity(self.calls.len());
+        for call in self.calls {
+            if !call.is_repetition_of(calls.last()) {
+                calls.push(call);
+            }
+        }
         if calls.iter().any(|call| call.name.is_empty()) {
             return Err(broken("the answer asks for a tool without naming it"));
         }
         let calls = calls.into_iter().enumerate().map(|(place, call)| ToolCall {
             vendor_id: match call.id.as_str() {
-                "" => format!("call_{place}"),
+                "" => id_of_ours(place),
                 _ => call.id,
             },
             name: call.name,
@@ -146,13 +156,24 @@ impl GrowingCall {
         opaque::merge_fields(&mut self.fields, part.fields).map_err(|TooMany| too_many())
     }
 
+    fn weight(&self) -> usize {
+        let texts = self.id.len() + self.name.len() + self.arguments.len();
+        texts + opaque::fields_weight(&self.fields)
+    }
+
     /// Whether its arguments have come to their end.
     fn is_whole(&self) -> bool {
         serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
     }
 
-    fn is_repetition(&self) -> bool {
-        self.is_doubtful && self.arguments.is_empty()
+    /// Whether it is the call before it, named again: without arguments, or whole under the same id.
+    fn is_repetition_of(&self, before: Option<&Self>) -> bool {
+        let is_same = |before: &Self| {
+            !self.id.is_empty()
+                && (self.index, &self.id, &self.name, &self.arguments)
+                    == (before.index, &before.id, &before.name, &before.arguments)
+        };
+        self.is_doubtful && (self.arguments.is_empty() || before.is_some_and(is_same))
     }
 }
 

@@ -8,8 +8,14 @@ use crate::ModelError;
 /// one it broke off, and is asked for again where that can help.
 pub(super) fn finish(reason: &str) -> Result<Finish, ModelError> {
     match reason.to_ascii_lowercase().as_str() {
-        "stop" | "tool_calls" | "function_call" => Ok(Finish::Complete),
+        "stop" | "tool_calls" | "function_call" | "eos" | "end_turn" | "tool_use" => {
+            Ok(Finish::Complete)
+        }
         "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
+        "model_context_window_exceeded" => Err(ModelError::Overflow(
+            "the conversation and the answer are too long for the model: start a new session, or use a model with a larger context"
+                .to_owned(),
+        )),
         "content_filter" | "safety" | "sensitive" | "refusal" => Err(ModelError::Refused(
             "the model's provider withheld the answer (content filter): say it in other words"
                 .to_owned(),
@@ -39,7 +45,14 @@ mod tests {
 
     #[test]
     fn only_known_reasons_end_an_answer_well() {
-        for reason in ["stop", "STOP", "tool_calls", "function_call"] {
+        for reason in [
+            "stop",
+            "STOP",
+            "tool_calls",
+            "function_call",
+            "eos",
+            "end_turn",
+        ] {
             assert_eq!(finish(reason), Ok(Finish::Complete), "{reason}");
         }
         for reason in ["length", "max_tokens", "MAX_TOKENS", "model_length"] {
@@ -53,7 +66,6 @@ mod tests {
             "error",
             "abort",
             "insufficient_system_resource",
-            "eos",
             "new\u{1b}",
         ] {
             let error = finish(reason).expect_err("it broke off");
@@ -61,6 +73,8 @@ mod tests {
             assert!(error.message().contains("broke the answer off"), "{error}");
             assert!(!error.message().contains('\u{1b}'), "{error}");
         }
+        let error = finish("model_context_window_exceeded").expect_err("it broke off");
+        assert!(matches!(error, ModelError::Overflow(_)), "{error}");
         for reason in ["content_filter", "SAFETY"] {
             let error = finish(reason).expect_err("it was withheld");
             assert!(!error.is_passing(), "{reason}: {error}");

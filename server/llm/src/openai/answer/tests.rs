@@ -132,8 +132,8 @@ fn a_call_without_an_id_gets_one() {
     assert_eq!(
         asked(&pieces),
         [
-            call("call_0", "List", "{}"),
-            call("call_1", "Read", "{\"path\":\"x\"}")
+            call("call00000", "List", "{}"),
+            call("call00001", "Read", "{\"path\":\"x\"}")
         ]
     );
 }
@@ -200,6 +200,31 @@ fn an_answer_of_endless_text_or_calls_is_refused() {
         .map(|index| calls(json!([{ "index": index, "function": { "name": "List" } }])))
         .collect();
     assert!(matches!(grow(&many), Err(ModelError::Broken(_))));
+}
+
+#[test]
+fn a_call_that_is_sent_whole_once_more_under_its_id_is_one() {
+    let piece = |id: &str, arguments: &str| {
+        calls(
+            json!([{ "index": 0, "id": id, "function": { "name": "Shell", "arguments": arguments } }]),
+        )
+    };
+    let twice = |id: &str, first: &str, second: &str| {
+        asked(&[piece(id, first), piece(id, second), ended("tool_calls")]).len()
+    };
+    assert_eq!(twice("a", "{\"command\":\"x\"}", "{\"command\":\"x\"}"), 1);
+    assert_eq!(twice("a", "{\"command\":\"x\"}", "{\"command\":\"y\"}"), 2);
+    assert_eq!(twice("", "{\"command\":\"x\"}", "{\"command\":\"x\"}"), 2);
+}
+
+#[test]
+fn long_thoughts_in_many_small_pieces_weigh_what_they_grow_into() {
+    let detail =
+        json!({ "type": "reasoning.text", "index": 0, "format": "unknown", "text": "word" });
+    let thought = delta(json!({ "reasoning": "word", "reasoning_details": [detail] }));
+    let mut pieces = vec![thought; 100_000];
+    pieces.extend([delta(json!({ "content": "done" })), ended("stop")]);
+    assert_eq!(whole(&pieces).text, "done");
 }
 
 #[test]
@@ -277,7 +302,7 @@ fn the_function_call_of_old_servers_is_a_call() {
         piece(json!({ "arguments": "{}" })),
         ended("function_call"),
     ];
-    assert_eq!(asked(&pieces), [call("call_0", "List", "{}")]);
+    assert_eq!(asked(&pieces), [call("call00000", "List", "{}")]);
 }
 
 #[test]

@@ -40,6 +40,21 @@ fn the_status_and_the_most_specific_words_decide() {
         ),
         (429, "slow down", "rate limited"),
         (
+            429,
+            r#"{"error":{"code":"rate_limit_exceeded","message":"Request too large for gpt-x on tokens per min (TPM): Limit 30000, Requested 36278. The input or output tokens must be reduced in order to run successfully."}}"#,
+            "overflow",
+        ),
+        (
+            400,
+            r#"{"error":{"message":"You passed 9000 input tokens and requested 1 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 8191 tokens."}}"#,
+            "overflow",
+        ),
+        (
+            400,
+            r#"{"message":"The input (9000 tokens) is longer than the model's context length (8192 tokens)."}"#,
+            "overflow",
+        ),
+        (
             400,
             r#"{"error":{"code":"context_length_exceeded"}}"#,
             "overflow",
@@ -181,5 +196,33 @@ fn the_time_to_wait_is_read_in_each_of_its_forms() {
             expected.map(Duration::from_millis),
             "{headers:?}"
         );
+    }
+}
+
+#[test]
+fn the_time_to_wait_is_read_in_the_body_too() {
+    let told = |delay: serde_json::Value| {
+        let body = json!([{ "error": { "code": 429, "details": [
+            { "@type": "type.googleapis.com/google.rpc.QuotaFailure" },
+            { "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay },
+        ] } }])
+        .to_string();
+        let refused = of_response(
+            StatusCode::TOO_MANY_REQUESTS,
+            &HeaderMap::new(),
+            body.as_bytes(),
+            &quotes(),
+        );
+        refused.retry_after
+    };
+    assert_eq!(told(json!("36.5s")), Some(Duration::from_millis(36_500)));
+    for wrong in [
+        json!("36"),
+        json!("-1s"),
+        json!("NaNs"),
+        json!(36),
+        json!("s"),
+    ] {
+        assert_eq!(told(wrong.clone()), None, "{wrong}");
     }
 }

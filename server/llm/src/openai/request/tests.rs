@@ -93,6 +93,36 @@ fn a_conversation_with_tools_has_the_vendors_form() {
 }
 
 #[test]
+fn between_a_result_and_what_the_user_says_next_stands_an_answer() {
+    let body = sent(&request(vec![
+        asked("{}"),
+        result("c1", "stopped"),
+        Message::User {
+            text: "go on".to_owned(),
+        },
+    ]));
+    let messages = body["messages"].as_array().expect("a list");
+    let roles: Vec<_> = messages.iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["assistant", "tool", "assistant", "user"]);
+    assert_eq!(messages[2]["content"], ENDED_HERE);
+    assert!(messages[2].get("tool_calls").is_none());
+}
+
+#[test]
+fn a_name_that_no_tool_can_have_is_sent_as_one_that_it_could() {
+    let long = "x".repeat(70);
+    for (written, expected) in [
+        ("Shell", "Shell"),
+        ("multi_tool_use.parallel", "multi_tool_use_parallel"),
+        ("Shell<|channel|>é", "Shell__channel___"),
+        (long.as_str(), &long[..64]),
+        ("", "unknown"),
+    ] {
+        assert_eq!(name(written), expected);
+    }
+}
+
+#[test]
 fn without_tools_and_system_text_neither_is_sent() {
     let body = sent(&request(Vec::new()));
     assert_eq!(body["messages"], json!([]));
@@ -155,7 +185,7 @@ fn each_call_of_the_conversation_has_an_id_of_its_own_and_each_result_the_one_of
     });
     assert_eq!(
         calls.collect::<Vec<_>>(),
-        ["a", "a_2", "_2", "a_3", "a_2_2"]
+        ["a", "call00000", "call00001", "call00002", "a_2"]
     );
     let results = messages.iter().filter(|message| message["role"] == "tool");
     let results = results.map(|result| (&result["tool_call_id"], &result["content"]));
@@ -163,10 +193,10 @@ fn each_call_of_the_conversation_has_an_id_of_its_own_and_each_result_the_one_of
         results.collect::<Vec<_>>(),
         [
             (&json!("a"), &json!("first")),
-            (&json!("a_2"), &json!("second")),
-            (&json!("_2"), &json!("third")),
-            (&json!("a_3"), &json!("fourth")),
-            (&json!("a_2_2"), &json!("fifth")),
+            (&json!("call00000"), &json!("second")),
+            (&json!("call00001"), &json!("third")),
+            (&json!("call00002"), &json!("fourth")),
+            (&json!("a_2"), &json!("fifth")),
         ]
     );
 }
