@@ -18,7 +18,8 @@ while :; do sleep 1000; done
 "#;
 
 /// Lineages that fork, leave the session and end, without end: each is one process at a time, so
-/// that the host survives a stop that does not. They end with their workspace.
+/// that the host survives a stop that does not. They end with their workspace. Each leaves a file, because
+/// whoever looks at the processes meets few that still live.
 const STORM: &str = r#"
 trap '' TERM HUP INT
 if [ "$1" = "" ]; then
@@ -27,19 +28,20 @@ if [ "$1" = "" ]; then
     while :; do sleep 1000; done
 fi
 [ -e command.sh ] || exit 0
+: > lineage-$1
 setsid bash ./command.sh $1 &
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tree_that_left_its_session_and_ignores_every_signal_is_gone_after_a_cancel() {
-    let mut running = Running::begin(TREE, "tree").await;
+    let mut running = Running::tree("tree").await;
     running.cancel().await;
     running.is_gone();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tree_is_gone_after_a_cancel_also_when_its_daemon_was_killed_in_between() {
-    let mut running = Running::begin(TREE, "orphan").await;
+    let mut running = Running::tree("orphan").await;
     running.runner.kill().await;
     running.gantry.until_online("laptop", false).await;
     running.runner.start();
@@ -50,7 +52,7 @@ async fn a_tree_is_gone_after_a_cancel_also_when_its_daemon_was_killed_in_betwee
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tree_that_is_cancelled_while_its_daemon_is_dead_is_gone_soon_after_it_is_back() {
-    let mut running = Running::begin(TREE, "late").await;
+    let mut running = Running::tree("late").await;
     running.runner.kill().await;
     running.talk.until_notice("offline since").await;
     running.talk.cancel().await;
@@ -70,6 +72,12 @@ async fn a_tree_that_is_cancelled_while_its_daemon_is_dead_is_gone_soon_after_it
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_processes_that_fork_and_leave_is_killed_whole() {
     let mut running = Running::begin(STORM, "storm").await;
+    let workspace = running.runner.workspace();
+    eventually("every lineage has begun", || async {
+        let begun = (1..=8).all(|lineage| workspace.join(format!("lineage-{lineage}")).exists());
+        begun.then_some(())
+    })
+    .await;
     running.cancel().await;
     running.is_gone();
 }
@@ -84,6 +92,15 @@ struct Running {
 }
 
 impl Running {
+    async fn tree(name: &str) -> Self {
+        let running = Self::begin(TREE, name).await;
+        eventually("the whole tree is there", || async {
+            (processes_marked(&running.marker).len() >= 4).then_some(())
+        })
+        .await;
+        running
+    }
+
     async fn begin(script: &str, name: &str) -> Self {
         let gantry = Gantry::with(Setup::with_short_links()).await;
         let runner = gantry.runner("laptop").await;
@@ -92,10 +109,6 @@ impl Running {
         let mut talk = gantry.talk().await;
         let turn = talk.send(&format!("run {marker} bash ./command.sh")).await;
         talk.until_output("ready").await;
-        eventually("the whole tree is there", || async {
-            (processes_marked(&marker).len() >= 4).then_some(())
-        })
-        .await;
         Self {
             gantry,
             runner,
