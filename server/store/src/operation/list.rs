@@ -74,23 +74,31 @@ impl Store {
         filter: &OperationFilter,
     ) -> Result<Vec<ListedOperation>, StoreError> {
         let (before, id) = filter.after.unzip();
-        let rows: Vec<Row> = query(select_listed!(
-            "AND operations.id >= $3 AND operations.id < $5
-             AND (outcome IS NULL OR $6 = 0)
-             AND (placed_at, operations.id) < ($8, $9)
-             ORDER BY placed_at DESC, operations.id DESC LIMIT $7"
-        ))
-        .bind(tenant.to_string())
-        .bind(user.to_string())
-        .bind(&filter.prefix)
-        .bind(LISTED_OUTCOME_BYTES)
-        .bind(session::past(&filter.prefix))
-        .bind(i64::from(filter.open_only))
-        .bind(page(filter.limit))
-        .bind(before.map_or(i64::MAX, |before| before.as_micros()))
-        .bind(id.map_or(String::new(), |id| id.to_string()))
-        .fetch_all(&mut self.read(tenant).await?)
-        .await?;
+        // Those that are open have an index of their own.
+        let listed = match filter.open_only {
+            true => select_listed!(
+                "AND outcome IS NULL
+                 AND operations.id >= $3 AND operations.id < $5
+                 AND (placed_at, operations.id) < ($7, $8)
+                 ORDER BY placed_at DESC, operations.id DESC LIMIT $6"
+            ),
+            false => select_listed!(
+                "AND operations.id >= $3 AND operations.id < $5
+                 AND (placed_at, operations.id) < ($7, $8)
+                 ORDER BY placed_at DESC, operations.id DESC LIMIT $6"
+            ),
+        };
+        let rows: Vec<Row> = query(listed)
+            .bind(tenant.to_string())
+            .bind(user.to_string())
+            .bind(&filter.prefix)
+            .bind(LISTED_OUTCOME_BYTES)
+            .bind(session::past(&filter.prefix))
+            .bind(page(filter.limit))
+            .bind(before.map_or(i64::MAX, |before| before.as_micros()))
+            .bind(id.map_or(String::new(), |id| id.to_string()))
+            .fetch_all(&mut self.read(tenant).await?)
+            .await?;
         let listed = rows.iter().map(ListedOperation::from_row);
         Ok(listed.collect::<Result<_, _>>()?)
     }
