@@ -278,14 +278,6 @@ impl App {
             (parts.replica, keys),
             refusals,
         );
-        let replicas = Replicas {
-            store: store.clone(),
-            clock: clock.clone(),
-            replica: parts.replica,
-            place: parts.place,
-            turns: turns.clone(),
-        };
-        tasks.spawn(replicas.run(parts.stop.clone()));
         let allowance = Allowance::new(parts.user_limits, clock.clone());
         let access = Access::new(
             store.clone(),
@@ -336,7 +328,7 @@ impl App {
         let sessions = Sessions::new(
             (store.clone(), gate.clone()),
             hub.clone(),
-            turns,
+            turns.clone(),
             allowance.clone(),
             clock.clone(),
             entropy.clone(),
@@ -359,6 +351,15 @@ impl App {
             entropy: entropy.clone(),
         };
         operations.resume(&tasks, parts.stop.clone());
+        let replicas = Replicas {
+            store: store.clone(),
+            clock: clock.clone(),
+            replica: parts.replica,
+            place: parts.place,
+            turns,
+            operations: operations.clone(),
+        };
+        tasks.spawn(replicas.run(parts.stop.clone()));
         let stock = StockTaker::new(store.clone(), clock.clone(), fleet);
         let audit = Audit {
             store: store.clone(),
@@ -379,6 +380,7 @@ impl App {
             clock,
             entropy,
         };
+        tasks.spawn(people.clone().finish_removals(parts.stop.clone()));
         Ok(Self {
             access,
             sessions,

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use server_store::{NewUser, Page, PersonRow, Role, Store, UserKind};
-use shared_types::{Clock, Entropy, Timestamp, UserId};
+use shared_types::{Clock, Entropy, TenantId, Timestamp, UserId};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     AppError, OpContext,
@@ -19,6 +20,9 @@ use crate::{
 
 /// How long an invitation can be used.
 const INVITED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How often it is looked for what is still under way for people who were removed.
+const LOOK_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// Longest name of a person, in bytes.
 const NAME_AT_MOST: usize = 32;
@@ -195,29 +199,44 @@ impl People {
             let (tenant, by) = (ctx.tenant, ctx.by());
             let removed = this.store.remove_person(tenant, id, &by, this.clock.now());
             removed.await?;
-            this.stop_all(&ctx, id).await
+            // What this does not reach is looked for again ([`Self::finish_removals`]).
+            this.stop_all((tenant, ctx.user), id).await
         })
         .await
     }
 
-    /// Stops the turns and operations of a user. What cannot be stopped now is logged: it has no
-    /// credential, and no runner takes anything new from it.
-    async fn stop_all(&self, ctx: &OpContext, user: UserId) -> Result<(), AppError> {
-        let turns = self
-            .store
-            .unfinished_turns_of_user(ctx.tenant, user)
-            .await?;
-        for (session, turn) in turns {
-            if let Err(error) = self
-                .sessions
-                .stop((ctx.tenant, ctx.user), session, turn)
-                .await
-            {
+    /// Stops, for as long as the server runs, what is still under way for people who were removed: the server
+    /// may have died behind a removal, or the database have been away.
+    pub(crate) async fn finish_removals(self, stop: CancellationToken) {
+        loop {
+            if let Err(error) = self.stop_removed().await {
+                tracing::warn!(%error, "what removed people left under way cannot be stopped yet");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    async fn stop_removed(&self) -> Result<(), AppError> {
+        for (tenant, user) in self.store.removed_at_work().await? {
+            self.stop_all((tenant, user), user).await?;
+        }
+        Ok(())
+    }
+
+    /// Stops the turns and operations of a user, in the name of another one or the user's own. What cannot be
+    /// stopped now is logged: it has no credential, and no runner takes anything new from it.
+    async fn stop_all(&self, by: (TenantId, UserId), user: UserId) -> Result<(), AppError> {
+        let (tenant, _) = by;
+        for (session, turn) in self.store.unfinished_turns_of_user(tenant, user).await? {
+            if let Err(error) = self.sessions.stop(by, session, turn).await {
                 tracing::warn!(turn.id = %turn, %error, "a turn of a removed person cannot be stopped");
             }
         }
-        for operation in self.store.open_operations_of_user(ctx.tenant, user).await? {
-            if let Err(error) = self.operations.stop(ctx.tenant, operation).await {
+        for operation in self.store.open_operations_of_user(tenant, user).await? {
+            if let Err(error) = self.operations.stop(tenant, operation).await {
                 tracing::warn!(operation.id = %operation, %error, "an operation of a removed person cannot be stopped");
             }
         }

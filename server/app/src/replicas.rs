@@ -1,6 +1,6 @@
 //! This server process among those that use the same database (`server_store::OtherReplica`): it renews its
-//! row, and removes the rows of those that stopped renewing theirs. The turns of a server that is gone are
-//! looked at, whether it was removed or has stopped in order.
+//! row, and removes the rows of those that stopped renewing theirs. The turns and the callers' operations of a
+//! server that is gone are looked at, whether it was removed or has stopped in order.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use server_store::{OtherReplica, Store};
 use shared_types::{Clock, ReplicaId};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AppError, turns::Turns};
+use crate::{AppError, operations::Operations, turns::Turns};
 
 /// How often a replica renews its row, and looks at those of the others: so long the turns of a server that
 /// stops may wait for another one.
@@ -24,10 +24,20 @@ pub(crate) struct Replicas {
     pub(crate) replica: ReplicaId,
     pub(crate) place: String,
     pub(crate) turns: Turns,
+    pub(crate) operations: Operations,
 }
 
-/// The newest number of renewals of each other replica, and since when it is known, on the monotonic clock.
-type Seen = HashMap<ReplicaId, (u64, Duration)>;
+/// After this long without a look of our own nothing is known of the others: the database was away, for them
+/// too.
+const LOOKED_WITHIN: Duration = Duration::from_secs(10);
+
+/// What is known of the other replicas. Times are on the monotonic clock.
+#[derive(Default)]
+struct Seen {
+    /// The newest number of renewals of each, and since when it is known.
+    others: HashMap<ReplicaId, (u64, Duration)>,
+    looked_at: Duration,
+}
 
 impl Replicas {
     /// Renews now and again, until `stop`. A database that is a file has one server alone, and nothing to
@@ -61,13 +71,15 @@ impl Replicas {
         }
         if has_left || is_first {
             self.turns.wake_unfinished();
+            self.operations.take_over();
         }
         let silent = silent(seen, others, self.clock.monotonic());
         for OtherReplica { id, renewals } in silent {
             if self.store.end_replica(id, Some(renewals)).await? {
-                seen.remove(&id);
+                seen.others.remove(&id);
                 tracing::warn!(replica.id = %id, "another server has not renewed its lease; its turns are taken over");
                 self.turns.wake_unfinished();
+                self.operations.take_over();
             }
         }
         Ok(())
@@ -77,14 +89,19 @@ impl Replicas {
 /// Whether one that was there is gone.
 fn has_left(seen: &Seen, others: &[OtherReplica]) -> bool {
     let is_there = |id| others.iter().any(|other| other.id == id);
-    seen.keys().any(|id| !is_there(*id))
+    seen.others.keys().any(|id| !is_there(*id))
 }
 
 /// Those that were not renewed for the length of a lease. Forgets those that are gone.
 fn silent(seen: &mut Seen, others: Vec<OtherReplica>, now: Duration) -> Vec<OtherReplica> {
-    seen.retain(|id, _| others.iter().any(|other| other.id == *id));
+    if now.saturating_sub(seen.looked_at) > LOOKED_WITHIN {
+        seen.others.values_mut().for_each(|(_, since)| *since = now);
+    }
+    seen.looked_at = now;
+    seen.others
+        .retain(|id, _| others.iter().any(|other| other.id == *id));
     let is_silent = |other: &OtherReplica| {
-        let known = seen.entry(other.id).or_insert((other.renewals, now));
+        let known = seen.others.entry(other.id).or_insert((other.renewals, now));
         if known.0 != other.renewals {
             *known = (other.renewals, now);
         }
@@ -99,17 +116,31 @@ mod tests {
 
     #[test]
     fn only_a_replica_that_is_not_renewed_for_a_lease_is_silent() {
-        let (mut seen, id) = (Seen::new(), ReplicaId::from_u128(2));
+        let (mut seen, id) = (Seen::default(), ReplicaId::from_u128(2));
         let other = |renewals| vec![OtherReplica { id, renewals }];
         let at = Duration::from_secs;
-        assert_eq!(silent(&mut seen, other(7), at(100)), []);
-        assert_eq!(silent(&mut seen, other(7), at(119)), []);
+        for second in [100, 110, 119] {
+            assert_eq!(silent(&mut seen, other(7), at(second)), []);
+        }
         assert_eq!(silent(&mut seen, other(8), at(120)), []);
+        assert_eq!(silent(&mut seen, other(8), at(130)), []);
         assert_eq!(silent(&mut seen, other(8), at(140)), other(8));
         assert!(!has_left(&seen, &other(9)));
         assert!(has_left(&seen, &[]));
         assert_eq!(silent(&mut seen, vec![], at(141)), []);
         assert!(!has_left(&seen, &[]), "that is told once");
         assert_eq!(silent(&mut seen, other(8), at(150)), []);
+    }
+
+    #[test]
+    fn the_time_in_which_the_database_was_away_is_nobodys_silence() {
+        let (mut seen, id) = (Seen::default(), ReplicaId::from_u128(2));
+        let other = || vec![OtherReplica { id, renewals: 7 }];
+        let at = Duration::from_secs;
+        assert_eq!(silent(&mut seen, other(), at(100)), []);
+        assert_eq!(silent(&mut seen, other(), at(160)), []);
+        assert_eq!(silent(&mut seen, other(), at(170)), []);
+        assert_eq!(silent(&mut seen, other(), at(179)), []);
+        assert_eq!(silent(&mut seen, other(), at(180)), other());
     }
 }

@@ -258,6 +258,31 @@ impl Store {
         turns.collect()
     }
 
+    /// Users who were removed, and of whom a turn or a caller's operation has not ended, each with the tenant.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn removed_at_work(&self) -> Result<Vec<(TenantId, UserId)>, StoreError> {
+        let rows = query(
+            "SELECT users.tenant_id, users.id FROM users WHERE users.removed_at IS NOT NULL AND (
+                 EXISTS (SELECT 1 FROM operations
+                     WHERE operations.tenant_id = users.tenant_id
+                         AND operations.user_id = users.id AND operations.outcome IS NULL)
+                 OR EXISTS (SELECT 1 FROM turns
+                     JOIN sessions ON sessions.tenant_id = turns.tenant_id
+                         AND sessions.id = turns.session_id
+                     WHERE turns.tenant_id = users.tenant_id
+                         AND sessions.user_id = users.id AND turns.state <> 'ended'))
+             ORDER BY users.tenant_id, users.id",
+        )
+        .fetch_all(&mut self.read_any("removals are finished for all").await?)
+        .await?;
+        let users = rows
+            .iter()
+            .map(|row| Ok((row.parsed("tenant_id")?, row.parsed("id")?)));
+        users.collect()
+    }
+
     /// The operations that a user asked for as a caller, and that have not ended.
     ///
     /// # Errors

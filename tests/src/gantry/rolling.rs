@@ -12,6 +12,14 @@ impl Gantry {
     /// # Panics
     /// If the new one does not start, or the old one does not stop in order.
     pub async fn roll(&mut self, front: &Proxy) {
+        self.roll_behind(front, async {}).await;
+    }
+
+    /// The same, and does this while both run and all still go to the old one.
+    ///
+    /// # Panics
+    /// As [`Self::roll`].
+    pub async fn roll_behind<T>(&mut self, front: &Proxy, last: impl Future<Output = T>) -> T {
         let home = tempfile::tempdir().expect("a temporary folder");
         let keys = Path::new("server/keys");
         fs::create_dir_all(home.path().join(keys)).expect("it is made");
@@ -30,7 +38,9 @@ impl Gantry {
         let old = self.server.take().expect("the server runs");
         self.url = "http://127.0.0.1:0".to_owned();
         self.start_server().await;
+        let last = last.await;
         front.leads_to(&self.url);
         assert_eq!(old.terminate().await, Some(0), "it stops in order");
+        last
     }
 }

@@ -1,6 +1,7 @@
 //! Servers that take each other's place on one PostgreSQL, as `helm upgrade` and `helm rollback` do it, while
 //! people work. `ROLLS=20` takes more of them.
 
+use serde_json::json;
 use shared_client::PING_EVERY;
 use shared_types::event::{CallOutcome, TurnOutcome};
 use tests::{
@@ -75,6 +76,33 @@ async fn servers_that_take_each_others_place_under_load_lose_nothing() {
     report(&format!(
         "{rolls} servers took each other's place; {lines} lines whole"
     ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_command_that_the_old_server_has_started_is_told_by_the_new_one() {
+    let (_postgres, mut gantry, front) = on_postgres("").await;
+    let runner = gantry.runner_by_way_of(front.url(), "laptop").await;
+    let script = "until [ -e go ]; do sleep 0.05; done; echo done";
+    let start = reqwest::Client::new()
+        .post(format!("{}/api/v1/operations", front.url()))
+        .bearer_auth(gantry.token())
+        .json(&json!({ "runner": "laptop", "exec": { "argv": ["sh", "-c", script] } }))
+        .send();
+    let started = gantry.roll_behind(&front, start).await;
+    let started: shared_api::Operation = started
+        .expect("an answer")
+        .json()
+        .await
+        .expect("an operation");
+    std::fs::write(runner.workspace().join("go"), "").expect("it is written");
+    // Only rows are read: nobody attaches, which would have it collected as well.
+    eventually("its end is known", || async {
+        let operation = gantry.client().operation(started.id).await;
+        operation.expect("it is there").end
+    })
+    .await;
+    let output = gantry.cli(&["output", &started.id.to_string()]).await;
+    assert_eq!(output.stdout, b"done\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,6 +36,13 @@ impl Operations {
         });
     }
 
+    /// Another server is gone: what it had open is gone on with here.
+    pub(crate) fn take_over(&self) {
+        let operations = self.clone();
+        // It ends once it has looked at all of them.
+        tokio::spawn(async move { operations.go_on().await });
+    }
+
     /// For as long as the server runs: what nobody has read to its end is given up after a while.
     async fn close_unread(&self) {
         loop {
@@ -58,6 +65,9 @@ impl Operations {
                     after = Some(last.row.id);
                     for open in open {
                         let id = open.row.id;
+                        if self.links.collected(id).is_some() {
+                            continue;
+                        }
                         if let Err(error) = self.go_on_with(open).await {
                             tracing::warn!(operation.id = %id, %error, "an operation cannot be gone on with; it is as soon as somebody reads it");
                         }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use server_store::{DeletedSession, Outputs, Store, Unended};
+use server_store::{DeletedSession, Outputs, Store, StoreError, Unended};
 use shared_types::{OperationId, SessionId, TenantId};
 use tokio_util::sync::CancellationToken;
 
@@ -63,7 +63,10 @@ impl Deletions {
             });
             tokio::select! {
                 () = self.sessions.deletions.notified() => pause = LOOK_AGAIN,
-                () = tokio::time::sleep(pause), if left => pause = (pause * 2).min(LOOK_AT_MOST),
+                // Another server may have marked one, and be gone before it has finished.
+                () = tokio::time::sleep(if left { pause } else { LOOK_AT_MOST }) => {
+                    pause = (pause * 2).min(LOOK_AT_MOST);
+                }
                 () = stop.cancelled() => return,
             }
         }
@@ -75,7 +78,12 @@ impl Deletions {
         loop {
             let page = self.store.deleted_sessions(after.as_ref(), PAGE).await?;
             for session in &page {
-                left |= !self.finish(session).await?;
+                // One that cannot be finished holds up no other.
+                left |= !self.finish(session).await.unwrap_or_else(|error| {
+                    let session = session.id;
+                    tracing::warn!(session.id = %session, %error, "a deleted session cannot be taken away yet; trying again");
+                    false
+                });
             }
             match page.last() {
                 Some(last) if page.len() == PAGE as usize => after = Some(last.clone()),
@@ -93,7 +101,11 @@ impl Deletions {
             return Ok(false);
         }
         self.remove_outputs(tenant, id).await?;
-        let purged = self.store.purge_session(tenant, id).await?;
+        let purged = match self.store.purge_session(tenant, id).await {
+            // Another server was faster.
+            Err(StoreError::NotFound) => true,
+            purged => purged?,
+        };
         if purged {
             self.sessions.turns.forget(tenant, id);
             tracing::info!(session.id = %id, "a deleted session was taken away");

@@ -1,9 +1,9 @@
 //! Cookies of browsers, tickets for streams, and service accounts.
 
-use shared_types::{Digest, OperationId, UserId};
+use shared_types::{Digest, OperationId, UserId, event::TurnOutcome};
 
 use super::{
-    fixture::{Fixture, Tenant, at, new_credential, token_hash, unique},
+    fixture::{Fixture, Tenant, at, new_credential, token_hash, turn_ended, unique},
     rights::invited,
 };
 use crate::{
@@ -18,6 +18,7 @@ on_every_backend!(
     a_credential_has_so_many_tickets_and_those_that_are_over_do_not_count,
     a_service_account_is_listed_is_invited_by_nobody_and_goes_like_a_person,
     what_a_removed_persons_key_made_for_a_service_account_ends_too,
+    the_work_of_a_removed_person_is_found_until_it_has_ended,
 );
 
 async fn browser(ours: &Tenant) -> (NewCredential, CredentialRow) {
@@ -236,4 +237,23 @@ async fn what_a_removed_persons_key_made_for_a_service_account_ends_too(fixture:
         .iter()
         .find(|entry| entry.subject == of_key.to_string() && entry.kind == "credential.revoked");
     assert_eq!(ended.expect("it is told").detail["with"], ann.to_string());
+}
+
+async fn the_work_of_a_removed_person_is_found_until_it_has_ended(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let ann = invited(&ours, "ann", Role::Owner).await;
+    let work = ours.at_work().await;
+    let found = async || {
+        let found = db.removed_at_work().await.expect("it answers");
+        found.contains(&(ours.id, ours.owner))
+    };
+    assert!(!found().await, "nobody was removed");
+    let by = ann.into();
+    let removed = db.remove_person(ours.id, ours.owner, &by, at(9));
+    removed.await.expect("ann is an owner");
+    assert!(found().await);
+    let end = [turn_ended(work.turn, TurnOutcome::Cancelled)];
+    let ended = db.append(ours.id, work.session, work.epoch, &end, at(10));
+    ended.await.expect("it runs");
+    assert!(!found().await);
 }
