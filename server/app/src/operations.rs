@@ -16,7 +16,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use server_router::{Collected, RemoteSandbox, is_kept_nowhere, links::Links};
-use server_store::{FleetSandbox, Outputs as OutputArea, Store, StoreError};
+use server_store::{FleetSandbox, OperationRow, Outputs as OutputArea, Store, StoreError};
 use shared_sandbox::{
     CancelAnswer, Control, Controls, Input, Operation, OutputStream, Request, Running, Sandbox as _,
 };
@@ -358,10 +358,7 @@ impl Operations {
             Err(error) => return Err(error.into()),
         };
         let elsewhere = match &start.runner {
-            Some(named) => {
-                let (runner, sandbox) = self.place(ctx, Some(named)).await?;
-                runner != row.runner || sandbox.is_some_and(|sandbox| sandbox != row.sandbox)
-            }
+            Some(named) => self.is_elsewhere(ctx, named, &row).await?,
             None => false,
         };
         if row.digest != start.request.digest() || elsewhere {
@@ -374,6 +371,32 @@ impl Operations {
             self.go_on_with(open.map_err(not_found)?).await?;
         }
         Ok(Some(row.id))
+    }
+
+    /// Whether another runner than the operation's is meant. Where that one is gone, or not the user's any
+    /// more, its name and id still mean it: the request must not happen again somewhere else.
+    async fn is_elsewhere(
+        &self,
+        ctx: &OpContext,
+        named: &str,
+        row: &OperationRow,
+    ) -> Result<bool, AppError> {
+        let of_row = self.store.runner(ctx.tenant, row.runner).await?;
+        let name = named.split_once('/').map_or(named, |(name, _)| name);
+        let is_named = name == of_row.name || name == of_row.id.to_string();
+        match self.place(ctx, Some(named)).await {
+            Ok((runner, sandbox)) if runner == row.runner => {
+                Ok(sandbox.is_some_and(|sandbox| sandbox != row.sandbox))
+            }
+            // Another one may have been enrolled under its name.
+            Ok(_) => Ok(!is_named || of_row.revoked_at.is_none()),
+            Err(AppError::NotFound(_) | AppError::Forbidden(_) | AppError::Conflict(_))
+                if is_named =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The runner that is named, or that the user chose, and the workspace where one was named with it.

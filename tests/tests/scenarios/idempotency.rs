@@ -100,6 +100,28 @@ async fn a_request_that_is_sent_again_is_carried_out_once_and_answered_alike() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_is_sent_again_after_its_runner_is_gone_is_the_same_operation() {
+    let gantry = Gantry::practice().await;
+    let first_runner = gantry.runner("laptop").await;
+    let _other = gantry.runner("desktop").await;
+    let send = async |runner: &str| {
+        let start = json!({ "runner": runner, "exec": { "argv": ["true"] } });
+        post(&gantry, gantry.token(), "/api/v1/operations", "job", &start).await
+    };
+    let first = send("laptop").await;
+    assert_eq!(first.status, 201, "{first:?}");
+    assert_eq!(send("desktop").await.status, 409, "another place is meant");
+    let removed = gantry.cli(&["runners", "remove", "laptop"]).await;
+    assert!(removed.status.success(), "{removed:?}");
+    drop(first_runner);
+
+    assert_eq!(send("laptop").await.body["id"], first.body["id"]);
+    assert_eq!(send("desktop").await.status, 409);
+    let _same_name = gantry.runner("laptop").await;
+    assert_eq!(send("laptop").await.body["id"], first.body["id"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_with_a_secret_is_given_once_and_a_refusal_as_often_as_it_is_true() {
     let gantry = Gantry::practice().await;
     let session = gantry
