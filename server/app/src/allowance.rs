@@ -35,6 +35,9 @@ pub struct UserLimits {
     pub message_bytes_per_minute: u64,
     /// New operations in a minute.
     pub operations_per_minute: u32,
+    /// How long operations that callers have started are kept after their end, with what they wrote; for ever,
+    /// if absent.
+    pub operations_kept_for: Option<Duration>,
 }
 
 impl Default for UserLimits {
@@ -44,6 +47,7 @@ impl Default for UserLimits {
             new_per_minute: 60,
             message_bytes_per_minute: 4 * 1024 * 1024,
             operations_per_minute: 1200,
+            operations_kept_for: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `[limits]`: how much one user may store.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, time::Duration};
 
 use anyhow::bail;
 use schemars::JsonSchema;
@@ -12,6 +12,7 @@ use shared_types::limits::MAX_MESSAGE_BYTES;
 const SESSIONS: RangeInclusive<u32> = 1..=10_000_000;
 const NEW: RangeInclusive<u32> = 1..=1_000_000;
 const KIB: RangeInclusive<u32> = (MAX_MESSAGE_BYTES / 1024) as u32..=16 * 1024 * 1024;
+const DAYS: RangeInclusive<u32> = 0..=36_500;
 
 /// The section of the file; what it leaves out is [`UserLimits::default`].
 #[derive(Default, Deserialize, JsonSchema)]
@@ -25,6 +26,9 @@ pub(super) struct LimitsSection {
     message_kib_per_minute: Option<u32>,
     /// New operations of a user in a minute, by API or `gantry exec` [default: 1200].
     operations_per_minute: Option<u32>,
+    /// Days for which operations by API, `gantry exec` or `gantry cp` are kept after their end, with what they
+    /// wrote; 0 keeps them for ever [default: 0].
+    operations_kept_days: Option<u32>,
 }
 
 impl LimitsSection {
@@ -38,12 +42,15 @@ impl LimitsSection {
         let new = within("new_per_minute", self.new_per_minute, NEW)?;
         let kib = within("message_kib_per_minute", self.message_kib_per_minute, KIB)?;
         let operations = within("operations_per_minute", self.operations_per_minute, NEW)?;
+        let days = within("operations_kept_days", self.operations_kept_days, DAYS)?;
+        let days = days.filter(|days| *days > 0).map(u64::from);
         let bytes = kib.map(|kib| u64::from(kib) * 1024);
         Ok(UserLimits {
             sessions: sessions.unwrap_or(usual.sessions),
             new_per_minute: new.unwrap_or(usual.new_per_minute),
             message_bytes_per_minute: bytes.unwrap_or(usual.message_bytes_per_minute),
             operations_per_minute: operations.unwrap_or(usual.operations_per_minute),
+            operations_kept_for: days.map(|days| Duration::from_secs(days * 24 * 60 * 60)),
         })
     }
 }
@@ -82,10 +89,17 @@ mod tests {
             set.operations_per_minute,
         );
         assert_eq!(values, (7, 8, 300 * 1024, 9));
+        let kept = |days: u32| {
+            let limits = limits(&format!("operations_kept_days = {days}"));
+            limits.expect("it is fine").operations_kept_for
+        };
+        assert_eq!(kept(0), None);
+        assert_eq!(kept(2), Some(Duration::from_secs(2 * 24 * 60 * 60)));
         for wrong in [
             "sessions_at_most = 0",
             "new_per_minute = 0",
             "message_kib_per_minute = 255",
+            "operations_kept_days = 36501",
         ] {
             let error = limits(wrong).expect_err("it is refused").to_string();
             assert!(

@@ -1,5 +1,5 @@
 //! What the server does about operations by itself: it goes on with those that an earlier process left
-//! open, and closes those that nobody reads any more.
+//! open, closes those that nobody reads any more, and removes those that ended long ago.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Operations {
         tasks.spawn(async move {
             let work = async {
                 operations.go_on().await;
-                operations.close_unread().await;
+                operations.tidy_up().await;
             };
             tokio::select! {
                 () = work => {}
@@ -43,16 +43,40 @@ impl Operations {
         tokio::spawn(async move { operations.go_on().await });
     }
 
-    /// For as long as the server runs: what nobody has read to its end is given up after a while.
-    async fn close_unread(&self) {
+    /// For as long as the server runs: what nobody has read to its end is given up after a while, and what ended
+    /// long ago is removed, where the operator wants that.
+    async fn tidy_up(&self) {
         loop {
             let now = self.clock.now();
-            let long = i64::try_from(UNREAD_FOR.as_micros()).unwrap_or(i64::MAX);
-            let before = Timestamp::from_micros(now.as_micros().saturating_sub(long));
-            if let Err(error) = self.store.close_unread(before, now).await {
+            if let Err(error) = self.store.close_unread(before(now, UNREAD_FOR), now).await {
                 tracing::warn!(%error, "what nobody reads any more cannot be closed yet");
             }
+            if let Some(kept_for) = self.allowance.limits().operations_kept_for
+                && let Err(error) = self.remove_ended(before(now, kept_for)).await
+            {
+                tracing::warn!(%error, "operations that ended long ago cannot be removed yet");
+            }
             tokio::time::sleep(UNREAD_FOR).await;
+        }
+    }
+
+    /// Removes what callers have run and what it wrote, where it ended before this moment.
+    async fn remove_ended(&self, ended_before: Timestamp) -> Result<(), AppError> {
+        loop {
+            let ended = self.store.ended_caller_operations(ended_before).await?;
+            if ended.is_empty() {
+                return Ok(());
+            }
+            for (tenant, operation) in &ended {
+                self.area.remove(*tenant, *operation).await?;
+                self.store
+                    .remove_caller_operation(*tenant, *operation)
+                    .await?;
+            }
+            tracing::info!(
+                removed = ended.len(),
+                "operations that ended long ago were removed"
+            );
         }
     }
 
@@ -90,4 +114,9 @@ impl Operations {
         let operation = asked.operation(request, open.epoch, COMMAND_RUNS_AT_MOST);
         self.run(&asked, operation).await
     }
+}
+
+fn before(now: Timestamp, time: Duration) -> Timestamp {
+    let time = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(now.as_micros().saturating_sub(time))
 }

@@ -208,6 +208,54 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Operations of callers that ended before this moment and are closed, the oldest first, a bounded number of
+    /// them. Without a tenant: it is about time.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn ended_caller_operations(
+        &self,
+        ended_before: Timestamp,
+    ) -> Result<Vec<(TenantId, OperationId)>, StoreError> {
+        let rows: Vec<Row> = query(
+            "SELECT tenant_id, id FROM operations
+             WHERE request IS NOT NULL AND outcome_at < $1 AND closed_at IS NOT NULL
+             ORDER BY outcome_at LIMIT $2",
+        )
+        .bind(ended_before.as_micros())
+        .bind(page(MAX_PAGE))
+        .fetch_all(&mut self.read_any("it is about time").await?)
+        .await?;
+        let ended = rows
+            .iter()
+            .map(|row| Ok((row.parsed("tenant_id")?, row.parsed("id")?)));
+        ended.collect()
+    }
+
+    /// Removes an operation of a caller that has ended, and with it the meaning of its idempotency key. What it
+    /// wrote is to be removed before ([`crate::Outputs::remove`]).
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn remove_caller_operation(
+        &self,
+        tenant: TenantId,
+        operation: OperationId,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        query(
+            "DELETE FROM operations
+             WHERE tenant_id = $1 AND id = $2 AND request IS NOT NULL AND closed_at IS NOT NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(operation.to_string())
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await
+    }
+}
+
 impl OpenCallerOperation {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {

@@ -17,6 +17,7 @@ on_every_backend!(
     the_end_of_a_callers_operation_closes_it,
     what_only_the_runner_keeps_is_closed_once_it_was_read_or_after_a_while,
     what_callers_have_open_is_found_again_with_its_request,
+    what_a_caller_ran_is_removed_only_once_it_has_ended_and_is_closed,
     a_user_sees_what_the_user_and_the_users_sessions_asked_for_and_nothing_else,
     what_a_caller_has_open_on_a_revoked_runner_is_lost,
 );
@@ -192,6 +193,43 @@ async fn what_callers_have_open_is_found_again_with_its_request(fixture: Fixture
     assert_eq!((&*found.request, found.epoch), (&*open.request, Epoch(1)));
     let behind = ours.db.open_caller_operations(Some(open.id)).await;
     assert_eq!(behind.expect("it answers"), []);
+}
+
+async fn what_a_caller_ran_is_removed_only_once_it_has_ended_and_is_closed(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = linked(&ours, "a").await;
+    let (old, new, open) = (
+        asked(&ours, runner, "old").await,
+        asked(&ours, runner, "new").await,
+        asked(&ours, runner, "open").await,
+    );
+    let unread = NewCallerOperation {
+        kept: false,
+        ..asked(&ours, runner, "unread").await
+    };
+    for operation in [&old, &new, &open, &unread] {
+        place(&ours, 1, operation).await.expect("it is new");
+    }
+    for (operation, ended) in [(&old, 6), (&unread, 6), (&new, 8)] {
+        let settled = db.settle_operation(ours.id, operation.id, "1", "done", at(ended));
+        settled.await.expect("it is there");
+    }
+    let ended = db.ended_caller_operations(at(8)).await.expect("it answers");
+    let ours_ended: Vec<_> = ended
+        .iter()
+        .filter(|(tenant, _)| *tenant == ours.id)
+        .collect();
+    assert_eq!(ours_ended, [&(ours.id, old.id)]);
+
+    for operation in [&old, &open, &unread] {
+        let removed = db.remove_caller_operation(ours.id, operation.id);
+        removed.await.expect("it answers");
+    }
+    let is_there = async |operation: &NewCallerOperation| {
+        db.caller_operation(ours.id, operation.id).await.is_ok()
+    };
+    assert!(!is_there(&old).await);
+    assert!(is_there(&new).await && is_there(&open).await && is_there(&unread).await);
 }
 
 async fn a_user_sees_what_the_user_and_the_users_sessions_asked_for_and_nothing_else(
