@@ -54,6 +54,10 @@ pub(crate) const MAX_DAMAGED: usize = 8;
 /// Smallest journal that is worth compacting, in bytes.
 pub(crate) const COMPACT_FROM: u64 = 1024 * 1024;
 
+/// Longest line that is written without a look whether there is room, in bytes: a shorter one in its place would
+/// need as much.
+const SMALL_END_BYTES: u64 = 1024;
+
 /// How much is allocated at a time, in bytes.
 const CHUNK_BYTES: u64 = 1024 * 1024;
 
@@ -194,6 +198,19 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         // Without more room there is still the reserve, and writing shows whether it is enough.
         let _ = self.make_room(end.bytes + RESERVE_BYTES);
         self.write(&lines, end)
+    }
+
+    /// Whether [`Journal::append_end`] has room for this; a short one may always be tried.
+    pub(crate) fn has_room_for_end(&mut self, record: &R) -> Result<(), JournalError> {
+        let mut end = self.end;
+        end.write(record)?;
+        if end.bytes - self.end.bytes <= SMALL_END_BYTES {
+            return Ok(());
+        }
+        if end.bytes > MAX_JOURNAL_BYTES {
+            return Err(JournalError::TooLarge);
+        }
+        self.make_room(end.bytes)
     }
 
     /// Asks that everything appended so far reaches the disk at once, and tells when it has.

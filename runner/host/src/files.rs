@@ -45,7 +45,11 @@ pub(crate) use upload::{Announcement, put, receive};
 pub(crate) const MAX_RESULTS: usize = 10_000;
 
 /// Most bytes of names and text in one result.
-pub(crate) const MAX_RESULT_BYTES: usize = MAX_INLINE_FILE_BYTES;
+const MAX_RESULT_BYTES: usize = MAX_INLINE_FILE_BYTES;
+
+/// Most that the entries that were left out of an archive take as JSON, in bytes: an end and a change that
+/// name them are one line of the journal each.
+pub(crate) const MAX_SKIPPED_BYTES: usize = 128 * 1024;
 
 /// Does what the request asks for; an exec is not a file operation.
 pub(crate) fn perform(
@@ -294,9 +298,9 @@ fn wanted(asked: u32) -> usize {
     usize::try_from(asked).map_or(MAX_RESULTS, |asked| asked.min(MAX_RESULTS))
 }
 
-/// What an entry that was left out takes in a result.
-pub(crate) fn skipped_bytes(skipped: &Skipped) -> usize {
-    skipped.path.len() + skipped.failure.to_string().len()
+/// What an entry that was left out takes in a result as JSON, with the comma behind it.
+fn skipped_bytes(skipped: &Skipped) -> usize {
+    serde_json::to_vec(skipped).map_or(0, |json| json.len() + 1)
 }
 
 /// Drops what goes beyond the bound in bytes; says whether anything did.

@@ -130,9 +130,31 @@ impl Journaled {
         if entries.is_empty() {
             return Ok(());
         }
-        self.put(&entries, begins)?;
+        match self.put(&entries, begins) {
+            // What they say is known, and so is in a journal that is made shorter.
+            Err(JournalError::TooLarge) if !begins => self.compact(table)?,
+            written => written?,
+        }
         self.compact_in_time(table);
         Ok(())
+    }
+
+    /// Whether there is room for this end of an operation, once that is left out of the journal which nobody
+    /// will ask for.
+    pub(super) fn has_room_for_end(
+        &mut self,
+        table: &mut Table,
+        end: Record,
+    ) -> Result<(), JournalError> {
+        let end = Entry::Table(end);
+        match self.journal.has_room_for_end(&end) {
+            Err(JournalError::TooLarge) => {
+                self.compact(table)?;
+                table.take_records();
+                self.journal.has_room_for_end(&end)
+            }
+            room => room,
+        }
     }
 
     /// Writes down at once that a command was accepted, and where it will be.
@@ -154,9 +176,16 @@ impl Journaled {
     }
 
     /// Writes down the host's present boot.
-    pub(super) fn write_boot(&mut self) -> Result<(), JournalError> {
+    pub(super) fn write_boot(&mut self, table: &mut Table) -> Result<(), JournalError> {
         let boot = self.known.boot.clone();
-        self.put(&[Entry::Boot(boot)], false)
+        match self.put(&[Entry::Boot(boot)], false) {
+            Err(JournalError::TooLarge) => {
+                self.compact(table)?;
+                table.take_records();
+                Ok(())
+            }
+            written => written,
+        }
     }
 
     /// Writes down where a command will be.
@@ -224,14 +253,20 @@ impl Journaled {
         if !self.journal.wants_compaction() {
             return;
         }
+        if let Err(error) = self.compact(table) {
+            tracing::warn!(%error, "the journal cannot be made shorter; it goes on as it is");
+        }
+    }
+
+    /// Has the journal hold what is known, and nothing else.
+    fn compact(&mut self, table: &Table) -> Result<(), JournalError> {
         let live = self.known.live(table);
         #[cfg(test)]
         let live = live.inspect(|entry| super::tests::Fault::shortened(self.fault, entry, false));
-        if let Err(error) = self.journal.compact(live) {
-            tracing::warn!(%error, "the journal cannot be made shorter; it goes on as it is");
-        }
+        let compacted = self.journal.compact(live);
         #[cfg(test)]
         super::tests::Fault::shortened(self.fault, &Entry::Table(Record::Sequence(0)), true);
+        compacted
     }
 }
 

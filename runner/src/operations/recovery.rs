@@ -224,7 +224,7 @@ impl OperationsService {
     ) -> Result<(), JournalError> {
         let Remembered { same_boot, doubted } = remembered;
         if !same_boot && !doubted {
-            self.journaled.write_boot()?;
+            self.journaled.write_boot(&mut self.table)?;
         }
         let (mut released, mut unreadable) = (Vec::new(), Vec::new());
         let places: Vec<_> = self.journaled.known.places.drain().collect();
@@ -358,7 +358,7 @@ fn clear(directory: &str, left: Left) {
     }
 }
 
-fn lost(reason: &str) -> Outcome {
+pub(super) fn lost(reason: &str) -> Outcome {
     let message = format!("what became of the operation is not known: {reason}");
     Outcome::Refused(Refusal::new(RefusalCode::Lost, message))
 }

@@ -3,6 +3,7 @@
 mod damaged;
 mod faults;
 mod full_disk;
+mod full_journal;
 mod left;
 mod remembered;
 mod suspended;

@@ -13,7 +13,7 @@ use shared_types::{
 };
 use tokio::sync::mpsc;
 
-use super::{OperationsService, spans::Begun};
+use super::{OperationsService, recovery::lost, spans::Begun};
 use crate::{
     journal::JournalError,
     processes::{Control, Passing, ProcessEnd, ProcessEvent},
@@ -204,6 +204,7 @@ impl OperationsService {
 
     /// An operation is over: it is written down, and may be told.
     pub(super) fn end(&mut self, id: OperationId, outcome: Outcome) -> Result<(), JournalError> {
+        let outcome = self.keepable(id, outcome);
         let begun = self.count_end(id, &outcome);
         self.work.remove(&id);
         if found_no_room(&outcome) {
@@ -219,6 +220,26 @@ impl OperationsService {
         self.journaled.write(&mut self.table, false)?;
         self.trace_end(id, begun);
         Ok(())
+    }
+
+    /// The end that is written down: this one, or that it cannot be kept. What one operation comes to must not
+    /// end the daemon for all the others.
+    fn keepable(&mut self, id: OperationId, outcome: Outcome) -> Outcome {
+        let Some(record) = self.table.end_record(id, &outcome) else {
+            return outcome;
+        };
+        match self.journaled.has_room_for_end(&mut self.table, record) {
+            Err(
+                error @ (JournalError::TooLong { .. }
+                | JournalError::TooLarge
+                | JournalError::DiskFull(_)),
+            ) => {
+                tracing::error!(operation.id = %id, %error, "failed to keep the end of an operation");
+                lost(&format!("its end cannot be written down: {error}"))
+            }
+            // What else is wrong shows when it is written.
+            Ok(()) | Err(_) => outcome,
+        }
     }
 
     /// Counts an end, and returns its beginning. Only commands outlive the daemon that has begun them.
@@ -271,7 +292,7 @@ impl OperationsService {
                 None => self.drop_files(id),
             }
         }
-        self.journaled.write_boot()
+        self.journaled.write_boot(&mut self.table)
     }
 }
 

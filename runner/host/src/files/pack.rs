@@ -20,8 +20,8 @@ use shared_types::{
 };
 
 use super::{
-    Allowance, Failure, OpenFile, bytes, download::state, fit, invalid, io_failure, skipped_bytes,
-    unpack::is_beneath,
+    Allowance, Failure, MAX_SKIPPED_BYTES, OpenFile, bytes, download::state, fit_within, invalid,
+    io_failure, skipped_bytes, unpack::is_beneath,
 };
 use crate::workspace::{Links, Workspace, open_ordinary};
 
@@ -71,7 +71,7 @@ pub(super) fn pack(
     let mut archive = archive.into_inner().map_err(|error| failed(&error))?;
     archive.flush().map_err(|error| failed(&error))?;
     let (bytes, digest) = (archive.bytes, archive.hasher.finish());
-    fit(&mut skipped, skipped_bytes);
+    fit_within(MAX_SKIPPED_BYTES, &mut skipped, skipped_bytes);
     hand_over(OpenFile::new(file, bytes));
     Ok(Packed {
         bytes,

@@ -20,16 +20,13 @@ use shared_sandbox::{EntryKind, FileFailure, Outcome, Skipped, Unpack, Unpacked}
 use shared_types::{FileDigest, FileHasher, leads_into_its_folder, limits::MAX_ARCHIVE_ENTRIES};
 
 use super::{
-    Allowance, Announcer, Failure, content, failure, fit_within, invalid, remove, replace,
-    skipped_bytes, step, upload::Staged,
+    Allowance, Announcer, Failure, MAX_SKIPPED_BYTES, content, failure, fit_within, invalid,
+    remove, replace, skipped_bytes, step, upload::Staged,
 };
 use crate::{
     Change, Effect, There,
     workspace::{Parents, Workspace, entry},
 };
-
-/// Bytes of what was left out: it is written down in one line of the journal, in which JSON may take six for one.
-const MAX_SKIPPED_BYTES: usize = super::MAX_RESULT_BYTES / 8;
 
 /// Read from the archive at once.
 const BUFFER_BYTES: usize = 64 * 1024;

@@ -4,7 +4,8 @@ use rustix::{
     fd::OwnedFd,
     fs::{FileType, OFlags, fcntl_getfl, fstat, fstatfs},
 };
-use shared_sandbox::{FileFailure, Outcome, Skipped};
+use serde::Serialize;
+use shared_sandbox::{FileFailure, Outcome};
 use shared_types::{
     RefusalCode,
     clean::clean_line,
@@ -13,11 +14,14 @@ use shared_types::{
 
 use crate::{
     OpenFile,
-    files::{MAX_RESULT_BYTES, MAX_RESULTS, skipped_bytes},
+    files::{MAX_RESULTS, MAX_SKIPPED_BYTES},
 };
 
 /// Most that an outcome without a list or content takes as JSON, in bytes: a failure names a path.
 const MAX_PLAIN_BYTES: usize = 64 * 1024;
+
+/// Most that an outcome of an archive takes as JSON, in bytes: twice what the program keeps to.
+const MAX_OF_ARCHIVE_BYTES: usize = 2 * MAX_SKIPPED_BYTES;
 
 /// File systems whose files are doors to the kernel (statfs(2)). A read of one can wait for ever, or
 /// tell the daemon of itself.
@@ -78,8 +82,8 @@ pub(super) fn sound(outcome: Outcome) -> Option<Outcome> {
         Outcome::Listed(listed) => listed.entries.len() <= MAX_RESULTS,
         Outcome::Globbed(globbed) => globbed.paths.len() <= MAX_RESULTS,
         Outcome::Grepped(grepped) => grepped.matches.len() <= MAX_RESULTS,
-        Outcome::Packed(packed) => all_fit(&packed.skipped),
-        Outcome::Unpacked(unpacked) => all_fit(&unpacked.skipped),
+        // JSON takes six bytes for some characters.
+        Outcome::Packed(_) | Outcome::Unpacked(_) => takes_at_most(MAX_OF_ARCHIVE_BYTES, &outcome),
         Outcome::Refused(refusal) => OF_FILES.contains(&refusal.code),
         Outcome::Exited(_) => false,
         Outcome::Written(_)
@@ -89,9 +93,7 @@ pub(super) fn sound(outcome: Outcome) -> Option<Outcome> {
         | Outcome::MadeDirectory(_)
         | Outcome::Moved(_)
         | Outcome::Removed(_)
-        | Outcome::Failed(_) => {
-            serde_json::to_vec(&outcome).is_ok_and(|json| json.len() <= MAX_PLAIN_BYTES)
-        }
+        | Outcome::Failed(_) => takes_at_most(MAX_PLAIN_BYTES, &outcome),
     };
     fits.then(|| match outcome {
         Outcome::Refused(mut refusal) => {
@@ -118,7 +120,6 @@ pub(super) fn of_size(outcome: Outcome, path: &str, opened: Option<u64>) -> Outc
     }
 }
 
-fn all_fit(skipped: &[Skipped]) -> bool {
-    let bytes: usize = skipped.iter().map(skipped_bytes).sum();
-    skipped.len() <= MAX_RESULTS && bytes <= MAX_RESULT_BYTES
+fn takes_at_most(bytes: usize, what: &impl Serialize) -> bool {
+    serde_json::to_vec(what).is_ok_and(|json| json.len() <= bytes)
 }

@@ -183,6 +183,38 @@ async fn what_cannot_be_passed_on_in_a_link_is_no_end() {
 }
 
 #[tokio::test]
+async fn an_end_that_takes_more_than_its_bytes_once_it_is_written_down_is_no_end() {
+    let (mut liar, inside) = connected().await;
+    // Six bytes of JSON each.
+    let skipped = |characters: usize| {
+        let path = "\u{1}".repeat(characters);
+        let failure = shared_sandbox::FileFailure::DiskFull;
+        vec![shared_sandbox::Skipped { path, failure }]
+    };
+    for (characters, is_end) in [(40_000, true), (50_000, false)] {
+        let unpack = shared_sandbox::Unpack {
+            path: String::new(),
+            bytes: 0,
+            digest: Digest::of(b"").into(),
+        };
+        let mut unpacking = inside.unpack(unpack, LONG);
+        let (_, id, _) = liar.heard().await;
+        let outcome = Outcome::Unpacked(shared_sandbox::Unpacked {
+            entries: 0,
+            skipped: skipped(characters),
+        });
+        let (sending, bytes) = (liar.0.try_clone(), frame(&ended(id, &outcome)));
+        let sending = std::thread::spawn(move || sending.expect("a socket").write_all(&bytes));
+        let Some(HostEvent::Ended(end, _)) = unpacking.performing.events.recv().await else {
+            panic!("it has not ended");
+        };
+        sending.join().expect("no panic").expect("it is read");
+        assert_eq!(end == outcome, is_end, "{characters}");
+        while liar.heard().await.0 != "release" {}
+    }
+}
+
+#[tokio::test]
 async fn only_a_program_of_the_same_version_is_spoken_with() {
     let hellos = [
         json!({ "hello": Hello { version: 99, ..Hello::here() } }),

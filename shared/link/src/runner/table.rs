@@ -339,6 +339,17 @@ impl Table {
         }
     }
 
+    /// What is written down once an operation has this end; nothing, where it has one, or only reads.
+    pub fn end_record(&self, id: OperationId, outcome: &Outcome) -> Option<Record> {
+        let entry = self.entries.get(&id)?;
+        let is_kept = !entry.only_reads && entry.end.is_none();
+        is_kept.then(|| Record::Ended {
+            operation: id,
+            outcome: outcome.clone(),
+            stopped: entry.stopped,
+        })
+    }
+
     /// An operation ended; so many bytes are kept of its output.
     pub fn ended(&mut self, id: OperationId, outcome: Outcome, kept_bytes: u64) {
         let Some(entry) = self.entries.get_mut(&id) else {
