@@ -54,6 +54,13 @@ pub(crate) const MAX_DAMAGED: usize = 8;
 /// Smallest journal that is worth compacting, in bytes.
 pub(crate) const COMPACT_FROM: u64 = 1024 * 1024;
 
+/// Size at which a journal is compacted at the latest, in bytes: while there is still room for the longest line.
+const COMPACT_BY: u64 = MAX_JOURNAL_BYTES - RESERVE_BYTES - MAX_LINE_BYTES as u64;
+
+/// How much is appended between two compactions at least, in bytes, so that one that saves nothing is not done
+/// with every line.
+const COMPACT_STEP: u64 = RESERVE_BYTES / 4;
+
 /// Longest line that is written without a look whether there is room, in bytes: a shorter one in its place would
 /// need as much.
 const SMALL_END_BYTES: u64 = 1024;
@@ -231,7 +238,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         let (file, end) =
             file::write_beside(&self.folder, &self.header, live).inspect_err(|_| {
                 // Trying again with every append would make a full disk slow as well.
-                self.compact_at = self.end.bytes + COMPACT_FROM;
+                self.compact_at = compact_at(self.end.bytes, self.end.bytes + COMPACT_FROM);
             })?;
         let swapped = file::put_in_place(&self.folder)
             .and_then(|()| file.try_clone())
@@ -245,7 +252,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         self.end = end;
         self.allocated = end.bytes;
         let _ = self.make_room(end.bytes + RESERVE_BYTES);
-        self.compact_at = COMPACT_FROM.max(end.bytes * 2);
+        self.compact_at = compact_at(end.bytes, COMPACT_FROM.max(end.bytes * 2));
         Ok(())
     }
 
@@ -339,6 +346,11 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         self.syncing.appended(lines.len());
         Ok(())
     }
+}
+
+/// The size at which a journal of `bytes` is compacted, which is worth it at `wanted`.
+fn compact_at(bytes: u64, wanted: u64) -> u64 {
+    wanted.min(COMPACT_BY).max(bytes + COMPACT_STEP)
 }
 
 #[cfg(test)]

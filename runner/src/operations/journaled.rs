@@ -204,7 +204,7 @@ impl Journaled {
         Ok(())
     }
 
-    /// Writes down what is to become of a file.
+    /// Writes down what is to become of a file, where there is room beyond the reserve: that is for ends.
     pub(super) fn change(
         &mut self,
         (operation, sandbox): (OperationId, Option<SandboxId>),
@@ -215,7 +215,7 @@ impl Journaled {
             sandbox,
             change: change.clone(),
         };
-        self.put(&[entry], false)?;
+        self.put(&[entry], true)?;
         self.known.changes.add((operation, sandbox), change);
         Ok(())
     }

@@ -14,7 +14,7 @@ use tokio::{
 use super::{
     PIECES_WAITING,
     client::{Link, Release, SAID_WITHIN},
-    received::{of_size, open_file, sound},
+    received::{is_small, of_size, open_file, sound},
     table::{Report, Reported},
     words::Ask,
 };
@@ -138,6 +138,9 @@ impl Following {
                 () = &mut too_late => return self.without_end("did not answer in time"),
                 answer = answer(&mut self.answered) => self.answer(answer),
                 report = reports.recv() => match report {
+                    Some(Report::Changing(change)) if !is_small(&change) => {
+                        self.answer(Err(too_large()));
+                    }
                     Some(Report::Changing(change)) => {
                         let (announced, answered) = Announced::new(change);
                         self.answered = Some(answered);
@@ -225,6 +228,11 @@ impl Sent {
         let passed = rooms.min(self.pieces);
         self.pieces - passed < PIECES_WAITING as u64
     }
+}
+
+fn too_large() -> Refusal {
+    let message = "the change names too much to be written down in advance, so it was not made; do it in parts";
+    Refusal::new(RefusalCode::ResourceExhausted, message)
 }
 
 /// Waits for the answer to an announcement; for ever, where there is none to wait for.

@@ -13,7 +13,7 @@ use shared_types::{
 };
 
 use crate::{
-    OpenFile,
+    Change, OpenFile,
     files::{MAX_RESULTS, MAX_SKIPPED_BYTES},
 };
 
@@ -22,6 +22,12 @@ const MAX_PLAIN_BYTES: usize = 64 * 1024;
 
 /// Most that an outcome of an archive takes as JSON, in bytes: twice what the program keeps to.
 const MAX_OF_ARCHIVE_BYTES: usize = 2 * MAX_SKIPPED_BYTES;
+
+/// Most that an announced change takes as JSON, in bytes: it names two paths and two links at most.
+const MAX_CHANGE_BYTES: usize = 32 * 1024;
+
+/// The same of one that unpacks an archive, whose entries it names. It has to fit into one line of the journal.
+const MAX_UNPACK_BYTES: usize = 768 * 1024;
 
 /// File systems whose files are doors to the kernel (statfs(2)). A read of one can wait for ever, or
 /// tell the daemon of itself.
@@ -73,6 +79,15 @@ pub(super) fn open_file(descriptor: Option<OwnedFd>, said: u64) -> Result<OpenFi
     }
     let bytes = u64::try_from(stat.st_size).unwrap_or(0);
     Ok(OpenFile::new(descriptor.into(), said.min(bytes)))
+}
+
+/// Whether an announced change is small enough to be written down.
+pub(super) fn is_small(change: &Change) -> bool {
+    let most = match change.done {
+        Outcome::Unpacked(_) => MAX_UNPACK_BYTES,
+        _ => MAX_CHANGE_BYTES,
+    };
+    takes_at_most(most, change)
 }
 
 /// An outcome that fits into what comes after the daemon, or `None`.

@@ -183,6 +183,25 @@ async fn what_cannot_be_passed_on_in_a_link_is_no_end() {
 }
 
 #[tokio::test]
+async fn a_change_that_is_too_large_to_be_written_down_is_refused() {
+    let (mut liar, inside) = connected().await;
+    let writing = inside.perform(write("file", b"new"), LONG);
+    let (_, id, _) = liar.heard().await;
+    let mut change = changing(id, &written());
+    change["changing"]["change"]["effects"][0]["path"] = "x".repeat(32 * 1024).into();
+    liar.say(&change);
+    let (kind, answered, answer) = liar.heard().await;
+    assert_eq!((kind.as_str(), answered), ("answer", id));
+    assert_eq!(answer["refusal"]["code"], "RESOURCE_EXHAUSTED");
+    liar.say(&ended(id, &written()));
+    assert_eq!(
+        end(writing).await.changes,
+        0,
+        "the daemon hears nothing of it"
+    );
+}
+
+#[tokio::test]
 async fn an_end_that_takes_more_than_its_bytes_once_it_is_written_down_is_no_end() {
     let (mut liar, inside) = connected().await;
     // Six bytes of JSON each.

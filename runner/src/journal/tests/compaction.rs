@@ -83,6 +83,27 @@ fn it_is_wanted_when_the_journal_has_doubled() {
 }
 
 #[test]
+fn it_is_wanted_before_a_journal_is_full_of_what_lives() {
+    let folder = folder();
+    let mut journal = open(folder.path()).journal;
+    let large = Record::Accepted {
+        operation: 1,
+        text: "x".repeat(MAX_LINE_BYTES - 100),
+    };
+    let live = std::iter::repeat_n(large.clone(), 40);
+    journal.compact(live).expect("room");
+    while !journal.wants_compaction() {
+        journal.append(std::slice::from_ref(&large)).expect("room");
+    }
+    // One that saves nothing is not wanted with every line.
+    let live = std::iter::repeat_n(large, 63);
+    journal.compact(live).expect("room");
+    assert!(!journal.wants_compaction());
+    journal.append_end(&[Record::Ended(1)]).expect("room");
+    assert!(!journal.wants_compaction());
+}
+
+#[test]
 fn one_that_fails_leaves_the_journal_in_use() {
     let folder = folder();
     let mut journal = open(folder.path()).journal;

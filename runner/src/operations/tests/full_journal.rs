@@ -1,11 +1,14 @@
 //! A journal that is full, or cannot hold what is to be written down.
 
-use runner_host::{Held, HostEvent};
-use shared_sandbox::{FileFailure, Outcome, Skipped, Unpacked};
+use runner_host::{Change, Effect, Held, HostEvent, There};
+use shared_sandbox::{FileFailure, MadeDirectory, Outcome, Skipped, Unpacked};
 use shared_types::OsEntropy;
 
 use super::*;
-use crate::journal::{Journal, MAX_LINE_BYTES};
+use crate::{
+    journal::{Journal, MAX_LINE_BYTES},
+    testing::PLACE,
+};
 
 /// Fills the journal of the daemon in this folder with what lives no more, to its very end.
 fn fill(folder: &Path) {
@@ -59,6 +62,32 @@ async fn an_end_that_is_too_long_for_the_journal_is_told_as_lost_and_the_daemon_
     assert!(!service.table.is_open(id));
     drop(service);
     assert_eq!(refused(folder.path()).await, Some(v1::refusal::Code::Lost));
+}
+
+#[tokio::test]
+async fn a_change_finds_no_room_in_the_reserve_and_an_end_does() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (mut service, id) = under_way(folder.path()).await;
+    for length in [MAX_LINE_BYTES / 2, 1024, 0] {
+        let filler = [Entry::Boot("-".repeat(length))];
+        while service.journaled.journal.append(&filler).is_ok() {}
+    }
+    let done = Outcome::MadeDirectory(MadeDirectory { made: true });
+    let change = Change {
+        effects: vec![Effect {
+            path: "directory".to_owned(),
+            before: There::Nothing,
+            after: There::Directory,
+        }],
+        unfinished: None,
+        done: done.clone(),
+    };
+    let refused = service.journaled.change((id, Some(PLACE)), change);
+    assert!(
+        matches!(refused, Err(JournalError::TooLarge)),
+        "{refused:?}"
+    );
+    service.end(id, done).expect("the reserve");
 }
 
 #[tokio::test]
