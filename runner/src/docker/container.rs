@@ -601,8 +601,8 @@ impl Container {
     /// Whether its entry process takes orders, which it does as long as the container runs.
     async fn listens(&self) -> bool {
         let operations = self.operations();
-        let connected = spawn_blocking(move || Orders::connect(&operations).is_ok());
-        connected.await.unwrap_or(false)
+        let listens = spawn_blocking(move || Orders::listens(&operations));
+        listens.await.unwrap_or(false)
     }
 
     async fn until_it_listens(&self) -> Result<(), String> {

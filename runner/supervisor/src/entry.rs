@@ -22,6 +22,7 @@ use rustix::{
     net::{
         AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
         SocketFlags, SocketType, connect, sendmsg, socket_with,
+        sockopt::{Timeout, set_socket_timeout},
     },
 };
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,9 @@ pub const MAX_ORDER_BYTES: usize = 8 * 1024;
 
 /// Longest answer, in bytes.
 const MAX_ANSWER_BYTES: u64 = 64 * 1024;
+
+/// How long the entry process may take to accept a connection. One whose container is paused never does.
+const ACCEPTS_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long an answer may take: the tree of a command may have to be killed before.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
@@ -115,14 +119,32 @@ impl Orders {
     /// To the entry process whose folder of operations this is.
     ///
     /// # Errors
-    /// `NotFound` and `ConnectionRefused` where it does not run, and so nothing of its container does.
+    /// `NotFound` and `ConnectionRefused` where it does not run, and so nothing of its container does;
+    /// `WouldBlock` where it runs and accepts nobody for some seconds.
     pub fn connect(root: &Path) -> io::Result<Self> {
+        Self::connect_within(root, Some(ACCEPTS_WITHIN))
+    }
+
+    /// Whether an entry process listens in this folder of operations. Never waits: one that is paused listens,
+    /// and has no room for another who waits.
+    pub fn listens(root: &Path) -> bool {
+        let connected = Self::connect_within(root, None);
+        connected.map_or_else(|error| is_busy(&error), |_| true)
+    }
+
+    /// Waits that long until there is room, or not at all.
+    fn connect_within(root: &Path, wait: Option<Duration>) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(root, flags, Mode::empty())?;
         // Through `/proc`, because a socket's address has only 108 bytes.
         let path = format!("/proc/self/fd/{}/{ORDERS}", folder.as_raw_fd());
-        let flags = SocketFlags::CLOEXEC;
+        let flags = match wait {
+            Some(_) => SocketFlags::CLOEXEC,
+            None => SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        };
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        // It bounds `connect` as well (unix(7) waits for room as a sender does).
+        set_socket_timeout(&socket, Timeout::Send, wait)?;
         connect(&socket, &SocketAddrUnix::new(path)?)?;
         Ok(Self { socket })
     }
@@ -149,9 +171,29 @@ impl Orders {
 }
 
 /// Has something done by the entry process of this folder; `None` where it does not run, so that nothing
-/// of its container does.
+/// of its container does. One that accepts nobody, or does not answer, is a time-out.
 pub(crate) fn ask(root: &Path, order: &Order) -> io::Result<Option<Answer>> {
-    let orders = match Orders::connect(root) {
+    ask_within(root, order, (ACCEPTS_WITHIN, ANSWERS_WITHIN))
+}
+
+fn ask_within(
+    root: &Path,
+    order: &Order,
+    (accepts, answers): (Duration, Duration),
+) -> io::Result<Option<Answer>> {
+    let asked = ask_once(root, order, (accepts, answers));
+    asked.map_err(|error| match is_busy(&error) {
+        true => io::ErrorKind::TimedOut.into(),
+        false => error,
+    })
+}
+
+fn ask_once(
+    root: &Path,
+    order: &Order,
+    (accepts, answers): (Duration, Duration),
+) -> io::Result<Option<Answer>> {
+    let orders = match Orders::connect_within(root, Some(accepts)) {
         Ok(orders) => orders,
         Err(error)
             if matches!(
@@ -164,7 +206,7 @@ pub(crate) fn ask(root: &Path, order: &Order) -> io::Result<Option<Answer>> {
         Err(error) => return Err(error),
     };
     let answer = orders.give(order)?;
-    answer.set_read_timeout(Some(ANSWERS_WITHIN))?;
+    answer.set_read_timeout(Some(answers))?;
     let mut text = Vec::new();
     answer.take(MAX_ANSWER_BYTES).read_to_end(&mut text)?;
     if text.is_empty() {
@@ -174,6 +216,11 @@ pub(crate) fn ask(root: &Path, order: &Order) -> io::Result<Option<Answer>> {
     Ok(Some(serde_json::from_slice(&text)?))
 }
 
+/// Whether somebody is there who has no time (`EAGAIN`).
+fn is_busy(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
 /// The folder of the operations that this directory is in, and its name there.
 pub(crate) fn place(directory: &Path) -> io::Result<(PathBuf, String)> {
     let root = directory.parent();
@@ -181,5 +228,48 @@ pub(crate) fn place(directory: &Path) -> io::Result<(PathBuf, String)> {
     match root.zip(name) {
         Some((root, name)) => Ok((root.to_owned(), name.to_owned())),
         None => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{bind, listen};
+
+    use super::*;
+
+    /// Less than anybody notices.
+    const AT_ONCE: Duration = Duration::from_millis(10);
+
+    /// Listens as an entry process does whose container is paused: it accepts nobody.
+    fn paused(root: &Path) -> OwnedFd {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+        let socket = socket.expect("a socket");
+        let address = SocketAddrUnix::new(root.join(ORDERS)).expect("a short path");
+        bind(&socket, &address).expect("a free name");
+        listen(&socket, 2).expect("it listens");
+        socket
+    }
+
+    #[test]
+    fn who_asks_a_paused_container_hears_in_time_that_it_does_not_answer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        let order = Order::Settle {
+            directory: "op".to_owned(),
+        };
+        assert!(!Orders::listens(root));
+        let _socket = paused(root);
+        // First it is the answer that does not come, then there is no room to wait for it: those who have gone
+        // take it too.
+        for _ in 0..4 {
+            assert!(Orders::listens(root));
+            let asked = ask_within(root, &order, (AT_ONCE, AT_ONCE));
+            let error = asked.expect_err("nobody answers");
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        }
+        let error = Orders::connect_within(root, Some(AT_ONCE)).expect_err("no room");
+        assert!(is_busy(&error), "{error}");
+        assert!(Orders::listens(root));
     }
 }
