@@ -635,6 +635,34 @@ async fn takes_what_waited(scene: &Scene) -> Vec<(String, Option<SandboxId>)> {
     waiting
 }
 
+#[test]
+fn a_command_goes_on_under_the_next_daemon_although_its_container_has_no_room_for_a_process() {
+    let scene = Scene::new();
+    let runtime = Runtime::new().expect("a runtime");
+    // Its last step needs no process.
+    let script = "mkfifo never; (while :; do sleep 1000 & done); read line < never";
+    runtime.block_on(async {
+        let (pool, _) = scene.pool().await;
+        let container = pool
+            .order(scene.id("a"), ensure(spec("a")))
+            .expect("a sandbox");
+        let mut process = start(&container, &shell(script)).await;
+        until(&mut process, "Resource temporarily unavailable").await;
+    });
+    runtime.shutdown_background();
+    Runtime::new().expect("a runtime").block_on(async {
+        let (_pool, left) = scene.pool().await;
+        let mut running = left.into_iter().filter_map(|(_, left)| match left {
+            Left::Running(process) => Some(process),
+            Left::Fenced(_) => None,
+            other => panic!("{other:?}"),
+        });
+        let mut process = running.next().expect("it runs");
+        process.control.cancel();
+        assert_eq!(record(&mut process).await.cause, ExitCause::Cancelled);
+    });
+}
+
 #[tokio::test]
 async fn of_a_container_that_no_note_tells_of_the_files_stay() {
     let scene = Scene::new();

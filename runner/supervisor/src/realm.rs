@@ -32,10 +32,7 @@ impl Realm {
     pub fn settle(self, directory: Directory) -> Result<Recovered, RecordError> {
         match self {
             Self::Host => recover::settle(directory),
-            Self::Container => {
-                let settle = |directory| Order::Settle { directory };
-                inside(directory, settle, Cause::SandboxStopped)
-            }
+            Self::Container => settle_inside(directory),
         }
     }
 
@@ -107,6 +104,37 @@ impl Realm {
     }
 }
 
+/// Has it settled in the container. Where that has no room for one more process, or is paused, the records
+/// may tell all the same.
+fn settle_inside(directory: Directory) -> Result<Recovered, RecordError> {
+    let (root, name) = entry::place(directory.path())?;
+    let answer = match entry::ask(&root, &Order::Settle { directory: name }) {
+        Ok(None) => return recover::settle_dead(directory, Cause::SandboxStopped),
+        Ok(Some(answer)) => done(answer),
+        Err(error) => Err(error.into()),
+    };
+    match answer {
+        Ok(()) => found(directory),
+        Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
+            unanswered(directory)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What the records say of an operation with which the entry process does not help for now. One of which only
+/// the container's own processes can tell may be tried again.
+fn unanswered(directory: Directory) -> Result<Recovered, RecordError> {
+    if directory.exit()?.is_none() && directory.fate()?.is_none() {
+        directory.fence("its daemon found it without a fate")?;
+    }
+    match found(directory) {
+        // Its supervisor is gone, or lets nobody in.
+        Err(RecordError::Io(_)) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+        found => found,
+    }
+}
+
 /// Has it done in the container, and reads what came of it. Where the container does not run, what ran
 /// there has ended for `cause`.
 fn inside(
@@ -158,5 +186,115 @@ pub(crate) fn cause_of_death(its_boot: &str, cause: Cause) -> Cause {
     match boot_id() {
         Ok(now) if host(&now) == host(its_boot) => cause,
         _ => Cause::HostReboot,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::File,
+        io::{IoSliceMut, Write as _},
+        mem::MaybeUninit,
+        os::unix::net::UnixListener,
+        path::Path,
+        thread,
+    };
+
+    use rustix::{
+        fd::OwnedFd,
+        net::{
+            AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix,
+            SocketFlags, SocketType, accept, bind, listen, recvmsg, socket_with,
+        },
+    };
+    use shared_types::OperationId;
+
+    use super::*;
+    use crate::{Identity, KillMethod, MAX_ORDER_BYTES, ORDERS, ProcessId, StartRecord};
+
+    /// Answers one order as an entry process does that has no room for a process to carry it out.
+    fn without_room(root: &Path) -> thread::JoinHandle<()> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+        let socket = socket.expect("a socket");
+        let path = root.join(ORDERS);
+        // Of the one before.
+        let _ = std::fs::remove_file(&path);
+        let address = SocketAddrUnix::new(path).expect("a short path");
+        bind(&socket, &address).expect("a free name");
+        listen(&socket, 4).expect("it listens");
+        thread::spawn(move || {
+            let daemon = accept(&socket).expect("a daemon");
+            let answer = Answer::Failed {
+                reason: "no room".to_owned(),
+                timed_out: true,
+            };
+            let text = serde_json::to_vec(&answer).expect("JSON");
+            File::from(answers_to(&daemon))
+                .write_all(&text)
+                .expect("it is read");
+        })
+    }
+
+    /// The socket on which an order is answered.
+    fn answers_to(daemon: &OwnedFd) -> OwnedFd {
+        let mut text = [0; MAX_ORDER_BYTES];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut room = [IoSliceMut::new(&mut text)];
+        recvmsg(daemon, &mut room, &mut control, RecvFlags::CMSG_CLOEXEC).expect("an order");
+        let socket = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        });
+        socket.expect("a socket")
+    }
+
+    fn started() -> Fate {
+        Fate::Started(StartRecord {
+            operation: OperationId::from_u128(1),
+            identity: Identity {
+                supervisor: ProcessId {
+                    pid: 1,
+                    start_ticks: 1,
+                    boot_id: "another".to_owned(),
+                },
+                kill: KillMethod::Sweep,
+                cgroup: None,
+            },
+            child: None,
+            times: None,
+            claim: None,
+        })
+    }
+
+    #[test]
+    fn a_command_goes_on_whose_container_has_no_room_for_another_process() {
+        let root = tempfile::tempdir().expect("a folder");
+        let path = root.path().join("op");
+        let directory = Directory::create(&path).expect("a directory");
+        directory.publish("fate", &started()).expect("a fate");
+        let settle = || {
+            let entry = without_room(root.path());
+            let settled = Realm::Container.settle(Directory::open(&path).expect("a directory"));
+            entry.join().expect("it was asked");
+            settled
+        };
+        let Err(RecordError::Io(error)) = settle() else {
+            panic!("nobody knows what became of it");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "to be tried again");
+        let _supervisor = UnixListener::bind(path.join("sock")).expect("a socket");
+        assert!(matches!(settle(), Ok(Recovered::Running(_))));
+    }
+
+    #[test]
+    fn what_has_no_fate_never_runs_even_where_the_container_has_no_room_to_say_so() {
+        let root = tempfile::tempdir().expect("a folder");
+        let directory = Directory::create(&root.path().join("op")).expect("a directory");
+        let entry = without_room(root.path());
+        let settled = Realm::Container.settle(directory);
+        entry.join().expect("it was asked");
+        assert!(matches!(settled, Ok(Recovered::Fenced(_))), "{settled:?}");
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn send(order: Order, socket: OwnedFd, has_root: bool) {
         }),
     };
     if let Err(error) = forked {
-        answer(&socket, &failed(&error.into()));
+        answer(&socket, &not_begun(&error));
     }
 }
 
@@ -64,6 +64,15 @@ fn failed(error: &RecordError) -> Answer {
         other => (other.to_string(), false),
     };
     Answer::Failed { reason, timed_out }
+}
+
+/// There is no process that does it. Where the container has no room for one more, it may have some later.
+fn not_begun(error: &io::Error) -> Answer {
+    let no_room = [io::ErrorKind::WouldBlock, io::ErrorKind::OutOfMemory];
+    Answer::Failed {
+        reason: error.to_string(),
+        timed_out: no_room.contains(&error.kind()),
+    }
 }
 
 fn answer(socket: &OwnedFd, answer: &Answer) {
@@ -116,4 +125,25 @@ fn lock() -> io::Result<File> {
     let file = rustix::fs::open(PROGRAMS_LOCK, flags, Mode::RUSR | Mode::WUSR)?;
     rustix::fs::flock(&file, FlockOperation::LockShared)?;
     Ok(file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn what_finds_no_room_for_a_process_may_be_tried_again() {
+        for (errno, again) in [
+            (Errno::AGAIN, true),
+            (Errno::NOMEM, true),
+            (Errno::NOSYS, false),
+        ] {
+            let Answer::Failed { timed_out, .. } = not_begun(&errno.into()) else {
+                panic!("it is not done");
+            };
+            assert_eq!(timed_out, again, "{errno}");
+        }
+    }
 }
