@@ -94,6 +94,9 @@ pub(crate) struct Pool {
     removals: Arc<Mutex<HashMap<SandboxId, Removal>>>,
 }
 
+/// A container as the engine lists it: its id there, and whose it is.
+type Listed = (String, Option<SandboxId>);
+
 /// The removal of a container with its volumes.
 #[derive(Debug)]
 struct Removal {
@@ -425,7 +428,7 @@ impl Pool {
     /// Looks after the containers for as long as the daemon lives: removes those that nobody knows, notices
     /// those that ended by themselves, and says whenever the engine is away, and back.
     pub(crate) async fn look_after(self, said: watch::Sender<v1::Capabilities>) {
-        let (mut swept, mut tried) = (false, HashSet::new());
+        let (mut unswept, mut tried) = (None::<Vec<Listed>>, HashSet::new());
         loop {
             let facts = self.facts().await;
             let look_again_in = match facts.problem.is_empty() {
@@ -440,10 +443,12 @@ impl Pool {
             if let Ok(engine) = self.around.engine().await
                 && let Ok(all) = engine.all().await
             {
-                if !swept {
-                    swept = true;
-                    self.sweep(&engine, &all).await;
-                }
+                let left = match &unswept {
+                    None => all,
+                    // Of what came later nothing is an orphan.
+                    Some(left) => all.into_iter().filter(|one| left.contains(one)).collect(),
+                };
+                unswept = Some(self.sweep(&engine, left).await);
                 self.look(&engine).await;
                 let is_first = tried.is_empty();
                 if self.try_isolation(&engine, &mut tried).await {
@@ -459,26 +464,31 @@ impl Pool {
 
     /// Goes on with the containers that an earlier daemon has left running, and removes containers without a
     /// note. Their volumes stay: they may hold a person's files, where this runner's home is an older copy.
-    async fn sweep(&self, engine: &Engine, all: &[(String, Option<SandboxId>)]) {
-        let sandboxes = self.sandboxes();
+    /// Returns those that could not be removed.
+    async fn sweep(&self, engine: &Engine, all: Vec<Listed>) -> Vec<Listed> {
+        let (sandboxes, mut left) = (self.sandboxes(), Vec::new());
         for (container, body) in all {
             let mut known = sandboxes.iter().map(|(_, container)| container);
-            if let Some(known) = known.find(|known| Some(known.body()) == *body) {
+            if let Some(known) = known.find(|known| Some(known.body()) == body) {
                 known.go_on().await;
                 continue;
             }
             if body.is_some_and(|body| lock(&self.removals).contains_key(&body)) {
                 continue;
             }
-            match engine.remove_orphan(container).await {
+            match engine.remove_orphan(&container).await {
                 Ok(()) => tracing::warn!(
                     container,
                     volumes = body.map(|body| format!("gantry-{body}-*")),
                     "removed a container of which this runner knows nothing; its volumes stay"
                 ),
-                Err(error) => tracing::warn!(container, %error, "failed to remove it"),
+                Err(error) => {
+                    tracing::warn!(container, %error, "failed to remove it; trying again");
+                    left.push((container, body));
+                }
             }
         }
+        left
     }
 
     /// Finds out what is kept apart in containers of each template that was not tried, once its image is there,
@@ -507,7 +517,11 @@ impl Pool {
         let name = &template.name;
         let container = Container::spare(spare_spec(template), Arc::clone(&self.around));
         let tried = probe::try_in(&container, &self.around.root).await;
-        container.remove().await;
+        if !container.remove().await {
+            let (body, sandbox) = (container.body(), container.id());
+            let done = tokio::spawn(async move { container.remove_at_last().await });
+            lock(&self.removals).insert(body, Removal { sandbox, done });
+        }
         let tried = tried.inspect_err(|reason| {
             tracing::warn!(
                 template.name = name,

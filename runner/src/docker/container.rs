@@ -681,8 +681,10 @@ impl Container {
 
     /// Stops it, with what runs there. What comes meanwhile waits, and starts it again.
     pub(super) async fn stop(&self, reason: &str) {
-        lock(&self.0.running).take();
+        self.forget_running();
         let _life = self.0.life.lock().await;
+        // A start that was under way has just come to its end.
+        self.forget_running();
         let stopped = match self.0.around.engine().await {
             Ok(engine) => engine.stop(self.0.body).await,
             Err(error) => Err(error),

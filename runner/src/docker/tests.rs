@@ -463,7 +463,7 @@ fn a_new_sandbox_is_a_container_that_waited_and_the_next_daemon_finds_its_files(
         let engine = pool.around.engine().await.expect("an engine");
         until_removed(&pool).await;
         let all = engine.all().await.expect("a list");
-        pool.sweep(&engine, &all).await;
+        assert_eq!(pool.sweep(&engine, all).await, []);
         let left = engine.all().await.expect("a list");
         assert_eq!(left, waiting, "the spare one is gone");
         let container = pool
@@ -635,6 +635,31 @@ async fn takes_what_waited(scene: &Scene) -> Vec<(String, Option<SandboxId>)> {
     waiting
 }
 
+#[tokio::test]
+async fn one_that_is_stopped_while_it_starts_is_not_taken_to_run() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    let starting = tokio::spawn({
+        let container = container.clone();
+        async move { container.ready().await.map(drop) }
+    });
+    let is_about_to = |report: &SandboxReport| report.state == SandboxState::Starting;
+    while !pool.news().await.iter().any(is_about_to) {}
+    container.stop("it was stopped on request").await;
+    starting.await.expect("no panic").expect("it starts first");
+    assert!(!container.seems_to_run());
+    container.check().await;
+    let reports = pool.news().await;
+    let last = reports.first().expect("a report");
+    assert_eq!(
+        (last.state, last.reason.as_str()),
+        (SandboxState::Stopped, "it was stopped on request")
+    );
+}
+
 #[test]
 fn a_command_goes_on_under_the_next_daemon_although_its_container_has_no_room_for_a_process() {
     let scene = Scene::new();
@@ -678,7 +703,7 @@ async fn of_a_container_that_no_note_tells_of_the_files_stay() {
     let (restored, _) = older.pool().await;
     let engine = restored.around.engine().await.expect("an engine");
     let all = engine.all().await.expect("a list");
-    restored.sweep(&engine, &all).await;
+    assert_eq!(restored.sweep(&engine, all).await, []);
     assert_eq!(engine.all().await.expect("a list"), []);
     let again = restored
         .order(scene.id("a"), ensure(spec("a")))

@@ -166,7 +166,7 @@ fn the_next_daemon_lets_root_go_on_only_where_its_template_still_gives_it() {
             let (pool, left) = Pool::open(options).await.expect("a pool");
             let engine = pool.around.engine().await.expect("an engine");
             let all = engine.all().await.expect("a list");
-            pool.sweep(&engine, &all).await;
+            assert_eq!(pool.sweep(&engine, all).await, []);
             let [mut process] = left
                 .into_iter()
                 .filter_map(|(_, left)| match left {
