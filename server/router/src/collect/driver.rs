@@ -140,6 +140,7 @@ impl Driver {
             connection.mark_changed();
             let left = self.follow(&mut connection).await?;
             self.tell_the_one_reader().await;
+            let has_ended = left != Left::Output;
             match left {
                 Left::Nothing => return Ok(()),
                 // Its reader says when it has all of it.
@@ -156,7 +157,7 @@ impl Driver {
                 }
                 Left::Output => {}
             }
-            if !self.begin_again().await? {
+            if !self.begin_again(has_ended).await? {
                 return Ok(());
             }
         }
@@ -531,16 +532,22 @@ impl Driver {
     }
 
     /// Asks for the operation once more, behind what is kept. Says whether it is still stored.
-    async fn begin_again(&mut self) -> Result<bool, PortError> {
+    async fn begin_again(&mut self, has_ended: bool) -> Result<bool, PortError> {
         let (operations, id) = (&self.ports.operations, self.machine.id());
         let Some(intent) = patiently(|| operations.find(id)).await? else {
             return Ok(false);
         };
         let kept = self.keeping.resume().await;
         let asked = self.wishes.asked.borrow().clone();
-        self.machine = server::Follow::new(id, asked, intent, None, kept);
+        let machine = server::Follow::new(id, asked, intent, None, kept);
+        let before = std::mem::replace(&mut self.machine, machine);
         self.mailbox = Mailbox::starting_at(kept);
-        self.waiters.clear();
+        if has_ended {
+            self.waiters.clear();
+        } else {
+            // Input that was taken here is nowhere else until the runner has taken it.
+            self.machine.take_over(before);
+        }
         self.look_for_room_at = None;
         if let Audience::Board(board) = &self.audience {
             board.begin_again(kept);

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use proto::v1::{self, runner_frame, server_frame};
@@ -9,6 +9,7 @@ use shared_sandbox::{
 use shared_types::{RefusalCode, limits::INPUT_WINDOW_BYTES};
 
 use super::double::*;
+use crate::links::LinkOptions;
 
 fn cat(number: u128) -> Operation {
     let mut operation = exec(number);
@@ -91,6 +92,56 @@ async fn input_that_was_not_taken_is_sent_again_over_the_next_link() {
         Ok(6),
         "a hole"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_was_given_while_its_disk_was_full_is_passed_on_once_there_is_room() {
+    let world = World::with(LinkOptions {
+        keep_again_after: Duration::from_millis(20),
+        ..LinkOptions::default()
+    });
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut operation = cat(10);
+    if let Request::Exec(exec) = &mut operation.request {
+        exec.retention = Retention::All;
+    }
+    let (mut running, id) = world.begin(&mut link, operation).await;
+    taken(&link, &id, 0).await;
+    assert_eq!(next(&mut running).await, OperationEvent::InputTaken(0));
+    world.store.fill_the_disk();
+    link.output(&id, 0, "out").await;
+    eventually(|| world.store.has_told_full()).await;
+    assert_eq!(running.controls.input(piece(0, b"abcd")).await, Ok(4));
+    let last = Input {
+        end: true,
+        ..piece(4, b"ef")
+    };
+    assert_eq!(running.controls.input(last).await, Ok(6));
+    assert_eq!(&input(&mut link).await.data[..], b"abcd");
+    assert_eq!(&input(&mut link).await.data[..], b"ef");
+    taken(&link, &id, 2).await;
+    let controls = Arc::clone(&running.controls);
+    let interrupt = Control::Signal(Signal::Interrupt);
+    let waiting = tokio::spawn(async move { controls.control(interrupt).await });
+    let first = signal(&mut link).await;
+
+    world.store.free_the_disk();
+    assert_eq!(link.operation().await.operation, id);
+    assert_eq!(signal(&mut link).await, first, "the same id");
+    link.accept(&id).await;
+    taken(&link, &id, 2).await;
+    let again = input(&mut link).await;
+    assert_eq!((again.offset, &again.data[..]), (2, &b"cdef"[..]));
+    assert!(again.end);
+    link.send(runner_frame::Kind::Done(v1::Done {
+        operation: id.clone(),
+        id: first.id,
+        refusal: None,
+    }))
+    .await;
+    assert_eq!(within(waiting).await.expect("no panic"), Ok(()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,14 @@ use super::{Follow, Phase};
 use crate::server::{Answer, Controlled, Step};
 
 impl Follow {
+    /// Goes on with what is passed on and not answered, where `before` has followed the same operation.
+    pub fn take_over(&mut self, before: Self) {
+        self.passing = before.passing;
+        if let Some(asked) = &self.asked {
+            self.passing.takes(&asked.request);
+        }
+    }
+
     /// Whether something can be passed on: the operation was asked for over the present link.
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.phase, Phase::Reading(_))
