@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use shared_link::server::SandboxReport;
+use shared_link::server::{MAX_REPORTS, SandboxReport};
 use shared_types::SandboxId;
 use tokio::{
     sync::Notify,
@@ -17,7 +17,7 @@ use super::{LinkIdentity, Serving, handle::LinkHandle};
 /// After how long a store that did not answer is asked again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Reports that are not stored yet; of each sandbox the last.
+/// Reports that are not stored yet; of each sandbox the last, and no more than one link may have waiting.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     new: Mutex<HashMap<SandboxId, SandboxReport>>,
@@ -38,7 +38,11 @@ impl Reports {
             return;
         }
         let mut new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
-        new.extend(reports.into_iter().map(|report| (report.sandbox, report)));
+        for report in reports {
+            if new.len() < MAX_REPORTS || new.contains_key(&report.sandbox) {
+                new.insert(report.sandbox, report);
+            }
+        }
         drop(new);
         self.changed.notify_one();
     }
@@ -74,5 +78,35 @@ impl Reporting {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::{SandboxPrivilege, SandboxState};
+
+    use super::*;
+
+    fn report(sandbox: u128, reason: &str) -> SandboxReport {
+        SandboxReport {
+            sandbox: SandboxId::from_u128(sandbox),
+            state: SandboxState::Failed,
+            reason: reason.to_owned(),
+            privilege: SandboxPrivilege::Strict,
+        }
+    }
+
+    #[test]
+    fn while_the_store_is_slow_no_more_reports_wait_than_a_pool_can_have_and_of_each_the_last() {
+        let reports = Reports::default();
+        for sandbox in 0..MAX_REPORTS as u128 + 10 {
+            reports.add(vec![report(sandbox, "first")]);
+        }
+        reports.add(vec![report(1, "last")]);
+        let waiting = reports.take();
+        assert_eq!(waiting.len(), MAX_REPORTS);
+        assert_eq!(waiting[&SandboxId::from_u128(1)].reason, "last");
+        reports.add(vec![report(MAX_REPORTS as u128 + 1, "later")]);
+        assert_eq!(reports.take().len(), 1, "there is room again");
     }
 }

@@ -226,6 +226,10 @@ impl Store {
         now: Timestamp,
     ) -> Result<Reported, StoreError> {
         bounded("why a sandbox is as it is", reason, MAX_PATH_BYTES)?;
+        // A runner may speak of any number of sandboxes that nobody knows: none of them costs a write.
+        if !self.is_pooled(tenant, (runner, sandbox)).await? {
+            return Ok(Reported::Unknown);
+        }
         let mut tx = self.write(tenant).await?;
         let before = query(
             "SELECT state, state_reason, changes FROM sandboxes
@@ -274,6 +278,24 @@ impl Store {
             }
             Some(_) => Reported::NotWanted,
         })
+    }
+
+    /// Whether this is a sandbox of the runner's pool.
+    async fn is_pooled(
+        &self,
+        tenant: TenantId,
+        (runner, sandbox): (RunnerId, SandboxId),
+    ) -> Result<bool, StoreError> {
+        let row = query(
+            "SELECT id FROM sandboxes
+             WHERE tenant_id = $1 AND id = $2 AND runner_id = $3 AND owner_id IS NOT NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(sandbox.to_string())
+        .bind(runner.to_string())
+        .fetch_optional(&mut self.read(tenant).await?)
+        .await?;
+        Ok(row.is_some())
     }
 
     /// The sandboxes of one user, or of all, by id, after that id (empty: from the start).

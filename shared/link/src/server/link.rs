@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Reports of different sandboxes that wait to be taken, at most: more than a pool may have.
-const MAX_REPORTS: usize = 20_000;
+pub const MAX_REPORTS: usize = 20_000;
 
 /// The times of a link.
 #[derive(Debug, Clone, Copy)]
