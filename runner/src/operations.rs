@@ -343,6 +343,7 @@ impl OperationsService {
                     .and_modify(|work| work.commit(stream, up_to));
             }
             Some(Act::Drop(operation)) => self.drop_files(operation),
+            Some(Act::LetGo(operation, why)) => self.let_go(operation, why),
             Some(Act::Input(operation, input)) => {
                 self.work
                     .entry(operation)

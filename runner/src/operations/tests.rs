@@ -5,6 +5,7 @@ mod faults;
 mod full_disk;
 mod full_journal;
 mod left;
+mod let_go;
 mod remembered;
 mod suspended;
 mod synced;

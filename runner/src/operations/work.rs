@@ -269,6 +269,19 @@ impl OperationsService {
         }
     }
 
+    /// Stops what only reads, and closes what it reads. What it still says is heard no more: the same
+    /// operation may begin anew at once.
+    pub(super) fn let_go(&mut self, id: OperationId, why: Refusal) {
+        if self.work.contains_key(&id) {
+            self.count_end(id, &Outcome::Refused(why));
+        }
+        if let Some(mut work) = self.work.remove(&id) {
+            work.cancel();
+        }
+        self.happenings.remove(&id);
+        self.drop_files(id);
+    }
+
     /// Removes what is on disk of an operation.
     pub(super) fn drop_files(&mut self, id: OperationId) {
         self.begun.remove(&id);

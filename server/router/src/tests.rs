@@ -4,6 +4,7 @@ mod away;
 mod background;
 mod collect;
 mod double;
+mod downloads;
 mod full;
 mod links;
 mod outputs;

@@ -89,6 +89,13 @@ pub(crate) fn forget(operation: OperationId) -> server_frame::Kind {
     })
 }
 
+/// The frame that has the runner let go of an operation that only reads.
+pub(crate) fn let_go(operation: OperationId) -> server_frame::Kind {
+    server_frame::Kind::LetGo(v1::LetGo {
+        operation: operation.to_string(),
+    })
+}
+
 /// The frame that tells the runner that output below this offset is durable with the server.
 pub(crate) fn commit(
     operation: OperationId,

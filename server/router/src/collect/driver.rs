@@ -132,7 +132,13 @@ impl Driver {
 
     /// Until the end is stored, the output is kept, and the runner may forget both; or until there is
     /// nothing that this task can do.
-    pub(super) async fn run(mut self, mut connection: Watch) -> Result<(), PortError> {
+    pub(super) async fn run(mut self, connection: Watch) -> Result<(), PortError> {
+        let ran = self.go_on(connection).await;
+        self.let_go().await;
+        ran
+    }
+
+    async fn go_on(&mut self, mut connection: Watch) -> Result<(), PortError> {
         let semaphore = Arc::clone(&self.again);
         let mut permit = None;
         loop {
@@ -255,9 +261,24 @@ impl Driver {
     }
 
     /// The bytes of a file that is downloaded are nowhere but in that file: without its reader they would
-    /// be read for nothing, and be gone. The next reader goes on, who attaches anew.
+    /// be read for nothing, and be gone. The next reader has it read anew.
     fn waits_for_its_reader(&self) -> bool {
-        self.audience.has_left() && self.machine.request().is_some_and(Request::is_download)
+        self.audience.has_left() && self.is_download()
+    }
+
+    fn is_download(&self) -> bool {
+        self.machine.request().is_some_and(Request::is_download)
+    }
+
+    /// A download that has not ended waits on its runner for credit, with its file open, and nobody gives
+    /// any. One that has ended is known to the link no more.
+    async fn let_go(&mut self) {
+        if let Some((link, key)) = &self.link
+            && self.is_download()
+        {
+            // A link that is gone has let go of it.
+            let _ = link.let_go(self.machine.id(), *key).await;
+        }
     }
 
     /// Keeps it and tells it. What is kept nowhere waits for its reader; that holds up nothing that is
@@ -474,6 +495,9 @@ impl Driver {
                     // How it can end is not known where the request is not.
                     expects: expects.unwrap_or(|_| true),
                 };
+                if link.has_let_go_of(id) {
+                    self.machine.begun_before();
+                }
                 let now = self.ports.clock.boot_moment();
                 let frame = self.machine.frame(offsets, &now);
                 if frame.request.is_some()

@@ -189,6 +189,16 @@ impl LinkHandle {
         self.wish(Command::Forget { id }, None).await
     }
 
+    /// The reader with this key has left what only reads: the runner lets go of it.
+    pub(crate) async fn let_go(&self, id: OperationId, reader: u64) -> Result<(), Gone> {
+        self.wish(Command::LetGo { id, reader }, None).await
+    }
+
+    /// Whether the runner has begun this operation, and let go of it because its reader had left.
+    pub(crate) fn has_let_go_of(&self, id: OperationId) -> bool {
+        self.with(|open| open.machine.has_let_go_of(id)) == Ok(true)
+    }
+
     /// Lets the runner know what a sandbox is to be, before the first operation that goes there over this
     /// link; `spec` is asked for once.
     pub(crate) async fn prepare(

@@ -78,6 +78,8 @@ pub enum Order {
     },
     /// Its end is stored: drop it.
     Forget(OperationId),
+    /// Its reader has left: drop it, if it only reads.
+    LetGo(OperationId),
     /// What becomes of a sandbox of the pool.
     Sandbox(SandboxId, SandboxOrder),
 }
@@ -155,6 +157,7 @@ pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
             return control_of(&wire.operation, wire.id, control);
         }
         Some(server_frame::Kind::Forget(wire)) => wire.operation.parse().ok().map(Order::Forget),
+        Some(server_frame::Kind::LetGo(wire)) => wire.operation.parse().ok().map(Order::LetGo),
         Some(server_frame::Kind::EnsureSandbox(wire)) => {
             let named = wire::sandbox_id(&wire.sandbox);
             match (wire::read_ensure(wire), named) {

@@ -17,7 +17,7 @@ use std::{
 use proto::v1::{self, cancel_answer::Answer, runner_frame};
 use shared_sandbox::{Control, ExitCause, Input, Outcome, OutputStream, Request};
 use shared_types::{
-    Digest, Epoch, Incarnation, JournalId, OperationId, Owner, SandboxId, TraceContext,
+    Digest, Epoch, Incarnation, JournalId, OperationId, Owner, Refusal, SandboxId, TraceContext,
 };
 
 use super::{
@@ -76,6 +76,9 @@ pub enum Act {
     },
     /// Drop what is kept of it.
     Drop(OperationId),
+    /// Stop what only reads, where it still runs, and drop what is kept of it. Nothing of it is heard any
+    /// more: it may be started anew at once. It ended with this refusal.
+    LetGo(OperationId, Refusal),
     /// Do this with a sandbox of the pool. What comes for it afterwards counts on that.
     Sandbox(SandboxId, SandboxOrder),
 }

@@ -98,6 +98,8 @@ pub struct Follow {
     /// Of stdout and stderr.
     sums: Sums,
     told_accepted: bool,
+    /// It is known to have begun, for an earlier reader.
+    has_begun: bool,
     told_unreachable: bool,
     /// The epoch that was too old, as the runner says, until the intent is read again.
     stale: Option<(Epoch, Refusal)>,
@@ -160,6 +162,7 @@ impl Follow {
             told,
             sums: Sums::after(told),
             told_accepted: false,
+            has_begun: false,
             told_unreachable: false,
             stale: None,
             stales: 0,
@@ -288,10 +291,15 @@ impl Follow {
         }
     }
 
+    /// The operation has begun for an earlier reader, who has left: [`super::Link::has_let_go_of`].
+    pub fn begun_before(&mut self) {
+        self.has_begun = true;
+    }
+
     /// The frame that asks for the operation, from these offsets on.
     pub fn frame(&mut self, from: [u64; 2], now: &BootMoment) -> v1::Operation {
         let intent = &self.intent;
-        let has_begun = intent.outcome.is_some() || self.told_accepted;
+        let has_begun = intent.outcome.is_some() || self.told_accepted || self.has_begun;
         let reads_again = has_begun && self.request().is_some_and(Request::is_download);
         // Now, and not when the intent was read: frames reach the runner in this order, so that of
         // two readers none starts it after the other has heard that it was too late for that.

@@ -79,6 +79,14 @@ pub enum Command<P> {
         /// Which operation.
         id: OperationId,
     },
+    /// The reader of what only reads has left: the runner lets go of it; nothing, if another reader has
+    /// taken its place.
+    LetGo {
+        /// Which operation.
+        id: OperationId,
+        /// The reader's key.
+        reader: u64,
+    },
     /// Something is to become of a sandbox of the runner's pool.
     Sandbox(Box<server_frame::Kind>),
 }
@@ -275,6 +283,12 @@ impl<P: Post> Link<P> {
         self.accepted
     }
 
+    /// Whether the runner has begun this operation, and has let go of it because its reader had left; not
+    /// known any more of those that did so long ago.
+    pub fn has_let_go_of(&self, id: OperationId) -> bool {
+        self.subscriptions.has_left(id)
+    }
+
     /// Does what others want.
     pub fn command(&mut self, command: Command<P>) {
         let kind = match command {
@@ -304,6 +318,12 @@ impl<P: Post> Link<P> {
             // Whoever reads it would wait for its end in vain; the next inventory says it again.
             Command::Forget { id } if self.subscriptions.is_read(id) => return,
             Command::Forget { id } => wire::forget(id),
+            Command::LetGo { id, reader } => {
+                if !self.subscriptions.leave(id, reader) {
+                    return;
+                }
+                wire::let_go(id)
+            }
             Command::Sandbox(frame) => *frame,
         };
         self.outgoing.push_back(kind);

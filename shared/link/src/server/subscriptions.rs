@@ -2,9 +2,10 @@
 //! `Accepted` (or a refusal) for each `Operation`, then output in order, then one `Ended`.
 //!
 //! A frame of an operation that nobody reads is dropped; as nobody grants credit for it either,
-//! the runner soon stops.
+//! the runner soon stops. Where the reader of what only reads has left, its place stays until the runner
+//! has told the end: what is on the way by then is not for the next reader.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use proto::v1;
 use shared_sandbox::Outcome;
@@ -16,6 +17,9 @@ use super::{
     passing::Answer,
 };
 use crate::wire::{self, Expects, Malformed};
+
+/// Operations whose reader has left after they began, of which that is known, at most.
+const MAX_LEFT: usize = 4096;
 
 /// Where a link puts what it brings of one operation.
 pub trait Post {
@@ -36,12 +40,15 @@ pub trait Post {
 #[derive(Debug)]
 pub(super) struct Subscriptions<P> {
     operations: HashMap<OperationId, Subscription<P>>,
+    /// Whose reader has left after they began; the last ones.
+    left: VecDeque<OperationId>,
 }
 
 #[derive(Debug)]
 struct Subscription<P> {
     reader: u64,
-    post: P,
+    /// Nothing once the reader has left.
+    post: Option<P>,
     expects: Expects,
     /// `Operation` frames that the runner has not answered. While there are any, what comes is
     /// for an earlier reader.
@@ -54,19 +61,23 @@ impl<P: Post> Subscriptions<P> {
     pub(super) fn new() -> Self {
         Self {
             operations: HashMap::new(),
+            left: VecDeque::new(),
         }
     }
 
     /// A reader wants the operation: returns whether the frame is to be sent.
     pub(super) fn attach(&mut self, id: OperationId, reader: Reader<P>) -> bool {
         match self.operations.get_mut(&id) {
-            Some(before) if reader.yields && before.reader != reader.key => {
+            Some(before)
+                if reader.yields && before.post.is_some() && before.reader != reader.key =>
+            {
                 last(&reader.post, Mail::Superseded);
                 false
             }
             Some(subscription) => {
-                let before = std::mem::replace(&mut subscription.post, reader.post);
-                last(&before, Mail::Superseded);
+                if let Some(before) = subscription.post.replace(reader.post) {
+                    last(&before, Mail::Superseded);
+                }
                 subscription.reader = reader.key;
                 subscription.expects = reader.expects;
                 subscription.unanswered += 1;
@@ -75,7 +86,7 @@ impl<P: Post> Subscriptions<P> {
             None => {
                 let subscription = Subscription {
                     reader: reader.key,
-                    post: reader.post,
+                    post: Some(reader.post),
                     expects: reader.expects,
                     unanswered: 1,
                     open: false,
@@ -86,14 +97,39 @@ impl<P: Post> Subscriptions<P> {
         }
     }
 
+    /// The reader with this key leaves: returns whether it was there.
+    pub(super) fn leave(&mut self, id: OperationId, reader: u64) -> bool {
+        let subscription = self.operations.get_mut(&id);
+        let Some(subscription) = subscription.filter(|subscription| subscription.reader == reader)
+        else {
+            return false;
+        };
+        if subscription.post.take().is_none() {
+            return false;
+        }
+        if subscription.open && !self.left.contains(&id) {
+            self.left.push_back(id);
+            let long_ago = self.left.len().saturating_sub(MAX_LEFT);
+            self.left.drain(..long_ago);
+        }
+        true
+    }
+
+    /// Whether a reader of the operation has left after it had begun.
+    pub(super) fn has_left(&self, id: OperationId) -> bool {
+        self.left.contains(&id)
+    }
+
     /// Whether somebody reads the operation.
     pub(super) fn is_read(&self, id: OperationId) -> bool {
-        self.operations.contains_key(&id)
+        let subscription = self.operations.get(&id);
+        subscription.is_some_and(|subscription| subscription.post.is_some())
     }
 
     /// Whether this is who reads the operation.
     pub(super) fn is_read_by(&self, id: OperationId, reader: u64) -> bool {
         let subscription = self.operations.get(&id);
+        let subscription = subscription.filter(|subscription| subscription.post.is_some());
         subscription.is_some_and(|subscription| subscription.reader == reader)
     }
 
@@ -108,9 +144,8 @@ impl<P: Post> Subscriptions<P> {
         subscription.unanswered -= 1;
         subscription.open = true;
         // What is not the last answer is for an earlier reader.
-        match subscription.unanswered {
-            0 => subscription
-                .post
+        match (subscription.unanswered, &subscription.post) {
+            (0, Some(post)) => post
                 .put_answer(Answer::Accepted)
                 .map_err(|error| Malformed(format!("what came of {id} is broken: {error}"))),
             _ => Ok(()),
@@ -161,8 +196,9 @@ impl<P: Post> Subscriptions<P> {
         };
         if subscription.unanswered == 0
             && let Some(subscription) = self.operations.remove(&id)
+            && let Some(post) = subscription.post
         {
-            last(&subscription.post, mail);
+            last(&post, mail);
         }
         Ok(())
     }
@@ -208,11 +244,15 @@ impl<P: Post> Subscriptions<P> {
         let Some(subscription) = self.operations.get_mut(&id) else {
             return Ok(());
         };
-        match (subscription.open, subscription.unanswered) {
-            (true, 0) => put(&subscription.post)
+        match (
+            subscription.open,
+            subscription.unanswered,
+            &subscription.post,
+        ) {
+            (true, 0, Some(post)) => put(post)
                 .map_err(|error| Malformed(format!("what came of {id} is broken: {error}"))),
-            (true, _) => Ok(()),
-            (false, _) => Err(Malformed(format!(
+            (true, ..) => Ok(()),
+            (false, ..) => Err(Malformed(format!(
                 "output of {id} came before it was accepted"
             ))),
         }

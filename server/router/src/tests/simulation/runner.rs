@@ -222,6 +222,7 @@ impl World {
                 self.check_forgotten(operation);
                 self.runner.host.drop_output(operation);
             }
+            Some(Act::LetGo(..)) => unreachable!("the simulation downloads nothing"),
             Some(act @ (Act::Input(..) | Act::Control { .. })) => self.pass_to_host(act),
             Some(Act::Commit {
                 operation,
@@ -410,6 +411,7 @@ fn copy(order: &Order) -> Option<Order> {
         | Order::Input { .. }
         | Order::Control { .. }
         | Order::Forget(_)
+        | Order::LetGo(_)
         | Order::Sandbox(..) => None,
     }
 }

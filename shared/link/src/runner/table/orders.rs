@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proto::v1::{self, cancel_answer::Answer, runner_frame};
-use shared_sandbox::{OutputStream, Request};
+use shared_sandbox::{Outcome, OutputStream, Request};
 use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode};
 
 use super::{Act, Entry, LinkId, Table, answered};
@@ -71,6 +71,7 @@ impl Table {
                 control,
             } => self.pass_control(operation, id, control),
             Order::Forget(operation) => self.forget(operation, now),
+            Order::LetGo(operation) => self.let_go(operation),
             Order::Sandbox(sandbox, order) => Some(Act::Sandbox(sandbox, order)),
         }
     }
@@ -230,6 +231,22 @@ impl Table {
         self.keep_receipt(id, answer, now);
         self.remove(id);
         Some(Act::Drop(id))
+    }
+
+    /// The reader has left of what only reads, and nobody else needs it. There is no receipt: the next
+    /// reader has it begun anew. A link that has asked for it is told an end of it all the same, by which
+    /// the server tells what came before from what comes for that reader.
+    fn let_go(&mut self, id: OperationId) -> Option<Act> {
+        let entry = self.entries.get(&id).filter(|entry| entry.only_reads)?;
+        let is_asked_for = entry.delivery.is_some();
+        let refusal = Refusal::new(RefusalCode::Fenced, "its reader has left");
+        self.ended(id, Outcome::Refused(refusal.clone()), 0);
+        if is_asked_for {
+            let end = refused(id.to_string(), refusal.clone());
+            self.answers.push_back(end);
+        }
+        self.remove(id);
+        Some(Act::LetGo(id, refusal))
     }
 
     fn keep_receipt(&mut self, operation: OperationId, answer: Answer, now: Duration) {

@@ -1,5 +1,6 @@
 mod cancels;
 mod epochs;
+mod let_go;
 mod passing;
 mod restarts;
 mod sandboxes;
