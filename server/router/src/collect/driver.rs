@@ -498,13 +498,13 @@ impl Driver {
                 if link.has_let_go_of(id) {
                     self.machine.begun_before();
                 }
-                let now = self.ports.clock.boot_moment();
-                let frame = self.machine.frame(offsets, &now);
-                if frame.request.is_some()
-                    && let Ok(sandbox) = frame.sandbox.parse()
-                {
+                let clock = &self.ports.clock;
+                if self.machine.sends_request(&clock.boot_moment()) {
+                    let sandbox = self.machine.sandbox();
                     link.prepare(sandbox, &*self.ports.operations).await?;
                 }
+                let machine = &mut self.machine;
+                let frame = || machine.frame(offsets, &clock.boot_moment());
                 link.attach(id, frame, reader).await?;
                 self.machine.attached();
             }

@@ -123,15 +123,19 @@ impl LinkHandle {
         (self.generation().0 << CONTROLS_PER_LINK_BITS) | self.reader()
     }
 
-    /// Sends the operation; what comes back goes to the reader, in place of an earlier one's.
+    /// Sends the operation; what comes back goes to the reader, in place of an earlier one's. The frame is
+    /// made once there is room for it: it says how long the operation may wait to be started.
     pub(crate) async fn attach(
         &self,
         id: OperationId,
-        frame: v1::Operation,
+        frame: impl FnOnce() -> v1::Operation,
         reader: Reader,
     ) -> Result<(), Gone> {
-        let frame = Box::new(frame);
-        self.wish(Command::Attach { id, frame, reader }, None).await
+        let attach = || {
+            let frame = Box::new(frame());
+            Command::Attach { id, frame, reader }
+        };
+        self.wish_made(attach, None).await
     }
 
     /// The reader with this key has more room.
@@ -269,13 +273,21 @@ impl LinkHandle {
         command: Command<Post>,
         waiter: Option<(OperationId, CancelWaiter)>,
     ) -> Result<(), Gone> {
+        self.wish_made(|| command, waiter).await
+    }
+
+    async fn wish_made(
+        &self,
+        command: impl FnOnce() -> Command<Post>,
+        waiter: Option<(OperationId, CancelWaiter)>,
+    ) -> Result<(), Gone> {
         let outbound = self.with(|open| open.outbound.clone())?;
         let room = self.room(outbound).await?;
         self.with(|open| {
             if let Some((id, waiter)) = waiter {
                 open.await_cancel(id, waiter);
             }
-            open.machine.command(command);
+            open.machine.command(command());
             open.send_next(|frame| drop(room.send(frame)));
         })
     }

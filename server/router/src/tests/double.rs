@@ -33,7 +33,7 @@ use crate::{
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// Room for frames on each side of a link: more than any test leaves unread.
-const FRAMES: usize = 64;
+pub(super) const FRAMES: usize = 64;
 
 pub(super) const NOW: Timestamp = Timestamp::from_micros(1_789_000_000_000_000);
 

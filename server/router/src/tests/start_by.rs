@@ -5,6 +5,7 @@ use std::time::Duration;
 use proto::v1;
 use shared_sandbox::{OperationEvent, Running, Sandbox as _};
 use shared_types::{RefusalCode, clock::BootMoment};
+use tokio::time::timeout;
 
 use super::{double::*, reconnect::assert_ends_with};
 
@@ -80,5 +81,24 @@ async fn what_was_placed_in_another_boot_of_the_server_or_by_an_earlier_release_
         let (world, runner, mut running) = sent_and_cut_off().await;
         world.store.starts_by(&exec(10), start_by);
         never_starts(&world, &runner, &mut running).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_room_on_its_link_until_its_time_to_start_has_passed_is_not_started() {
+    let (world, _runner, mut link) = World::chosen().await;
+    let mut running = Vec::new();
+    // More than the link has room for.
+    for number in 100..200 {
+        let started = world.sandbox.start(exec(number)).await;
+        running.push(started.expect("it is placed"));
+    }
+    let last = running.last_mut().expect("one of them");
+    let told = timeout(Duration::from_millis(5), next(last)).await;
+    assert!(told.is_err(), "it waits: {told:?}");
+    world.clock.advance(Duration::from_secs(61));
+    for number in 100..200 {
+        let frame = link.operation().await;
+        assert_eq!(frame.request.is_some(), number < 100 + FRAMES as u128);
     }
 }

@@ -20,8 +20,8 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use proto::v1;
 use shared_sandbox::{Operation, OperationEvent, Outcome, OutputStream, Request};
 use shared_types::{
-    Epoch, Generation, Incarnation, OperationId, Owner, Refusal, RefusalCode, RunnerId, SpanId,
-    Timestamp, clock::BootMoment,
+    Epoch, Generation, Incarnation, OperationId, Owner, Refusal, RefusalCode, RunnerId, SandboxId,
+    SpanId, Timestamp, clock::BootMoment,
 };
 
 use super::{
@@ -193,6 +193,11 @@ impl Follow {
         self.intent.place.runner
     }
 
+    /// In which of that runner's sandboxes.
+    pub fn sandbox(&self) -> SandboxId {
+        self.intent.place.sandbox
+    }
+
     /// What is asked, where that is known here.
     pub fn request(&self) -> Option<&Request> {
         self.asked.as_ref().map(|asked| &asked.request)
@@ -296,8 +301,13 @@ impl Follow {
         self.has_begun = true;
     }
 
-    /// The frame that asks for the operation, from these offsets on.
-    pub fn frame(&mut self, from: [u64; 2], now: &BootMoment) -> v1::Operation {
+    /// Whether the request goes with what is sent now.
+    pub fn sends_request(&self, now: &BootMoment) -> bool {
+        self.asked_now(now).0.is_some()
+    }
+
+    /// What goes with what is sent now, and what is left of the time to start.
+    fn asked_now(&self, now: &BootMoment) -> (Option<&Operation>, Duration) {
         let intent = &self.intent;
         let has_begun = intent.outcome.is_some() || self.told_accepted || self.has_begun;
         let reads_again = has_begun && self.request().is_some_and(Request::is_download);
@@ -313,8 +323,15 @@ impl Follow {
             && !intent.cancel_requested
             && !left.is_zero()
             && self.linked == intent.incarnation;
-        let asked = self.asked.as_ref();
+        let asked = self.asked.as_deref();
         let asked = asked.filter(|asked| may_start && asked.epoch >= intent.epoch);
+        (asked, left)
+    }
+
+    /// The frame that asks for the operation, from these offsets on; it is to be sent at once.
+    pub fn frame(&mut self, from: [u64; 2], now: &BootMoment) -> v1::Operation {
+        let intent = &self.intent;
+        let (asked, left) = self.asked_now(now);
         let frame = v1::Operation {
             operation: self.id.to_string(),
             digest: intent.digest.as_bytes().to_vec(),
