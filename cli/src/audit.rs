@@ -6,7 +6,7 @@ use shared_api::{AuditEntry, AuditLog, AuditOutcome};
 use shared_client::Client;
 use shared_types::{Clock as _, SystemClock, Timestamp};
 
-use crate::{args::Audit, render::clean::clean_line, screen::Screen};
+use crate::{args::Audit, patience::patiently, render::clean::clean_line, screen::Screen};
 
 /// Entries of one page.
 const PAGE: u32 = 200;
@@ -34,35 +34,11 @@ pub(crate) async fn run(client: &Client, screen: Screen, args: Audit) -> anyhow:
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        page = next(client, screen, &args, (last, since)).await?;
-    }
-}
-
-/// The entries after that one; who follows hears of a lost connection, and waits until it is back.
-async fn next(
-    client: &Client,
-    screen: Screen,
-    args: &Audit,
-    (last, since): (u64, Option<Timestamp>),
-) -> anyhow::Result<AuditLog> {
-    let mut failures = 0;
-    loop {
-        let asked = client.audit(Some(last), args.who.as_deref(), since, PAGE);
-        match asked.await {
-            Err(error) if args.follow && error.is_passing() => {
-                failures += 1;
-                if failures == 1 {
-                    screen.note("gantry: connection lost; trying again");
-                }
-                client.wait_again(failures, error).await?;
-            }
-            answer => {
-                if failures > 0 && answer.is_ok() {
-                    screen.note("gantry: connected again");
-                }
-                return Ok(answer?);
-            }
-        }
+        let next = async || client.audit(Some(last), who, since, PAGE).await;
+        page = match args.follow {
+            true => patiently(client, screen, next).await?,
+            false => next().await?,
+        };
     }
 }
 

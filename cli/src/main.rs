@@ -21,6 +21,7 @@ mod exit;
 mod keys;
 mod login;
 mod output;
+mod patience;
 mod pending;
 mod people;
 mod pick;

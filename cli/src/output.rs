@@ -4,11 +4,10 @@ use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use shared_api::Output;
 use shared_client::Client;
 use shared_types::OperationId;
 
-use crate::{render::clean::Clean, screen::Screen};
+use crate::{patience::patiently, render::clean::Clean, screen::Screen};
 
 /// How long the server waits for more output of an operation that is followed, in milliseconds.
 const WAIT_MS: u32 = 20_000;
@@ -23,15 +22,18 @@ pub(crate) async fn run(
     mut offset: i64,
     follow: bool,
 ) -> anyhow::Result<()> {
-    let mut reader = Reader {
-        client,
-        screen,
-        wait_ms: if follow { WAIT_MS } else { 0 },
-        failures: 0,
-    };
+    let wait_ms = if follow { WAIT_MS } else { 0 };
     let mut shown = std::io::stdout().is_terminal().then(Shown::default);
     loop {
-        let page = reader.page(operation, stream, offset).await?;
+        let ask = async || {
+            client
+                .output_within(operation, stream, offset, wait_ms)
+                .await
+        };
+        let page = match follow {
+            true => patiently(client, screen, ask).await?,
+            false => ask().await?,
+        };
         if let Ok(asked) = u64::try_from(offset)
             && asked < page.base
         {
@@ -64,45 +66,6 @@ pub(crate) async fn run(
 
 fn offset_of(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
-}
-
-/// Asks for page after page; where it follows, also over lost connections.
-struct Reader<'a> {
-    client: &'a Client,
-    screen: Screen,
-    wait_ms: u32,
-    failures: u32,
-}
-
-impl Reader<'_> {
-    async fn page(
-        &mut self,
-        operation: OperationId,
-        stream: &str,
-        offset: i64,
-    ) -> anyhow::Result<Output> {
-        loop {
-            let asked = self
-                .client
-                .output_within(operation, stream, offset, self.wait_ms);
-            match asked.await {
-                Ok(page) => {
-                    if std::mem::take(&mut self.failures) > 0 {
-                        self.screen.note("gantry: connected again");
-                    }
-                    return Ok(page);
-                }
-                Err(error) if self.wait_ms > 0 && error.is_passing() => {
-                    self.failures += 1;
-                    if self.failures == 1 {
-                        self.screen.note("gantry: connection lost; trying again");
-                    }
-                    self.client.wait_again(self.failures, error).await?;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
 }
 
 /// Output as a terminal is shown it, which obeys nothing of it. A page may end within a letter or a sequence.

@@ -1,0 +1,34 @@
+//! Asking again where a connection is lost, for verbs that go on until a person ends them.
+
+use shared_client::{Client, ClientError};
+
+use crate::screen::Screen;
+
+/// Asks until the server answers; the person hears of a lost connection, and when it is back.
+///
+/// # Errors
+/// What asking again cannot mend, or the last failure where the server counts as gone.
+pub(crate) async fn patiently<T>(
+    client: &Client,
+    screen: Screen,
+    mut ask: impl AsyncFnMut() -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
+    let mut failures = 0;
+    loop {
+        match ask().await {
+            Err(error) if error.is_passing() => {
+                failures += 1;
+                if failures == 1 {
+                    screen.note("gantry: connection lost; trying again");
+                }
+                client.wait_again(failures, error).await?;
+            }
+            answer => {
+                if failures > 0 && answer.is_ok() {
+                    screen.note("gantry: connected again");
+                }
+                return answer;
+            }
+        }
+    }
+}
