@@ -139,8 +139,7 @@ impl Journaled {
         Ok(())
     }
 
-    /// Whether there is room for this end of an operation, once that is left out of the journal which nobody
-    /// will ask for.
+    /// Whether there is room for this end of an operation, if need be after a compaction.
     pub(super) fn has_room_for_end(
         &mut self,
         table: &mut Table,

@@ -65,7 +65,7 @@ impl Deletions {
                 () = self.sessions.deletions.notified() => pause = LOOK_AGAIN,
                 // Another server may have marked one, and be gone before it has finished.
                 () = tokio::time::sleep(if left { pause } else { LOOK_AT_MOST }) => {
-                    pause = (pause * 2).min(LOOK_AT_MOST);
+                    pause = if left { (pause * 2).min(LOOK_AT_MOST) } else { LOOK_AGAIN };
                 }
                 () = stop.cancelled() => return,
             }
