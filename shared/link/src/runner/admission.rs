@@ -57,6 +57,15 @@ pub(super) struct Load {
     pub(super) receipts_full: bool,
     /// Whether the disk has no more room than is to be kept free.
     pub(super) disk_short: bool,
+    /// What those of the same sandbox take of it; nothing, where no other sandbox shares the runner.
+    pub(super) of_sandbox: Share,
+}
+
+/// A sandbox's part of what all operations take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) running: usize,
+    pub(super) remembered: usize,
 }
 
 /// What is to be done about an operation.
@@ -131,13 +140,31 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
             "the runner's disk is nearly full, and what is left is kept free: free some",
         );
     }
+    let Load {
+        running,
+        remembered,
+        of_sandbox,
+        ..
+    } = view.load;
     let full = [
-        (view.load.running >= MAX_RUNNING, "runs"),
-        (view.load.remembered >= MAX_REMEMBERED, "remembers"),
+        (running >= MAX_RUNNING, "runs"),
+        (remembered >= MAX_REMEMBERED, "remembers"),
         (view.load.receipts_full, "keeps receipts of"),
     ];
     if let Some((_, what)) = full.into_iter().find(|(full, _)| *full) {
         let message = format!("the runner {what} as many operations as it can");
+        return refuse_for_now(ResourceExhausted, &message);
+    }
+    // A sandbox takes no more places than it leaves free, so that none shuts out the others: the dynamic
+    // thresholds of Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998, with a factor of 1.
+    if running + of_sandbox.running >= MAX_RUNNING
+        || remembered + of_sandbox.remembered >= MAX_REMEMBERED
+    {
+        let message = format!(
+            "this sandbox has {} commands running, and what is left of the runner's {MAX_RUNNING} places is \
+             kept for other sandboxes: wait until some have ended, or end them",
+            of_sandbox.running
+        );
         return refuse_for_now(ResourceExhausted, &message);
     }
     if view.load.retained_bytes + RESERVED_BYTES > MAX_RETAINED_BYTES {

@@ -46,7 +46,7 @@ fn an_operation_that_nothing_speaks_against_starts() {
 fn each_rule_refuses_with_its_own_code() {
     use RefusalCode::*;
     type Change = (fn(&mut View<'_>), fn(&mut Incoming), RefusalCode);
-    let rules: [Change; 16] = [
+    let rules: [Change; 18] = [
         (|v| v.load.disk_short = true, |_| {}, SpoolFull),
         (|_| {}, |o| o.incarnation = None, Fenced),
         (
@@ -78,6 +78,22 @@ fn each_rule_refuses_with_its_own_code() {
         (|v| v.load.receipts_full = true, |_| {}, ResourceExhausted),
         (
             |v| v.load.remembered = MAX_REMEMBERED,
+            |_| {},
+            ResourceExhausted,
+        ),
+        (
+            |v| {
+                v.load.running = MAX_RUNNING / 2;
+                v.load.of_sandbox.running = MAX_RUNNING / 2;
+            },
+            |_| {},
+            ResourceExhausted,
+        ),
+        (
+            |v| {
+                v.load.remembered = MAX_REMEMBERED / 2;
+                v.load.of_sandbox.remembered = MAX_REMEMBERED / 2;
+            },
             |_| {},
             ResourceExhausted,
         ),

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use proto::v1::{self, cancel_answer::Answer, runner_frame};
 use shared_sandbox::{Outcome, OutputStream, Request};
-use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode};
+use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, SandboxId};
 
 use super::{Act, Entry, LinkId, Table, answered};
 use crate::{
     runner::{
-        admission::{Admission, Load, RESERVED_BYTES, TOO_MANY_OWNERS, View, admit},
+        admission::{Admission, Load, RESERVED_BYTES, Share, TOO_MANY_OWNERS, View, admit},
         delivery::Delivery,
         orders::{Incoming, Order, cancel_refused, refused},
         passing::Passing,
@@ -90,7 +90,10 @@ impl Table {
                 .map(|entry| (entry.sandbox, entry.digest)),
             over: self.receipts.contains(id),
             draining: self.draining,
-            load: self.load(),
+            load: Load {
+                of_sandbox: self.share_of(incoming.sandbox),
+                ..self.load()
+            },
         };
         let act = match (admit(&view, &incoming), incoming.request) {
             (Admission::Refuse(refusal), _) => {
@@ -154,12 +157,25 @@ impl Table {
     /// What all operations take.
     pub(super) fn load(&self) -> Load {
         Load {
+            of_sandbox: Share::default(),
             running: self.running,
             remembered: self.entries.len(),
             retained_bytes: self.retained_bytes + self.running as u64 * RESERVED_BYTES,
             receipts_full: self.receipts.is_full(),
             disk_short: self.disk_short,
         }
+    }
+
+    /// What this sandbox's operations take, where it is not the only one.
+    fn share_of(&self, sandbox: SandboxId) -> Share {
+        let mut share = Share::default();
+        if self.sandboxes.len() > 1 {
+            for entry in self.entries.values().filter(|e| e.sandbox == sandbox) {
+                share.remembered += 1;
+                share.running += usize::from(entry.end.is_none());
+            }
+        }
+        share
     }
 
     fn see_epoch(&mut self, owner: Owner, epoch: Epoch, now: Duration) {

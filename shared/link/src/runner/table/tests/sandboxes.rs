@@ -3,7 +3,10 @@
 use shared_types::{Refusal, RefusalCode, SandboxState};
 
 use super::*;
-use crate::{runner::orders::Incoming, wire::SandboxReport};
+use crate::{
+    runner::{admission::MAX_RUNNING, orders::Incoming},
+    wire::SandboxReport,
+};
 
 const OTHER: SandboxId = SandboxId::from_u128(20);
 
@@ -54,6 +57,41 @@ fn what_was_begun_in_a_sandbox_that_is_gone_is_attached_to_and_nothing_new_start
     assert_eq!(refusal(&mut scene), None, "it is accepted again");
     scene.exit(id(1), ExitCause::Exited);
     assert!(!scene.table.is_open(id(1)));
+}
+
+#[test]
+fn one_sandbox_leaves_places_for_the_others_and_may_have_them_all_where_it_is_alone() {
+    let started = |scene: &mut Scene, sandbox, numbers: std::ops::Range<u128>| {
+        numbers
+            .filter(|number| {
+                scene.table.answers.clear();
+                start_in(&mut scene.table, sandbox, *number).is_some()
+            })
+            .count()
+    };
+    let mut alone = linked();
+    assert_eq!(started(&mut alone, PLACE, 0..100), MAX_RUNNING);
+
+    let mut scene = linked();
+    scene.table.add_sandbox(OTHER);
+    assert_eq!(started(&mut scene, PLACE, 0..100), MAX_RUNNING / 2);
+    assert_eq!(refusal(&mut scene), Some(RefusalCode::ResourceExhausted));
+    assert_eq!(started(&mut scene, OTHER, 100..110), 10);
+    scene.exit(id(0), ExitCause::Exited);
+    scene.exit(id(1), ExitCause::Exited);
+    assert_eq!(
+        started(&mut scene, PLACE, 200..210),
+        0,
+        "the other one took what was left"
+    );
+    for number in 2..12 {
+        scene.exit(id(number), ExitCause::Exited);
+    }
+    assert_eq!(
+        started(&mut scene, PLACE, 300..310),
+        7,
+        "27 of 64, and 27 are free"
+    );
 }
 
 #[test]
