@@ -6,6 +6,7 @@
 use std::{
     fs::File,
     io::{self, ErrorKind, Read},
+    net::IpAddr,
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
     sync::Arc,
@@ -14,7 +15,8 @@ use std::{
 use bytes::Bytes;
 use shared_api::RunnerArchive;
 use shared_types::{Digest, DigestAlgorithm, FileHasher, limits::MAX_RUNNER_ARCHIVE_BYTES};
-use tokio::sync::Semaphore;
+
+use crate::fair::Fair;
 
 /// The kinds of machines, as `uname -m` calls them.
 const KINDS: [&str; 2] = ["x86_64", "aarch64"];
@@ -22,14 +24,15 @@ const KINDS: [&str; 2] = ["x86_64", "aarch64"];
 /// How much of a file is read at a time, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// How many archives are sent at a time.
-const SENT_AT_ONCE: usize = 64;
+/// How many archives are sent at a time, each with a piece in memory.
+const SENT_AT_ONCE: usize = 256;
 
 /// The archives that the server hands out. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Archives {
     all: Arc<[Archive]>,
-    pub(crate) sending: Arc<Semaphore>,
+    /// Places to send one, by the address that asks.
+    pub(crate) sending: Arc<Fair<IpAddr>>,
 }
 
 /// One of them.
@@ -45,7 +48,7 @@ impl Default for Archives {
     fn default() -> Self {
         Self {
             all: Arc::new([]),
-            sending: Arc::new(Semaphore::new(SENT_AT_ONCE)),
+            sending: Fair::new(SENT_AT_ONCE),
         }
     }
 }

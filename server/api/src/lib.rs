@@ -9,6 +9,7 @@
 
 mod archives;
 mod browser;
+mod fair;
 mod grpc;
 mod headers;
 mod hosts;

@@ -6,8 +6,8 @@
 //!
 //! Until a credential that holds was shown on it, a connection is a *stranger*. Strangers share a
 //! part of the descriptors and a budget of memory (`strangers`), and are read only within it
-//! (`doorway`). What peers that were let in have asked for and do not read has a budget as well
-//! (`answers`).
+//! (`doorway`). What was asked for with a credential or a link to a session, and is not read, has a budget
+//! as well (`answers`).
 
 mod address;
 mod answers;
@@ -17,6 +17,7 @@ mod strangers;
 mod visit;
 
 pub use connection::Place;
+pub(crate) use strangers::network;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -84,7 +85,7 @@ pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
         per_address: door.limits.strangers_per_address,
         bytes: door.limits.strangers_hold_bytes,
     });
-    let answers = Arc::<Answers>::default();
+    let answers = Arc::new(Answers::default());
     let mut refused = false;
     loop {
         let accepted = tokio::select! {

@@ -2,7 +2,7 @@
 //! need no key.
 
 use axum::{
-    Json,
+    Extension, Json,
     body::Body,
     extract::{
         Path, Query, State,
@@ -17,7 +17,10 @@ use shared_api::SignedArchive;
 use shared_types::Digest;
 
 use super::problem::{Code, respond};
-use crate::{Doors, archives};
+use crate::{
+    Doors, archives,
+    serve::{Peer, network},
+};
 
 /// Who asks wants to know that the answer is new.
 #[derive(Deserialize)]
@@ -58,6 +61,7 @@ pub(crate) async fn signed(
 /// One archive, by its checksum and its name.
 pub(crate) async fn archive(
     State(doors): State<Doors>,
+    Extension(Peer(peer)): Extension<Peer>,
     asked: Result<Path<(String, String)>, PathRejection>,
 ) -> Response {
     let found = asked.ok();
@@ -67,7 +71,7 @@ pub(crate) async fn archive(
             "this server hands out no such archive: ask for the line to paste once more with gantry runners add",
         ));
     };
-    let Ok(place) = doors.archives.sending.clone().try_acquire_owned() else {
+    let Some(place) = doors.archives.sending.take(network(peer.ip()), 1) else {
         return respond(
             Code::Unavailable.problem("too many machines load programs now: try again"),
         );

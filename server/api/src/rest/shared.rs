@@ -22,7 +22,7 @@ use super::{
     problem::{Body, Refused},
     sessions::{EventsQuery, invalid_query, to_page},
 };
-use crate::Doors;
+use crate::{Doors, serve::Place};
 
 /// Where a shared session is shown, before the link's secret.
 const SHOWN_AT: &str = "/shared/";
@@ -129,11 +129,18 @@ async fn shown(
 }
 
 /// The secret of a link, from the address.
-pub(crate) struct Link(String);
+pub(crate) struct Link {
+    secret: String,
+    place: Option<Place>,
+}
 
 impl Link {
     async fn follow(&self, doors: &Doors) -> Result<Found, AppError> {
-        doors.app.sessions.shared(&self.0).await
+        let found = doors.app.sessions.shared(&self.secret).await?;
+        if let Some(place) = &self.place {
+            place.reads_by_link(found.session().id);
+        }
+        Ok(found)
     }
 }
 
@@ -145,7 +152,8 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Link {
         state: &S,
     ) -> Result<Self, Refused> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        let Path(link) = path.map_err(|_| AppError::NotFound("session"))?;
-        Ok(Self(link))
+        let Path(secret) = path.map_err(|_| AppError::NotFound("session"))?;
+        let place = parts.extensions.get::<Place>().cloned();
+        Ok(Self { secret, place })
     }
 }

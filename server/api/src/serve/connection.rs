@@ -25,7 +25,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use shared_tls::Socket;
-use shared_types::CredentialId;
+use shared_types::{CredentialId, SessionId};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -38,7 +38,7 @@ use tower::ServiceExt as _;
 
 use super::{
     Peer, Presented, address,
-    answers::{Answers, SMALL_BYTES},
+    answers::{Answers, Reader, SMALL_BYTES},
     doorway::Doorway,
     visit::{UnderWay, Visit},
 };
@@ -60,6 +60,9 @@ const REQUEST_BYTES: usize = 2 * 1024;
 const HEADER_BYTES: usize = 128;
 /// How long the last words to a peer that has nothing under way may take.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
+/// Bytes of which a peer has to take as many within [`Limits::taken_within`] to go on with an answer that is
+/// under way: more than the pings of an HTTP/2 connection that is otherwise silent.
+const PROGRESS_BYTES: usize = 32 * 1024;
 
 /// A connection's place among those that may be open; an extension of every request. Whatever
 /// goes on after the request was answered keeps it.
@@ -68,8 +71,8 @@ pub struct Place {
     seat: Arc<Seat>,
     /// The request's own, where a proxy names the address that it comes from.
     request: Option<Arc<Visit>>,
-    /// The credential of the request, once it was found to hold.
-    credential: Arc<OnceLock<CredentialId>>,
+    /// Who reads the answer to the request, once that was found to be somebody who may.
+    reader: Arc<OnceLock<Reader>>,
 }
 
 #[derive(Debug)]
@@ -87,7 +90,7 @@ impl Place {
         Self {
             seat,
             request: None,
-            credential: Arc::default(),
+            reader: Arc::default(),
         }
     }
 
@@ -101,8 +104,13 @@ impl Place {
 
     /// This credential was shown, and holds.
     pub(crate) fn let_in_as(&self, credential: CredentialId) {
-        let _ = self.credential.set(credential);
+        let _ = self.reader.set(Reader::Credential(credential));
         self.let_in();
+    }
+
+    /// A link to this session was shown, and holds. Whoever shows it stays a stranger.
+    pub(crate) fn reads_by_link(&self, session: SessionId) {
+        let _ = self.reader.set(Reader::Link(session));
     }
 
     /// A runner is there whose access token holds: it may say hello, and nothing else yet.
@@ -211,7 +219,8 @@ impl Connection {
             if visit.is_cut_off() {
                 return tracing::debug!(%peer, "a stranger was cut off to make room");
             }
-            let patient = visit.is_let_in() || visit.is_busy() && !visit.is_late();
+            let patient = visit.is_let_in() || visit.is_being_answered() && !visit.is_late();
+            let taken_before = visit.taken();
             let within = if patient {
                 limits.taken_within
             } else {
@@ -221,6 +230,7 @@ impl Connection {
                 now = timeout(within, connection.as_mut()) => match now {
                     Ok(end) => ended = Some(end),
                     Err(_) if Arc::strong_count(&seat) > 1 && !visit.is_late() => {}
+                    Err(_) if patient && visit.taken() - taken_before >= PROGRESS_BYTES => {}
                     Err(_) => return tracing::debug!(%peer, "a connection took no answer"),
                 },
                 () = visit.is_to_end() => {}
@@ -248,7 +258,7 @@ impl Entering {
             place: Place {
                 seat,
                 request,
-                credential: Arc::default(),
+                reader: Arc::default(),
             },
             under_way,
         }
@@ -269,7 +279,7 @@ async fn answer(
     };
     let has_body = !request.body().is_end_stream();
     let (seat, of_address) = (place.seat.clone(), place.request.clone());
-    let credential = place.credential.clone();
+    let reader = place.reader.clone();
     let _turn = seat.visit.turn(shows_credential(&request)).await;
     request.extensions_mut().insert(place);
     // On the heap, so that a request that waits takes little.
@@ -284,11 +294,9 @@ async fn answer(
             }
         }
     };
-    let response = match credential.get() {
+    let response = match reader.get() {
         // On the heap, so that a request that waits takes no room for it.
-        Some(credential) if is_large(&response) => {
-            Box::pin(counted(response, *credential, &answers)).await
-        }
+        Some(reader) if is_large(&response) => Box::pin(counted(response, *reader, &answers)).await,
         _ => response,
     };
     let mut response = response.map(|inner| Answer {
@@ -318,16 +326,12 @@ fn is_large(response: &Response<Body>) -> bool {
 
 /// Counts a large answer among those that wait to be read, or refuses it. Only what is read is
 /// large, so that nothing is done twice when it is asked for again.
-async fn counted(
-    response: Response<Body>,
-    credential: CredentialId,
-    answers: &Arc<Answers>,
-) -> Response<Body> {
+async fn counted(response: Response<Body>, reader: Reader, answers: &Answers) -> Response<Body> {
     let (head, body) = response.into_parts();
     let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    match answers.waits(credential, body) {
+    match answers.waits(reader, body) {
         Some(body) => Response::from_parts(head, Body::from(body)),
         None => refused(
             "too many answers to you wait to be read; read those, and ask again in a second",

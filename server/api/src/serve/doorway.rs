@@ -51,10 +51,12 @@ impl<S> Doorway<S> {
         context: &mut Context<'_>,
         wrote: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if wrote.is_ready() {
+        if let Poll::Ready(wrote) = wrote {
             self.untaken = None;
-            return wrote;
+            self.visit.took(Some(wrote.as_ref().copied().unwrap_or(0)));
+            return Poll::Ready(wrote);
         }
+        self.visit.took(None);
         if self.visit.is_cut_off() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }

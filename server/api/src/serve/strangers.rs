@@ -190,7 +190,7 @@ impl Table {
 }
 
 /// What counts as one address: of IPv6 a network of 64 bits, because a host has all of one.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let prefix = address.to_bits() & !u128::from(u64::MAX);

@@ -4,11 +4,13 @@ use axum::{
     middleware::from_fn_with_state,
     routing::{get, post},
 };
+use bytes::Bytes;
 use shared_tls::{Recorder, Trust, client_config};
+use shared_types::SessionId;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     sync::{Notify, mpsc},
-    time::{Instant, sleep},
+    time::{Instant, advance, sleep},
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
@@ -117,6 +119,41 @@ async fn a_connection_that_only_pings_is_cut_off_as_soon_as_a_silent_one() {
     }
     let within = Limits::default().first_request_within + Duration::from_secs(1);
     assert!(began.elapsed() <= within, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_goes_on_for_as_long_as_some_of_it_is_taken() {
+    const PIECE_BYTES: usize = 4 * 1024 * 1024;
+    let answer = Bytes::from(vec![b'x'; 24 * PIECE_BYTES]);
+    let routes = Router::new().route("/", get(async move || answer.clone()));
+    let served = Served::with(routes).await;
+    let mut stream = served.connect(ASK).await;
+    // Time that is paused does not go on by itself while something blocks: the sockets are real.
+    let (over, is_over) = std::sync::mpsc::channel::<()>();
+    let blocked = tokio::task::spawn_blocking(move || is_over.recv());
+    let mut piece = vec![0; PIECE_BYTES];
+    for _ in 0..20 {
+        stream.read_exact(&mut piece).await.expect("it goes on");
+        advance(Limits::default().taken_within / 2).await;
+    }
+    let rest = until_closed(stream).await;
+    assert!(rest.len() > 4 * PIECE_BYTES, "{} more", rest.len());
+    drop(over);
+    let _ = blocked.await;
+}
+
+#[tokio::test]
+async fn what_readers_of_a_link_leave_unread_has_a_bound() {
+    let page = Bytes::from(vec![b'x'; 16 * 1024 * 1024]);
+    let shared = async move |Extension(place): Extension<Place>| {
+        place.reads_by_link(SessionId::from_u128(1));
+        page.clone()
+    };
+    let served = Served::with(Router::new().route("/", get(shared))).await;
+    let mut first = served.connect(ASK).await;
+    until_heard(&mut first, "200 OK").await;
+    let mut second = served.connect(ASK).await;
+    until_heard(&mut second, "429 Too Many").await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,6 +39,10 @@ pub(super) struct Signals {
     cut_off: AtomicBool,
     late: AtomicBool,
     requests: AtomicUsize,
+    /// Bytes that the peer's system has taken.
+    taken: AtomicUsize,
+    /// Whether there is more that it has not taken.
+    has_unsent: AtomicBool,
     /// Who reads the connection, where that has to wait.
     reader: AtomicWaker,
     /// Tells the connection's own task that it is to end.
@@ -132,6 +136,11 @@ impl Visit {
         self.signals.requests() > 0
     }
 
+    /// Whether a request is under way, or an answer that its connection has whole is not sent yet.
+    pub(super) fn is_being_answered(&self) -> bool {
+        self.is_busy() || self.signals.has_unsent.load(Ordering::Relaxed)
+    }
+
     /// A request was not answered in time: a stranger gets no second one.
     pub(super) fn was_late(&self) {
         if !self.is_let_in() {
@@ -194,6 +203,19 @@ impl Visit {
         } else {
             self.refused.fetch_add(bytes, Ordering::AcqRel);
         }
+    }
+
+    /// So much was written to it; nothing, where it took nothing of what there was.
+    pub(super) fn took(&self, bytes: Option<usize>) {
+        let taken = bytes.unwrap_or(0);
+        self.signals.taken.fetch_add(taken, Ordering::Relaxed);
+        let has_unsent = bytes.is_none();
+        self.signals.has_unsent.store(has_unsent, Ordering::Relaxed);
+    }
+
+    /// Bytes that were written to it so far.
+    pub(super) fn taken(&self) -> usize {
+        self.signals.taken.load(Ordering::Relaxed)
     }
 
     /// A request begins that takes this much memory.
