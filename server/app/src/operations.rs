@@ -247,6 +247,10 @@ impl Operations {
             Err(AppError::Forbidden(_)) => Action::FollowOperation,
             Err(error) => return Err(error),
         };
+        // Whoever reads what is kept nowhere takes it away from every other reader, which is more than reading.
+        if does != Action::PassInput && self.has_one_reader(ctx.tenant, id).await? {
+            self.require(ctx, Action::PassInput, id).await?;
+        }
         let (reading, controls) = match self.collected(ctx.tenant, id).await? {
             Read::Collected(collected) => (
                 Reading::Collected(collected.read(from)),
@@ -436,6 +440,12 @@ impl Operations {
             false => sandbox.collect(operation).await.map(drop),
         }
         .map_err(refused)
+    }
+
+    /// Whether an operation of a caller has one reader, because nothing of it is kept.
+    async fn has_one_reader(&self, tenant: TenantId, id: OperationId) -> Result<bool, AppError> {
+        let placed = self.store.caller_operation(tenant, id).await;
+        Ok(is_kept_nowhere(&request(&placed.map_err(not_found)?)?))
     }
 
     /// The operation of a caller, as it can be read.

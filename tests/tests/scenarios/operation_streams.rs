@@ -1,7 +1,7 @@
 //! The WebSocket of an operation: output from an offset on, input, sizes and signals, over cuts.
 
 use serde_json::{Value, json};
-use shared_api::{BinaryFrame, Channel, StreamName};
+use shared_api::{BinaryFrame, Channel, ScopeName, StreamName};
 use shared_types::{Digest, FileDigest};
 use tests::{
     gantry::Gantry,
@@ -268,7 +268,13 @@ async fn a_file_comes_down_as_output_and_waits_for_its_reader() {
     std::fs::write(runner.workspace().join("file"), &file).expect("it can be written");
     let download = json!({ "download": { "path": "file" } });
     let path = start(&gantry, download).await;
+    let reads = gantry.key("reads", &[ScopeName::Read]).await.key;
     let mut client = Client::open(&gantry, &path).await;
+    assert_eq!(
+        Socket::refused(&gantry, &reads, &path).await,
+        403,
+        "who may only read would take it away from its reader"
+    );
     let end = client.ends().await;
     assert!(client.output[0] == file, "another file");
     assert_eq!(
@@ -301,6 +307,14 @@ async fn what_is_not_understood_or_does_not_apply_is_a_problem_and_the_connectio
         (
             Message::text(r#"{"type":"taken","stream":"stdout","offset":1}"#),
             "only that of a download",
+        ),
+        (
+            Message::text(r#"{"type":"taken","stream":"stdout","offset":18446744073709551615}"#),
+            "longer than",
+        ),
+        (
+            Message::text(r#"{"type":"input_end","offset":18446744073709551615}"#),
+            "longer than",
         ),
         (
             Message::text(r#"{"type":"resize","rows":0,"columns":80}"#),

@@ -16,7 +16,11 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use server_app::{AppError, OpContext};
 use shared_types::backoff::aged_at;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{interval, sleep, timeout},
+};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
@@ -31,7 +35,11 @@ use super::{
     handshake::{Handshake, NoHandshake},
     outbox::{Outbox, Waiting},
 };
-use crate::{Doors, Limits, seats::Seats, serve::Place};
+use crate::{
+    Doors, Limits,
+    seats::{Seat, Seats},
+    serve::Place,
+};
 
 /// Bytes that are read at once, and for which a connection has room from its beginning on.
 const BUFFER_BYTES: usize = 4 * 1024;
@@ -71,6 +79,9 @@ pub(super) trait Conversation: Send + 'static {
 
     /// Does what follows from an event.
     fn handle(&mut self, event: Self::Event) -> impl Future<Output = ControlFlow<End>> + Send;
+
+    /// Nothing more is said. What counts the conversation is given back once the client has read its rest.
+    fn leave(self) -> Seat;
 
     /// The message that asks the client to connect again within so many milliseconds.
     fn reconnect(within_ms: u32) -> Option<Message>;
@@ -151,7 +162,7 @@ async fn converse<C: Conversation>(
     let mut writer = JoinSet::new();
     writer.spawn(write(sink, inbox, doors.limits));
     let mut conversation = begin(outbox);
-    let mut check = tokio::time::interval(RIGHTS_CHECKED_EVERY);
+    let mut check = interval(RIGHTS_CHECKED_EVERY);
     let mut aged = pin!(aged(&doors));
     let end = loop {
         let goes_on = tokio::select! {
@@ -173,7 +184,12 @@ async fn converse<C: Conversation>(
     // Before the seats are given back: all connections end now, and each client is told of all.
     let reconnect = end.reconnect_within_ms(&seats).and_then(C::reconnect);
     // The writer ends once its queue has no sender.
-    drop(conversation);
+    let _seat = conversation.leave();
+    let patience = match &end {
+        // What the client has not read yet ends with how its operation ended.
+        End::With(_) => doors.limits.taken_within,
+        _ => Duration::ZERO,
+    };
     let last = match end {
         End::ByClient => close_frame(close_code::NORMAL, ""),
         End::With(last) => last,
@@ -197,7 +213,14 @@ async fn converse<C: Conversation>(
             farewell(socket, last).await;
         }
     };
-    let _ = tokio::time::timeout(GOODBYE_WITHIN, goodbye).await;
+    let given_up = async {
+        let _ = timeout(patience, doors.app.stopping()).await;
+        sleep(GOODBYE_WITHIN).await;
+    };
+    tokio::select! {
+        () = goodbye => {}
+        () = given_up => {}
+    }
 }
 
 impl End {
@@ -222,7 +245,7 @@ async fn aged(doors: &Doors) {
     };
     let mut random = [0; 8];
     doors.entropy.fill(&mut random);
-    tokio::time::sleep(aged_at(age, u64::from_be_bytes(random))).await;
+    sleep(aged_at(age, u64::from_be_bytes(random))).await;
 }
 
 /// A message, unless there are no more.
@@ -261,7 +284,7 @@ async fn write(
     mut inbox: mpsc::Receiver<Waiting>,
     limits: Limits,
 ) -> SplitSink<Socket, Message> {
-    let mut ping = tokio::time::interval(limits.keep_alive_every);
+    let mut ping = interval(limits.keep_alive_every);
     loop {
         let (frame, room) = tokio::select! {
             message = inbox.recv() => match message {
@@ -270,7 +293,7 @@ async fn write(
             },
             _ = ping.tick() => (Message::Ping(Vec::new().into()), None),
         };
-        let sent = tokio::time::timeout(limits.taken_within, sink.send(frame)).await;
+        let sent = timeout(limits.taken_within, sink.send(frame)).await;
         drop(room);
         if !matches!(sent, Ok(Ok(()))) {
             return sink;

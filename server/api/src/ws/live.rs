@@ -13,9 +13,13 @@ const STREAMS: usize = 64;
 #[derive(Default)]
 pub(super) struct LiveText {
     torn: HashMap<(OperationId, String), Torn>,
+    /// Beginnings that were remembered so far.
+    heard: u64,
 }
 
 struct Torn {
+    /// Larger than of any that was remembered before.
+    heard: u64,
     offset: u64,
     bytes: Vec<u8>,
 }
@@ -114,20 +118,30 @@ impl LiveText {
         };
         bytes.extend_from_slice(data);
         let rest = bytes.split_off(bytes.len() - torn_tail(&bytes));
-        if self.torn.len() >= STREAMS {
-            // Of streams that ended in the middle of a character; the log has them whole.
-            self.torn.clear();
-        }
         if !rest.is_empty() {
+            if self.torn.len() >= STREAMS {
+                self.forget_one();
+            }
+            self.heard += 1;
             self.torn.insert(
                 key.clone(),
                 Torn {
+                    heard: self.heard,
                     offset: offset.saturating_add(bytes.len() as u64),
                     bytes: rest,
                 },
             );
         }
         (!bytes.is_empty()).then_some((offset, bytes))
+    }
+
+    /// Forgets the stream that was heard of longest ago: it ended in the middle of a character, most likely,
+    /// and the log has it whole.
+    fn forget_one(&mut self) {
+        let oldest = self.torn.iter().min_by_key(|(_, torn)| torn.heard);
+        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+            self.torn.remove(&key);
+        }
     }
 }
 

@@ -35,7 +35,7 @@ use self::hands::Hands;
 use super::{
     conversation::{Conversation, End, Opening},
     farewell::close_frame,
-    outbox::{Outbox, Room, json},
+    outbox::{Asides, Outbox, Room, json},
 };
 use crate::{
     Doors,
@@ -109,11 +109,12 @@ struct Following {
     controls: Arc<dyn Controls>,
     hands: Hands,
     outbox: Outbox,
+    asides: Asides,
     /// For what is told next.
     room: Option<Room>,
     /// What is to be told before the next event.
     rest: Option<Told>,
-    _seat: Seat,
+    seat: Seat,
 }
 
 /// What the client is told of the operation.
@@ -132,7 +133,7 @@ enum Told {
 enum Event {
     /// There is something to tell, and room for it.
     Tell(Room, Told),
-    /// Input was handed over, or something was done to the process.
+    /// Input was handed over, something was done to the process, or an aside was sent.
     Passed(Result<(), Refusal>),
 }
 
@@ -158,10 +159,11 @@ impl Following {
             reading,
             hands: Hands::of(controls.clone()),
             controls,
+            asides: Asides::to(outbox.clone()),
             outbox,
             room: None,
             rest: Some(Told::First(Box::new(view))),
-            _seat: seat,
+            seat,
         }
     }
 }
@@ -172,7 +174,7 @@ impl Conversation for Following {
     type Event = Event;
 
     fn listens(&self) -> bool {
-        self.hands.have_room()
+        self.hands.have_room() && self.asides.have_room()
     }
 
     async fn may_go_on(&mut self, ctx: &OpContext) -> Result<(), AppError> {
@@ -194,7 +196,7 @@ impl Conversation for Following {
             _ => Ok(()),
         };
         if let Err(error) = heard {
-            complain(&self.outbox, &error).await;
+            self.complain(&error);
         }
         ControlFlow::Continue(())
     }
@@ -205,6 +207,7 @@ impl Conversation for Following {
                 Event::Tell(room, told)
             }
             passed = self.hands.passed() => Event::Passed(passed),
+            () = self.asides.said() => Event::Passed(Ok(())),
         }
     }
 
@@ -212,9 +215,13 @@ impl Conversation for Following {
         match event {
             Event::Tell(room, told) => return self.tell(room, told).await,
             Event::Passed(Ok(())) => {}
-            Event::Passed(Err(refusal)) => complain(&self.outbox, &refused(refusal)).await,
+            Event::Passed(Err(refusal)) => self.complain(&refused(refusal)),
         }
         ControlFlow::Continue(())
+    }
+
+    fn leave(self) -> Seat {
+        self.seat
     }
 
     fn reconnect(within_ms: u32) -> Option<Message> {
@@ -251,6 +258,11 @@ async fn told(
 }
 
 impl Following {
+    fn complain(&mut self, error: &AppError) {
+        let problem = problem(error);
+        self.asides.say(OperationServerMessage::Problem { problem });
+    }
+
     async fn tell(&mut self, room: Room, told: Told) -> ControlFlow<End> {
         let message = match told {
             Told::First(view) => OperationServerMessage::Operation {
@@ -318,6 +330,14 @@ impl Following {
 
     async fn hear_words(&mut self, said: OperationClientMessage) -> Result<(), AppError> {
         match said {
+            OperationClientMessage::InputEnd { offset }
+            | OperationClientMessage::Taken { offset, .. }
+                if offset > MAX_NUMBER =>
+            {
+                Err(AppError::Invalid(format!(
+                    "no input and no output is longer than {MAX_NUMBER} bytes"
+                )))
+            }
             OperationClientMessage::InputEnd { offset } => {
                 self.hands.take(Input {
                     offset,
@@ -347,12 +367,6 @@ impl Following {
             )),
         }
     }
-}
-
-async fn complain(outbox: &Outbox, error: &AppError) {
-    let problem = problem(error);
-    let message = OperationServerMessage::Problem { problem };
-    outbox.send(&message).await;
 }
 
 /// The operation with its end, which may not be stored yet.

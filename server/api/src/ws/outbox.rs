@@ -1,15 +1,20 @@
 //! What waits for a client: a few messages, and few bytes.
 
-use std::sync::Arc;
+use std::{future::pending, sync::Arc};
 
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    task::JoinSet,
+};
 use tokio_tungstenite::tungstenite::Message;
 
 /// Messages that may wait for a slow client.
 const MESSAGES: usize = 16;
 /// Bytes that may wait for a slow client; a message that is larger waits alone.
 const BYTES: u32 = 256 * 1024;
+/// Asides that may wait before no more of the client's messages are heard.
+const ASIDES: usize = 4;
 
 /// Where messages are put; clones share the bound.
 #[derive(Clone)]
@@ -60,6 +65,41 @@ impl Outbox {
         };
         let place = self.queue.clone().reserve_owned().await.ok()?;
         Some(Room { place, bytes })
+    }
+}
+
+/// Words beside what a client follows: complaints, mostly. Each waits for its room by itself, so that whoever
+/// says it goes on.
+pub(super) struct Asides {
+    outbox: Outbox,
+    waiting: JoinSet<bool>,
+}
+
+impl Asides {
+    pub(super) fn to(outbox: Outbox) -> Self {
+        Self {
+            outbox,
+            waiting: JoinSet::new(),
+        }
+    }
+
+    /// Whether few of them wait.
+    pub(super) fn have_room(&self) -> bool {
+        self.waiting.len() < ASIDES
+    }
+
+    /// Sends this once there is room for it.
+    pub(super) fn say(&mut self, message: impl Serialize + Send + Sync + 'static) {
+        let outbox = self.outbox.clone();
+        self.waiting
+            .spawn(async move { outbox.send(&message).await });
+    }
+
+    /// Waits until one of them was sent. Safe to cancel.
+    pub(super) async fn said(&mut self) {
+        if self.waiting.join_next().await.is_none() {
+            pending().await
+        }
     }
 }
 
@@ -114,6 +154,25 @@ mod tests {
         assert_eq!(outbox.send(&of_bytes(1)).now_or_never(), None);
         drop(inbox.recv().await);
         assert!(outbox.send(&half).await);
+    }
+
+    #[tokio::test]
+    async fn whoever_complains_to_a_client_that_reads_nothing_does_not_wait_for_it() {
+        let (outbox, mut inbox) = Outbox::new();
+        assert!(
+            outbox.send(&of_bytes(4 * BYTES as usize)).await,
+            "nothing else has room"
+        );
+        let mut asides = Asides::to(outbox);
+        for _ in 0..ASIDES {
+            assert!(asides.have_room());
+            asides.say(of_bytes(1));
+        }
+        assert!(!asides.have_room(), "the client is heard no further");
+        assert_eq!(asides.said().now_or_never(), None);
+        drop(inbox.recv().await);
+        asides.said().await;
+        assert!(asides.have_room());
     }
 
     #[tokio::test]

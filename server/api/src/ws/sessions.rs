@@ -1,7 +1,7 @@
 //! `GET /api/v1/stream`: a client follows sessions. Each subscription is a task that reads the log and
 //! then what happens.
 
-use std::{collections::HashMap, convert::Infallible, future::pending, ops::ControlFlow};
+use std::{collections::HashMap, ops::ControlFlow};
 
 use axum::{
     Extension,
@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     conversation::{Conversation, End, Opening},
     live::LiveText,
-    outbox::{Outbox, json},
+    outbox::{Asides, Outbox, json},
 };
 use crate::{
     Doors,
@@ -43,11 +43,12 @@ pub(super) async fn upgrade(
     let seat = seat.map_err(|full| full.into_response())?;
     let begin = {
         let (ctx, doors) = (ctx.clone(), doors.clone());
-        |outbox| Sessions {
-            _seat: seat,
+        |outbox: Outbox| Sessions {
+            seat,
             ctx,
             doors,
             following: HashMap::new(),
+            asides: Asides::to(outbox.clone()),
             outbox,
         }
     };
@@ -56,21 +57,22 @@ pub(super) async fn upgrade(
 
 /// What one client wants.
 struct Sessions {
-    _seat: Seat,
+    seat: Seat,
     ctx: OpContext,
     doors: Doors,
     following: HashMap<SessionId, AbortOnDropHandle<()>>,
     outbox: Outbox,
+    asides: Asides,
 }
 
 impl Conversation for Sessions {
     const MAX_MESSAGE_BYTES: usize = MAX_API_BODY_BYTES;
 
-    /// Subscriptions speak for themselves.
-    type Event = Infallible;
+    /// An aside was sent: subscriptions speak for themselves.
+    type Event = ();
 
     fn listens(&self) -> bool {
-        true
+        self.asides.have_room()
     }
 
     async fn may_go_on(&mut self, ctx: &OpContext) -> Result<(), AppError> {
@@ -96,22 +98,25 @@ impl Conversation for Sessions {
                 }
                 Ok(ClientMessage::Unsubscribe { session }) => self.unsubscribe(session).await,
                 Err(error) => {
-                    self.refuse(None, &format!("the message was not understood: {error}"))
-                        .await;
+                    self.refuse(None, &format!("the message was not understood: {error}"));
                 }
             },
-            Message::Binary(_) => self.refuse(None, "messages are JSON text").await,
+            Message::Binary(_) => self.refuse(None, "messages are JSON text"),
             _ => {}
         }
         ControlFlow::Continue(())
     }
 
-    async fn event(&mut self) -> Infallible {
-        pending().await
+    async fn event(&mut self) {
+        self.asides.said().await;
     }
 
-    async fn handle(&mut self, event: Infallible) -> ControlFlow<End> {
-        match event {}
+    async fn handle(&mut self, (): ()) -> ControlFlow<End> {
+        ControlFlow::Continue(())
+    }
+
+    fn leave(self) -> Seat {
+        self.seat
     }
 
     fn reconnect(within_ms: u32) -> Option<Message> {
@@ -126,7 +131,7 @@ impl Sessions {
         self.following.retain(|_, task| !task.is_finished());
         if self.following.len() >= SUBSCRIPTIONS {
             let detail = "too many subscriptions on one connection; open another";
-            return self.refuse(Some(session), detail).await;
+            return self.refuse(Some(session), detail);
         }
         let (ctx, doors, outbox) = (self.ctx.clone(), self.doors.clone(), self.outbox.clone());
         let task = tokio::spawn(follow(ctx, doors, session, after, outbox));
@@ -140,7 +145,7 @@ impl Sessions {
     /// Ends a subscription of which there is nothing more to say but this, unless it said its last itself.
     async fn end(&mut self, session: SessionId, why: &AppError) {
         if self.stop_following(session).await {
-            self.outbox.send(&failed(session, why)).await;
+            self.asides.say(failed(session, why));
         }
     }
 
@@ -153,11 +158,11 @@ impl Sessions {
         task.await.is_err()
     }
 
-    async fn refuse(&self, session: Option<SessionId>, detail: &str) {
+    fn refuse(&mut self, session: Option<SessionId>, detail: &str) {
         let refused = AppError::Invalid(detail.to_owned());
         let problem = problem(&refused);
         let refused = ServerMessage::Problem { session, problem };
-        self.outbox.send(&refused).await;
+        self.asides.say(refused);
     }
 }
 

@@ -183,7 +183,7 @@ impl Passing {
         }
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let commit = &mut self.commits[stream as usize];
-            if commit.up_to >= commit.sent + COMMIT_EVERY {
+            if commit.up_to.saturating_sub(commit.sent) >= COMMIT_EVERY {
                 commit.sent = commit.up_to;
                 return Some(wire::commit(self.operation, stream, commit.up_to));
             }

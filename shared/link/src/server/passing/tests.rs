@@ -91,6 +91,14 @@ fn commits_never_decrease_and_are_sent_anew_over_each_link() {
 }
 
 #[test]
+fn a_commit_of_more_than_there_can_be_is_sent_once() {
+    let mut passing = passing(false);
+    passing.commit(OutputStream::Stdout, u64::MAX);
+    let all = format!("commit {}", u64::MAX);
+    assert_eq!(frames(&mut passing, 1), [all]);
+}
+
+#[test]
 fn input_to_what_takes_none_is_refused_here_and_a_refusal_of_the_runner_is_told() {
     let mut none = passing(false);
     let refused = none
