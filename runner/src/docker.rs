@@ -382,9 +382,8 @@ impl Pool {
         for (id, container) in self.sandboxes() {
             if busy.contains(&id) {
                 container.is_used();
-            } else if container.is_idle() {
-                container.forget_running();
-                tokio::spawn(async move { container.stop("it was idle").await });
+            } else if container.falls_idle() {
+                tokio::spawn(async move { container.rest().await });
             }
         }
     }

@@ -308,11 +308,12 @@ impl Container {
 
     /// What it has, where it is known to run.
     pub(crate) fn running(&self) -> Option<Running> {
-        let running = lock(&self.0.running).clone();
+        let running = lock(&self.0.running);
         if running.is_some() {
+            // Before the lock is gone: nothing that is about to happen there is taken for idle.
             self.is_used();
         }
-        running
+        running.clone()
     }
 
     /// Something happens there.
@@ -320,12 +321,14 @@ impl Container {
         *lock(&self.0.used_at) = self.0.around.clock.boot_time();
     }
 
-    /// Whether it runs, and nothing has happened there for as long as it may be idle.
-    pub(super) fn is_idle(&self) -> bool {
+    /// Where it runs, and nothing has happened there for as long as it may be idle, what comes from now on
+    /// starts it anew: it is about to be stopped.
+    pub(super) fn falls_idle(&self) -> bool {
         let idle_for = lock(&self.0.spec).limits.idle_for();
+        let mut running = lock(&self.0.running);
         let used_at = *lock(&self.0.used_at);
         let now = self.0.around.clock.boot_time();
-        lock(&self.0.running).is_some() && now.saturating_sub(used_at) >= idle_for
+        now.saturating_sub(used_at) >= idle_for && running.take().is_some()
     }
 
     /// What comes from now on starts it anew: it is about to be stopped.
@@ -685,6 +688,18 @@ impl Container {
         let _life = self.0.life.lock().await;
         // A start that was under way has just come to its end.
         self.forget_running();
+        self.stop_now(reason).await;
+    }
+
+    /// Stops one that has fallen idle, unless something came before and has it run again.
+    pub(super) async fn rest(&self) {
+        let _life = self.0.life.lock().await;
+        if !self.seems_to_run() {
+            self.stop_now("it was idle").await;
+        }
+    }
+
+    async fn stop_now(&self, reason: &str) {
         let stopped = match self.0.around.engine().await {
             Ok(engine) => engine.stop(self.0.body).await,
             Err(error) => Err(error),

@@ -636,6 +636,40 @@ async fn takes_what_waited(scene: &Scene) -> Vec<(String, Option<SandboxId>)> {
 }
 
 #[tokio::test]
+async fn one_that_fell_idle_is_stopped_unless_a_command_came_before() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let idle_at_once = SandboxSpec {
+        limits: SandboxLimits {
+            idle_for_ms: 0,
+            ..SandboxLimits::default()
+        },
+        ..spec("a")
+    };
+    let container = pool.order(scene.id("a"), ensure(idle_at_once));
+    let container = container.expect("a sandbox");
+    let mut process = start(&container, &shell("echo runs; exec sleep 1000")).await;
+    until(&mut process, "runs").await;
+
+    assert!(container.falls_idle());
+    let _again = container.ready().await.expect("it runs");
+    container.rest().await;
+    assert!(container.seems_to_run());
+    run(&container, "true").await;
+    let event = process.events.try_recv();
+    assert!(!matches!(event, Ok(ProcessEvent::Ended(_))), "it goes on");
+
+    assert!(container.falls_idle());
+    container.rest().await;
+    let end = record(&mut process).await;
+    assert_eq!(
+        end.status,
+        ExitStatus::Unknown,
+        "it ended with the container"
+    );
+}
+
+#[tokio::test]
 async fn one_that_is_stopped_while_it_starts_is_not_taken_to_run() {
     let scene = Scene::new();
     let (pool, _) = scene.pool().await;
