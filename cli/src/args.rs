@@ -247,6 +247,9 @@ pub(crate) enum Sandboxes {
     Remove {
         /// Its id, or the runner on which it is yours
         sandbox: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
     },
     /// Change what one is made from, and what it may use (admins), from its next start on
     Set(SetSandbox),

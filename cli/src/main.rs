@@ -11,6 +11,7 @@ use shared_client::ClientError;
 use shared_types::{Entropy, OsEntropy};
 
 mod above;
+mod agreed;
 mod args;
 mod audit;
 mod chat;

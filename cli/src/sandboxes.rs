@@ -5,6 +5,7 @@ use shared_client::Client;
 use shared_types::{Clock as _, SystemClock, human::ago};
 
 use crate::{
+    agreed::agreed,
     args::{Sandboxes, SetSandbox},
     pick,
     render::clean::clean_line,
@@ -41,8 +42,12 @@ pub(crate) async fn run(
             screen.note(&format!("{} stops; its files stay", named(&stopped)));
             Ok(())
         }
-        Some(Sandboxes::Remove { sandbox }) => {
+        Some(Sandboxes::Remove { sandbox, yes }) => {
             let found = find(client, &sandbox).await?;
+            if !yes && !agreed(&format!("remove {} with its files", named(&found)))? {
+                screen.note("nothing was removed");
+                return Ok(());
+            }
             client.remove_sandbox(found.id).await?;
             screen.note(&format!("{} is removed with its files", named(&found)));
             Ok(())

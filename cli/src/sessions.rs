@@ -1,8 +1,5 @@
 //! Sessions: listing, naming, archiving, deleting and sharing them.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
-
-use anyhow::bail;
 use shared_api::{ChangeSession, Session};
 use shared_client::Client;
 use shared_types::{
@@ -11,6 +8,7 @@ use shared_types::{
 };
 
 use crate::{
+    agreed::agreed,
     args::{ListSessions, Sessions},
     pick,
     render::clean::clean_line,
@@ -45,7 +43,12 @@ pub(crate) async fn run(client: &Client, screen: Screen, command: Sessions) -> a
         }
         Sessions::Delete { session, yes } => {
             let session = pick::session(client, &session).await?;
-            if !yes && !agreed(&session)? {
+            if !yes
+                && !agreed(&format!(
+                    "delete {} and all output of its commands",
+                    quoted(&session)
+                ))?
+            {
                 return screen.line("nothing was deleted");
             }
             client.delete_session(session.id).await?;
@@ -142,28 +145,4 @@ fn quoted(session: &Session) -> String {
         "" => session.id.to_string(),
         title => format!("“{}”", clean_line(title, MAX_TITLE)),
     }
-}
-
-/// Asks on the terminal.
-///
-/// # Errors
-/// If there is none: what cannot be undone is not done because nobody could be asked.
-fn agreed(session: &Session) -> anyhow::Result<bool> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        bail!(
-            "there is no terminal to ask on; add --yes to delete {}",
-            quoted(session)
-        );
-    }
-    let mut asking = std::io::stderr();
-    write!(
-        asking,
-        "delete {} and all output of its commands for good? [y/N] ",
-        quoted(session)
-    )?;
-    asking.flush()?;
-    let mut answer = String::new();
-    stdin.lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

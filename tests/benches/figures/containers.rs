@@ -111,7 +111,7 @@ async fn first_commands(
             let (took, ended) = watch.time(gantry.cli(&words)).await;
             assert!(ended.status.success());
             ours.push(took);
-            let removed = gantry.cli(&["sandboxes", "remove", NAME]).await;
+            let removed = gantry.cli(&["sandboxes", "remove", "--yes", NAME]).await;
             assert!(removed.status.success());
             until_waiting(&containers, warm).await;
             peer.push(watch.time(ran(engine, &RUN)).await.0);

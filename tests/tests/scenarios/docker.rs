@@ -394,7 +394,7 @@ async fn a_command_whose_engine_is_killed_ends_as_not_known_and_is_not_run_again
     // What is removed while the engine is away is gone once it is back.
     assert_eq!(containers.volumes().len(), 2);
     mortal.kill();
-    let removed = gantry.cli(&["sandboxes", "remove", "dock"]).await;
+    let removed = gantry.cli(&["sandboxes", "remove", "--yes", "dock"]).await;
     assert!(removed.status.success());
     mortal.start_again();
     let gone = async || containers.volumes().is_empty().then_some(());
