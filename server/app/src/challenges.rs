@@ -77,6 +77,11 @@ impl Challenges {
         })
     }
 
+    /// The number of the next challenge.
+    pub(crate) fn next(&self) -> u64 {
+        self.issued.load(Ordering::Relaxed)
+    }
+
     /// The key to which an enrolment with this challenge is sealed: the same whenever it is asked for.
     pub(crate) fn sealing_key(&self, challenge: &[u8]) -> Ephemeral {
         let secret = hmac::sign(&self.sealing, challenge);

@@ -8,6 +8,7 @@
 
 mod joining;
 mod refused;
+mod renewals;
 
 use std::{
     net::IpAddr,
@@ -24,11 +25,11 @@ use server_store::{AttemptKind, JoinState, RunnerRow, ShownState, Store};
 use shared_telemetry::server::RUNNER_REFUSALS;
 use shared_types::{Clock, Digest, Entropy, ReplicaId, RunnerId, Timestamp};
 
-use self::refused::Refused;
 pub use self::{
     joining::{Enrolled, Joined},
     refused::NotLetIn,
 };
+use self::{refused::Refused, renewals::Renewals};
 use crate::{
     AppError,
     challenges::Challenges,
@@ -59,6 +60,7 @@ struct Inner {
     challenges: Challenges,
     tokens: LinkTokens,
     refusals: Refusals,
+    renewals: Renewals,
     /// Whether this process has found that its database is an older copy, and raised the epochs.
     epochs_are_raised: AtomicBool,
 }
@@ -118,6 +120,7 @@ impl Enrolment {
                 challenges,
                 tokens,
                 refusals,
+                renewals: Renewals::new(),
                 epochs_are_raised: AtomicBool::new(false),
             }),
         }
@@ -230,11 +233,12 @@ impl Enrolment {
             state: ask.join_state,
             is_ours: verifies(&inner.identity.public(), &ours, &ask.join_state_signature),
             challenge,
+            known: inner.renewals.known(row.id, challenge.number),
         };
         let renewing = self.clone().renew_join_state(row.id, shown);
         let next = match whole(renewing).await? {
             JoinState::Renewed(next) | JoinState::WentBack(next) => next,
-            JoinState::Late => return Err(Refused::late()),
+            JoinState::Late | JoinState::Unordered(_) => return Err(Refused::late()),
             JoinState::NeverGiven => return Err(Refused::never_given()),
             JoinState::Locked => return Err(Refused::locked().dismissal()),
         };
@@ -290,6 +294,8 @@ impl Enrolment {
             store,
             links,
             clock,
+            challenges,
+            renewals,
             epochs_are_raised,
             ..
         } = &*self.inner;
@@ -311,6 +317,7 @@ impl Enrolment {
                     "the server's database was restored from an older copy: the runner was here since. It is let in; what was done since the copy was made is not known here, and of what seems to be open on it, what it does not remember is lost"
                 );
             }
+            JoinState::Unordered(renewal) => renewals.note(runner, renewal, challenges.next()),
             JoinState::Renewed(_) | JoinState::Late | JoinState::NeverGiven => {}
         }
         Ok(renewed)

@@ -73,6 +73,11 @@ impl Fixture {
         (Copy { folder, ctx }.start().await, copy)
     }
 
+    /// The folder with its keys and its database.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(crate) async fn session(&self) -> SessionId {
         let session = self
             .app

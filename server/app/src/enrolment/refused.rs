@@ -115,7 +115,9 @@ impl Refused {
     /// A request that comes twice, or after one that was signed later: it says nothing about copies.
     pub(super) fn late() -> Self {
         let error = AppError::Invalid(
-            "a request of this runner's under the same or a newer challenge came before: ask for a new one".to_owned(),
+            "a request of this runner's under the same or a newer challenge came before, or another server let it in \
+             last: ask for a new challenge"
+                .to_owned(),
         );
         Self::new(AUTHENTICATE, "late request", error)
     }

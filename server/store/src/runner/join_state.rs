@@ -27,9 +27,11 @@
 //!    request, the server's covers all of the answer, and a damaged one is a lost one. A delayed hello
 //!    shows a token whose state was used or replaced, and opens no link; that locks nothing either.
 //!
-//! A restart of the server changes none of this: the challenges of an earlier process hold no more (its
-//! key is gone), and every number of the new process counts as higher than the row's. Replicas that
-//! share a database would need one order of numbers; today one process uses a database.
+//! Numbers of two processes have no order: of a request that hung in one server while the runner went to
+//! the other one, or to the one that was started since, nobody can say by its number that it is late. So
+//! where another process did the last renewal, nothing is locked at once: the server takes note of that
+//! renewal ([`JoinState::Unordered`]) and refuses the request as it would a late one. A challenge that it
+//! makes from then on is newer than that renewal, and what is shown under it is judged.
 //!
 //! # Why a copy is found
 //!
@@ -68,6 +70,8 @@ pub struct ShownState {
     pub is_ours: bool,
     /// The challenge under which it is shown.
     pub challenge: ChallengeNumber,
+    /// The last renewal that was known when the challenge was made, where another process did that.
+    pub known: Option<ChallengeNumber>,
 }
 
 /// The place of a challenge in the order in which challenges were made.
@@ -88,6 +92,9 @@ pub enum JoinState {
     WentBack(u64),
     /// Another request of the runner's under this challenge or a newer one came before.
     Late,
+    /// A link has left the state behind, but another process did the last renewal, which is this one: whether
+    /// the request came before it is not known. Nothing was changed.
+    Unordered(ChallengeNumber),
     /// The state was never given here.
     NeverGiven,
     /// It comes from a copy. The runner is locked, from now on or already.
@@ -139,7 +146,9 @@ impl Store {
             };
             let judged = judge(&known, &shown);
             let record = match judged {
-                JoinState::Late | JoinState::NeverGiven => return Ok(judged),
+                JoinState::Late | JoinState::Unordered(_) | JoinState::NeverGiven => {
+                    return Ok(judged);
+                }
                 JoinState::Renewed(_) => None,
                 JoinState::WentBack(_) => Some("server.went_back"),
                 JoinState::Locked => Some("runner.locked"),
@@ -259,7 +268,12 @@ fn judge(known: &Known, shown: &ShownState) -> JoinState {
         };
     }
     if state < used {
-        return JoinState::Locked;
+        return match known.renewed_by {
+            Some(last) if last.replica != challenge.replica && shown.known != Some(last) => {
+                JoinState::Unordered(last)
+            }
+            _ => JoinState::Locked,
+        };
     }
     // The newest one; or the one before it, of which the answer was lost: no link has used it.
     JoinState::Renewed(next)
@@ -287,6 +301,7 @@ mod tests {
             state,
             is_ours,
             challenge: challenge(1, 7),
+            known: None,
         };
         judge(&known, &shown)
     }
@@ -336,10 +351,35 @@ mod tests {
                     state,
                     is_ours: true,
                     challenge,
+                    known: None,
                 };
                 let judged = judge(&known, &shown);
                 assert_eq!(judged == JoinState::Late, is_late, "{state} {challenge:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_renewal_by_another_process_is_known_before_a_state_behind_it_is_a_copys() {
+        let (theirs, later) = (challenge(1, 7), challenge(1, 8));
+        let known = Known {
+            used: 5,
+            offered: 6,
+            renewed_by: Some(theirs),
+        };
+        for (state, knew, expected) in [
+            (4, None, JoinState::Unordered(theirs)),
+            (4, Some(theirs), JoinState::Locked),
+            (4, Some(later), JoinState::Unordered(theirs)),
+            (5, None, JoinState::Renewed(6)),
+        ] {
+            let shown = ShownState {
+                state,
+                is_ours: true,
+                challenge: challenge(2, 0),
+                known: knew,
+            };
+            assert_eq!(judge(&known, &shown), expected, "{state} {knew:?}");
         }
     }
 }

@@ -18,6 +18,7 @@ pub(super) fn shown(state: u64) -> ShownState {
             replica: REPLICA,
             number: u64::try_from(unique()).expect("it counts from 100"),
         },
+        known: None,
     }
 }
 

@@ -1,6 +1,6 @@
-//! A runner, or two with one folder, behind a network that delays, loses, doubles, reorders and damages
-//! whatever it carries, while the daemon is killed and the server restarted. Everything is drawn from a
-//! seed. Without a copy nothing of it may lock the runner; with one, the lock comes.
+//! A runner, or two with one folder, and two servers with one database, behind a network that delays, loses,
+//! doubles, reorders and damages whatever it carries, while the daemon is killed and a server restarted.
+//! Everything is drawn from a seed. Without a copy nothing of it may lock the runner; with one, the lock comes.
 
 use proto::v1::AuthenticateReply;
 
@@ -9,10 +9,13 @@ use super::*;
 /// Draws of one network.
 const STEPS: u64 = 150;
 
+/// Servers with one database; the first one is restarted now and then.
+const SERVERS: usize = 2;
+
 /// Networks that are drawn.
 const SEEDS: u64 = 25;
 
-/// Good connects of each of two that share a folder within which one of them is found.
+/// Good connects of each of two that share a folder within which one of them is found, where they use one server.
 const FOUND_WITHIN: usize = 3;
 
 /// What is under way.
@@ -30,6 +33,8 @@ enum Packet {
 struct Sent {
     daemon: usize,
     attempt: u64,
+    /// Which of the servers it is sent to, or comes from.
+    server: usize,
     packet: Packet,
 }
 
@@ -49,6 +54,8 @@ struct Daemon {
 struct World {
     /// Gone only while it is restarted.
     fixture: Option<Fixture>,
+    /// The other server.
+    other: Enrolment,
     peer: Peer,
     daemons: Vec<Daemon>,
     under_way: Vec<Sent>,
@@ -60,8 +67,10 @@ impl World {
     async fn new(seed: u64, daemons: usize) -> Self {
         let fixture = Fixture::practice().await;
         let peer = Peer::enrol(&fixture).await;
+        let other = other_server(&fixture);
         Self {
             fixture: Some(fixture),
+            other,
             peer,
             daemons: vec![Daemon::default(); daemons],
             under_way: Vec::new(),
@@ -80,18 +89,19 @@ impl World {
     }
 
     /// A daemon begins a new attempt: after a loss, a timeout, or its death.
-    fn begin(&mut self, daemon: usize) {
+    fn begin(&mut self, daemon: usize, server: usize) {
         self.attempts += 1;
         let attempt = self.attempts;
         self.daemons[daemon].attempt = attempt;
         self.daemons[daemon].challenge = None;
-        self.send(daemon, attempt, Packet::Identify);
+        self.send((daemon, attempt, server), Packet::Identify);
     }
 
-    fn send(&mut self, daemon: usize, attempt: u64, packet: Packet) {
+    fn send(&mut self, (daemon, attempt, server): (usize, u64, usize), packet: Packet) {
         self.under_way.push(Sent {
             daemon,
             attempt,
+            server,
             packet,
         });
     }
@@ -101,8 +111,8 @@ impl World {
         let of_all = self.daemons.len();
         match self.roll(20) {
             0 | 1 => {
-                let daemon = self.roll(of_all);
-                self.begin(daemon);
+                let (daemon, server) = (self.roll(of_all), self.roll(SERVERS));
+                self.begin(daemon, server);
             }
             2 => drop(self.take()),
             3 => {
@@ -120,8 +130,8 @@ impl World {
             _ => match self.take() {
                 Some(sent) => return self.deliver(sent).await,
                 None => {
-                    let daemon = self.roll(of_all);
-                    self.begin(daemon);
+                    let (daemon, server) = (self.roll(of_all), self.roll(SERVERS));
+                    self.begin(daemon, server);
                 }
             },
         }
@@ -161,12 +171,21 @@ impl World {
 
     async fn restart(&mut self) {
         if let Some(fixture) = self.fixture.take() {
-            self.fixture = Some(fixture.restarted().await);
+            let fixture = fixture.restarted().await;
+            self.other = other_server(&fixture);
+            self.fixture = Some(fixture);
         }
     }
 
-    fn server(&self) -> &Fixture {
+    fn fixture(&self) -> &Fixture {
         self.fixture.as_ref().expect("it is not being restarted")
+    }
+
+    fn server(&self, which: usize) -> &Enrolment {
+        match which {
+            0 => &self.fixture().app.enrolment,
+            _ => &self.other,
+        }
     }
 
     /// Something arrives; returns whether the runner is locked.
@@ -174,24 +193,28 @@ impl World {
         let Sent {
             daemon,
             attempt,
+            server,
             packet,
         } = sent;
+        let back = (daemon, attempt, server);
         match packet {
             Packet::Identify => {
-                let reply = identity(self.server());
-                self.send(daemon, attempt, Packet::Identified(reply));
+                let ask = v1::IdentifyRequest {
+                    nonce: vec![1; 32],
+                    version: enrolling::VERSION,
+                };
+                let reply = self.server(server).identify(&ask, None).expect("a nonce");
+                self.send(back, Packet::Identified(reply));
             }
-            Packet::Authenticate(ask) => {
-                match self.server().app.enrolment.authenticate(&ask).await {
-                    Ok(reply) => self.send(daemon, attempt, Packet::Authenticated(reply)),
-                    Err(refused) => return refused.dismissal.is_some(),
-                }
-            }
+            Packet::Authenticate(ask) => match self.server(server).authenticate(&ask).await {
+                Ok(reply) => self.send(back, Packet::Authenticated(reply)),
+                Err(refused) => return refused.dismissal.is_some(),
+            },
             Packet::Link(token) => {
-                let Some(claims) = self.server().app.enrolment.check_link_token(&token) else {
+                let Some(claims) = self.server(server).check_link_token(&token) else {
                     return false;
                 };
-                let store = &self.server().app.store;
+                let store = &self.fixture().app.store;
                 let used = store.use_join_state(claims.tenant, claims.runner, claims.join_state);
                 if used.await.expect("it answers") {
                     self.daemons[daemon].links += 1;
@@ -201,24 +224,24 @@ impl World {
             _ if self.daemons[daemon].attempt != attempt => {}
             Packet::Identified(reply) if self.daemons[daemon].challenge.is_none() => {
                 let signed = signing::identify(&[1; 32], &reply);
-                let server = self.server().app.enrolment.identity_key();
-                if verifies(&server, &signed, &reply.signature) {
+                let key = self.server(server).identity_key();
+                if verifies(&key, &signed, &reply.signature) {
                     let (state, signature) = self.daemons[daemon].stored.clone();
                     let ask = self.signs(&reply, state, signature);
                     self.daemons[daemon].challenge = Some(reply.challenge);
-                    self.send(daemon, attempt, Packet::Authenticate(ask));
+                    self.send(back, Packet::Authenticate(ask));
                 }
             }
             Packet::Authenticated(reply) => {
-                let server = self.server().app.enrolment.identity_key();
+                let key = self.server(server).identity_key();
                 let daemon_ = &mut self.daemons[daemon];
                 let Some(challenge) = &daemon_.challenge else {
                     return false;
                 };
                 let signed = signing::authenticated(challenge, self.peer.runner, &reply);
-                if verifies(&server, &signed, &reply.signature) {
+                if verifies(&key, &signed, &reply.signature) {
                     daemon_.stored = (reply.join_state, reply.join_state_signature);
-                    self.send(daemon, attempt, Packet::Link(reply.access_token));
+                    self.send(back, Packet::Link(reply.access_token));
                 }
             }
             Packet::Identified(_) => {}
@@ -249,7 +272,7 @@ impl World {
     async fn connects_well(&mut self, daemon: usize) -> bool {
         let before = self.daemons[daemon].links;
         while self.daemons[daemon].links == before {
-            self.begin(daemon);
+            self.begin(daemon, 0);
             let attempt = self.attempts;
             while let Some(next) = self
                 .under_way
@@ -264,6 +287,24 @@ impl World {
         }
         false
     }
+}
+
+/// Another process with the same keys on the same database.
+fn other_server(fixture: &Fixture) -> Enrolment {
+    let inner = &*fixture.app.enrolment.inner;
+    let key = |name| SigningKey::load(&fixture.folder().join(name)).expect("a key");
+    let keys = ServerKeys {
+        identity: key("identity.pem"),
+        link_keys: LinkKeys::new(key("link.pem")),
+    };
+    Enrolment::new(
+        inner.store.clone(),
+        inner.links.clone(),
+        inner.clock.clone(),
+        inner.entropy.clone(),
+        (ReplicaId::generate(&*inner.clock, &*inner.entropy), keys),
+        inner.refusals.clone(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
