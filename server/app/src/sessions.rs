@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use server_store::{
     Cancel, Input, NewSession, Outputs, Page, SessionChange, SessionFilter, SessionRow, SettingsOf,
-    Store,
+    Store, StoreError,
 };
 use shared_types::{
     Clock, Entropy, RunnerId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp, TurnId,
@@ -289,10 +289,17 @@ impl Sessions {
             if !sent.as_ref().is_ok_and(|sent| sent.event.is_some()) {
                 this.allowance.back(allowed);
             }
-            let sent = sent?;
-            let events = sent.event.clone().into_iter().collect();
-            this.look_again(tenant, session, events).await;
-            Ok(sent)
+            match sent {
+                Ok(sent) => {
+                    let events = sent.event.clone().into_iter().collect();
+                    this.look_again(tenant, session, events).await;
+                    Ok(sent)
+                }
+                Err(error) => {
+                    this.look_again_where_unknown(tenant, session, &error).await;
+                    Err(error.into())
+                }
+            }
         })
         .await
     }
@@ -324,10 +331,14 @@ impl Sessions {
     ) -> Result<Option<TurnId>, AppError> {
         let now = self.clock.now();
         let cancelled = self.store.request_cancel(tenant, session, turn, by, now);
-        let events = match cancelled.await? {
-            Cancel::Ended => return Ok(None),
-            Cancel::Requested(event) => vec![*event],
-            Cancel::Repeated => Vec::new(),
+        let events = match cancelled.await {
+            Ok(Cancel::Ended) => return Ok(None),
+            Ok(Cancel::Requested(event)) => vec![*event],
+            Ok(Cancel::Repeated) => Vec::new(),
+            Err(error) => {
+                self.look_again_where_unknown(tenant, session, &error).await;
+                return Err(error.into());
+            }
         };
         self.look_again(tenant, session, events).await;
         Ok(Some(turn))
@@ -346,6 +357,18 @@ impl Sessions {
     async fn look_again(&self, tenant: TenantId, session: SessionId, events: Vec<SessionEvent>) {
         self.hub.appended(session, events).await;
         self.turns.wake(tenant, session).await;
+    }
+
+    /// Has workers look again where a commit may have happened although its answer was lost.
+    async fn look_again_where_unknown(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        error: &StoreError,
+    ) {
+        if matches!(error, StoreError::Unavailable(_)) {
+            self.turns.wake(tenant, session).await;
+        }
     }
 
     /// Follows a session from a cursor.

@@ -210,6 +210,8 @@ impl Turns {
         tasks.spawn(dispatcher.run(inbox, idled, stop.clone()));
         let waiting = waiting::wake_waiting(bench.clone(), wake.clone(), stop.clone());
         tasks.spawn(waiting);
+        let queued = waiting::wake_queued(bench.clone(), wake.clone(), stop.clone());
+        tasks.spawn(queued);
         tasks.spawn(wake_unfinished(bench.clone(), wake.clone(), stop));
         Self { wake, bench }
     }

@@ -29,9 +29,9 @@ pub(crate) const STORE_PAUSE: Duration = Duration::from_millis(50);
 /// that has taken the end is waited for until it has stored it, or drops it.
 pub(crate) const END_TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often the collector of an operation whose runner is away looks whether its end was stored meanwhile,
-/// because the runner did not come back.
-pub(crate) const LOOK_WHILE_AWAY_EVERY: Duration = Duration::from_secs(10 * 60);
+/// How often the collector of an operation whose runner is away looks whether its end was stored meanwhile:
+/// because the runner did not come back, or by another server, to which it went.
+pub(crate) const LOOK_WHILE_AWAY_EVERY: Duration = Duration::from_secs(15);
 
 /// Operations that have ended and are collected at the same time when their runner links; and those whose
 /// output is asked for once more, because it could not be kept the first time.

@@ -339,6 +339,33 @@ impl Store {
         .await?;
         Ok(rows)
     }
+
+    /// Turns that nobody has begun since before this moment, by id, after that one, `limit` at most. Without a
+    /// tenant: it is how a server finds what it was not told of.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn queued_turns(
+        &self,
+        since: Timestamp,
+        after: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<UnfinishedTurn>, StoreError> {
+        let rows = query_as(
+            "SELECT tenant_id, session_id, id, state FROM turns
+             WHERE state = 'queued' AND created_at < $1 AND id > $2 ORDER BY id LIMIT $3",
+        )
+        .bind(since.as_micros())
+        .bind(after.map_or_else(String::new, |turn| turn.to_string()))
+        .bind(page(limit))
+        .fetch_all(
+            &mut self
+                .read_any("a server finds turns that it was not told of")
+                .await?,
+        )
+        .await?;
+        Ok(rows)
+    }
 }
 
 /// Refuses a turn that does not run, or not in this session.

@@ -76,6 +76,42 @@ pub(super) async fn wake_waiting(
     }
 }
 
+/// Wakes the turns that nobody has begun for a while, until `stop`: they wait for a place among those that are
+/// carried, mostly, or were stored by a commit whose answer was lost.
+pub(super) async fn wake_queued(
+    bench: Arc<Bench>,
+    wake: mpsc::Sender<Key>,
+    stop: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            () = sleep(LOOK_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+        // The next look finds what this one could not read.
+        if let Err(error) = look_at_queued(&bench, &wake).await {
+            tracing::error!(%error, "the turns that nobody has begun cannot be read; trying again");
+        }
+    }
+}
+
+async fn look_at_queued(bench: &Bench, wake: &mpsc::Sender<Key>) -> Result<(), StoreError> {
+    let every = i64::try_from(LOOK_EVERY.as_micros()).unwrap_or(i64::MAX);
+    let now = bench.clock.now().as_micros();
+    let since = Timestamp::from_micros(now.saturating_sub(every));
+    let mut after = None;
+    loop {
+        let turns = bench.store.queued_turns(since, after, START_PAGE).await?;
+        let Some(last) = turns.last() else {
+            return Ok(());
+        };
+        after = Some(last.turn);
+        for turn in turns {
+            let _ = wake.send((turn.tenant, turn.session)).await;
+        }
+    }
+}
+
 /// Looks once; returns how long it need not be looked without a hint.
 async fn look(bench: &Bench, wake: &mpsc::Sender<Key>) -> Result<Duration, StoreError> {
     let (store, over) = (&bench.store, bench.waits_over());

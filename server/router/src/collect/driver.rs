@@ -61,6 +61,8 @@ pub(super) struct Driver {
     keeping: Keeping,
     /// When it is looked whether output can be kept that could not be.
     look_for_room_at: Option<Instant>,
+    /// When it is looked next whether the end was stored while the runner is away.
+    look_while_away_at: Instant,
     audience: Audience,
     /// The link that the machine knows of, and our key as a reader on it.
     link: Option<(LinkHandle, u64)>,
@@ -116,6 +118,7 @@ impl Driver {
             ports: begin.ports,
             keeping: begin.keeping,
             look_for_room_at: None,
+            look_while_away_at: Instant::now() + LOOK_WHILE_AWAY_EVERY,
             audience: begin.audience,
             link: None,
             wishes: begin.wishes,
@@ -189,7 +192,7 @@ impl Driver {
                         },
                         Ok(()) = self.wishes.asked.changed() => self.asked(),
                         () = self.audience.attend() => {}
-                        () = sleep(LOOK_WHILE_AWAY_EVERY) => self.look_while_away().await?,
+                        () = sleep_until(self.look_while_away_at) => self.look_while_away().await,
                     }
                 }
                 Step::Wait(time, why) => {
@@ -465,13 +468,13 @@ impl Driver {
     }
 
     /// The end may have been stored without the runner's word.
-    async fn look_while_away(&mut self) -> Result<(), PortError> {
-        let (operations, id) = (&self.ports.operations, self.machine.id());
-        let found = patiently(|| operations.find(id)).await?;
-        if let Some(outcome) = found.and_then(|found| found.outcome) {
+    async fn look_while_away(&mut self) {
+        self.look_while_away_at = Instant::now() + LOOK_WHILE_AWAY_EVERY;
+        // What cannot be read now is looked for again.
+        let found = self.ports.operations.find(self.machine.id()).await;
+        if let Ok(Some(outcome)) = found.map(|found| found.and_then(|found| found.outcome)) {
             self.machine.ended_elsewhere(outcome);
         }
-        Ok(())
     }
 
     async fn over_the_link(&mut self, step: Step) -> Result<(), Gone> {

@@ -153,6 +153,14 @@ async fn a_turn_that_waits_for_a_runner_goes_on_with_a_link_of_that_runner(fixtu
     ours.link(other.runner, at(6)).await;
     assert!(waits(&ours, &work, 9).await);
     assert!(!waits(&ours, &other, 9).await);
+    let elsewhere = WaitsOver {
+        replica: ReplicaId::from_u128(2),
+        ..over(9)
+    };
+    assert!(
+        next_waits(&ours, &other, elsewhere).await,
+        "it is gone on with where the link is"
+    );
 }
 
 async fn a_wish_to_cancel_and_the_moment_end_a_wait_and_a_new_message_does_not(fixture: Fixture) {

@@ -48,7 +48,8 @@ pub struct WaitsOver {
 const WHY: &str = "a server finds the turns whose wait is over";
 
 /// The condition under which the wait of a row of `turns` is over: at the moment $1, or $3 where another
-/// replica than $2 has let go of it.
+/// replica than $2 has let go of it. A runner is waited for until it is linked to $2: where it is linked to
+/// another one, that one goes on with the turn.
 macro_rules! wait_is_over {
     () => {
         "(turns.waits_until <= CASE WHEN turns.claimed_by = $2 THEN $1 ELSE $3 END
@@ -60,7 +61,7 @@ macro_rules! wait_is_over {
                  AND runners.id = operations.runner_id
              WHERE turn_waits.tenant_id = turns.tenant_id AND turn_waits.turn_id = turns.id
                  AND (operations.outcome_at IS NOT NULL
-                     OR (turn_waits.awaits = 'runner' AND runners.replica_id IS NOT NULL))))"
+                     OR (turn_waits.awaits = 'runner' AND runners.replica_id = $2))))"
     };
 }
 
