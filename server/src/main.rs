@@ -8,6 +8,7 @@ mod backup;
 mod check;
 mod health;
 mod operator;
+mod ownership;
 mod reload;
 mod restore;
 mod rotate;
@@ -126,7 +127,8 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Verb::SignInCode { user } => {
             let database = settings::database(environment, config, &home)?;
-            operator::sign_in_code(&database, &folder, user.as_deref()).await
+            let verb = operator::sign_in_code(&database, &folder, user.as_deref());
+            ownership::of_home(&home, verb).await
         }
         Verb::JoinToken {
             name,
@@ -144,7 +146,8 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
                 ..JoinTerms::default()
             };
             let database = settings::database(environment, config, &home)?;
-            operator::join_token(&database, &folder, terms, once, file.as_deref()).await
+            let verb = operator::join_token(&database, &folder, terms, once, file.as_deref());
+            ownership::of_home(&home, verb).await
         }
         Verb::CheckConfig(args) => {
             let file = settings::file(config, &home);
@@ -153,7 +156,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Verb::Migrate { check } => {
             let database = settings::database(environment, config, &home)?;
-            schema::migrate(&database, &folder, check).await
+            ownership::of_home(&home, schema::migrate(&database, &folder, check)).await
         }
         Verb::Backup { file } => {
             let database = settings::database(environment, config, &home)?;
@@ -161,15 +164,15 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Verb::Restore { file } => {
             let database = settings::database(environment, config, &home)?;
-            restore::restore(&database, &folder, &file).await
+            ownership::of_home(&home, restore::restore(&database, &folder, &file)).await
         }
         Verb::Move { to } => {
             let database = settings::database(environment, config, &home)?;
-            backup::move_to(&database, &to, &home).await
+            ownership::of_home(&home, backup::move_to(&database, &to, &home)).await
         }
         Verb::Health => health::health(&folder).await,
         Verb::Reload => reload::run(&folder).await,
-        Verb::RotateLinkKey { now } => rotate::rotate(&folder, now).await,
+        Verb::RotateLinkKey { now } => rotate::rotate(&home, now).await,
         // `main` has done it: it needs no home.
         Verb::Manual { .. } => Ok(()),
     }

@@ -7,13 +7,14 @@ use server_app::keys::{LinkKeys, TokensOfBefore};
 use shared_program::say;
 use shared_types::OsEntropy;
 
-use crate::{alone, reload};
+use crate::{alone, ownership, reload};
 
 /// Makes a new key and has a server that runs use it; with `now`, tokens of the key before are refused at once.
 ///
 /// # Errors
 /// If there is no key yet, the folder cannot be written, or the server does not take it up.
-pub(crate) async fn rotate(folder: &Path, now: bool) -> anyhow::Result<()> {
+pub(crate) async fn rotate(home: &Path, now: bool) -> anyhow::Result<()> {
+    let folder = &*home.join("server");
     let keys = folder.join("keys");
     if !keys.join("link.pem").exists() {
         bail!(
@@ -31,9 +32,11 @@ pub(crate) async fn rotate(folder: &Path, now: bool) -> anyhow::Result<()> {
             "access tokens of the key before are refused, and every runner signs in again",
         ),
     };
-    LinkKeys::rotate(&keys, before, &OsEntropy).context(
+    let rotated = LinkKeys::rotate(&keys, before, &OsEntropy).context(
         "the link key was not rotated; where the keys are a Secret, put the new ones there and run gantry-server reload",
-    )?;
+    );
+    // Before the server reads it.
+    rotated.and(ownership::give_to_owner(home))?;
     if !alone::is_taken(folder)? {
         say!("the link key is new; no server runs here, so it counts from the next start on")?;
         return Ok(());

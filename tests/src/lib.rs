@@ -18,6 +18,7 @@ pub mod meddler;
 pub mod model_server;
 pub mod network;
 pub mod openapi;
+pub mod ordinary;
 pub mod other_server;
 pub mod peer;
 pub mod postgres;

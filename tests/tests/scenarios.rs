@@ -57,6 +57,7 @@ mod scenarios {
     mod room;
     mod rotation;
     mod schemathesis;
+    mod service;
     mod sessions;
     mod settings;
     mod stops;

@@ -1,76 +1,34 @@
-//! What other processes of the same user see of server and runner. Root sees everything, so where the
-//! tests run as root the programs, copied to where others may run them, run as another user.
+//! What other processes of the same user see of server and runner. Root sees everything, so the programs run as
+//! an ordinary user.
 
-use std::{os::unix::fs::chown, path::Path, process::Output};
+use std::process::Output;
 
-use tempfile::TempDir;
-use tests::gantry::{Gantry, Process, Runner, binary, children_of, eventually};
+use tests::{
+    gantry::{Gantry, Process, Runner, children_of, eventually},
+    ordinary::Ordinary,
+};
 
-/// The user and group `nobody` and `nogroup` of most systems; it need not exist.
-const ORDINARY: u32 = 65534;
-
-/// The programs, and what starts them as an ordinary user, as hidden as they are by default.
-struct Ordinary {
-    programs: TempDir,
-    is_root: bool,
+/// What `cat` as the ordinary user says of a process's environment.
+async fn environment_of(ordinary: &Ordinary, pid: u32) -> Output {
+    let mut cat = tokio::process::Command::new("cat");
+    cat.arg(format!("/proc/{pid}/environ"));
+    ordinary.becomes(&mut cat);
+    cat.output().await.expect("there is a cat")
 }
 
-impl Ordinary {
-    fn new() -> Self {
-        let programs = tempfile::tempdir().expect("a temporary folder");
-        for name in ["gantry-server", "gantry-runner", "gantry-supervisor"] {
-            std::fs::copy(binary(name), programs.path().join(name)).expect("it is copied");
-        }
-        let is_root = tests::gantry::is_root();
-        let ordinary = Self { programs, is_root };
-        ordinary.give(ordinary.programs.path());
-        ordinary
-    }
-
-    /// Gives a folder with what is in it to the ordinary user.
-    fn give(&self, folder: &Path) {
-        if !self.is_root {
-            return;
-        }
-        chown(folder, Some(ORDINARY), Some(ORDINARY)).expect("we are root");
-        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-            chown(entry.path(), Some(ORDINARY), Some(ORDINARY)).expect("we are root");
-        }
-    }
-
-    /// Words that become the program behind them, run from our copy.
-    fn launcher(&self) -> Vec<String> {
-        let become_user = match self.is_root {
-            true => format!("setpriv --reuid={ORDINARY} --regid={ORDINARY} --clear-groups"),
-            false => "env".to_owned(),
-        };
-        let programs = self.programs.path().display();
-        let words =
-            format!("unset GANTRY_DUMPABLE; exec {become_user} {programs}/\"${{0##*/}}\" \"$@\"");
-        ["sh", "-c", &words].map(str::to_owned).to_vec()
-    }
-
-    /// What `cat` as the same user says of a process's environment.
-    async fn environment_of(&self, pid: u32) -> Output {
-        let mut cat = tokio::process::Command::new("cat");
-        cat.arg(format!("/proc/{pid}/environ"));
-        if self.is_root {
-            cat.uid(ORDINARY).gid(ORDINARY);
-        }
-        cat.output().await.expect("there is a cat")
-    }
-
-    async fn is_refused(&self, pid: u32) {
-        let read = self.environment_of(pid).await;
-        let said = String::from_utf8_lossy(&read.stderr);
-        assert!(!read.status.success() && read.stdout.is_empty(), "{read:?}");
-        assert!(said.contains("Permission denied"), "{said}");
-    }
+async fn is_refused(ordinary: &Ordinary, pid: u32) {
+    let read = environment_of(ordinary, pid).await;
+    let said = String::from_utf8_lossy(&read.stderr);
+    assert!(!read.status.success() && read.stdout.is_empty(), "{read:?}");
+    assert!(said.contains("Permission denied"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_process_of_the_same_user_does_not_read_the_models_key_from_the_server() {
-    let (ordinary, home) = (Ordinary::new(), tempfile::tempdir().expect("a folder"));
+    let (ordinary, home) = (
+        Ordinary::with_programs(),
+        tempfile::tempdir().expect("a folder"),
+    );
     ordinary.give(home.path());
     let environment = [
         ("OPENAI_API_KEY".to_owned(), "sk-secret".to_owned()),
@@ -85,13 +43,13 @@ async fn another_process_of_the_same_user_does_not_read_the_models_key_from_the_
         &environment,
     );
     while !server.line().await.starts_with("listening on ") {}
-    ordinary.is_refused(server.pid()).await;
+    is_refused(&ordinary, server.pid()).await;
     assert_eq!(server.terminate().await, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runner_that_is_hidden_from_its_user_works_as_ever_and_its_commands_are_not_hidden() {
-    let (ordinary, gantry) = (Ordinary::new(), Gantry::practice().await);
+    let (ordinary, gantry) = (Ordinary::with_programs(), Gantry::practice().await);
     let mut runner = Runner::stranger();
     ordinary.give(&runner.home());
     let launcher = ordinary.launcher();
@@ -101,7 +59,7 @@ async fn a_runner_that_is_hidden_from_its_user_works_as_ever_and_its_commands_ar
     assert!(enrolled.status.success(), "{enrolled:?}");
     runner.start();
     gantry.until_online("laptop", true).await;
-    ordinary.is_refused(runner.pid()).await;
+    is_refused(&ordinary, runner.pid()).await;
 
     let mut talk = gantry.talk().await;
     for (message, answer) in [
@@ -129,7 +87,7 @@ async fn a_runner_that_is_hidden_from_its_user_works_as_ever_and_its_commands_ar
     let supervisors = eventually("supervisors wait", || async {
         Some(children_of(runner.pid())).filter(|children| !children.is_empty())
     });
-    let read = ordinary.environment_of(supervisors.await[0]).await;
+    let read = environment_of(&ordinary, supervisors.await[0]).await;
     assert!(read.status.success(), "{read:?}");
 
     // Its commands outlive it, and the next daemon takes them up.
