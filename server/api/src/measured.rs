@@ -9,12 +9,19 @@ use tonic::{Code, Status};
 
 use crate::in_time::is_grpc;
 
+/// Marks an answer that waited on purpose: for output that was not there yet, or for room for input. How long that
+/// took says nothing of the server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waited;
+
 /// Counts the request once its answer begins, and how long that took.
 pub(crate) async fn measured(request: Request, next: Next) -> Response {
     let surface = surface(&request);
     let began = Instant::now();
     let response = next.run(request).await;
-    REQUEST_DURATION.record(&[surface], began.elapsed().as_secs_f64());
+    if response.extensions().get::<Waited>().is_none() {
+        REQUEST_DURATION.record(&[surface], began.elapsed().as_secs_f64());
+    }
     REQUESTS.add(&[surface, outcome(&response)], 1);
     response
 }

@@ -107,7 +107,7 @@ const AUTHENTICATION_REFUSALS: &[&str] = &[
 list! {
     /// Requests that were answered, by door and outcome: ok, refused (a status of 400 to 499, or what gRPC calls the same) or failed. A stream counts once its answer begins.
     REQUESTS: Counter Count "gantry_requests_total" [surface, outcome] &[SURFACES, OUTCOMES];
-    /// The time until the answer to a request began, in seconds.
+    /// The time until the answer to a request began, in seconds. Requests for output that wait for it (wait_ms), and input, which waits for room, are left out.
     REQUEST_DURATION: Histogram Seconds "gantry_request_duration_seconds" [surface] &[SURFACES];
 
     /// Reloads of the settings, by outcome: done, or refused, which leaves all settings as they were.

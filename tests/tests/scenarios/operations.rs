@@ -143,6 +143,38 @@ async fn output_is_read_from_an_offset_and_waited_for() {
     assert_eq!(open.body["operations"], json!([]));
 }
 
+/// How many of the REST requests that were answered have no duration in the metrics.
+async fn without_duration(gantry: &Gantry) -> u64 {
+    let request = gantry.request("get", "/metrics");
+    let page = request.bearer_auth(gantry.token()).send().await;
+    let page = page.expect("it answers").text().await.expect("text");
+    let sum = |name: &str| {
+        let of_rest = format!("{name}{{surface=\"rest\"");
+        let lines = page.lines().filter(|line| line.starts_with(&of_rest));
+        let counts = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        counts.sum::<u64>()
+    };
+    sum("gantry_requests_total") - sum("gantry_request_duration_seconds_count")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_on_purpose_is_in_no_duration_of_requests() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let operation = run(&gantry, json!({ "argv": ["cat"], "input": true })).await;
+    let ask = async |method, path: &str| {
+        let path = format!("{operation}/{path}");
+        let answer = gantry.ask(method, &path, None).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+    };
+    ask("get", "output").await;
+    assert_eq!(without_duration(&gantry).await, 0);
+    ask("post", "input?offset=0&end=true").await;
+    assert_eq!(without_duration(&gantry).await, 1);
+    ask("get", "output?wait_ms=30000").await;
+    assert_eq!(without_duration(&gantry).await, 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn input_and_its_end_reach_a_command_once_whatever_is_sent_again() {
     let gantry = Gantry::practice().await;

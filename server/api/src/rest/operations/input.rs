@@ -32,6 +32,7 @@ use super::{
 };
 use crate::{
     Doors,
+    measured::Waited,
     rest::{Code, respond},
     seats::{self, Seats},
 };
@@ -64,7 +65,7 @@ pub(crate) async fn input(
     Id(id): Id<OperationId>,
     query: Result<Query<InputQuery>, QueryRejection>,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Json<InputTaken>, Response> {
+) -> Result<(Extension<Waited>, Result<Json<InputTaken>, Response>), Response> {
     let answer = |error: AppError| Refused::from(error).into_response();
     let Query(query) = query.map_err(invalid_query).map_err(answer)?;
     let data = body.map_err(too_large)?;
@@ -86,7 +87,8 @@ pub(crate) async fn input(
         end: query.end,
     };
     let taken = pass(&*controls, whole, doors.limits.waits_at_most()).await;
-    Ok(Json(taken.map_err(|refusal| answer(refused(refusal)))?))
+    let taken = taken.map(Json).map_err(|refusal| answer(refused(refusal)));
+    Ok((Extension(Waited), taken))
 }
 
 /// The body did not come, or is too large.

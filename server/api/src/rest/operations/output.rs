@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     Doors,
+    measured::Waited,
     seats::{self, Seats},
 };
 
@@ -64,7 +65,7 @@ pub(crate) async fn output(
     Extension(seats): Extension<Seats>,
     Id(id): Id<OperationId>,
     query: Result<Query<OutputQuery>, QueryRejection>,
-) -> Result<Json<Output>, Response> {
+) -> Result<(Option<Extension<Waited>>, Json<Output>), Response> {
     let (query, limit, wait) =
         checked(query).map_err(|error| Refused::from(error).into_response())?;
     let _seat = match wait.is_zero() {
@@ -81,7 +82,8 @@ pub(crate) async fn output(
     let page = page
         .await
         .map_err(|error| Refused::from(error).into_response())?;
-    Ok(Json(Output {
+    let waited = (!wait.is_zero()).then_some(Extension(Waited));
+    let output = Output {
         operation: id,
         stream: query.stream.to_string(),
         base: page.base,
@@ -89,7 +91,8 @@ pub(crate) async fn output(
         data: STANDARD.encode(&page.data),
         end: page.end,
         ended: page.ended,
-    }))
+    };
+    Ok((waited, Json(output)))
 }
 
 fn checked(
