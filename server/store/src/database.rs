@@ -32,7 +32,7 @@ pub(crate) use lock::{lock_runner, lock_table, lock_user};
 pub use migrations::Schema;
 pub use postgres::{BadPostgresUrl, PostgresUrl};
 pub(crate) use query::{FromRow, Query, Row, Sql, locking, query, query_as};
-pub(crate) use retry::{Tries, retried};
+pub(crate) use retry::{Tries, attempt, is_attempt, retried};
 #[cfg(test)]
 pub(crate) use {postgres::MIGRATIONS as POSTGRES_SCHEMA, sqlite::MIGRATIONS as SQLITE_SCHEMA};
 

@@ -5,6 +5,8 @@ use std::{io, path::PathBuf, sync::Arc};
 use shared_telemetry::{OTHER, server::STORE_ERRORS};
 use shared_types::Epoch;
 
+use crate::database::is_attempt;
+
 /// Why a read or write was not done. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -112,8 +114,22 @@ impl From<sqlx::Error> for StoreError {
 }
 
 impl StoreError {
-    /// The database is of no use now: that is counted.
+    /// The database is of no use now. That is counted, unless the work may be done again: see [`retried`].
+    ///
+    /// [`retried`]: crate::database::retried
     pub(crate) fn unavailable(source: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        let error = Self::Unavailable(source);
+        if !(error.was_not_preferred() && is_attempt()) {
+            error.count();
+        }
+        error
+    }
+
+    /// Counts it as an error of the database, where it is one.
+    pub(crate) fn count(&self) {
+        let Self::Unavailable(source) = self else {
+            return;
+        };
         let of_driver = source.downcast_ref::<sqlx::Error>().or_else(|| {
             source
                 .downcast_ref::<Arc<sqlx::Error>>()
@@ -132,7 +148,6 @@ impl StoreError {
             _ => OTHER,
         };
         STORE_ERRORS.add(&[reason], 1);
-        Self::Unavailable(source)
     }
 }
 

@@ -179,7 +179,7 @@ list! {
     STORE_CONNECTIONS: Gauge Count "gantry_store_connections" [state] &[&["in_use", "idle"]];
     /// The time from asking for a connection until a read was over, or a transaction was on disk, in seconds.
     STORE_TRANSACTION_DURATION: Histogram Seconds "gantry_store_transaction_duration_seconds" [access] &[&["read", "write"]];
-    /// What the database could not do, by reason.
+    /// What the database could not do, by reason. A transaction that gave way to another one and was done again is none.
     STORE_ERRORS: Counter Count "gantry_store_errors_total" [reason] &[STORE_FAILURES];
 
     /// Spans of traces that the collector took.

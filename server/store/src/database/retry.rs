@@ -1,5 +1,6 @@
 //! Work that is done again where PostgreSQL ended it in favour of another transaction: two that waited for
-//! each other's locks (`40P01`), or a failed serialisation (`40001`). Nothing of it was written.
+//! each other's locks (`40P01`), or a failed serialisation (`40001`). Nothing of it was written. Such an end counts as an
+//! error of the database only where the work is not done again.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ macro_rules! retried {
     ($work:expr) => {{
         let mut tries = $crate::database::Tries::default();
         loop {
-            match async { $work }.await {
+            match $crate::database::attempt(async { $work }).await {
                 Err(error) if tries.again(&error).await => {}
                 done => break done,
             }
@@ -25,6 +26,21 @@ macro_rules! retried {
     }};
 }
 pub(crate) use retried;
+
+tokio::task_local! {
+    /// There in work that may be done again.
+    static ATTEMPT: ();
+}
+
+/// Carries out one attempt at a piece of work.
+pub(crate) async fn attempt<T>(work: impl Future<Output = T>) -> T {
+    ATTEMPT.scope((), work).await
+}
+
+/// Whether what goes on now may be done again.
+pub(crate) fn is_attempt() -> bool {
+    ATTEMPT.try_with(|()| ()).is_ok()
+}
 
 /// How often one piece of work was tried.
 #[derive(Debug, Default)]
@@ -38,8 +54,13 @@ pub(crate) trait Failed {
 impl Tries {
     /// Whether the work is to be done again, after a pause.
     pub(crate) async fn again(&mut self, error: &impl Failed) -> bool {
+        let not_preferred = error.of_store().filter(|error| error.was_not_preferred());
+        let Some(not_preferred) = not_preferred else {
+            return false;
+        };
         self.0 += 1;
-        if self.0 >= TRIES || !error.of_store().is_some_and(StoreError::was_not_preferred) {
+        if self.0 >= TRIES {
+            not_preferred.count();
             return false;
         }
         tokio::time::sleep(PAUSE * 2_u32.pow(self.0)).await;

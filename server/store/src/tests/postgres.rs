@@ -1,9 +1,14 @@
 //! What only PostgreSQL does.
 
+use shared_telemetry::{MetricsHandle, server};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::fixture::{Fixture, at};
-use crate::{OpenError, PostgresUrl, Store, columns::Columns as _, database::query};
+use crate::{
+    OpenError, PostgresUrl, Store, StoreError,
+    columns::Columns as _,
+    database::{query, retried},
+};
 
 pub(in crate::tests) mod cluster;
 
@@ -210,4 +215,41 @@ async fn connections_that_fell_silent_are_given_up_together() {
     let hello = ours.input("hello");
     let sent = db.send_input(ours.id, session, &hello, at(1));
     sent.await.expect("it writes as well");
+}
+
+/// Work that gives way to another transaction.
+async fn give_way(db: &Store) -> Result<(), StoreError> {
+    let mut tx = db.write_any("it is a test").await?;
+    query("DO $$ BEGIN RAISE 'another one is preferred' USING ERRCODE = '40001'; END $$")
+        .execute(&mut tx)
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn work_that_gives_way_is_an_error_only_where_it_is_not_done_again() {
+    let metrics = shared_telemetry::install_metrics(server::ALL, "1.2.3").expect("the first");
+    let db = Store::open_postgres(&cluster::migrated().await).await;
+    let db = db.expect("it is there");
+    let errors = |metrics: &MetricsHandle, count: u32| {
+        let line = format!("gantry_store_errors_total{{reason=\"database\"}} {count}\n");
+        assert!(metrics.render().contains(&line), "{}", metrics.render());
+    };
+    let mut left = 3;
+    let done: Result<(), StoreError> = retried!({
+        match left {
+            0 => Ok(()),
+            _ => {
+                left -= 1;
+                give_way(&db).await
+            }
+        }
+    });
+    done.expect("it is done again");
+    errors(&metrics, 0);
+    let given_up: Result<(), StoreError> = retried!(give_way(&db).await);
+    given_up.expect_err("it gives way each time");
+    errors(&metrics, 1);
+    give_way(&db).await.expect_err("it is tried once");
+    errors(&metrics, 2);
 }
