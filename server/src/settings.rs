@@ -270,7 +270,8 @@ struct ServerSection {
     #[schemars(example = &"/opt/gantry-server/downloads")]
     downloads: Option<PathBuf>,
     /// How long the server goes on after SIGTERM while `/readyz` says that it stops, so that a load balancer
-    /// sends it nothing more; at most 300000 [default: 0].
+    /// sends it nothing more; at most 300000. What starts the server has to wait half a minute longer before it
+    /// kills it: `TimeoutStopSec` of systemd, `stop_grace_period` of Compose [default: 0].
     drain_ms: Option<u32>,
 }
 
