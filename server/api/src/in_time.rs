@@ -1,15 +1,28 @@
 //! A request that is not answered in time, mostly because its body does not come, is given up, and
-//! with it the connection of a peer without a credential.
+//! with it the connection of a peer without a credential. Whose fault that is, its answer says: the client's while its
+//! body is waited for, else the server's.
 //! What goes on after its answer began (a link, a WebSocket) is not meant.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::{
+    body::{Body, HttpBody},
     extract::{Request, State},
     http::{HeaderMap, header},
     middleware::Next,
     response::Response,
 };
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use shared_api::Problem;
 use tonic::Status;
 
 use crate::{
@@ -25,27 +38,82 @@ pub(crate) async fn in_time(
 ) -> Response {
     let grpc = is_grpc(request.headers());
     let place = request.extensions().get::<Place>().cloned();
+    let missing = Missing::default();
+    let request = match grpc {
+        true => request,
+        false => request.map(|body| Body::new(missing.clone().of(body))),
+    };
     let answered = tokio::time::timeout(within, next.run(request)).await;
     answered.unwrap_or_else(|_| {
         if let Some(place) = place {
             place.was_late();
         }
-        too_slow(grpc, within)
+        match grpc {
+            true => Status::deadline_exceeded(format!(
+                "the request was not whole or not done within {within:?}; try again"
+            ))
+            .into_http(),
+            false => respond(missing.problem(within)),
+        }
     })
+}
+
+/// Whether more of a request's body is waited for.
+#[derive(Debug, Clone, Default)]
+struct Missing(Arc<AtomicBool>);
+
+impl Missing {
+    fn of(self, body: Body) -> Watched {
+        Watched {
+            body,
+            missing: self,
+        }
+    }
+
+    fn problem(&self, within: Duration) -> Problem {
+        match self.0.load(Ordering::Relaxed) {
+            true => Code::TooSlow.problem(format!(
+                "the body of the request did not come within {within:?}; try again"
+            )),
+            false => Code::NotInTime.problem(format!(
+                "the server did not finish within {within:?}; look whether it was done before you try again"
+            )),
+        }
+    }
+}
+
+/// A body that tells whether more of it is waited for.
+struct Watched {
+    body: Body,
+    missing: Missing,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        self.missing.0.store(polled.is_pending(), Ordering::Relaxed);
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// Whether a refusal has to speak gRPC.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE);
     media_type.is_some_and(|media_type| media_type.as_bytes().starts_with(b"application/grpc"))
-}
-
-fn too_slow(grpc: bool, within: Duration) -> Response {
-    let detail = format!("the request was not whole or not done within {within:?}; try again");
-    if grpc {
-        return Status::deadline_exceeded(detail).into_http();
-    }
-    respond(Code::TooSlow.problem(detail))
 }
 
 #[cfg(test)]

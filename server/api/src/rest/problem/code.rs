@@ -65,8 +65,8 @@ codes! {
     MethodNotAllowed: "method_not_allowed", METHOD_NOT_ALLOWED, "The address takes another method",
         "There is such an address, but not for this HTTP method.",
         "Look the address up in /api/v1/openapi.json.";
-    TooSlow: "too_slow", REQUEST_TIMEOUT, "The request took too long",
-        "The body of the request did not come in time, or the server did not finish in time. What was asked may have been done.",
+    TooSlow: "too_slow", REQUEST_TIMEOUT, "The request did not come in time",
+        "The body of the request did not come in time. Of a body that is read as it comes, a part may have been done.",
         "Look whether it was done, and try again if not. With an Idempotency-Key you can send it again at once.";
     Conflict: "conflict", CONFLICT, "It contradicts what is there",
         "What is asked cannot be done in the present state: a name is taken, a runner is offline, an operation has ended. The detail says which.",
@@ -107,6 +107,9 @@ codes! {
     Unavailable: "unavailable", SERVICE_UNAVAILABLE, "The server cannot do it now",
         "The database does not answer, or the server is stopping. Nothing was changed.",
         "Try again in a few seconds.";
+    NotInTime: "not_in_time", SERVICE_UNAVAILABLE, "The server did not finish in time",
+        "The server has the request, and did not finish it in time. What was asked may have been done.",
+        "Look whether it was done, and try again if not. With an Idempotency-Key you can send it again at once.";
 }
 
 impl Code {
