@@ -315,13 +315,25 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         () = signals.stop() => {}
     }
     stop.cancel();
-    serving.await?;
-    if let Some(alone) = alone {
-        alone.await?;
+    let stopped = async {
+        serving.await?;
+        if let Some(alone) = alone {
+            alone.await?;
+        }
+        app.idle().await;
+        // A database that does not answer would keep them back.
+        shared_telemetry::traces::flush().await;
+        app.close().await;
+        Ok(())
+    };
+    tokio::select! {
+        stopped = stopped => stopped,
+        () = signals.stop_again() => {
+            tracing::warn!("asked again to stop: ending at once; other servers take over once the lease of this one is over");
+            // What it waits for may hold up the end of the runtime as well.
+            std::process::exit(1)
+        }
     }
-    app.stopped().await;
-    shared_telemetry::traces::flush().await;
-    Ok(())
 }
 
 async fn listen_for_metrics(address: SocketAddr) -> anyhow::Result<TcpListener> {

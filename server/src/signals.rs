@@ -1,8 +1,18 @@
 //! Signals: what asks the server to stop, and what to read its settings again.
 
-use std::io::{IsTerminal as _, stdin};
+use std::{
+    io::{IsTerminal as _, stdin},
+    time::Duration,
+};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::Instant,
+};
+
+/// Signals within this time are one wish: a terminal sends Ctrl-C to a script and to the server that it started, and
+/// the script asks the server to stop as well.
+const ONE_WISH: Duration = Duration::from_secs(1);
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +51,15 @@ impl Signals {
                 true => Asked::Stop,
                 false => Asked::Reload,
             },
+        }
+    }
+
+    /// Waits until a server that stops is asked once more to stop.
+    pub(crate) async fn stop_again(&mut self) {
+        let again = Instant::now() + ONE_WISH;
+        self.stop().await;
+        while Instant::now() < again {
+            self.stop().await;
         }
     }
 

@@ -474,10 +474,14 @@ impl App {
         self.stop.cancelled().await;
     }
 
-    /// Waits, after the stop, until the background work has let go of the store, and closes it.
-    pub async fn stopped(&self) {
+    /// Waits, after the stop, until the background work has let go of the store.
+    pub async fn idle(&self) {
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// Says to other servers that this one is gone, and closes the store.
+    pub async fn close(&self) {
         if let Err(error) = self.store.end_replica(self.replica, None).await {
             tracing::warn!(%error, "other servers take over once the lease of this one is over");
         }

@@ -48,7 +48,8 @@ impl Fixture {
     /// The same server after a restart.
     pub(crate) async fn restarted(self) -> Self {
         self.stop.cancel();
-        self.app.stopped().await;
+        self.app.idle().await;
+        self.app.close().await;
         Copy {
             folder: self.folder,
             ctx: self.ctx,
@@ -60,7 +61,8 @@ impl Fixture {
     /// The same server after a restart, and a copy of all that it kept then, to be restored.
     pub(crate) async fn copied(self) -> (Self, Copy) {
         self.stop.cancel();
-        self.app.stopped().await;
+        self.app.idle().await;
+        self.app.close().await;
         let copy = Copy {
             folder: tempfile::tempdir().expect("a temporary folder"),
             ctx: self.ctx.clone(),

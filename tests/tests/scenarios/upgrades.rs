@@ -11,6 +11,10 @@ use tests::{
     report::report,
     work::Work,
 };
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 async fn on_postgres(settings: &str) -> (Postgres, Gantry, Proxy) {
     let postgres = Postgres::start();
@@ -126,4 +130,27 @@ async fn a_server_that_was_asked_to_stop_says_so_for_a_while_and_serves_on_until
         gone.is_err().then_some(())
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_waits_for_a_request_as_it_stops_ends_at_once_when_it_is_asked_again() {
+    let mut gantry = Gantry::practice().await;
+    let host = gantry.url().trim_start_matches("http://").to_owned();
+    let mut asking = TcpStream::connect(&host).await.expect("it listens");
+    let request = format!(
+        "POST /api/v1/sessions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n",
+        gantry.token()
+    );
+    let sent = asking.write_all(request.as_bytes()).await;
+    sent.expect("the server reads it");
+    let mut answer = [0; 12];
+    asking.read_exact(&mut answer).await.expect("it answers");
+    assert_eq!(&answer, b"HTTP/1.1 100", "it waits for the body");
+    eventually("it ends at once", || async {
+        gantry.signal_server("TERM");
+        gantry.log().contains("ending at once").then_some(())
+    })
+    .await;
+    assert_eq!(gantry.stop_server().await, Some(1));
 }

@@ -96,5 +96,6 @@ async fn a_server_that_stops_leaves_the_turn_to_the_next_start() {
     let sent = sessions.send(&fixture.ctx, session, None, "hello".to_owned());
     sent.await.expect("it is accepted");
     fixture.stop.cancel();
-    fixture.app.stopped().await;
+    fixture.app.idle().await;
+    fixture.app.close().await;
 }
