@@ -160,7 +160,7 @@ names = {{ splitList "," (include "gantry.serverNames" .) | toJson }}
 
 [traces]
 endpoint = {{ toJson .Values.traces.endpoint }}
-sample = {{ printf "%.4f" (float64 .Values.traces.sample) }}
+sample = {{ printf "%g" (float64 .Values.traces.sample) }}
 {{- end }}
 {{- range $section, $keys := .Values.config }}
 {{- if or $keys (and (eq $section "model") $.Values.model.existingSecret) }}
