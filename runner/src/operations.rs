@@ -9,6 +9,7 @@
 mod changes;
 mod claim;
 mod disk;
+mod downloads;
 mod files;
 mod journaled;
 mod recovery;
@@ -189,6 +190,8 @@ enum Event {
     Taken(OperationId, Box<Taken>),
     Happened(OperationId, Happened),
     Room(OwnedPermit<v1::RunnerFrame>),
+    /// Of a download there may be more to tell.
+    Read(OperationId),
     /// Of the pool's sandboxes.
     News(Vec<SandboxReport>),
     Renew,
@@ -212,6 +215,7 @@ impl OperationsService {
                     self.gather()?;
                 }
                 Event::Room(permit) => self.send(permit),
+                Event::Read(id) => self.table.can_read(id),
                 Event::News(reports) => {
                     for report in reports {
                         self.table.report(report);
@@ -248,6 +252,7 @@ impl OperationsService {
             }
             Some((id, taken)) = self.starting.next() => Event::Taken(id, Box::new(taken)),
             Some((id, happened)) = self.happenings.next() => Event::Happened(id, happened),
+            Some(id) = self.files.downloads.read_on() => Event::Read(id),
             reports = news(self.pool.as_ref()) => Event::News(reports),
             permit = room(outgoing) => permit.map_or(Event::LinkGone, Event::Room),
             _ = self.renewals.tick() => Event::Renew,

@@ -6,13 +6,13 @@ use std::{
     io,
 };
 
-use runner_host::OpenFile;
 use rustix::io::Errno;
 use shared_link::runner::{Piece, Spool as Output};
 use shared_sandbox::{ExitRecord, Outcome, OutputStream};
 use shared_telemetry::{Counter, runner::OUTPUT_BYTES};
 use shared_types::{OperationId, limits::SPOOL_BYTES_PER_STREAM};
 
+use super::downloads::Downloads;
 use crate::processes::{Found, Spool};
 
 /// Operations whose files are open at the same time, at most.
@@ -27,7 +27,7 @@ pub(super) struct Files {
     sent: Counter,
     spools: HashMap<OperationId, Spool>,
     /// What is downloaded: its file is its output.
-    pub(super) downloads: HashMap<OperationId, OpenFile>,
+    pub(super) downloads: Downloads,
     /// Those whose files may be open, the longest first.
     open: VecDeque<OperationId>,
 }
@@ -37,7 +37,7 @@ impl Default for Files {
         Self {
             sent: OUTPUT_BYTES.counter(&[]),
             spools: HashMap::new(),
-            downloads: HashMap::new(),
+            downloads: Downloads::default(),
             open: VecDeque::new(),
         }
     }
@@ -88,11 +88,12 @@ impl Output for Files {
         from: u64,
         max: usize,
     ) -> Piece {
-        if let Some(file) = self.downloads.get(&operation) {
-            return match file.read(from, max) {
-                Ok(bytes) if !bytes.is_empty() => Piece::Bytes(bytes),
-                Ok(_) => Piece::Nothing,
-                Err(error) => unreadable(operation, &error),
+        if self.downloads.contains(operation) {
+            return match self.downloads.read(operation, from, max) {
+                None => Piece::Later,
+                Some(Ok(bytes)) if !bytes.is_empty() => Piece::Bytes(bytes),
+                Some(Ok(_)) => Piece::Nothing,
+                Some(Err(error)) => unreadable(operation, &error),
             };
         }
         self.opened(operation);

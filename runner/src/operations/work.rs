@@ -156,7 +156,7 @@ impl OperationsService {
             }
             Happened::Host(HostEvent::Opened(file)) => {
                 self.table.output(id, [file.bytes(), 0]);
-                self.files.downloads.insert(id, file);
+                self.files.downloads.add(id, file);
                 Ok(())
             }
             Happened::Host(HostEvent::InputTaken(up_to)) => {
@@ -265,7 +265,7 @@ impl OperationsService {
     /// Closes what was read by operations that are gone.
     pub(super) fn close_dropped(&mut self) {
         for id in self.table.take_dropped() {
-            self.files.downloads.remove(&id);
+            self.files.downloads.remove(id);
         }
     }
 
@@ -286,7 +286,7 @@ impl OperationsService {
     pub(super) fn drop_files(&mut self, id: OperationId) {
         self.begun.remove(&id);
         self.journaled.known.forget(id);
-        self.files.downloads.remove(&id);
+        self.files.downloads.remove(id);
         if let Some(spool) = self.files.take(id) {
             spool.forget();
         }

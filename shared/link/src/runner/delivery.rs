@@ -32,8 +32,8 @@ pub enum Piece {
     Gap(u64),
     /// It cannot be told yet. Where the operation has ended the rest counts as a gap.
     Nothing,
-    /// It is there, and the host has nothing now to read it with, such as a descriptor. It is asked
-    /// for again after [`super::Table::read_again`].
+    /// It is there, and not read yet, or the host has nothing now to read it with, such as a descriptor. It is
+    /// asked for again after [`super::Table::can_read`] or [`super::Table::read_again`].
     Later,
 }
 

@@ -152,6 +152,11 @@ impl Table {
         behind.into_iter().for_each(|id| self.make_ready(id));
     }
 
+    /// The same of one operation, once what it waits for is there.
+    pub fn can_read(&mut self, id: OperationId) {
+        self.make_ready(id);
+    }
+
     pub(super) fn make_ready(&mut self, id: OperationId) {
         if let Some(entry) = self.entries.get_mut(&id)
             && entry.delivery.as_ref().is_some_and(|d| !d.is_over())
