@@ -3,6 +3,7 @@
 //! They block, so the host runs them on its blocking threads. Each has an [`Allowance`] that its
 //! loops ask, and every result has a bound in entries and in bytes, so that it fits a frame.
 
+mod access;
 mod announce;
 mod content;
 mod download;

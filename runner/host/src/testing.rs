@@ -7,9 +7,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    thread,
     time::Duration,
 };
 
+use rustix::process::{Gid, Uid};
 use shared_sandbox::{Command, Exec, FileFailure, Outcome, Request};
 use shared_types::SystemClock;
 use tempfile::TempDir;
@@ -89,6 +91,25 @@ fn open_with(root: &Path, file_operation_within: Duration) -> Host {
         file_operation_within,
     };
     Host::open(options, Arc::new(SystemClock::new())).expect("the workspace opens")
+}
+
+/// A user who is nobody else, and the group of the same number.
+pub(crate) const STRANGER: u32 = 54_321;
+
+/// That user is in this group as well.
+pub(crate) const ANOTHER_GROUP: u32 = 54_322;
+
+/// Runs it as that user, which only root can do for a thread of its own.
+pub(crate) fn as_stranger<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+    let stranger = || {
+        let (user, group) = (Uid::from_raw(STRANGER), Gid::from_raw(STRANGER));
+        let groups = [Gid::from_raw(ANOTHER_GROUP)];
+        rustix::thread::set_thread_groups(&groups).expect("root");
+        rustix::thread::set_thread_res_gid(group, group, group).expect("root");
+        rustix::thread::set_thread_res_uid(user, user, user).expect("root");
+        run()
+    };
+    thread::scope(|scope| scope.spawn(stranger).join().expect("it ends"))
 }
 
 /// How a process that makes changes learns after how many of its steps it dies.

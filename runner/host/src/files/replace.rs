@@ -6,13 +6,13 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 
 use shared_sandbox::FileFailure;
 
-use super::{Allowance, Failure, download::state, failure, io_failure, step};
+use super::{Allowance, Failure, access, download::state, failure, io_failure, step};
 use crate::workspace::{Target, handle_path, stat_entry, sync_directory};
 
 /// What a file keeps when its content is replaced. Set-user-id and the like are dropped, as the
@@ -46,8 +46,8 @@ pub(super) struct Names<'a> {
 }
 
 /// A file beside the target under the change's own name, synced, renamed into place; the directory
-/// synced too. Mode and, where permitted, owner of what was there are kept; other names of it
-/// (hard links) keep the old content.
+/// synced too. The access to what was there is kept as far as permitted; other names of it (hard links) keep
+/// the old content.
 pub(super) fn replace(
     target: &Target,
     content: &[u8],
@@ -58,12 +58,12 @@ pub(super) fn replace(
     let file = create(target, names.unfinished, before);
     let file = file.map_err(|errno| failure(names.asked, errno))?;
     step();
-    let written = fill(file, content, before);
+    let written = fill(file, content, target, before);
     rename(target, written, names, allowance)
 }
 
 /// Gives a file without a name, which has all of its content and is synced, the target's name, by
-/// way of the change's own. Mode and owner are kept as by [`replace`].
+/// way of the change's own. The access is kept as by [`replace`].
 pub(super) fn name(
     target: &Target,
     file: &File,
@@ -71,7 +71,7 @@ pub(super) fn name(
     names: Names<'_>,
     allowance: &Allowance,
 ) -> Result<(), Failure> {
-    let kept = before.map_or(Ok(()), |before| keep_owner_and_mode(file, before));
+    let kept = before.map_or(Ok(()), |before| access::keep(file, target, before));
     let named = kept.and_then(|()| {
         let (path, follow) = (handle_path(file), AtFlags::SYMLINK_FOLLOW);
         rustix::fs::linkat(CWD, path, &target.directory, names.unfinished, follow)
@@ -130,20 +130,10 @@ fn create(target: &Target, name: &str, before: Option<&Stat>) -> Result<File, Er
     Ok(File::from(file))
 }
 
-fn fill(mut file: File, content: &[u8], before: Option<&Stat>) -> io::Result<()> {
+fn fill(mut file: File, content: &[u8], target: &Target, before: Option<&Stat>) -> io::Result<()> {
     file.write_all(content)?;
     if let Some(before) = before {
-        keep_owner_and_mode(&file, before)?;
+        access::keep(&file, target, before)?;
     }
     file.sync_all()
-}
-
-pub(super) fn keep_owner_and_mode(file: &File, before: &Stat) -> Result<(), Errno> {
-    let now = rustix::fs::fstat(file)?;
-    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid) {
-        let (owner, group) = (Uid::from_raw(before.st_uid), Gid::from_raw(before.st_gid));
-        // Only root may give a file away; for anybody else it stays the runner's.
-        let _ = rustix::fs::fchown(file, Some(owner), Some(group));
-    }
-    rustix::fs::fchmod(file, Mode::from_raw_mode(before.st_mode & KEPT_MODE))
 }

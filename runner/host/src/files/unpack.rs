@@ -20,12 +20,12 @@ use shared_sandbox::{EntryKind, FileFailure, Outcome, Skipped, Unpack, Unpacked}
 use shared_types::{FileDigest, FileHasher, leads_into_its_folder, limits::MAX_ARCHIVE_ENTRIES};
 
 use super::{
-    Allowance, Announcer, Failure, MAX_SKIPPED_BYTES, content, failure, fit_within, invalid,
-    remove, replace, skipped_bytes, step, upload::Staged,
+    Allowance, Announcer, Failure, MAX_SKIPPED_BYTES, access, content, failure, fit_within,
+    invalid, remove, replace, skipped_bytes, step, upload::Staged,
 };
 use crate::{
     Change, Effect, There,
-    workspace::{Parents, Workspace, entry},
+    workspace::{Parents, Target, Workspace, entry},
 };
 
 /// Read from the archive at once.
@@ -381,8 +381,8 @@ impl Step {
                 let target = workspace.locate(&self.path, Parents::Make)?;
                 let before = crate::workspace::stat_entry(&target.directory, &target.name);
                 let before = before.map_err(failed)?;
-                let modes = (*mode, before.as_ref());
-                fill(archive, (*at, *bytes), place, name, modes)
+                let before = before.as_ref().map(|before| (&target, before));
+                fill(archive, (*at, *bytes), place, name, (*mode, before))
             }
         };
         made.map_err(failed)
@@ -406,7 +406,7 @@ fn fill(
     (mut at, mut left): (u64, u64),
     place: &Place,
     name: &str,
-    (mode, before): (u32, Option<&Stat>),
+    (mode, before): (u32, Option<(&Target, &Stat)>),
 ) -> Result<(), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Nobody else reads it before it has the mode that it is to keep.
@@ -428,8 +428,8 @@ fn fill(
         at += read as u64;
         left -= read as u64;
     }
-    if let Some(before) = before {
-        replace::keep_owner_and_mode(&file, before)?;
+    if let Some((target, before)) = before {
+        access::keep(&file, target, before)?;
     }
     Ok(())
 }
