@@ -4,6 +4,7 @@
 //! It speaks HTTP/2, for gRPC, or HTTP/1.1, for the same messages in plain requests and a WebSocket.
 //! With TLS the two ends agree on that (ALPN): where nothing is agreed on it is HTTP/1.1.
 
+mod dial;
 mod http1;
 mod transport;
 
@@ -14,7 +15,6 @@ use rustls::pki_types::ServerName;
 use shared_tls::{Recorder, Socket, TlsError, Trust, client_config};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
     time::timeout,
 };
 use tokio_rustls::TlsConnector;
@@ -83,7 +83,7 @@ impl Wire {
 }
 
 impl Connection {
-    /// Dials the server: the first of the addresses that answers.
+    /// Dials the server: the first of the addresses to answer.
     pub(crate) async fn open(
         route: &Route,
         accept: Accept,
@@ -94,8 +94,8 @@ impl Connection {
             url: url.to_string(),
             source,
         };
-        let dial = TcpStream::connect(&route.addresses[..]);
-        let socket = within(HANDSHAKE_WITHIN, dial).await.map_err(unreachable)?;
+        let socket = within(HANDSHAKE_WITHIN, dial::dial(&route.addresses)).await;
+        let socket = socket.map_err(unreachable)?;
         socket.set_nodelay(true).map_err(unreachable)?;
         let address = socket.peer_addr().map_err(unreachable)?;
         if !url.is_tls() {
