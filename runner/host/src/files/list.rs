@@ -36,23 +36,10 @@ pub(super) fn list(
 fn names(list: &List, directory: &OwnedFd, allowance: &Allowance) -> Result<Listed, Failure> {
     let failed = |errno| failure(&list.path, errno);
     let wanted = wanted(list.max_entries);
-    let mut names: BinaryHeap<Name> = BinaryHeap::new();
-    let mut more = false;
-    for entry in Dir::read_from(directory).map_err(failed)? {
-        allowance.check()?;
-        let entry = entry.map_err(failed)?;
-        let name = Name::of(entry.file_name().to_owned());
-        if matches!(name.raw.as_bytes(), b"." | b"..") || name.shown <= list.after {
-            continue;
-        }
-        names.push(name);
-        if names.len() > wanted {
-            names.pop();
-            more = true;
-        }
-    }
+    let is_behind = |name: &Name| name.shown > list.after;
+    let (names, mut more) = smallest(list, directory, wanted, is_behind, allowance)?;
     let mut entries = Vec::with_capacity(names.len());
-    for name in names.into_sorted_vec() {
+    for name in names {
         allowance.check()?;
         // What is gone by now is no entry any more.
         entries.extend(look(directory, &name, name.shown.clone()).map_err(failed)?);
@@ -61,17 +48,51 @@ fn names(list: &List, directory: &OwnedFd, allowance: &Allowance) -> Result<List
     Ok(Listed { entries, more })
 }
 
+/// The first names of those that count, so many at most, and whether there are more. No others are kept.
+fn smallest(
+    list: &List,
+    directory: impl AsFd,
+    wanted: usize,
+    counts: impl Fn(&Name) -> bool,
+    allowance: &Allowance,
+) -> Result<(Vec<Name>, bool), Failure> {
+    let failed = |errno| failure(&list.path, errno);
+    let mut names = BinaryHeap::new();
+    let mut more = false;
+    for entry in Dir::read_from(directory).map_err(failed)? {
+        allowance.check()?;
+        let name = Name::of(entry.map_err(failed)?.file_name().to_owned());
+        if matches!(name.raw.as_bytes(), b"." | b"..") || !counts(&name) {
+            continue;
+        }
+        names.push(name);
+        if names.len() > wanted {
+            names.pop();
+            more = true;
+        }
+    }
+    Ok((names.into_sorted_vec(), more))
+}
+
 /// Each directory before what is in it, by name. What is on the way is opened from the handle of its
 /// directory, and through no link.
 fn tree(list: &List, directory: OwnedFd, allowance: &Allowance) -> Result<Listed, Failure> {
     let failed = |errno| failure(&list.path, errno);
     let wanted = wanted(list.max_entries);
     let after = Path::new(&list.after);
-    let first = Level::open(directory, PathBuf::new(), after).map_err(failed)?;
+    let open_level =
+        |handle, below, after: &Path| Level::open((handle, below), after, list, allowance);
+    let first = open_level(directory, PathBuf::new(), after)?;
     let (mut levels, mut entries, mut size_so_far) = (vec![first], Vec::new(), 0);
     while let Some(level) = levels.last_mut() {
         allowance.check()?;
         let Some(name) = level.names.next() else {
+            if level.more {
+                return Ok(Listed {
+                    entries,
+                    more: true,
+                });
+            }
             levels.pop();
             continue;
         };
@@ -109,7 +130,7 @@ fn tree(list: &List, directory: OwnedFd, allowance: &Allowance) -> Result<Listed
                 return Err(FileFailure::Io { reason }.into());
             }
             let after = if is_new { Path::new("") } else { after };
-            levels.push(Level::open(inner, below, after).map_err(failed)?);
+            levels.push(open_level(inner, below, after)?);
         }
     }
     Ok(Listed {
@@ -124,28 +145,32 @@ struct Level {
     /// Its path beneath the directory where the tree begins.
     below: PathBuf,
     names: std::vec::IntoIter<Name>,
+    /// It has more names, which were not kept because the result is full before them.
+    more: bool,
 }
 
 impl Level {
-    /// All names but those that are behind us with everything beneath them.
-    fn open(handle: OwnedFd, below: PathBuf, after: &Path) -> Result<Self, Errno> {
+    /// The first names that are not behind us with everything beneath them.
+    fn open(
+        (handle, below): (OwnedFd, PathBuf),
+        after: &Path,
+        list: &List,
+        allowance: &Allowance,
+    ) -> Result<Self, Failure> {
         let depth = below.components().count();
         let from = match after.components().nth(depth) {
             Some(Component::Normal(name)) => name.to_string_lossy().into_owned(),
             _ => String::new(),
         };
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&handle)? {
-            let name = Name::of(entry?.file_name().to_owned());
-            if !matches!(name.raw.as_bytes(), b"." | b"..") && name.shown >= from {
-                names.push(name);
-            }
-        }
-        names.sort();
+        // What was told last may have more beneath it; of what is shown the same nothing can be gone on from.
+        let counts = |name: &Name| name.shown > from || (name.shown == from && !name.is_replaced);
+        let wanted = wanted(list.max_entries).saturating_add(1);
+        let (names, more) = smallest(list, &handle, wanted, counts, allowance)?;
         Ok(Self {
             handle,
             below,
             names: names.into_iter(),
+            more,
         })
     }
 }
@@ -194,11 +219,17 @@ fn look(directory: impl AsFd, name: &Name, shown: String) -> Result<Option<Liste
     }))
 }
 
+/// Opens a directory whose entries can be read and looked at, which are two permissions.
 fn open(directory: impl AsFd, name: &Name) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    open_beneath(directory, Path::new(&name.shown), flags, Links::Refuse)
+    let opened = open_beneath(directory, Path::new(&name.shown), flags, Links::Refuse)?;
+    stat_entry(&opened, c".")?;
+    Ok(opened)
 }
 
 fn size(entry: &ListedEntry) -> usize {
     entry.name.len() + entry.leads_to.as_ref().map_or(0, String::len)
 }
+
+#[cfg(test)]
+mod tests;
