@@ -1,6 +1,6 @@
 //! Output on disk: whole, bounded, held back, evicted.
 
-use std::{os::unix::fs::MetadataExt, path::PathBuf};
+use std::{os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
 
 use runner_supervisor::{Cause, End, Event, Found, GapLog, SpoolBounds, Stream, Streams, WhenFull};
 
@@ -197,6 +197,45 @@ fn a_stream_that_waits_holds_the_command_back_and_loses_nothing() {
     // Now it is gone from the disk, and that is said.
     let evicted = operation.read(Stream::Out, 0, &mut bytes).expect("a spool");
     assert!(matches!(evicted, Found::Evicted { .. }), "{evicted:?}");
+}
+
+#[test]
+fn what_waits_for_room_after_the_first_process_is_not_cut_off() {
+    let scene = Scene::new();
+    let data = numbers(&scene, 3 * MIB);
+    let mut request = scene.shell("cat numbers & exit 0");
+    request.terms.spool = SpoolBounds {
+        bytes: MIB as u64,
+        when_full: WhenFull::Wait,
+    };
+    let mut operation = scene.start(&request);
+    let full = |event: &Event| matches!(event, Event::Output { out, .. } if *out == MIB as u64);
+    until(&mut operation, full);
+    // Longer than output may go on that waits for nothing.
+    let told = operation.event(Duration::from_millis(2500)).expect("heard");
+    assert!(!matches!(told, Some(Event::Ended(_))), "{told:?}");
+    let (mut offset, mut bytes, mut all) = (0, vec![0; MIB], Vec::new());
+    let mut ended = false;
+    loop {
+        match operation
+            .read(Stream::Out, offset, &mut bytes)
+            .expect("a spool")
+        {
+            Found::Bytes(length) => {
+                all.extend_from_slice(&bytes[..length]);
+                offset += length as u64;
+                // Fails once the command has ended, and then nothing waits for it any more.
+                let _ = operation.commit(Stream::Out, offset);
+            }
+            Found::Nothing if ended => break,
+            Found::Nothing => {
+                let event = crate::scene::event(&mut operation);
+                ended = matches!(event, Event::Ended(_));
+            }
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+    assert!(all == data, "{} bytes", all.len());
 }
 
 #[test]

@@ -34,8 +34,12 @@ const EMPTY_LOOKS: u32 = 8;
 pub(super) enum Phase {
     /// It runs.
     Running,
-    /// Its first process is gone; what others still write is taken for a while.
-    Draining { until: Duration },
+    /// Its first process is gone; what others still write is taken for a while. The time in which they wait
+    /// for room, since when they do so, counts for nothing.
+    Draining {
+        until: Duration,
+        held_since: Option<Duration>,
+    },
     /// All were asked to end.
     Asked { kill_at: Duration },
     /// All are killed, again and again until nobody is left.
@@ -74,14 +78,20 @@ impl Supervision {
                 Phase::Running if self.child.ended.is_some() => {
                     self.phase = Phase::Draining {
                         until: now.saturating_add(DRAIN_AT_MOST),
+                        held_since: None,
                     };
                 }
                 Phase::Running => match self.overdue(now) {
                     Some(cause) => self.want_end(cause),
                     None => return false,
                 },
-                Phase::Draining { until } => {
-                    if now < until && now < self.quiet_at() && !self.output_closed() {
+                Phase::Draining { until, held_since } => {
+                    let until = self.drain_on(until, held_since, now);
+                    let goes_on = match self.is_held() {
+                        true => !self.ran_too_long(now),
+                        false => now < until && now < self.quiet_at(),
+                    };
+                    if goes_on && !self.output_closed() {
                         return false;
                     }
                     self.kill();
@@ -109,14 +119,13 @@ impl Supervision {
         match self.phase {
             Phase::Running => {
                 let terms = &self.request.terms;
-                let run = terms
-                    .run_for
-                    .map(|time| self.child.opened.saturating_add(time));
+                let run = self.run_until();
                 let idle = terms.idle_for.filter(|_| !self.is_held());
                 let idle = idle.map(|time| self.last_output().saturating_add(time));
                 run.into_iter().chain(idle).min()
             }
-            Phase::Draining { until } => Some(until.min(self.quiet_at())),
+            Phase::Draining { .. } if self.is_held() => self.run_until(),
+            Phase::Draining { until, .. } => Some(until.min(self.quiet_at())),
             Phase::Asked { kill_at } if self.child.ended.is_some() => {
                 Some(kill_at.min(clock::monotonic().saturating_add(LOOK_AT_LEAST_EVERY)))
             }
@@ -258,11 +267,37 @@ impl Supervision {
         let over = |since: Duration, time: Option<Duration>| {
             time.is_some_and(|time| now >= since.saturating_add(time))
         };
-        if over(self.child.opened, terms.run_for) {
+        if self.ran_too_long(now) {
             return Some(Cause::Timeout);
         }
         let idle = !self.is_held() && over(self.last_output(), terms.idle_for);
         idle.then_some(Cause::Idle)
+    }
+
+    /// When its time to run is over.
+    fn run_until(&self) -> Option<Duration> {
+        let run_for = self.request.terms.run_for?;
+        Some(self.child.opened.saturating_add(run_for))
+    }
+
+    fn ran_too_long(&self, now: Duration) -> bool {
+        self.run_until().is_some_and(|until| now >= until)
+    }
+
+    /// Until when the rest of the output is taken, put off by the time for which it waited for room.
+    fn drain_on(
+        &mut self,
+        until: Duration,
+        held_since: Option<Duration>,
+        now: Duration,
+    ) -> Duration {
+        let held = held_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+        let until = until.saturating_add(held);
+        self.phase = Phase::Draining {
+            until,
+            held_since: self.is_held().then_some(now),
+        };
+        until
     }
 
     /// Whether the command may be waiting for room for its output.
