@@ -109,6 +109,27 @@ fn a_terminal_has_its_size_its_changes_and_its_end() {
 }
 
 #[test]
+fn the_input_of_a_terminal_ends_also_within_a_line() {
+    for (input, output) in [("", ""), ("line\n", "line\r\n"), ("within", "within")] {
+        let scene = Scene::new();
+        let script = "stty -echo; echo ready; cat; echo over; sleep 600";
+        let mut request = scene.shell(script);
+        request.terms.streams = Streams::Pty {
+            rows: 40,
+            columns: 120,
+        };
+        let mut operation = scene.start(&request);
+        until_output(&mut operation, "ready");
+        let end = input.len() as u64;
+        operation.input(0, input.as_bytes(), false).expect("heard");
+        operation.input(end, b"", true).expect("heard");
+        until_output(&mut operation, &format!("{output}over"));
+        operation.cancel().expect("heard");
+        finish(&mut operation);
+    }
+}
+
+#[test]
 fn a_signal_reaches_the_command_once() {
     let scene = Scene::new();
     let mut request = scene.shell("trap 'echo usr1' USR1; echo ready; read end; read end");

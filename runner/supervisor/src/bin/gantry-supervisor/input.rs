@@ -19,6 +19,8 @@ pub(crate) struct Input {
     terminal: bool,
     waiting: VecDeque<u8>,
     taken: u64,
+    /// Whether a terminal still waits for the end of the line.
+    is_in_line: bool,
     ended: bool,
 }
 
@@ -29,6 +31,7 @@ impl Input {
             terminal,
             waiting: VecDeque::new(),
             taken: 0,
+            is_in_line: false,
             ended: false,
         }
     }
@@ -76,12 +79,18 @@ impl Input {
             self.waiting.extend(&new[..fits]);
         }
         self.taken += fits as u64;
+        if let Some(last) = new[..fits].last() {
+            self.is_in_line = !matches!(*last, b'\n' | b'\r' | END_OF_TRANSMISSION);
+        }
         // An end that comes with bytes that did not fit comes again with them, and an end that
         // lies before what was taken is a repeat that was cut differently.
         if end && fits == new.len() && offset.saturating_add(bytes.len() as u64) == self.taken {
             self.ended = true;
             if self.terminal {
-                self.waiting.push_back(END_OF_TRANSMISSION);
+                // Within a line the first one only hands over what there is of it.
+                let times = if self.is_in_line { 2 } else { 1 };
+                self.waiting
+                    .extend([END_OF_TRANSMISSION; 2].iter().take(times));
             }
         }
         self.pump();
