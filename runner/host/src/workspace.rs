@@ -357,19 +357,29 @@ pub(crate) fn open_beneath(
     last
 }
 
-/// Opens an ordinary file for reading; anything else is `EISDIR`, and a pipe does not block.
+/// Opens an ordinary file for reading; anything else is `EISDIR`. What is there is looked at first: to open a pipe
+/// lets go a writer that waits for a reader, and to open a device may do something. One that takes the file's
+/// place meanwhile does not block.
 pub(crate) fn open_ordinary(
     directory: impl AsFd,
     path: &Path,
     links: Links,
 ) -> Result<(File, Stat), Errno> {
+    let looked = OFlags::PATH | OFlags::CLOEXEC;
+    let there = open_beneath(directory.as_fd(), path, looked, links)?;
+    must_be_ordinary(&there)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = open_beneath(directory, path, flags, links)?;
-    let stat = rustix::fs::fstat(&file)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(Errno::ISDIR);
-    }
+    let stat = must_be_ordinary(&file)?;
     Ok((File::from(file), stat))
+}
+
+fn must_be_ordinary(file: &OwnedFd) -> Result<Stat, Errno> {
+    let stat = rustix::fs::fstat(file)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(stat),
+        _ => Err(Errno::ISDIR),
+    }
 }
 
 /// The absolute path by which the kernel knows an open file or directory.

@@ -192,6 +192,21 @@ async fn what_is_not_an_ordinary_file_is_refused_without_waiting() {
 }
 
 #[tokio::test]
+async fn a_pipe_is_looked_at_without_being_opened() {
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+
+    let scene = Scene::new();
+    scene.pipe("file");
+    let opened = inotify::init(CreateFlags::NONBLOCK).expect("a watch");
+    inotify::add_watch(&opened, scene.path("file"), WatchFlags::OPEN).expect("a watch");
+    let path = "file".to_owned();
+    let failure = scene.failure(whole("file")).await;
+    assert_eq!(failure, FileFailure::NotAFile { path });
+    let none = rustix::io::read(&opened, &mut [0; 64]);
+    assert_eq!(none, Err(rustix::io::Errno::AGAIN));
+}
+
+#[tokio::test]
 async fn a_write_makes_the_file_and_its_parents() {
     let scene = Scene::new();
     let written = scene.write(write("a/b/c/file", b"new")).await;
