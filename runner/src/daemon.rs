@@ -120,6 +120,8 @@ pub(crate) async fn run(
     if let Err(error) = lock.note_daemon(options.is_detached) {
         tracing::warn!(%error, "it cannot be noted which process is the daemon");
     }
+    // A daemon that was killed may have left it behind.
+    options.home.note_link(None);
     let (link, service) = assemble(options).await?;
     let operations = link.operations.clone();
     let goodbye = link.goodbye.clone();
