@@ -15,6 +15,8 @@ use std::{
     io::{self, ErrorKind, Write},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 pub(crate) use join_state::JoinState;
@@ -119,6 +121,10 @@ impl Lock {
     }
 }
 
+/// How often a lock is tried for that is held, and the pause between two tries.
+const LOCK_TRIES: u32 = 50;
+const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(20);
+
 /// How a daemon without a terminal calls itself in the lock's file.
 const DETACHED: &str = "detached";
 
@@ -139,8 +145,22 @@ impl Home {
         }
     }
 
-    /// Takes the folder for this process and makes it where it is missing.
+    /// Takes the folder for this process and makes it where it is missing. Waits about a second for another
+    /// process that only looks whether the folder is taken.
+    ///
+    /// # Errors
+    /// Another process uses the folder, or it cannot be made.
     pub(crate) fn lock(&self) -> Result<Lock, HomeError> {
+        for _ in 0..LOCK_TRIES {
+            match self.try_lock() {
+                Err(HomeError::Taken(_)) => thread::sleep(LOCK_AGAIN_AFTER),
+                taken => return taken,
+            }
+        }
+        self.try_lock()
+    }
+
+    fn try_lock(&self) -> Result<Lock, HomeError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -166,7 +186,7 @@ impl Home {
 
     /// Whether a daemon uses the folder now.
     pub(crate) fn is_taken(&self) -> bool {
-        self.directory.is_dir() && matches!(self.lock(), Err(HomeError::Taken(_)))
+        self.directory.is_dir() && matches!(self.try_lock(), Err(HomeError::Taken(_)))
     }
 
     /// The daemon that uses the folder now, as it has noted itself.

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use shared_types::entropy::SeededEntropy;
 
 use super::*;
@@ -74,6 +76,24 @@ fn a_home_serves_one_process_at_a_time() {
     );
     drop(lock);
     assert!(!home.is_taken());
+}
+
+#[test]
+fn a_look_whether_a_home_is_taken_keeps_nobody_from_taking_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let home = Home::within(directory.path());
+    drop(home.lock().expect("the lock"));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                home.is_taken();
+            }
+        });
+        let taken = (0..1000).all(|_| home.lock().is_ok());
+        is_over.store(true, Ordering::Relaxed);
+        assert!(taken);
+    });
 }
 
 #[test]
