@@ -13,7 +13,7 @@ use std::{
 
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    fs::{Mode, OFlags},
+    fs::{Dir, DirEntry, FileType, Mode, OFlags},
     process::{Pid, Signal},
 };
 
@@ -30,6 +30,9 @@ const EVENTS_BYTES: usize = 256;
 
 /// How often a freezer is asked whether all are frozen, before the kill goes on without.
 const FREEZE_LOOKS: usize = 200;
+
+/// Cgroups that are looked into below a command's own; of more the members get no polite signal.
+const CGROUPS_BELOW: usize = 128;
 
 /// Names that are tried where one is taken by a tree of an earlier namespace.
 const NAMES: usize = 16;
@@ -156,7 +159,7 @@ impl V2 {
     }
 
     pub(crate) fn members(&self) -> io::Result<Vec<Pid>> {
-        read_pids(&self.directory)
+        read_members(&self.directory)
     }
 
     pub(crate) fn kill(&self) {
@@ -234,7 +237,7 @@ impl V1 {
     }
 
     pub(crate) fn members(&self) -> io::Result<Vec<Pid>> {
-        read_pids(&self.directory)
+        read_members(&self.directory)
     }
 
     /// One round. A frozen process dies once it thaws, and none can fork meanwhile; with no room
@@ -318,6 +321,37 @@ fn open_at(directory: &OwnedFd, name: &str, access: OFlags) -> io::Result<File> 
 fn adopt(directory: &OwnedFd, child: Pid) -> io::Result<()> {
     let pid = child.as_raw_nonzero().to_string();
     open_at(directory, "cgroup.procs", OFlags::WRONLY)?.write_all(pid.as_bytes())
+}
+
+/// Who is in a cgroup or in one below it, which a command may have made.
+fn read_members(directory: &OwnedFd) -> io::Result<Vec<Pid>> {
+    let mut members = read_pids(directory)?;
+    let mut left = CGROUPS_BELOW;
+    let mut below = children(directory, left);
+    while let Some(next) = below.pop() {
+        left -= 1;
+        // What is gone by now has no members.
+        members.extend(read_pids(&next).unwrap_or_default());
+        below.extend(children(&next, left - below.len()));
+    }
+    Ok(members)
+}
+
+/// The cgroups in one, so many at most.
+fn children(directory: &OwnedFd, most: usize) -> Vec<OwnedFd> {
+    let Ok(entries) = Dir::read_from(directory) else {
+        return Vec::new();
+    };
+    let is_child = |entry: &DirEntry| {
+        let is_itself = matches!(entry.file_name().to_bytes(), b"." | b"..");
+        entry.file_type() == FileType::Directory && !is_itself
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = |entry: DirEntry| {
+        rustix::fs::openat(directory, entry.file_name(), flags, Mode::empty()).ok()
+    };
+    let children = entries.flatten().filter(is_child);
+    children.take(most).filter_map(open).collect()
 }
 
 fn read_pids(directory: &OwnedFd) -> io::Result<Vec<Pid>> {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use runner_supervisor::{
-    Cause, End, Event, KillChoice, KillMethod, Operation, SpoolBounds, Stream, WhenFull,
+    Cause, End, Event, Fate, KillChoice, KillMethod, Operation, SpoolBounds, Stream, WhenFull,
 };
 
-use crate::scene::{LONG, Scene, event, finish, record, start, until_output};
+use crate::scene::{LONG, Scene, event, finish, record, start, until_output, until_so};
 
 const SOON: Duration = Duration::from_millis(200);
 
@@ -79,6 +79,30 @@ fn who_is_born_while_a_command_is_asked_to_end_is_asked_as_well() {
         // Who had not been asked would live on for the time that all have, and none would be told in time.
         let record = record(&mut operation);
         assert_eq!((record.end, record.tree_gone), (End::Signal(15), true));
+    }
+}
+
+#[test]
+fn who_is_in_a_cgroup_below_the_commands_is_asked_as_well() {
+    let scene = Scene::new();
+    let script = "trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 0.01; done";
+    let pool = scene.pool_with(0, KillChoice::Only(KillMethod::CgroupKill), None);
+    let mut operation = start(&pool, &scene.shell(script));
+    until_output(&mut operation, "ready");
+    let Some(Fate::Started(started)) = operation.directory().fate().expect("a fate") else {
+        panic!("it runs");
+    };
+    let (child, own) = (started.child.expect("a child"), started.identity.cgroup);
+    let own = own.expect("a cgroup");
+    let (below, inner) = (own.join("below"), own.join("below/inner"));
+    std::fs::create_dir_all(&inner).expect("cgroups");
+    std::fs::write(inner.join("cgroup.procs"), child.pid.to_string()).expect("it moves");
+    operation.cancel().expect("heard");
+    let ended = finish(&mut operation);
+    assert_eq!(ended.record.end, End::Code(4));
+    assert_eq!(ended.text(), "ready\nbye\n");
+    for place in [inner, below, own] {
+        until_so(|| std::fs::remove_dir(&place).is_ok() || !place.exists());
     }
 }
 
