@@ -5,6 +5,7 @@
 //! A change of version is a change of that link and a start of the daemon alone: it hands over what runs.
 
 mod download;
+mod left;
 mod programs;
 mod service;
 
@@ -215,6 +216,11 @@ impl Machine {
             bail!("a daemon that was started by hand runs: stop it first (Ctrl-C where it runs)");
         }
         self.service.remove()?;
+        if self.home.folder().is_dir() {
+            // A daemon that handed over, or was killed, has left its commands running.
+            let _lock = self.home.lock()?;
+            left::end(&self.home.commands())?;
+        }
         match self.service.is_anothers() {
             true => say!("the programs and the service stay: they run a runner with another home")?,
             false => {
