@@ -61,8 +61,6 @@ impl LinkKeeper {
     /// Runs until it is told to say goodbye, or until trying again cannot help.
     pub(crate) async fn run(mut self) -> Result<(), LinkError> {
         let goodbye = self.goodbye.clone();
-        // Of a daemon that was killed.
-        self.home.note_link(None);
         loop {
             let mut progress = Progress::default();
             // From before the attempt on: what comes while it fails is not missed.

@@ -286,6 +286,18 @@ async fn what_runs_outlives_a_daemon_that_does_not_fit_its_server_any_more() {
 }
 
 #[tokio::test]
+async fn where_a_killed_daemon_had_its_link_is_forgotten_before_anything_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let home = Home::within(directory.path());
+    drop(home.lock().expect("a home"));
+    home.note_link(Some("https://earlier:7443"));
+    let (_keep, stop) = mpsc::channel(1);
+    let ended = run(options(&home, LONG), stop).await;
+    assert!(matches!(ended, Err(DaemonError::NotEnrolled)));
+    assert_eq!(home.link(), None);
+}
+
+#[tokio::test]
 async fn one_home_serves_one_daemon_and_only_once_it_is_enrolled() {
     let server = FakeServer::plain(1).await;
     let mut daemon = Daemon::start(&server, LONG);
