@@ -60,6 +60,8 @@ struct Shared {
     open: Mutex<Option<Open>>,
     /// Sandboxes of which the runner need be told nothing any more over this link.
     settled: Mutex<HashSet<SandboxId>>,
+    /// How often sandboxes were changed or removed while the link was there.
+    changes: AtomicU64,
     /// Cancelled once the link is over.
     over: CancellationToken,
 }
@@ -84,6 +86,7 @@ impl LinkHandle {
                 cancels: HashMap::new(),
             })),
             settled: Mutex::default(),
+            changes: AtomicU64::new(0),
             over: CancellationToken::new(),
         }))
     }
@@ -213,27 +216,43 @@ impl LinkHandle {
         if self.settled().contains(&sandbox) {
             return Ok(());
         }
-        match operations.sandbox_spec(sandbox).await {
-            Ok(Some(spec)) => self.ensure(sandbox, &spec, false).await,
-            Ok(None) => {
-                self.settled().insert(sandbox);
-                Ok(())
+        let mut is_told = false;
+        loop {
+            let changes = self.changes();
+            match operations.sandbox_spec(sandbox).await {
+                Ok(Some(spec)) => {
+                    self.tell(sandbox, &spec, false).await?;
+                    is_told = true;
+                }
+                // It was removed while the runner was told of it.
+                Ok(None) if is_told => return self.remove_sandbox(sandbox).await,
+                Ok(None) => {
+                    self.settled().insert(sandbox);
+                }
+                Err(error) => {
+                    // The runner refuses what it knows nothing of, and the next one asks again.
+                    tracing::warn!(sandbox.id = %sandbox, %error, "failed to read what a sandbox is to be");
+                }
             }
-            Err(error) => {
-                // The runner refuses what it knows nothing of, and the next one asks again.
-                tracing::warn!(sandbox.id = %sandbox, %error, "failed to read what a sandbox is to be");
-                Ok(())
+            // What changed meanwhile may have been told before what was read here.
+            if self.changes() == changes {
+                return Ok(());
             }
         }
     }
 
-    /// A sandbox is to be like this.
+    /// A sandbox is to be like this from now on.
     pub(crate) async fn ensure(
         &self,
         sandbox: SandboxId,
         spec: &SandboxSpec,
         start: bool,
     ) -> Result<(), Gone> {
+        self.0.changes.fetch_add(1, Ordering::AcqRel);
+        self.tell(sandbox, spec, start).await
+    }
+
+    async fn tell(&self, sandbox: SandboxId, spec: &SandboxSpec, start: bool) -> Result<(), Gone> {
         let frame = Box::new(server::ensure_sandbox(sandbox, spec, start));
         self.wish(Command::Sandbox(frame), None).await?;
         // Where policy forbids root the runner is told again before the next operation: the tenant may allow it any
@@ -245,6 +264,10 @@ impl LinkHandle {
         Ok(())
     }
 
+    fn changes(&self) -> u64 {
+        self.0.changes.load(Ordering::Acquire)
+    }
+
     /// A sandbox is to be stopped.
     pub(crate) async fn stop_sandbox(&self, sandbox: SandboxId) -> Result<(), Gone> {
         let frame = Box::new(server::stop_sandbox(sandbox));
@@ -253,6 +276,7 @@ impl LinkHandle {
 
     /// A sandbox is to be removed.
     pub(crate) async fn remove_sandbox(&self, sandbox: SandboxId) -> Result<(), Gone> {
+        self.0.changes.fetch_add(1, Ordering::AcqRel);
         // First, so that what is placed meanwhile tells of it anew behind this.
         self.settled().remove(&sandbox);
         let frame = Box::new(server::remove_sandbox(sandbox));
