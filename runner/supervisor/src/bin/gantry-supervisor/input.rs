@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, io};
 
-use rustix::{fd::OwnedFd, io::Errno};
+use rustix::{fd::OwnedFd, io::Errno, termios::LocalModes};
 
 /// Input that waits for the command to read, in bytes.
 const WAITING_BYTES: usize = 256 * 1024;
@@ -88,13 +88,22 @@ impl Input {
             self.ended = true;
             if self.terminal {
                 // Within a line the first one only hands over what there is of it.
-                let times = if self.is_in_line { 2 } else { 1 };
+                let hands_over_lines = self.is_in_line && self.is_canonical();
+                let times = if hands_over_lines { 2 } else { 1 };
                 self.waiting
                     .extend([END_OF_TRANSMISSION; 2].iter().take(times));
             }
         }
         self.pump();
         Ok(())
+    }
+
+    /// Whether the terminal hands over whole lines; a program may have changed that.
+    fn is_canonical(&self) -> bool {
+        let modes = self.sink.as_ref().map(rustix::termios::tcgetattr);
+        modes.is_some_and(|modes| {
+            modes.is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
+        })
     }
 
     /// Passes on what the command takes now.

@@ -65,7 +65,7 @@ impl Supervision {
                 };
             }
             // It has ended by itself: only the wait for the rest is cut short.
-            Phase::Running | Phase::Draining { .. } => self.kill(),
+            Phase::Running | Phase::Draining { .. } => self.cut_short(cause),
             Phase::Asked { .. } | Phase::Killing { .. } => {}
         }
     }
@@ -88,7 +88,12 @@ impl Supervision {
                 Phase::Draining { until, held_since } => {
                     let until = self.drain_on(until, held_since, now);
                     let goes_on = match self.is_held() {
-                        true => !self.ran_too_long(now),
+                        true if self.ran_too_long(now) => {
+                            self.cut_short(Cause::Timeout);
+                            continue;
+                        }
+                        // Nobody is left to write more, and what there is has a place.
+                        true => !self.is_gone(),
                         false => now < until && now < self.quiet_at(),
                     };
                     if goes_on && !self.output_closed() {
@@ -202,6 +207,14 @@ impl Supervision {
     fn is_gone(&self) -> bool {
         let leaf = &self.prepared.leaf;
         (leaf.method() == KillMethod::Sweep || leaf.is_empty()) && sys::is_childless()
+    }
+
+    /// Waits for the rest no longer. Where that waits for room some of it is lost, which the record says.
+    fn cut_short(&mut self, cause: Cause) {
+        if self.is_held() && !self.is_gone() {
+            self.cause.get_or_insert(cause);
+        }
+        self.kill();
     }
 
     fn kill(&mut self) {
