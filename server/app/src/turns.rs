@@ -199,6 +199,7 @@ impl Turns {
         tasks: &TaskTracker,
     ) -> Self {
         let (wake, inbox) = mpsc::channel(WAKE_UPS);
+        let (unheard_of, unheard) = mpsc::channel(WAKE_UPS);
         let (idle, idled) = mpsc::channel(WAKE_UPS);
         let dispatcher = Dispatcher {
             bench: bench.clone(),
@@ -207,10 +208,10 @@ impl Turns {
             idle,
             permits: Arc::new(Semaphore::new(at_once)),
         };
-        tasks.spawn(dispatcher.run(inbox, idled, stop.clone()));
+        tasks.spawn(dispatcher.run((inbox, unheard), idled, stop.clone()));
         let waiting = waiting::wake_waiting(bench.clone(), wake.clone(), stop.clone());
         tasks.spawn(waiting);
-        let queued = waiting::wake_queued(bench.clone(), wake.clone(), stop.clone());
+        let queued = waiting::wake_queued(bench.clone(), unheard_of, stop.clone());
         tasks.spawn(queued);
         tasks.spawn(wake_unfinished(bench.clone(), wake.clone(), stop));
         Self { wake, bench }
@@ -310,7 +311,7 @@ struct Idle {
 impl Dispatcher {
     async fn run(
         mut self,
-        mut inbox: mpsc::Receiver<Key>,
+        (mut inbox, mut unheard): (mpsc::Receiver<Key>, mpsc::Receiver<Key>),
         mut idled: mpsc::Receiver<Idle>,
         stop: CancellationToken,
     ) {
@@ -321,6 +322,10 @@ impl Dispatcher {
                 () = stop.cancelled() => break,
                 Some(idle) = idled.recv() => self.retire(idle, &workers, &stop),
                 Some(key) = inbox.recv() => self.wake(key, &workers, &stop),
+                // A worker that waits to try again is not to be hurried.
+                Some(key) = unheard.recv() => if !self.workers.contains_key(&key) {
+                    self.wake(key, &workers, &stop);
+                },
             }
         }
         workers.close();

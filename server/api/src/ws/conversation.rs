@@ -201,8 +201,14 @@ async fn converse<C: Conversation>(
             "the connection has reached its greatest age",
         ),
     };
+    // A client that reads slowly still hears the rest.
+    let stopping = doors.app.stopping();
+    let written = tokio::select! {
+        written = writer.join_next() => written,
+        _ = timeout(patience, stopping) => timeout(GOODBYE_WITHIN, writer.join_next()).await.ok().flatten(),
+    };
     let goodbye = async {
-        if let Some(Ok(mut sink)) = writer.join_next().await {
+        if let Some(Ok(mut sink)) = written {
             if let Some(reconnect) = reconnect {
                 // A client that does not take it sees the connection end.
                 let _ = sink.send(reconnect).await;
@@ -213,14 +219,7 @@ async fn converse<C: Conversation>(
             farewell(socket, last).await;
         }
     };
-    let given_up = async {
-        let _ = timeout(patience, doors.app.stopping()).await;
-        sleep(GOODBYE_WITHIN).await;
-    };
-    tokio::select! {
-        () = goodbye => {}
-        () = given_up => {}
-    }
+    let _ = timeout(GOODBYE_WITHIN, goodbye).await;
 }
 
 impl End {

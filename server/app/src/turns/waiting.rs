@@ -76,8 +76,8 @@ pub(super) async fn wake_waiting(
     }
 }
 
-/// Wakes the turns that nobody has begun for a while, until `stop`: they wait for a place among those that are
-/// carried, mostly, or were stored by a commit whose answer was lost.
+/// Says of which sessions turns wait that nobody has begun for a while, until `stop`: behind others, mostly, or
+/// because the answer of the commit that stored them was lost.
 pub(super) async fn wake_queued(
     bench: Arc<Bench>,
     wake: mpsc::Sender<Key>,

@@ -462,7 +462,12 @@ impl Driver {
                 Some((same, key))
             }
             (Connection::Online(link), _) => Some((link.clone(), link.reader())),
-            _ => None,
+            (_, before) => {
+                if before.is_some() {
+                    self.look_while_away_at = Instant::now() + LOOK_WHILE_AWAY_EVERY;
+                }
+                None
+            }
         };
         self.machine.connection(linked(&now));
     }

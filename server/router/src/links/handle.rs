@@ -231,6 +231,7 @@ impl LinkHandle {
                 }
                 Err(error) => {
                     // The runner refuses what it knows nothing of, and the next one asks again.
+                    self.settled().remove(&sandbox);
                     tracing::warn!(sandbox.id = %sandbox, %error, "failed to read what a sandbox is to be");
                 }
             }

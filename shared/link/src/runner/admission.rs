@@ -157,15 +157,17 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
     }
     // A sandbox takes no more places than it leaves free, so that none shuts out the others: the dynamic
     // thresholds of Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998, with a factor of 1.
-    if running + of_sandbox.running >= MAX_RUNNING
-        || remembered + of_sandbox.remembered >= MAX_REMEMBERED
-    {
+    if running + of_sandbox.running >= MAX_RUNNING {
         let message = format!(
             "this sandbox has {} commands running, and what is left of the runner's {MAX_RUNNING} places is \
              kept for other sandboxes: wait until some have ended, or end them",
             of_sandbox.running
         );
         return refuse_for_now(ResourceExhausted, &message);
+    }
+    if remembered + of_sandbox.remembered >= MAX_REMEMBERED {
+        let message = "the runner remembers as many operations of this sandbox as it can";
+        return refuse_for_now(ResourceExhausted, message);
     }
     if view.load.retained_bytes + RESERVED_BYTES > MAX_RETAINED_BYTES {
         return refuse_for_now(SpoolFull, "the runner keeps as much output as it may");
