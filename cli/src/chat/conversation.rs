@@ -64,6 +64,10 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
             Ok(Some(Exit::Left)) => return Ok(Exit::Left),
             Ok(Some(Exit::Cancelled)) if !is_interactive => return Ok(Exit::Cancelled),
             Ok(Some(exit)) => {
+                if exit == Exit::Cancelled {
+                    prompt.forget()?;
+                    above = prompt.above();
+                }
                 last = exit;
                 if is_interactive {
                     chat.screen.line("")?;

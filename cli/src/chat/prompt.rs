@@ -33,8 +33,7 @@ impl Prompt {
         if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
             return Ok(Self::Lines);
         }
-        let editor = DefaultEditor::new().context("failed to set up the prompt")?;
-        Ok(Self::Terminal(Some(Box::new(editor))))
+        Ok(Self::Terminal(Some(Box::new(editor_of_a_prompt()?))))
     }
 
     /// What shows lines above a prompt; none where nobody types behind one.
@@ -46,7 +45,19 @@ impl Prompt {
         editor.create_external_printer().ok().map(Above::start)
     }
 
-    /// The next line.
+    /// Forgets the lines that were typed ahead, as a shell does with Ctrl-C; the history stays.
+    pub(super) fn forget(&mut self) -> anyhow::Result<()> {
+        let Self::Terminal(Some(editor)) = self else {
+            return Ok(());
+        };
+        // Only a new editor holds no lines that it has read and not returned.
+        let mut new = editor_of_a_prompt()?;
+        std::mem::swap(new.history_mut(), editor.history_mut());
+        **editor = new;
+        Ok(())
+    }
+
+    /// The next line: lines that were typed before they are asked for come one after the other.
     pub(super) async fn next(&mut self) -> anyhow::Result<Typed> {
         match self {
             Self::Terminal(place) => {
@@ -73,6 +84,10 @@ impl Prompt {
             }
         }
     }
+}
+
+fn editor_of_a_prompt() -> anyhow::Result<DefaultEditor> {
+    DefaultEditor::new().context("failed to set up the prompt")
 }
 
 fn typed(line: Result<String, ReadlineError>, editor: &mut DefaultEditor) -> anyhow::Result<Typed> {

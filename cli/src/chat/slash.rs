@@ -33,7 +33,8 @@ pub(super) const HELP: &str = "\
 /tasks          list what goes on in the background
 /stop [N]       stop what this session is doing, or task N
 /help           this list
-Ctrl-C stops a turn · Ctrl-D ends the conversation";
+Lines that are typed during a turn, and /stop among them, wait for its end.
+Ctrl-C stops a turn and forgets those lines · Ctrl-D ends the conversation";
 
 /// Tells commands from messages. A message that begins with a slash is written behind a space.
 pub(super) fn parse(line: &str) -> Line<'_> {

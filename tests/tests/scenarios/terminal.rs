@@ -373,3 +373,39 @@ async fn a_taken_name_is_refused_at_once_and_a_fixed_one_is_not_lost_in_silence(
     let enrolled = machine.try_enrol(gantry.url(), token, "desk").await;
     assert!(enrolled.status.success(), "{}", text(&enrolled.stderr));
 }
+
+/// A command that says so with a file of this name, and then waits for another one.
+fn waits(began: &str, until: &str) -> String {
+    format!("run touch {began}; until [ -e {until} ]; do sleep 0.02; done\r")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_are_typed_during_a_turn_are_sent_after_it_in_their_order() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let screen = gantry.screen(&["chat"]);
+    screen.until_shown("/help").await;
+    screen.type_in(&waits("began", "go"));
+    until_there(&runner, "began").await;
+    screen.type_in("run echo 1 >>order\rrun echo 2 >>order\rrun echo 3 >>order\r");
+    screen.until_shown("3 >>order").await;
+    std::fs::write(runner.workspace().join("go"), "").expect("it is written");
+    let all = || async { (runner.file("order")? == "1\n2\n3\n").then_some(()) };
+    eventually("all three ran in their order", all).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_stops_a_turn_and_forgets_the_lines_that_were_typed_ahead() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let screen = gantry.screen(&["chat"]);
+    screen.until_shown("/help").await;
+    let first = waits("first", "never");
+    screen.type_in(&format!("{first}run touch second\r"));
+    until_there(&runner, "first").await;
+    screen.type_in("\x03");
+    screen.until_shown("■ cancelled").await;
+    screen.type_in("run touch third\r");
+    until_there(&runner, "third").await;
+    assert_eq!(runner.file("second"), None);
+}
