@@ -7,13 +7,14 @@
 use std::{io, pin::Pin, time::Duration};
 
 use anyhow::{Context as _, bail};
-use shared_api::{Operation, Signal as Sent};
+use shared_api::Operation;
 use shared_client::{Attach, Attached, Client, ClientError, Controls};
 use shared_types::OperationId;
 use tokio::time::{Instant, timeout};
 
 use crate::{exit::Exit, screen::Screen};
 
+mod asking;
 mod code;
 mod escape;
 mod interrupts;
@@ -23,6 +24,7 @@ mod printer;
 mod signals;
 mod typing;
 
+use asking::{Asking, Came, Wished};
 pub(crate) use code::UNKNOWN;
 use code::exit_code;
 use interrupts::{Interrupts, Wish};
@@ -70,7 +72,7 @@ pub(crate) async fn run(
         printer: Printer::start().context("failed to use standard output")?,
         typing: None,
         interrupts: Interrupts::default(),
-        is_stop_wanted: false,
+        stop: Stop::No,
         asked: None,
         leaving: None,
         operation: None,
@@ -79,7 +81,18 @@ pub(crate) async fn run(
     remote.until_over().await
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<(), ClientError>> + Send>>;
+/// How far a person's wish to stop the command has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    No,
+    /// It is asked for as soon as it is known what to stop.
+    Wanted,
+    /// The server has not answered yet.
+    Asked,
+    Accepted,
+}
+
+type Wait = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 struct Remote {
     client: Client,
@@ -91,11 +104,10 @@ struct Remote {
     printer: Printer,
     typing: Option<Typing>,
     interrupts: Interrupts,
-    /// Whether it is to be stopped as soon as it is known what to stop.
-    is_stop_wanted: bool,
-    asked: Option<Answer>,
+    stop: Stop,
+    asked: Option<Asking>,
     /// Ends when everything that was typed has arrived, or that takes too long.
-    leaving: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    leaving: Option<Wait>,
     operation: Option<(OperationId, String)>,
     /// Declared last: the terminal is restored after everything else.
     raw: Option<RawMode>,
@@ -108,7 +120,7 @@ enum Happened {
     /// The input ended, or could not be read; or a person asked for something.
     Typed(io::Result<Key>),
     Signal(Signalled),
-    Answered(Result<(), ClientError>),
+    Came(Came),
     /// A person wants to leave, and nothing stands against it any more.
     Leaves,
 }
@@ -132,28 +144,33 @@ impl Remote {
         match over {
             Over::Ended(operation) => self.ended(*operation).await,
             Over::Left(code) => {
-                let how = match &self.operation {
-                    Some((id, _)) if self.interrupts.is_stopping() => {
-                        format!("left; it is being stopped, see: gantry attach {id}")
-                    }
-                    Some((id, _)) => {
-                        format!("left; it goes on, come back with: gantry attach {id}")
-                    }
-                    None => {
-                        "left before it was known whether it started, see: gantry ps".to_owned()
-                    }
-                };
-                self.notes.say(&how);
+                self.notes.say(&self.left());
                 Ok(Exit::Code(code))
             }
             Over::Unread => self.unread().await,
         }
     }
 
+    /// What becomes of the command without us.
+    fn left(&self) -> String {
+        match (&self.operation, self.stop) {
+            (None, _) => "left before it was known whether it started, see: gantry ps".to_owned(),
+            (Some((id, _)), Stop::Accepted) => {
+                format!("left; it is being stopped, see: gantry attach {id}")
+            }
+            (Some((id, _)), Stop::Asked | Stop::Wanted) => format!(
+                "left; the server did not answer the wish to stop it, so it may still run: gantry kill {id}"
+            ),
+            (Some((id, _)), Stop::No) => {
+                format!("left; it goes on, come back with: gantry attach {id}")
+            }
+        }
+    }
+
     async fn next(&mut self) -> Happened {
         tokio::select! {
             signal = self.signals.next() => Happened::Signal(signal),
-            answer = end_of(&mut self.asked) => Happened::Answered(answer),
+            came = came(&mut self.asked) => Happened::Came(came),
             () = end_of(&mut self.leaving) => Happened::Leaves,
             key = typing::key(&mut self.typing, &self.controls) => Happened::Typed(key),
             heard = heard(&mut self.attach, &self.printer) => heard,
@@ -167,21 +184,30 @@ impl Remote {
             Happened::Typed(key) => return self.key(key),
             Happened::Signal(signal) => return Ok(self.signal(&signal)),
             Happened::Leaves => return Ok(Some(Over::Left(0))),
-            Happened::Answered(answer) => {
-                self.asked = None;
-                match answer {
-                    // A person watches something that takes no signals: Ctrl-C can only mean to leave.
-                    Err(ClientError::Refused(problem))
-                        if problem.status == UNPROCESSABLE && !self.ties.is_ours =>
-                    {
-                        return Ok(Some(Over::Left(128 + 2)));
-                    }
-                    Err(error) => self.notes.say(&error.to_string()),
-                    Ok(()) => {}
-                }
-            }
+            Happened::Came(Came::Late) => self
+                .notes
+                .say("Ctrl-C has not reached the server; it is sent again until it has"),
+            Happened::Came(Came::Answered(answer)) => return Ok(self.answered(answer)),
         }
         Ok(None)
+    }
+
+    fn answered(&mut self, answer: Result<(), ClientError>) -> Option<Over> {
+        let asked = self.asked.take();
+        match answer {
+            // A person watches something that takes no signals: Ctrl-C can only mean to leave.
+            Err(ClientError::Refused(problem))
+                if problem.status == UNPROCESSABLE && !self.ties.is_ours =>
+            {
+                return Some(Over::Left(128 + 2));
+            }
+            Err(error) => self.notes.say(&error.to_string()),
+            Ok(()) if asked.is_some_and(|asked| asked.wished == Wished::Stop) => {
+                self.stop = Stop::Accepted;
+            }
+            Ok(()) => {}
+        }
+        None
     }
 
     fn heard(
@@ -232,8 +258,8 @@ impl Remote {
             return Ok(());
         }
         self.operation = Some((operation.id, operation.runner.name.clone()));
-        if std::mem::take(&mut self.is_stop_wanted) {
-            self.asked = Some(stop(&self.client, operation.id));
+        if self.stop == Stop::Wanted {
+            self.ask(operation.id, Wished::Stop);
         }
         if self.ties.terminal && self.ties.input {
             let raw = RawMode::enter(io::stdin()).context("failed to use the terminal")?;
@@ -278,31 +304,30 @@ impl Remote {
 
     fn interrupt(&mut self) -> Option<Over> {
         let Some((id, _)) = &self.operation else {
-            if std::mem::replace(&mut self.is_stop_wanted, true) {
+            if std::mem::replace(&mut self.stop, Stop::Wanted) == Stop::Wanted {
                 return Some(Over::Left(128 + 2));
             }
             self.notes.say("stopping it as soon as it has started");
             return None;
         };
+        let id = *id;
         match self.interrupts.press(Instant::now()) {
-            Wish::Interrupt => {
-                let (client, id) = (self.client.clone(), *id);
-                self.asked = Some(Box::pin(async move {
-                    match client.signal_operation(id, Sent::Interrupt).await {
-                        // It has not begun, or the signal has ended it, of which we hear soon.
-                        Err(ClientError::Refused(problem)) if problem.status == 409 => Ok(()),
-                        answer => answer,
-                    }
-                }));
-            }
+            Wish::Interrupt => self.ask(id, Wished::Interrupt),
             Wish::Stop => {
                 self.notes
                     .say("stopping it with everything that it started");
-                self.asked = Some(stop(&self.client, *id));
+                self.ask(id, Wished::Stop);
             }
             Wish::Leave => return Some(Over::Left(128 + 2)),
         }
         None
+    }
+
+    fn ask(&mut self, id: OperationId, wished: Wished) {
+        if wished == Wished::Stop {
+            self.stop = Stop::Asked;
+        }
+        self.asked = Some(Asking::begin(&self.client, id, wished));
     }
 
     fn resize(&self, redraw: bool) {
@@ -341,7 +366,7 @@ impl Remote {
             && self.ties.is_ours
         {
             tokio::select! {
-                stopped = stop(&self.client, *id) => stopped?,
+                stopped = self.client.stop_operation(*id) => drop(stopped?),
                 code = self.signals.ended() => return Ok(Exit::Code(code)),
             }
         }
@@ -393,15 +418,18 @@ async fn heard(attach: &mut Attach, printer: &Printer) -> Happened {
     }
 }
 
-/// What it ends with; waits for ever where there is nothing to wait for.
-async fn end_of<T>(waited: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
-    match waited {
-        Some(waited) => waited.await,
+/// What came of what was asked; waits for ever where nothing was.
+async fn came(asked: &mut Option<Asking>) -> Came {
+    match asked {
+        Some(asked) => asked.next().await,
         None => std::future::pending().await,
     }
 }
 
-fn stop(client: &Client, id: OperationId) -> Answer {
-    let client = client.clone();
-    Box::pin(async move { client.stop_operation(id).await.map(drop) })
+/// What it ends with; waits for ever where there is nothing to wait for.
+async fn end_of(waited: &mut Option<Wait>) {
+    match waited {
+        Some(waited) => waited.await,
+        None => std::future::pending().await,
+    }
 }

@@ -1,5 +1,5 @@
 //! One turn, from the message to its end. Ctrl-C stops it on the server, down to the processes;
-//! a second one leaves at once, and the server goes on stopping it.
+//! a second one leaves at once, and a server that has accepted the first one goes on stopping it.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -98,12 +98,13 @@ struct Turn {
     stop: Stop,
 }
 
-#[derive(PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Stop {
     No,
     /// As soon as there is a turn to stop.
     Wanted,
     Sent,
+    Accepted,
 }
 
 enum Happened {
@@ -155,6 +156,7 @@ impl Turn {
             Happened::Cancelled(cancelled) => {
                 self.cancelling = None;
                 cancelled.context("failed to stop the turn; it goes on")?;
+                self.stop = Stop::Accepted;
             }
             Happened::Interrupt => return self.interrupt(chat),
             Happened::Tick => chat.view.tick()?,
@@ -197,13 +199,7 @@ impl Turn {
 
     fn interrupt(&mut self, chat: &mut Chat) -> anyhow::Result<Option<Exit>> {
         if self.stop != Stop::No {
-            let session = chat.session.id;
-            let note = match self.id {
-                Some(_) => {
-                    format!("left; the server goes on stopping it, see: gantry show {session}")
-                }
-                None => format!("left before the message was accepted, see: gantry show {session}"),
-            };
+            let note = left(self.id.is_some(), self.stop, chat.session.id);
             chat.view.aside(&note)?;
             return Ok(Some(Exit::Left));
         }
@@ -213,6 +209,21 @@ impl Turn {
             self.began(turn, chat);
         }
         Ok(None)
+    }
+}
+
+/// What becomes of a turn that is left while it is stopped.
+fn left(is_accepted: bool, stop: Stop, session: SessionId) -> String {
+    match (is_accepted, stop) {
+        (false, _) => {
+            format!("left before the message was accepted, see: gantry show {session}")
+        }
+        (true, Stop::Accepted) => {
+            format!("left; the server goes on stopping it, see: gantry show {session}")
+        }
+        (true, _) => format!(
+            "left; the server did not answer the wish to stop it, so it may still run: gantry cancel {session}"
+        ),
     }
 }
 

@@ -24,10 +24,6 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-    pub(super) fn is_stopping(&self) -> bool {
-        self.is_stopping
-    }
-
     pub(super) fn press(&mut self, now: Instant) -> Wish {
         if self.is_stopping {
             return Wish::Leave;

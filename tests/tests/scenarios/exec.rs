@@ -1,7 +1,7 @@
 use std::process::{Output, Stdio};
 
 use tests::{
-    gantry::{Gantry, eventually},
+    gantry::{Gantry, Screen, eventually},
     proxy::Proxy,
 };
 use tokio::{
@@ -323,7 +323,7 @@ async fn a_terminal_goes_on_over_a_cut_and_says_so() {
     let _runner = gantry.runner("laptop").await;
     let proxy = Proxy::before(gantry.url()).await;
     let command = gantry.terminal_by_way_of(proxy.url(), &["exec", "-t", "--", "cat"]);
-    let screen = tests::gantry::Screen::start(&command);
+    let screen = Screen::start(&command);
     screen.type_in("before\r");
     screen.until_shown("before\r\nbefore\r\n").await;
     proxy.set(|weather| weather.refuses = true);
@@ -335,6 +335,51 @@ async fn a_terminal_goes_on_over_a_cut_and_says_so() {
     proxy.clear();
     screen.until_shown("\r\ngantry: connected again\r\n").await;
     screen.until_shown("meanwhile\r\nmeanwhile\r\n").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn control_c_while_the_server_is_away_is_sent_once_it_is_back() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let proxy = Proxy::before(gantry.url()).await;
+    let script = "trap 'echo interrupted; exit 7' INT; echo begun; while :; do sleep 0.02; done";
+    let command = gantry.terminal_by_way_of(proxy.url(), &["exec", "--", "sh", "-c", script]);
+    let mut screen = Screen::start(&command);
+    screen.until_shown("begun").await;
+    proxy.set(|weather| weather.refuses = true);
+    proxy.cut();
+    screen.type_in("\x03");
+    screen
+        .until_shown("Ctrl-C has not reached the server; it is sent again until it has")
+        .await;
+    proxy.clear();
+    screen.until_shown("interrupted").await;
+    assert_eq!(screen.ended().await, Some(7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_leaves_before_the_server_has_answered_is_told_how_to_stop_the_command() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let proxy = Proxy::before(gantry.url()).await;
+    let script = "echo begun; while :; do sleep 0.02; done";
+    let command = gantry.terminal_by_way_of(proxy.url(), &["exec", "--", "sh", "-c", script]);
+    let mut screen = Screen::start(&command);
+    screen.until_shown("begun").await;
+    proxy.set(|weather| weather.refuses = true);
+    proxy.cut();
+    let said = async |words: &str| screen.shown().contains(words).then_some(());
+    // Only two that follow each other soon stop it.
+    let stopping = async || {
+        screen.type_in("\x03");
+        said("stopping it with everything").await
+    };
+    eventually("it is to be stopped", stopping).await;
+    screen.type_in("\x03");
+    screen
+        .until_shown("it may still run: gantry kill op_")
+        .await;
+    assert_eq!(screen.ended().await, Some(130));
 }
 
 #[tokio::test(flavor = "multi_thread")]

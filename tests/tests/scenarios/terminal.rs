@@ -2,7 +2,7 @@ use std::process::Stdio;
 
 use shared_types::Event;
 use tests::{
-    gantry::{Gantry, Runner, Setup, eventually},
+    gantry::{Gantry, Runner, Screen, Setup, eventually},
     model_server::{ModelServer, Reply},
     proxy::Proxy,
 };
@@ -408,4 +408,24 @@ async fn ctrl_c_stops_a_turn_and_forgets_the_lines_that_were_typed_ahead() {
     screen.type_in("run touch third\r");
     until_there(&runner, "third").await;
     assert_eq!(runner.file("second"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_leaves_while_the_server_is_away_is_not_told_that_a_turn_is_being_stopped() {
+    let gantry = Gantry::practice().await;
+    let proxy = Proxy::before(gantry.url()).await;
+    let runner = gantry.runner("laptop").await;
+    let mut screen = Screen::start(&gantry.terminal_by_way_of(proxy.url(), &["chat"]));
+    screen.until_shown("/help").await;
+    screen.type_in(&waits("began", "go"));
+    until_there(&runner, "began").await;
+    proxy.set(|weather| weather.refuses = true);
+    proxy.cut();
+    screen.type_in("\x03");
+    screen.until_shown("stopping").await;
+    screen.type_in("\x03");
+    screen
+        .until_shown("it may still run: gantry cancel ses_")
+        .await;
+    assert_eq!(screen.ended().await, Some(130));
 }
