@@ -18,6 +18,9 @@ const MAX_LINE: usize = 1000;
 /// Streams of one call that are told apart: stdout and stderr.
 const MAX_STREAMS: usize = 4;
 
+/// What ends the line about bytes that are missing.
+const NOT_SHOWN: &str = " bytes that are not shown";
+
 /// How many lines are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
@@ -45,6 +48,10 @@ pub(crate) struct Output {
     letters: usize,
     lines: usize,
     tail: VecDeque<String>,
+    /// Of the lines that are not shown, those that say how many bytes are missing.
+    notices: usize,
+    /// How many bytes those say.
+    missing: u64,
     /// It shows the rest of something: where it begins is no gap.
     goes_on: bool,
 }
@@ -69,6 +76,8 @@ impl Output {
             letters: 0,
             lines: 0,
             tail: VecDeque::new(),
+            notices: 0,
+            missing: 0,
             goes_on: false,
         }
     }
@@ -160,7 +169,7 @@ impl Output {
                 self.end_line(out);
             }
             self.streams[place].end = offset;
-            self.whole_line(place, &format!("… {missing} bytes that are not shown"), out);
+            self.whole_line(place, &format!("… {missing}{NOT_SHOWN}"), out);
         }
     }
 
@@ -171,13 +180,9 @@ impl Output {
         }
         let hidden = self
             .lines
-            .saturating_sub(self.bounds.head + self.tail.len());
-        if hidden > 0 {
-            let more = format!(
-                "{}… {hidden} more line{}",
-                self.indent,
-                if hidden == 1 { "" } else { "s" }
-            );
+            .saturating_sub(self.bounds.head + self.tail.len() + self.notices);
+        if let Some(more) = more(hidden, self.missing) {
+            let more = format!("{}… {more}", self.indent);
             out.push_str(&self.style.dim(&more));
             out.push('\n');
         }
@@ -232,14 +237,27 @@ impl Output {
         }
     }
 
+    /// A line that is not shown.
+    fn hide(&mut self, line: &str) {
+        if let Some(missing) = missing_bytes(line) {
+            self.notices += 1;
+            self.missing = self.missing.saturating_add(missing);
+        }
+    }
+
     fn end_line(&mut self, out: &mut String) {
         if self.lines < self.bounds.head {
             out.push('\n');
         } else if self.bounds.tail > 0 {
-            if self.tail.len() == self.bounds.tail {
-                self.tail.pop_front();
-            }
             self.tail.push_back(std::mem::take(&mut self.line));
+            if self.tail.len() > self.bounds.tail
+                && let Some(line) = self.tail.pop_front()
+            {
+                self.hide(&line);
+            }
+        } else {
+            let line = std::mem::take(&mut self.line);
+            self.hide(&line);
         }
         self.line.clear();
         self.lines += 1;
@@ -254,6 +272,30 @@ impl Output {
         self.letters = 0;
         self.open = None;
     }
+}
+
+/// What stands between the first lines and the last ones; nothing where they follow each other.
+fn more(lines: usize, missing: u64) -> Option<String> {
+    let lines = match lines {
+        0 => None,
+        1 => Some("1 more line".to_owned()),
+        lines => Some(format!("{lines} more lines")),
+    };
+    let missing = (missing > 0).then(|| format!("{missing} bytes that were not kept"));
+    match (lines, missing) {
+        (Some(lines), Some(missing)) => Some(format!("{lines} and {missing}")),
+        (lines, missing) => lines.or(missing),
+    }
+}
+
+/// How many bytes are missing where this line stands: as said above, or by the server, which keeps the
+/// beginning and the end of a long output.
+fn missing_bytes(line: &str) -> Option<u64> {
+    let (bytes, _) = match line.strip_prefix("[… ") {
+        Some(kept) => kept.strip_suffix(" …]")?.split_once(" bytes left out")?,
+        None => (line.strip_prefix("… ")?.strip_suffix(NOT_SHOWN)?, ""),
+    };
+    bytes.parse().ok()
 }
 
 #[cfg(test)]
@@ -301,6 +343,22 @@ mod tests {
             shown(&[("stdout", "1\n2\n3\n4\n")]),
             "  │ 1\n  │ 2\n  │ 3\n  │ 4\n"
         );
+    }
+
+    #[test]
+    fn bytes_that_were_not_kept_are_counted_apart_from_the_lines_that_are_not_shown() {
+        let kept = "1\n2\n3\n4\n[… 700 bytes left out from offset 8 …]\n5\n6\n7\n";
+        assert_eq!(
+            shown(&[("", kept)]),
+            "  │ 1\n  │ 2\n  │ 3\n  … 2 more lines and 700 bytes that were not kept\n  │ 6\n  │ 7\n"
+        );
+        let mut output = Output::new(Style::new(false), BOUNDS);
+        let mut out = String::new();
+        output.piece("stdout", 0, "1\n2\n3\n", 6, &mut out);
+        output.piece("stdout", 106, "4\n5\n", 4, &mut out);
+        output.finish(&mut out);
+        let expected = "  │ 1\n  │ 2\n  │ 3\n  … 100 bytes that were not kept\n  │ 4\n  │ 5\n";
+        assert_eq!(out, expected);
     }
 
     #[test]

@@ -87,11 +87,18 @@ fn one(command: &Command, done: &Done) -> String {
 fn quoted(text: &str) -> String {
     let mut lines = text.lines();
     let mut quoted: Vec<String> = lines.by_ref().take(MAX_LINES).map(shortened).collect();
-    let left = lines.count();
-    if left > 0 {
-        quoted.push(format!("… and {left} more lines"));
+    // The line about what was left out of a long result says more than a count of it.
+    let (cuts, left): (Vec<&str>, Vec<&str>) = lines.partition(|line| is_cut(line));
+    if !left.is_empty() {
+        quoted.push(format!("… and {} more lines", left.len()));
     }
+    quoted.extend(cuts.into_iter().map(shortened));
     quoted.join("\n")
+}
+
+/// Whether this line stands where bytes were left out of a result.
+fn is_cut(line: &str) -> bool {
+    line.starts_with("[… ") && line.ends_with(" …]") && line.contains(" bytes left out")
 }
 
 fn shortened(line: &str) -> String {

@@ -164,6 +164,10 @@ async fn long_results_are_quoted_in_part() {
     let (_, text) = turn("run yes", &[(&lines, false)]).await;
     assert_eq!(text.matches("\nline").count(), 20);
     assert!(text.ends_with("… and 30 more lines"), "{text}");
+    let cut = format!("{lines}[… 700 bytes left out …]\n{lines}");
+    let (_, text) = turn("run yes", &[(&cut, false)]).await;
+    let end = "… and 80 more lines\n[… 700 bytes left out …]";
+    assert!(text.ends_with(end), "{text}");
 }
 
 #[tokio::test]
