@@ -173,13 +173,17 @@ pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
         );
     }
     let Some(name) = &me.active_runner_name else {
-        return format!("{id} (removed); {CHOOSE}");
+        return format!("{id} (not there); {CHOOSE}");
+    };
+    let gone = match me.active_runner_removed {
+        true => "removed",
+        false => "not shared with you any more",
     };
     let namesake = match runners.iter().any(|runner| runner.name == *name) {
         true => format!("; the {name} that is enrolled now is another one"),
         false => String::new(),
     };
-    format!("{name} (removed){namesake}; {CHOOSE}")
+    format!("{name} ({gone}){namesake}; {CHOOSE}")
 }
 
 async fn choose(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 use std::process::Stdio;
 
+use shared_api::RoleName;
 use shared_types::Event;
 use tests::{
     gantry::{Gantry, Runner, Screen, Setup, eventually},
@@ -348,6 +349,28 @@ async fn a_removed_active_runner_is_named_and_its_namesake_is_not_mistaken_for_i
     let json = text(&gantry.cli(&["status", "--json"]).await.stdout);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["active_runner_removed"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_active_runner_that_is_not_shared_any_more_does_not_count_as_removed() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let bobs = gantry.person("bob", RoleName::Member).await;
+    let bob = async |words: &[&str]| {
+        let mut command = gantry.terminal(words);
+        let said = command.env("GANTRY_TOKEN", &bobs).output().await;
+        text(&said.expect("it starts").stderr)
+    };
+    for (verb, with) in [("share", "--with=bob"), ("unshare", "--with=bob")] {
+        let done = gantry.cli(&["runners", verb, "laptop", with]).await;
+        assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+        bob(&["runners", "use", "laptop"]).await;
+    }
+    let said = bob(&["runners"]).await;
+    assert!(
+        said.contains("laptop (not shared with you any more)"),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
