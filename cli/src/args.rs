@@ -29,7 +29,8 @@ pub(crate) struct Args {
 const ENVIRONMENT: &str = "\
 Environment:
   GANTRY_HOME    the folder that stores the sign-in (default ~/.gantry)
-  GANTRY_SERVER  the server's address, until you sign in (default http://127.0.0.1:7000)
+  GANTRY_SERVER  the server's address (default: the one you signed in to, else http://127.0.0.1:7000); your
+                 sign-in is sent to no other server, so that another address needs GANTRY_TOKEN or gantry login
   GANTRY_TOKEN   an API key that replaces the sign-in; it is sent to GANTRY_SERVER, if that is set
   NO_COLOR       turns colours off
 

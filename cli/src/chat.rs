@@ -37,15 +37,18 @@ struct Chat {
     session: Session,
     watch: Watch,
     view: View,
+    /// What to do where the server does not take the credential any more.
+    advice: &'static str,
 }
 
 /// Sends one message and shows its turn, or holds a conversation.
-/// `home` is where a runner of this machine has its enrolment.
+/// `home` is where a runner of this machine has its enrolment, and `advice` what to do where the server
+/// does not take the credential any more.
 pub(crate) async fn run(
     client: Client,
     screen: Screen,
     args: args::Chat,
-    home: &Path,
+    (home, advice): (&Path, &'static str),
 ) -> anyhow::Result<Exit> {
     let text = message(screen, &args.text).await?;
     let me = client.me().await?;
@@ -58,7 +61,7 @@ pub(crate) async fn run(
     if text.is_none() && is_resumed(&args) && !args.json {
         screen.print(&recent::shown(&client, &session, screen.style()).await?)?;
     }
-    let mut chat = Chat::open(client, screen, session, args.json);
+    let mut chat = Chat::open((client, screen, advice), session, args.json);
     match text {
         Some(text) => turn::run(&mut chat, &text, false).await,
         None => {
@@ -77,13 +80,18 @@ pub(crate) fn practice_label(me: &Me) -> Option<&'static str> {
 
 impl Chat {
     /// Follows a session from now on.
-    fn open(client: Client, screen: Screen, session: Session, json: bool) -> Self {
+    fn open(
+        (client, screen, advice): (Client, Screen, &'static str),
+        session: Session,
+        json: bool,
+    ) -> Self {
         Self {
             watch: Watch::begin(client.clone(), session.id, session.last_seq),
             view: View::new(screen, session.id, json),
             client,
             screen,
             session,
+            advice,
         }
     }
 }

@@ -49,7 +49,11 @@ pub(crate) async fn login(
     })?;
     let code = code(args.code.as_deref())?;
     let device = device(&*entropy);
-    let signed_in = client.sign_in(&code, &device).await?;
+    // The server says what is wrong with a code; how to sign in is known to whoever types one.
+    let signed_in = match client.sign_in(&code, &device).await {
+        Err(error) if error.is_unauthenticated() => bail!("{error}"),
+        signed_in => signed_in?,
+    };
     settings.store(&SignIn {
         server: client.server(),
         token: signed_in.token,
@@ -74,9 +78,9 @@ pub(crate) async fn logout(
     settings.remove()?;
     if let Err(error) = revoked {
         screen.note(&format!(
-            "{}\nthe token is forgotten here but may still be valid: revoke {:?} with gantry keys \
-             from another sign-in",
-            crate::told(&error),
+            "{}\nthe token is forgotten here but may still be valid: revoke {:?} with gantry \
+             keys from another sign-in",
+            crate::render::clean::clean(&format!("{error:#}")),
             kept.device,
         ));
     }

@@ -69,6 +69,7 @@ fn main() -> ExitCode {
     };
     let command = args.command.unwrap_or_default();
     let failure = failure(&command);
+    let advice = server::advice(&environment);
     let result = runtime.block_on(run(
         command,
         Settings::in_home(home),
@@ -82,7 +83,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if error.is::<ReaderGone>() => Exit::ReaderGone.into(),
         Err(error) => {
-            screen.note(&format!("gantry: {}", told(&error)));
+            screen.note(&format!("gantry: {}", told(&error, advice)));
             failure
         }
     }
@@ -145,9 +146,12 @@ async fn run(
         }
         _ => {}
     }
+    let advice = server::advice(&environment);
     let client = server::client(settings.load()?.as_ref(), &environment, entropy)?;
     match command {
-        Command::Chat(args) => return chat::run(client, screen, args, settings.home()).await,
+        Command::Chat(args) => {
+            return chat::run(client, screen, args, (settings.home(), advice)).await;
+        }
         Command::Exec(args) => return exec::run(client, screen, args, term).await,
         Command::Shell(args) => return exec::shell(client, screen, args, term).await,
         Command::Attach(args) => return exec::attach(client, screen, args).await,
@@ -209,15 +213,15 @@ async fn run(
     Ok(Exit::Done)
 }
 
-/// A failure in words, with what to do about it.
-fn told(error: &anyhow::Error) -> String {
+/// A failure in words; with this advice where the server takes no such credential.
+fn told(error: &anyhow::Error, advice: &str) -> String {
     let words = render::clean::clean(&format!("{error:#}"));
     let unauthenticated = error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<ClientError>())
         .any(ClientError::is_unauthenticated);
     match unauthenticated {
-        true => format!("{words}\n{}", server::HOW_TO_SIGN_IN),
+        true => format!("{words}\n{advice}"),
         false => words,
     }
 }

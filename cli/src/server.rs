@@ -33,9 +33,8 @@ pub(crate) fn default_server(
     kept: Option<&SignIn>,
     environment: &Environment,
 ) -> anyhow::Result<Url> {
-    let named = kept
-        .map(|kept| &kept.server)
-        .or(environment.server.as_ref());
+    let named = environment.server.as_ref();
+    let named = named.or(kept.map(|kept| &kept.server));
     parse(named.map_or(DEFAULT, String::as_str))
 }
 
@@ -46,14 +45,21 @@ fn options(
     environment: &Environment,
     entropy: Arc<dyn Entropy>,
 ) -> anyhow::Result<Options> {
-    let server = match &environment.token {
-        Some(_) if environment.server.is_some() => environment.server.as_deref(),
-        _ => kept
-            .map(|kept| kept.server.as_str())
-            .or(environment.server.as_deref()),
+    let server = match (&environment.server, kept) {
+        (Some(named), Some(kept))
+            if environment.token.is_none() && !is_same(named, &kept.server) =>
+        {
+            bail!(
+                "GANTRY_SERVER names {named}, and you are signed in to {}: unset it, or run \
+                 gantry login --server {named}",
+                kept.server
+            )
+        }
+        (Some(named), _) => named,
+        (None, Some(kept)) => &kept.server,
+        (None, None) => DEFAULT,
     };
-    let server = server.unwrap_or(DEFAULT);
-    let known = kept.filter(|kept| kept.server == server);
+    let known = kept.filter(|kept| is_same(&kept.server, server));
     let Some(token) = environment
         .token
         .clone()
@@ -71,8 +77,35 @@ fn options(
     })
 }
 
+/// Whether two addresses lead to the same server, however they are written.
+fn is_same(one: &str, other: &str) -> bool {
+    let plain = |server: &str| {
+        Some(
+            Url::parse(server)
+                .ok()?
+                .as_str()
+                .trim_end_matches('/')
+                .to_owned(),
+        )
+    };
+    one == other || plain(one).is_some_and(|one| Some(one) == plain(other))
+}
+
+/// What to do where the server takes no credential of these.
+pub(crate) fn advice(environment: &Environment) -> &'static str {
+    match environment.token {
+        Some(_) => WITH_A_TOKEN,
+        None => HOW_TO_SIGN_IN,
+    }
+}
+
+/// What to do where the credential is the environment's: no sign-in takes its place.
+const WITH_A_TOKEN: &str = "\
+GANTRY_TOKEN holds a key that this server does not take (any more): put a valid one there, or unset it
+to use your sign-in";
+
 /// What to do without a sign-in.
-pub(crate) const HOW_TO_SIGN_IN: &str = "\
+const HOW_TO_SIGN_IN: &str = "\
 run: gantry login
 it asks for a code, which the server prints when it starts for the first time, and `make up` shows it;
 for a new one, run on the server's machine: gantry-server sign-in-code";
@@ -133,7 +166,9 @@ mod tests {
             ))
         };
         assert_eq!(chosen(Some(&kept()), None, None), at_kept("kept"));
-        assert_eq!(chosen(Some(&kept()), Some(there), None), at_kept("kept"));
+        assert_eq!(chosen(Some(&kept()), Some(there), None), None);
+        let same = Some("https://kept.example.com:443/");
+        assert_eq!(chosen(Some(&kept()), same, None), at_kept("kept"));
         assert_eq!(chosen(Some(&kept()), None, Some("env")), at_kept("env"));
         assert_eq!(
             chosen(Some(&kept()), Some(there), Some("env")),

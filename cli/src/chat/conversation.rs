@@ -75,7 +75,7 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
             }
             Ok(None) => {}
             // What goes wrong in one turn need not end a conversation that somebody sees.
-            Err(error) if is_interactive => chat.screen.note(&crate::told(&error)),
+            Err(error) if is_interactive => chat.screen.note(&crate::told(&error, chat.advice)),
             Err(error) => return Err(error),
         }
     }
@@ -102,7 +102,7 @@ async fn typed(
         };
         match happened {
             Ok(happened) => chat.watch.show(&happened, &mut chat.view)?,
-            Err(error) => chat.view.aside(&crate::told(&error))?,
+            Err(error) => chat.view.aside(&crate::told(&error, chat.advice))?,
         }
     };
     *above = chat.view.prompt_ended().await?;
@@ -147,7 +147,8 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             };
             let session = chat.client.begin_session(&same_place).await?;
             let is_json = matches!(chat.view, View::Json(..));
-            *chat = Chat::open(chat.client.clone(), chat.screen, session, is_json);
+            let known = (chat.client.clone(), chat.screen, chat.advice);
+            *chat = Chat::open(known, session, is_json);
             chat.view.aside("a new session begins")?;
         }
         Line::Stop => {

@@ -374,6 +374,31 @@ async fn an_active_runner_that_is_not_shared_any_more_does_not_count_as_removed(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_or_a_code_that_is_not_valid_is_answered_with_what_helps() {
+    let gantry = Gantry::practice().await;
+    let mut status = gantry.terminal(&["status"]);
+    let said = status
+        .env("GANTRY_TOKEN", "gantry_key_nonsense")
+        .output()
+        .await;
+    let said = text(&said.expect("it starts").stderr);
+    assert!(said.contains("GANTRY_TOKEN holds a key"), "{said}");
+    assert!(!said.contains("gantry login"), "{said}");
+    let mut login = gantry.terminal(&["login"]);
+    login.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut login = login.spawn().expect("it starts");
+    let mut stdin = login.stdin.take().expect("a pipe");
+    stdin.write_all(b"mistyped\n").await.expect("it reads");
+    drop(stdin);
+    let said = login.wait_with_output().await.expect("it ends");
+    let said = text(&said.stderr);
+    assert!(
+        said.contains("code") && !said.contains("run: gantry login"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_taken_name_is_refused_at_once_and_a_fixed_one_is_not_lost_in_silence() {
     let gantry = Gantry::practice().await;
     let _laptop = gantry.runner("laptop").await;
