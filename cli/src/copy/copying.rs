@@ -127,7 +127,7 @@ impl Copying {
                     self.state().reached && failures + 1 < ATTEMPTS
                 }
                 Ok(_) => false,
-                Err(error) => self.is_away(error).await,
+                Err(error) => self.is_server_away(error) || self.is_away(error).await,
             };
             if !again {
                 return performed;
@@ -199,6 +199,17 @@ impl Copying {
                 }
             }
         }
+    }
+
+    /// Whether the server could not be asked to begin. Where it may have been asked, the connection that
+    /// follows the operation waits for it already, and has given up.
+    fn is_server_away(&self, error: &anyhow::Error) -> bool {
+        let error = error.downcast_ref();
+        let is_away = matches!(error, Some(ClientError::Unreachable { is_sent: false, .. }));
+        if let Some(error) = error.filter(|_| is_away) {
+            self.cut(&format!("{error}; trying again"));
+        }
+        is_away
     }
 
     /// Whether this failed because a runner that was here before is away.

@@ -380,7 +380,8 @@ impl Sending {
                 let sent = async {
                     let mut source = Source::open_itself(&self.copying, &from)?;
                     let target = beneath(&self.target, &file.path);
-                    files::send(&self.copying, &mut source, &target).await
+                    let digest = source.digest(|_| ()).await?;
+                    files::send(&self.copying, &mut source, digest, &target).await
                 };
                 one(&self.copying, &file.path, sent.await)
             }

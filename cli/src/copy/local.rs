@@ -82,8 +82,12 @@ impl Source {
         self.before.mode() & MODE
     }
 
-    /// The digest of the whole file, which is read from its beginning afterwards.
-    pub(super) async fn digest(&mut self) -> anyhow::Result<FileDigest> {
+    /// The digest of the whole file, which is read from its beginning afterwards. Tells how many more bytes
+    /// were read.
+    pub(super) async fn digest(
+        &mut self,
+        read_more: impl Fn(u64) + Send + 'static,
+    ) -> anyhow::Result<FileDigest> {
         let (file, bytes) = (self.file.try_clone(), self.bytes);
         let mut file = file.context("failed to read the file")?.take(bytes);
         let hashing = tokio::task::spawn_blocking(move || {
@@ -91,7 +95,10 @@ impl Source {
             loop {
                 match file.read(&mut piece)? {
                     0 => return io::Result::Ok(hasher.finish()),
-                    read => hasher.update(&piece[..read]),
+                    read => {
+                        hasher.update(&piece[..read]);
+                        read_more(read as u64);
+                    }
                 }
             }
         });

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use shared_api::{OperationEnd, StartOperation, Upload};
+use shared_types::FileDigest;
 
 use super::{
     beneath,
@@ -24,8 +25,12 @@ pub(super) async fn run(copying: &Copying, source: &Path, target: &str) -> anyho
     let name = name.with_context(|| format!("{} names no file", source.display()))?;
     let target = file_target(copying, name, target).await?;
     let mut file = Source::open(copying, source)?;
-    copying.progress(|progress| progress.file(name, Some(file.bytes)));
-    let sent = send(copying, &mut file, &target).await;
+    let sent = async {
+        let digest = read(copying, name, &mut file).await?;
+        copying.progress(|progress| progress.file(name, Some(file.bytes)));
+        send(copying, &mut file, digest, &target).await
+    };
+    let sent = sent.await;
     sent.with_context(|| format!("failed to copy {}", source.display()))
 }
 
@@ -61,9 +66,22 @@ async fn folder_target(
     })
 }
 
-/// Sends a whole file.
-pub(super) async fn send(copying: &Copying, file: &mut Source, target: &str) -> anyhow::Result<()> {
-    let digest = file.digest().await?;
+/// Reads a whole file for its digest, which stands before the first byte that is sent.
+async fn read(copying: &Copying, name: &str, file: &mut Source) -> anyhow::Result<FileDigest> {
+    let what = format!("reading {name}");
+    copying.progress(|progress| progress.file(&what, Some(file.bytes)));
+    let copying = copying.clone();
+    file.digest(move |bytes| copying.progress(|progress| progress.bytes(bytes)))
+        .await
+}
+
+/// Sends a whole file that has this digest.
+pub(super) async fn send(
+    copying: &Copying,
+    file: &mut Source,
+    digest: FileDigest,
+    target: &str,
+) -> anyhow::Result<()> {
     let request = StartOperation {
         upload: Some(Upload {
             path: target.to_owned(),

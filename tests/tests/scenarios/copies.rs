@@ -130,3 +130,19 @@ async fn a_large_file_is_copied_both_ways_while_the_server_is_killed() {
     assert!(is_same(Path::new(&back), &content));
     assert_eq!(names(here.path()), ["back.bin", "large.bin"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_away_when_a_copy_begins_is_waited_for() {
+    let mut gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let here = tempfile::tempdir().expect("a folder");
+    let (path, content) = file(here.path(), "data.bin", 2 * MIB);
+    gantry.kill_server().await;
+    let words = ["cp", path.to_str().expect("text"), "laptop:"];
+    let mut screen = gantry.screen(&words);
+    screen.until_shown("reading data.bin").await;
+    screen.until_shown("; trying again").await;
+    gantry.start_server().await;
+    assert_eq!(screen.ended().await, Some(0));
+    assert!(is_same(&runner.workspace().join("data.bin"), &content));
+}
