@@ -4,13 +4,17 @@
 //! needs nobody to stay: whatever ends this process leaves it running, but Ctrl-C and a closed pipe,
 //! which stop what they would stop without a runner in between.
 
-use std::{io, pin::Pin, time::Duration};
+use std::{
+    io::{self, IsTerminal as _},
+    pin::Pin,
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail};
 use shared_api::Operation;
 use shared_client::{Attach, Attached, Client, ClientError, Controls};
 use shared_types::OperationId;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{exit::Exit, screen::Screen};
 
@@ -37,6 +41,9 @@ use typing::{Key, Typing};
 
 /// How long what was typed before leaving may take to arrive.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long a command may take to start before a person hears that it is waited for.
+const STARTS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The status with which the server refuses what an operation cannot take.
 const UNPROCESSABLE: u16 = 422;
@@ -75,6 +82,9 @@ pub(crate) async fn run(
         stop: Stop::No,
         asked: None,
         leaving: None,
+        starting: io::stderr()
+            .is_terminal()
+            .then(|| Box::pin(sleep(STARTS_WITHIN)) as Wait),
         operation: None,
         raw: None,
     };
@@ -108,6 +118,8 @@ struct Remote {
     asked: Option<Asking>,
     /// Ends when everything that was typed has arrived, or that takes too long.
     leaving: Option<Wait>,
+    /// Ends where a person waits for the start.
+    starting: Option<Wait>,
     operation: Option<(OperationId, String)>,
     /// Declared last: the terminal is restored after everything else.
     raw: Option<RawMode>,
@@ -121,6 +133,7 @@ enum Happened {
     Typed(io::Result<Key>),
     Signal(Signalled),
     Came(Came),
+    StartsLate,
     /// A person wants to leave, and nothing stands against it any more.
     Leaves,
 }
@@ -172,6 +185,7 @@ impl Remote {
             signal = self.signals.next() => Happened::Signal(signal),
             came = came(&mut self.asked) => Happened::Came(came),
             () = end_of(&mut self.leaving) => Happened::Leaves,
+            () = end_of(&mut self.starting) => Happened::StartsLate,
             key = typing::key(&mut self.typing, &self.controls) => Happened::Typed(key),
             heard = heard(&mut self.attach, &self.printer) => heard,
         }
@@ -184,6 +198,11 @@ impl Remote {
             Happened::Typed(key) => return self.key(key),
             Happened::Signal(signal) => return Ok(self.signal(&signal)),
             Happened::Leaves => return Ok(Some(Over::Left(0))),
+            Happened::StartsLate => {
+                self.starting = None;
+                self.notes
+                    .say("it has not started yet; waiting for its runner");
+            }
             Happened::Came(Came::Late) => self
                 .notes
                 .say("Ctrl-C has not reached the server; it is sent again until it has"),
@@ -257,6 +276,7 @@ impl Remote {
         if self.operation.is_some() {
             return Ok(());
         }
+        self.starting = None;
         self.operation = Some((operation.id, operation.runner.name.clone()));
         if self.stop == Stop::Wanted {
             self.ask(operation.id, Wished::Stop);

@@ -61,10 +61,7 @@ pub struct Recent {
 /// count.
 pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotPlaced> {
     let runner = chosen(snapshot).map_err(NotPlaced::Refused)?;
-    let (which, other) = (
-        which(&snapshot.choice, &runner.name),
-        other(&snapshot.choice),
-    );
+    let (which, other) = (which(snapshot, &runner.name), other(snapshot));
     if runner.locked && runner.state != RunnerState::Revoked {
         return Err(unavailable(format!(
             "{which} is locked, because its folder was copied; find the copy, remove the runner \
@@ -75,12 +72,7 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
     match runner.state {
         RunnerState::Online => {}
         RunnerState::Offline { since } => {
-            return Err(offline(
-                &snapshot.choice,
-                (runner.id, &runner.name),
-                since,
-                recent,
-            ));
+            return Err(offline(snapshot, (runner.id, &runner.name), since, recent));
         }
         RunnerState::Revoked => {
             return Err(unavailable(format!("{which} was removed; {other}")));
@@ -147,12 +139,12 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
 
 /// What follows from a chosen runner without a link: it is away, or offline for longer.
 pub(crate) fn offline(
-    choice: &Choice,
+    snapshot: &FleetSnapshot,
     (runner, name): (RunnerId, &str),
     since: Option<Timestamp>,
     recent: Recent,
 ) -> NotPlaced {
-    let (which, other) = (which(choice, name), other(choice));
+    let (which, other) = (which(snapshot, name), other(snapshot));
     let refused = |state: String| {
         let message = format!("{which} {state}; start it (gantry-runner run) or {other}");
         Refusal::new(RefusalCode::Unavailable, message)
@@ -188,7 +180,7 @@ fn chosen(snapshot: &FleetSnapshot) -> Result<&FleetRunner, Refusal> {
     };
     let found = snapshot.runners.iter().find(|runner| runner.id == choice);
     found.ok_or_else(|| {
-        let (which, other) = (which(&snapshot.choice, name), other(&snapshot.choice));
+        let (which, other) = (which(snapshot, name), other(snapshot));
         Refusal::new(
             RefusalCode::Unavailable,
             format!(
@@ -199,17 +191,20 @@ fn chosen(snapshot: &FleetSnapshot) -> Result<&FleetRunner, Refusal> {
 }
 
 /// The runner, and why it is this one.
-fn which(choice: &Choice, name: &str) -> String {
-    match choice {
+fn which(snapshot: &FleetSnapshot, name: &str) -> String {
+    match &snapshot.choice {
+        _ if snapshot.is_callers => format!("runner {name:?}"),
         Choice::Session { .. } => format!("runner {name:?}, to which this session is pinned,"),
         Choice::Tenant { .. } => format!("runner {name:?}, which is the default here,"),
         Choice::None | Choice::User { .. } => format!("runner {name:?}, which is chosen,"),
     }
 }
 
-/// How to work on another one. A turn stays where it began, so that it counts from the next message.
-fn other(choice: &Choice) -> &'static str {
-    match choice {
+/// How to work on another one. A turn stays where it began, so that it counts from the next message; a
+/// caller names a runner for each operation.
+fn other(snapshot: &FleetSnapshot) -> &'static str {
+    match &snapshot.choice {
+        _ if snapshot.is_callers => "name another runner (gantry exec -r NAME)",
         Choice::Session { .. } => {
             "choose another for the next message: /runner NAME, or gantry chat --runner NAME"
         }

@@ -36,6 +36,8 @@ pub trait Fleet: Send + Sync {
 /// All that placement looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetSnapshot {
+    /// Whether a caller named the runner for this one operation, outside any turn.
+    pub is_callers: bool,
     /// The choice that counts.
     pub choice: Choice,
     /// What policy demands of the sandbox.

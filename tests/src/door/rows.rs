@@ -75,6 +75,7 @@ impl Fleet for Rows {
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
         let runner = self.kept().runner.clone();
         Ok(FleetSnapshot {
+            is_callers: false,
             choice: runner.as_ref().map_or(Choice::None, |runner| Choice::User {
                 runner: runner.id,
                 name: runner.name.clone(),

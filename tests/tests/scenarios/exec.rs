@@ -85,9 +85,13 @@ async fn the_exit_code_is_the_commands_and_255_where_it_never_started() {
     let said = text(&ended.stderr);
     assert_eq!(ended.status.code(), Some(255), "{said}");
     assert!(
-        said.contains("laptop") && said.contains("offline"),
+        said.contains("laptop") && said.contains("offline") && said.contains("-r NAME"),
         "{said}"
     );
+    let screen = gantry.screen(&["exec", "--", "true"]);
+    screen
+        .until_shown("it has not started yet; waiting for its runner")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

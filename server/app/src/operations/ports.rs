@@ -44,6 +44,7 @@ impl Fleet for CallerFleet {
         // One that is gone is named by its id, so that no other one is taken for it.
         let workspace = meant.map_or_else(|| self.sandbox.to_string(), |meant| meant.name.clone());
         Ok(FleetSnapshot {
+            is_callers: true,
             choice: Choice::User {
                 runner: self.runner,
                 name: place.runner.name.clone(),

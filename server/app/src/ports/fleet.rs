@@ -104,6 +104,7 @@ impl Fleet for TurnFleet {
             }
         };
         Ok(FleetSnapshot {
+            is_callers: false,
             choice: fleet.choice,
             demanded: fleet.demanded.and(&self.isolation.at_least),
             runners,

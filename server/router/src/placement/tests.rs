@@ -65,6 +65,7 @@ fn fleet() -> impl Strategy<Value = FleetSnapshot> {
         runners
     });
     (choice(), isolation(), runners).prop_map(|(choice, demanded, runners)| FleetSnapshot {
+        is_callers: false,
         choice,
         demanded,
         runners,

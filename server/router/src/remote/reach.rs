@@ -67,12 +67,7 @@ impl RemoteSandbox {
             Connection::Offline { since } => {
                 let recent = self.recent();
                 let since = since.or(Some(recent.now));
-                Err(placement::offline(
-                    &snapshot.choice,
-                    (runner, name),
-                    since,
-                    recent,
-                ))
+                Err(placement::offline(snapshot, (runner, name), since, recent))
             }
             Connection::Revoked => Err(NotPlaced::Refused(removed(name))),
         }

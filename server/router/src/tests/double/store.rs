@@ -375,6 +375,7 @@ impl Fleet for Store {
         self.weather.before().await?;
         let rows = self.rows();
         Ok(FleetSnapshot {
+            is_callers: false,
             choice: rows.choice.clone(),
             demanded: rows.demanded.clone(),
             runners: rows.runners.values().map(|(row, _)| row.clone()).collect(),
