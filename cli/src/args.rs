@@ -351,6 +351,9 @@ pub(crate) enum Runners {
     Remove {
         /// The runner's name or id
         name: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
     },
     /// Let a person, or everyone, use a runner of yours
     Share {
@@ -442,6 +445,9 @@ pub(crate) enum People {
     Remove {
         /// The person's name or id; `me` to leave
         name: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
     },
 }
 

@@ -9,6 +9,7 @@ use shared_types::{
 };
 
 use crate::{
+    agreed::agreed,
     args::{People, Role},
     render::clean::clean_line,
     screen::Screen,
@@ -41,7 +42,7 @@ pub(crate) async fn run(
         }) => invite(client, screen, &name, (role, json || also)).await,
         Some(People::AddService { name, role }) => add_service(client, screen, &name, role).await,
         Some(People::Role { name, role }) => change_role(client, screen, &name, role).await,
-        Some(People::Remove { name }) => remove(client, screen, &name).await,
+        Some(People::Remove { name, yes }) => remove(client, screen, &name, yes).await,
     }
 }
 
@@ -137,11 +138,19 @@ async fn change_role(
     screen.line(&format!("{name} is {} now", with_article(person.role)))
 }
 
-async fn remove(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
+async fn remove(client: &Client, screen: Screen, name: &str, yes: bool) -> anyhow::Result<()> {
     let people = client.people().await?;
     let person = pick(&people, name)?;
-    client.remove_person(person.id).await?;
     let name = clean_line(&person.name, MAX_NAME);
+    let what = match person.is_you {
+        true => format!("remove {name}, which is you,"),
+        false => format!("remove {name}"),
+    };
+    if !yes && !agreed(&what)? {
+        screen.note("nobody was removed");
+        return Ok(());
+    }
+    client.remove_person(person.id).await?;
     match person.is_you {
         true => screen.line("you have left"),
         false => screen.line(&format!("removed {name}")),

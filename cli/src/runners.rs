@@ -11,7 +11,9 @@ use shared_types::{
     human::{ago, duration},
 };
 
-use crate::{args::Runners, pick, render::clean::clean_line, screen::Screen, table::Table};
+use crate::{
+    agreed::agreed, args::Runners, pick, render::clean::clean_line, screen::Screen, table::Table,
+};
 
 mod paste;
 mod tokens;
@@ -50,7 +52,7 @@ pub(crate) async fn run(
             let wanted = (folder.as_path(), name.as_deref());
             workspace::add(client, screen, wanted, home).await
         }
-        Some(Runners::Remove { name }) => remove(client, screen, &name).await,
+        Some(Runners::Remove { name, yes }) => remove(client, screen, &name, yes).await,
         Some(Runners::Share { name, with }) => share(client, screen, &name, &with).await,
         Some(Runners::Unshare { name, with }) => {
             unshare(client, screen, &name, with.as_deref()).await
@@ -208,9 +210,13 @@ pub(crate) fn with_workspace(runner: &str, workspace: Option<&str>) -> String {
     }
 }
 
-async fn remove(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
+async fn remove(client: &Client, screen: Screen, name: &str, yes: bool) -> anyhow::Result<()> {
     let runners = client.runners().await?;
     let runner = pick::runner(&runners, name)?;
+    if !yes && !agreed(&format!("remove runner {}", runner.name))? {
+        screen.note("nothing was removed");
+        return Ok(());
+    }
     client.remove_runner(runner.id).await?;
     if runner.active {
         screen.note(&format!("{} was the active runner; {CHOOSE}", runner.name));

@@ -352,7 +352,7 @@ async fn a_service_account_acts_under_its_own_name_and_goes_like_a_person() {
     let path = format!("/api/v1/service-accounts/{id}/keys");
     let refused = gantry.ask_as(&bobs, "get", &path, None).await;
     assert_eq!(refused.status, 403, "only admins manage them");
-    let (done, _, said) = cli(&["people", "remove", "deploy"]).await;
+    let (done, _, said) = cli(&["people", "remove", "--yes", "deploy"]).await;
     assert!(done, "{said}");
     deploy.me().await.expect_err("its keys end with it");
 }

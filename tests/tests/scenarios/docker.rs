@@ -275,7 +275,7 @@ async fn a_sandbox_is_stopped_limited_and_removed_and_says_so() {
     containers.remove();
     state(&gantry, "stopped").await;
     assert_eq!(containers.volumes().len(), 2);
-    verb(&["remove", "dock"]).await;
+    verb(&["remove", "--yes", "dock"]).await;
     let gone = async || containers.volumes().is_empty().then_some(());
     eventually("its files are gone", gone).await;
     let (_, said, _) = exec(&gantry, &token, "ls -A").await;

@@ -111,7 +111,7 @@ async fn a_start_that_is_sent_again_after_its_runner_is_gone_is_the_same_operati
     let first = send("laptop").await;
     assert_eq!(first.status, 201, "{first:?}");
     assert_eq!(send("desktop").await.status, 409, "another place is meant");
-    let removed = gantry.cli(&["runners", "remove", "laptop"]).await;
+    let removed = gantry.cli(&["runners", "remove", "--yes", "laptop"]).await;
     assert!(removed.status.success(), "{removed:?}");
     drop(first_runner);
 

@@ -331,7 +331,10 @@ async fn sessions_operations_keys_and_runners_are_named_by_the_beginning_of_an_i
 async fn a_removed_active_runner_is_named_and_its_namesake_is_not_mistaken_for_it() {
     let gantry = Gantry::practice().await;
     let _first = gantry.runner("laptop").await;
-    let removed = gantry.cli(&["runners", "remove", "laptop"]).await;
+    let asked = gantry.cli(&["runners", "remove", "laptop"]).await;
+    let said = text(&asked.stderr);
+    assert!(said.contains("add --yes to remove runner laptop"), "{said}");
+    let removed = gantry.cli(&["runners", "remove", "--yes", "laptop"]).await;
     assert!(text(&removed.stderr).contains("was the active runner"));
     let _second = gantry.runner("laptop").await;
     let status = text(&gantry.cli(&["status"]).await.stdout);
