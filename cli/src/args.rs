@@ -517,8 +517,8 @@ pub(crate) enum Keys {
     Add(AddKey),
     /// Revoke a key or sign-in
     Remove {
-        /// The key's id, or the beginning of it
-        id: String,
+        /// The key's id, the beginning of it, or its name
+        key: String,
         /// Revoke a key of this service account
         #[arg(long, value_name = "NAME")]
         service: Option<String>,

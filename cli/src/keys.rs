@@ -31,7 +31,9 @@ pub(crate) async fn run(
             json: also,
         }) => list(client, screen, (service.as_deref(), json || also)).await,
         Some(Keys::Add(add)) => self::add(client, screen, add).await,
-        Some(Keys::Remove { id, service }) => remove(client, screen, &id, service.as_deref()).await,
+        Some(Keys::Remove { key, service }) => {
+            remove(client, screen, &key, service.as_deref()).await
+        }
     }
 }
 
@@ -141,11 +143,11 @@ async fn add(client: &Client, screen: Screen, add: AddKey) -> anyhow::Result<()>
 async fn remove(
     client: &Client,
     screen: Screen,
-    id: &str,
+    key: &str,
     service: Option<&str>,
 ) -> anyhow::Result<()> {
     let keys = keys_of(client, service).await?;
-    let key = pick::key(&keys, id)?;
+    let key = pick::key(&keys, key)?;
     client.remove_key(key.id).await?;
     let name = clean_line(&key.name, MAX_NAME);
     screen.line(&format!("removed {} ({name})", key.id))

@@ -142,14 +142,17 @@ pub(crate) async fn operation(
     only("operation", beginning, candidates.collect(), "gantry ps -a")
 }
 
-/// The key that is meant.
+/// The key that is meant: by its id, by the beginning of its id, or by its name where no other key has
+/// it. A name that is also the beginning of another key's id means neither.
 pub(crate) fn key<'a>(keys: &'a [Key], name: &str) -> anyhow::Result<&'a Key> {
     let candidates = keys.iter().map(|key| {
         let beside = clean_line(&key.name, MAX_BESIDE);
         (key.id.to_string(), beside, key)
     });
-    let candidates = of_beginning(shared_types::CredentialId::PREFIX, name, candidates);
-    only("key", name, candidates, "gantry keys")
+    let begins = of_beginning(shared_types::CredentialId::PREFIX, name, candidates.clone());
+    let begins: Vec<_> = begins.into_iter().map(|(id, ..)| id).collect();
+    let candidates = candidates.filter(|(id, _, key)| key.name == name || begins.contains(id));
+    only("key", name, candidates.collect(), "gantry keys")
 }
 
 /// The join token that is meant.
@@ -225,7 +228,7 @@ fn only<T>(
     listed_by: &str,
 ) -> anyhow::Result<T> {
     if candidates.len() > 1 {
-        let mut lines = format!("{name:} is the beginning of several {noun}s; write more of it:");
+        let mut lines = format!("{name} names several {noun}s; write more of an id:");
         let most = CANDIDATES as usize;
         for (id, beside, _) in candidates.iter().take(most) {
             lines.push_str(&format!("\n  {id}  {beside}"));

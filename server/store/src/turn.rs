@@ -625,8 +625,12 @@ async fn raise(
     Ok(())
 }
 
-/// The beginning of a message on one line.
+/// A message on one line; of a long one the beginning, and an ellipsis as its last letter.
 fn title(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(TITLE_LETTERS).collect()
+    if line.chars().count() <= TITLE_LETTERS {
+        return line;
+    }
+    let beginning = line.chars().take(TITLE_LETTERS - 1);
+    beginning.chain(['…']).collect()
 }

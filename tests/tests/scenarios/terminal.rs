@@ -148,6 +148,12 @@ async fn sessions_are_listed_with_the_beginning_of_their_first_message() {
         listed.contains("a message to be remembered") && listed.contains("ses_"),
         "{listed}"
     );
+    gantry.talk().await.say(&"many words ".repeat(20)).await;
+    let listed = text(&gantry.cli(&["sessions"]).await.stdout);
+    assert!(
+        listed.contains("many words many words many words many words many words many…\n"),
+        "{listed}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -325,6 +331,15 @@ async fn sessions_operations_keys_and_runners_are_named_by_the_beginning_of_an_i
     let key = key.entry.id.to_string();
     let removed = gantry.cli(&["keys", "remove", &key[..key.len() - 1]]).await;
     assert_eq!(text(&removed.stdout), format!("removed {key} (nightly)\n"));
+    for name in ["weekly", "twice", "twice"] {
+        gantry.client().create_key(name).await.expect("a key");
+    }
+    let removed = gantry.cli(&["keys", "remove", "weekly"]).await;
+    let said = text(&removed.stdout);
+    assert!(said.ends_with(" (weekly)\n"), "{said}");
+    let several = gantry.cli(&["keys", "remove", "twice"]).await;
+    let said = text(&several.stderr);
+    assert!(said.contains("twice names several keys"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
