@@ -12,6 +12,13 @@ use crate::{
 /// The longest time limit of a command, in milliseconds: a day.
 const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// What becomes of the processes that a command leaves running, for the help text.
+const EXEC: &str = "\
+What a command leaves running in the background is ended with it. Run what should go on as a command of its own,
+with -d.
+
+";
+
 /// The escapes of a terminal and the exit code, for help texts.
 const ESCAPES: &str = "\
 In a terminal, at the beginning of a line:
@@ -24,7 +31,7 @@ that it started. The exit code is the command's own, 128 + n if signal n ended i
 its end is unknown.";
 
 #[derive(Debug, Arguments)]
-#[command(after_help = ESCAPES)]
+#[command(after_help = format!("{EXEC}{ESCAPES}"))]
 pub(crate) struct Exec {
     /// The runner (name or id) [default: your active runner]
     #[arg(long, short, value_name = "NAME")]
