@@ -1,5 +1,7 @@
 //! A runner that has no room for another command at the moment.
 
+use std::fs::File;
+
 use shared_types::event::CallOutcome;
 use tests::gantry::{Gantry, Runner, Setup, Talk, eventually};
 
@@ -16,7 +18,7 @@ async fn a_command_for_which_a_runner_has_no_room_waits_for_some_and_runs_once()
     talk.until_notice("as many operations as it can; trying again in")
         .await;
     assert_eq!(runner.file("effects"), None);
-    make_room(&runner);
+    let _room = make_room(&runner);
     let told = talk.ended(turn).await;
     assert_eq!(told.calls()[0].0, CallOutcome::Completed);
     assert_eq!(runner.file("effects").as_deref(), Some("ran\n"));
@@ -33,20 +35,23 @@ async fn a_command_that_waits_for_room_while_the_server_is_killed_runs_once() {
     talk.until_notice("trying again in").await;
     drop(busy);
     gantry.kill_server().await;
-    make_room(&runner);
+    let _room = make_room(&runner);
     gantry.start_server().await;
     let told = talk.ended(turn).await;
     assert_eq!(told.calls()[0].0, CallOutcome::Completed);
     assert_eq!(runner.file("effects").as_deref(), Some("ran\n"));
 }
 
-/// Fills the runner with commands that wait.
+/// Fills the runner with commands that wait: for a pipe, because so many that look again and again would
+/// slow down every other test.
 async fn busy(gantry: &Gantry, runner: &Runner) -> Vec<Talk> {
+    let pipe = runner.workspace().join("room");
+    let made = std::process::Command::new("mkfifo").arg(pipe).status();
+    assert!(made.expect("it is installed").success());
     let mut talks = Vec::new();
     for _ in 0..AT_ONCE {
         let mut talk = gantry.talk().await;
-        talk.send("run echo begun >> begun; until [ -e room ]; do sleep 0.1; done")
-            .await;
+        talk.send("run echo begun >> begun; : < room").await;
         talks.push(talk);
     }
     eventually("it is full", || async {
@@ -57,6 +62,9 @@ async fn busy(gantry: &Gantry, runner: &Runner) -> Vec<Talk> {
     talks
 }
 
-fn make_room(runner: &Runner) {
-    std::fs::write(runner.workspace().join("room"), "").expect("it is written");
+/// Lets the commands end, now and later, for as long as the file is open.
+fn make_room(runner: &Runner) -> File {
+    let pipe = runner.workspace().join("room");
+    let open = File::options().read(true).write(true).open(pipe);
+    open.expect("a pipe")
 }
