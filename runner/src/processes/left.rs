@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use futures_util::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, future, stream};
 use runner_supervisor::{
     Directory, Fate, Operation, OperationError, Realm, RecordError, Recovered, Times,
     remove_abandoned,
@@ -61,13 +61,12 @@ pub(super) async fn left_behind(
     let root: Arc<Path> = Arc::from(root);
     let of_root = Arc::clone(&root);
     let directories = run_blocking(move || directories(&of_root)).await?;
-    let settling = directories.into_iter().map(|path| async move {
-        let settling = path.clone();
-        let settled = run_blocking(move || realm.settle(Directory::open(&settling)?));
-        (path.clone(), left((path, realm), settled.await, clock))
-    });
+    let settling = directories
+        .into_iter()
+        .map(|path| left_in(path, realm, clock));
     let left = stream::iter(settling)
         .buffer_unordered(SETTLED_AT_ONCE)
+        .filter_map(future::ready)
         .collect()
         .await;
     if realm == Realm::Container {
@@ -78,6 +77,20 @@ pub(super) async fn left_behind(
         count => tracing::info!(count, "removed cgroups of supervisors that died early"),
     }
     Ok(left)
+}
+
+/// What lies in one directory; nothing where it is gone by now. Then it was being removed when the daemon
+/// before this one died, and removed is what nobody needs any more.
+async fn left_in(path: PathBuf, realm: Realm, clock: &Arc<dyn Clock>) -> Option<(PathBuf, Left)> {
+    let settling = path.clone();
+    let settled = run_blocking(move || {
+        let settled = Directory::open(&settling).map_err(RecordError::from);
+        let settled = settled.and_then(|directory| realm.settle(directory));
+        let is_gone = settled.is_err() && settling.try_exists().is_ok_and(|exists| !exists);
+        (!is_gone).then_some(settled)
+    });
+    let settled = settled.await?;
+    Some((path.clone(), left((path, realm), settled, clock)))
 }
 
 fn left(
@@ -147,4 +160,25 @@ fn directories(root: &Path) -> io::Result<Vec<PathBuf>> {
 /// Where a directory goes that is kept for a person.
 pub(super) fn set_aside(path: &Path) -> PathBuf {
     path.with_file_name(format!("{SET_ASIDE}{}", name(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::SystemClock;
+
+    use super::*;
+
+    /// As a directory that was being removed looks like to those who have just listed it.
+    #[tokio::test]
+    async fn a_directory_that_is_gone_is_nothing_and_one_that_cannot_be_read_is_left_for_a_person()
+    {
+        let folder = tempfile::tempdir().expect("a folder");
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let left = async |name: &str| left_in(folder.path().join(name), Realm::Host, &clock).await;
+        assert!(left("gone").await.is_none());
+
+        std::fs::write(folder.path().join("odd"), "").expect("a file");
+        let odd = left("odd").await;
+        assert!(matches!(odd, Some((_, Left::Unreadable(_)))), "{odd:?}");
+    }
 }

@@ -215,9 +215,10 @@ fn strangers_are_refused_with_a_reason_and_the_command_goes_on() {
         version: VERSION + 2,
     });
     let told = far.told();
+    // Whether it hears of the command before that depends on who is faster.
     assert!(
-        matches!(&told[..], [FromSupervisor::Hello { .. }, FromSupervisor::Output { .. }, FromSupervisor::Refused { reason }]
-            | [FromSupervisor::Hello { .. }, FromSupervisor::Refused { reason }] if reason.contains("version")),
+        matches!((told.first(), told.last()), (Some(FromSupervisor::Hello { .. }), Some(FromSupervisor::Refused { reason }))
+            if reason.contains("version")),
         "{told:?}"
     );
 
