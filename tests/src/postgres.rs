@@ -81,7 +81,8 @@ fn database(folder: Option<&Path>) -> String {
     // At random: on a busy machine the ids of processes come again.
     let mut random = [0; 8];
     OsEntropy.fill(&mut random);
-    let name = format!("scenario_{:016x}", u64::from_be_bytes(random));
+    let random = u64::from_be_bytes(random);
+    let name = format!("scenario_{}_{random:016x}", std::process::id());
     script(&["create".as_ref(), name.as_ref()], folder)
 }
 

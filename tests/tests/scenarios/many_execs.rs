@@ -1,5 +1,7 @@
 //! Thousands of commands through the whole system: model, engine, store, router, link, runner.
 
+use std::cell::Cell;
+
 use serde_json::json;
 use shared_types::event::{CallOutcome, TurnOutcome};
 use tests::{
@@ -46,9 +48,14 @@ async fn thousands_of_commands_end_with_their_own_exit_codes_and_leave_nothing_b
         ran as f64 / took
     ));
 
+    let seen = Cell::new(before);
     let left = || async {
         let now = Held::by(&gantry, &runner);
-        let more = now.server > before.server || now.runner > before.runner;
+        if seen.replace(now) != now {
+            eprintln!("held before: {before:?}, and now: {now:?}");
+        }
+        // Some connections are kept for a next request; with one of each turn it is a leak.
+        let more = now.server >= before.server + LANES || now.runner > before.runner;
         (!more && now.zombies == 0).then_some(())
     };
     eventually("no descriptor is left open, and no child unburied", left).await;
@@ -111,7 +118,7 @@ fn calls(commands: usize, gate: &str) -> Reply {
 }
 
 /// What the programs hold of the system.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Held {
     server: usize,
     runner: usize,

@@ -1,7 +1,7 @@
 //! The PostgreSQL of `tests/postgres`: an empty database for each test, copied from one that is migrated
-//! once.
+//! once, and dropped by a later test.
 
-use std::env;
+use std::{env, path::Path, process};
 
 use shared_types::{Entropy as _, OsEntropy};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgConnectOptions};
@@ -19,6 +19,7 @@ pub(in crate::tests) const PASSWORD: &str = "gantry-test-secret";
 /// A database that has all of the schema and no rows.
 pub(in crate::tests) async fn migrated() -> PostgresUrl {
     let mut admin = admin("postgres").await;
+    drop_ended(&mut admin).await;
     let template = format!("template_{}", schema());
     run(&mut admin, "SELECT pg_advisory_lock(1)".to_owned()).await;
     let found = format!("SELECT 1 FROM pg_database WHERE datname = '{template}'");
@@ -48,8 +49,13 @@ pub(in crate::tests) async fn migrated() -> PostgresUrl {
 /// A database without a schema, made so.
 pub(in crate::tests) async fn empty(how: &str) -> (String, PostgresUrl) {
     let name = unique();
-    let made = format!("CREATE DATABASE {name} OWNER gantry {how}");
-    run(&mut admin("postgres").await, made).await;
+    let mut admin = admin("postgres").await;
+    drop_ended(&mut admin).await;
+    run(
+        &mut admin,
+        format!("CREATE DATABASE {name} OWNER gantry {how}"),
+    )
+    .await;
     let url = url(&name, PASSWORD);
     (name, url)
 }
@@ -89,11 +95,28 @@ fn setting(name: &str) -> String {
     env::var(name).expect("run it as: tests/postgres run cargo nextest run -p server-store")
 }
 
-/// At random: on a busy machine the ids of processes come again.
+/// Names this test, and at random: on a busy machine the ids of processes come again.
 fn unique() -> String {
     let mut random = [0; 8];
     OsEntropy.fill(&mut random);
-    format!("test_{:016x}", u64::from_be_bytes(random))
+    let random = u64::from_be_bytes(random);
+    format!("test_{}_{random:016x}", process::id())
+}
+
+/// Drops the databases of tests that have ended: all of them together take gigabytes.
+async fn drop_ended(admin: &mut PgConnection) {
+    let all = sqlx::query("SELECT datname FROM pg_database").fetch_all(&mut *admin);
+    for row in all.await.expect("it answers") {
+        let name: String = row.get("datname");
+        let test = name.strip_prefix("test_").and_then(|of| of.split_once('_'));
+        if test.is_some_and(|(id, _)| !Path::new("/proc").join(id).exists()) {
+            let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+            // Another test may be dropping it, and then this fails.
+            let _ = sqlx::raw_sql(AssertSqlSafe(drop))
+                .execute(&mut *admin)
+                .await;
+        }
+    }
 }
 
 /// The schema that this program makes, in a few letters.
