@@ -79,8 +79,8 @@ pub(super) async fn left_behind(
     Ok(left)
 }
 
-/// What lies in one directory; nothing where it is gone by now. Then it was being removed when the daemon
-/// before this one died, and removed is what nobody needs any more.
+/// What lies in one directory; nothing where the directory is gone by now. Then the daemon before this one
+/// died while it was removing the directory, which a daemon does only once nobody needs the records in it.
 async fn left_in(path: PathBuf, realm: Realm, clock: &Arc<dyn Clock>) -> Option<(PathBuf, Left)> {
     let settling = path.clone();
     let settled = run_blocking(move || {
