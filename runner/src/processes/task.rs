@@ -313,11 +313,11 @@ impl Task {
     /// Does what is due for its end.
     async fn bring_about(&mut self, due: Due) -> Option<Halt> {
         match due {
-            // Whether it started is to be known first.
-            Due::Ask if !self.started => Some(Halt::Cut),
             Due::Ask => {
                 ask(&self.path, self.realm).await;
-                None
+                // A supervisor that was stopped early has not said whether the command started; the
+                // records tell.
+                (!self.started).then_some(Halt::Cut)
             }
             Due::Force(cause) => Some(Halt::Overdue(cause)),
         }
