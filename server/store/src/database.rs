@@ -30,6 +30,8 @@ pub(crate) use copy::{Cell, Cells, Filling, Snapshot, Table, line, next};
 pub use copy::{CopiedTable, CopyError, copy, require_empty};
 pub(crate) use lock::{lock_runner, lock_table, lock_user};
 pub use migrations::Schema;
+#[cfg(test)]
+pub(crate) use postgres::BELIEVED_FOR;
 pub use postgres::{BadPostgresUrl, PostgresUrl};
 pub(crate) use query::{FromRow, Query, Row, Sql, locking, query, query_as};
 pub(crate) use retry::{Tries, attempt, is_attempt, retried};
@@ -63,6 +65,17 @@ enum Scope {
     Tenant(TenantId),
     /// Of all tenants, and why.
     Any(&'static str),
+}
+
+impl Scope {
+    /// Whether the same rows are seen, for whatever reason.
+    fn is_as(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Tenant(one), Self::Tenant(other)) => one == other,
+            (Self::Any(_), Self::Any(_)) => true,
+            _ => false,
+        }
+    }
 }
 
 /// What statements run on: a connection that reads, or a transaction.

@@ -1,9 +1,9 @@
 //! PostgreSQL: how it is opened, and how its transactions begin.
 //!
-//! Every read and write is a transaction that names its tenant in `gantry.tenant`. The policies of the
-//! tables let it see that tenant alone, whatever the statements say, because the server's role may
-//! neither be a superuser nor bypass them. Transactions read what was last committed (`READ COMMITTED`)
-//! and lock the rows that they decide by; [`super::lock`] says in which order.
+//! Every transaction names its tenant in `gantry.tenant`, and so does every connection that is lent for
+//! reading. The policies of the tables let it see that tenant alone, whatever the statements say, because
+//! the server's role may neither be a superuser nor bypass them. Transactions read what was last committed
+//! (`READ COMMITTED`) and lock the rows that they decide by; [`super::lock`] says in which order.
 
 use std::{io, sync::Arc};
 
@@ -18,6 +18,8 @@ use crate::{OpenError, StoreError};
 mod pool;
 mod url;
 
+#[cfg(test)]
+pub(crate) use pool::BELIEVED_FOR;
 use pool::Pool;
 pub(super) use pool::{Lease, within};
 pub use url::{BadPostgresUrl, PostgresUrl};
@@ -76,10 +78,9 @@ impl Database {
         self.pool.connections()
     }
 
-    /// For statements that read. Nothing of it is committed.
+    /// For statements that read, each by itself.
     pub(super) async fn read(&self, scope: Scope) -> Result<Lease, StoreError> {
-        let begin = format!("BEGIN READ ONLY; {}", set_tenant(scope));
-        Ok(self.pool.begin(begin).await?)
+        Ok(self.pool.read(scope).await?)
     }
 
     /// For statements that all read what was committed before the first of them.
@@ -92,7 +93,7 @@ impl Database {
     }
 
     pub(super) async fn write(&self, scope: Scope) -> Result<Lease, StoreError> {
-        let begin = format!("BEGIN; {}", set_tenant(scope));
+        let begin = format!("BEGIN READ WRITE; {}", set_tenant(scope));
         Ok(self.pool.begin(begin).await?)
     }
 }
@@ -118,14 +119,24 @@ async fn is_made(connection: &mut PgConnection, url: &PostgresUrl) -> Result<boo
     Ok(found.is_some())
 }
 
-/// For this transaction alone, so that no later one inherits it.
+/// For this transaction alone: what follows on the connection does not inherit it.
 fn set_tenant(scope: Scope) -> String {
+    let (tenant, why) = named(scope);
+    format!("SELECT set_config('gantry.tenant', '{tenant}', true){why}")
+}
+
+/// For the connection, where it is in no transaction: its statements read this tenant's rows, and write none.
+fn see(scope: Scope) -> String {
+    let (tenant, why) = named(scope);
+    format!("SET default_transaction_read_only = on; SET gantry.tenant = '{tenant}'{why}")
+}
+
+/// The tenant, and a comment that says why it is every one.
+fn named(scope: Scope) -> (String, String) {
     match scope {
         // An id in text form has letters, digits and `_` alone.
-        Scope::Tenant(tenant) => format!("SELECT set_config('gantry.tenant', '{tenant}', true)"),
-        Scope::Any(why) => {
-            format!("SELECT set_config('gantry.tenant', '*', true) /* {why} */")
-        }
+        Scope::Tenant(tenant) => (tenant.to_string(), String::new()),
+        Scope::Any(why) => ("*".to_owned(), format!(" /* {why} */")),
     }
 }
 

@@ -57,6 +57,7 @@ macro_rules! locking {
 pub(crate) use locking;
 
 /// See [`query`].
+#[derive(Clone)]
 pub(crate) struct Query<'q> {
     sql: Sql,
     values: Vec<Value<'q>>,
@@ -66,6 +67,7 @@ pub(crate) struct Query<'q> {
 pub(crate) struct QueryAs<'q>(Query<'q>);
 
 /// What a statement binds.
+#[derive(Clone)]
 pub(crate) enum Value<'q> {
     Text(Option<Cow<'q, str>>),
     Integer(Option<i64>),
@@ -112,6 +114,22 @@ macro_rules! bound {
     };
 }
 
+/// Runs it on PostgreSQL; once more on another connection, where it only reads and the one that it was run
+/// on is broken.
+macro_rules! on_postgres {
+    ($query:expr, $run:ident, $lease:expr) => {{
+        let again = $lease.only_reads().then(|| $query.clone());
+        let answer = within($query.postgres().$run($lease.ask()?)).await;
+        match ($lease.answered(answer), again) {
+            (Err(_), Some(again)) if $lease.replaced().await? => {
+                let answer = within(again.postgres().$run($lease.ask()?)).await;
+                $lease.answered(answer)
+            }
+            (answer, _) => answer,
+        }
+    }};
+}
+
 impl<'q> Query<'q> {
     pub(crate) fn bind(mut self, value: impl Into<Value<'q>>) -> Self {
         self.values.push(value.into());
@@ -126,8 +144,8 @@ impl<'q> Query<'q> {
                 Ok(done.rows_affected())
             }
             Driver::Postgres(lease) => {
-                let done = within(self.postgres().execute(lease.ask()?)).await;
-                Ok(lease.answered(done)?.rows_affected())
+                let done = on_postgres!(self, execute, lease)?;
+                Ok(done.rows_affected())
             }
         }
     }
@@ -142,8 +160,7 @@ impl<'q> Query<'q> {
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Driver::Postgres(lease) => {
-                let rows = within(self.postgres().fetch_all(lease.ask()?)).await;
-                let rows = lease.answered(rows)?;
+                let rows = on_postgres!(self, fetch_all, lease)?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -159,8 +176,8 @@ impl<'q> Query<'q> {
                 Ok(row.map(Row::Sqlite))
             }
             Driver::Postgres(lease) => {
-                let row = within(self.postgres().fetch_optional(lease.ask()?)).await;
-                Ok(lease.answered(row)?.map(Row::Postgres))
+                let row = on_postgres!(self, fetch_optional, lease)?;
+                Ok(row.map(Row::Postgres))
             }
         }
     }

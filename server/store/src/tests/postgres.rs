@@ -7,7 +7,7 @@ use super::fixture::{Fixture, at};
 use crate::{
     OpenError, PostgresUrl, Store, StoreError,
     columns::Columns as _,
-    database::{query, retried},
+    database::{BELIEVED_FOR, Connection, query, retried},
 };
 
 pub(in crate::tests) mod cluster;
@@ -134,7 +134,7 @@ async fn what_stands_in_the_way_is_told_in_one_sentence_without_the_password() {
 }
 
 #[tokio::test]
-async fn a_statement_that_forgets_the_tenant_sees_that_of_its_transaction_alone() {
+async fn a_statement_that_forgets_the_tenant_sees_the_named_one_alone() {
     let fixture = Fixture::postgres().await;
     let (ours, theirs) = (fixture.tenant().await, fixture.tenant().await);
     let (session, _) = (ours.session().await, theirs.session().await);
@@ -153,6 +153,49 @@ async fn a_statement_that_forgets_the_tenant_sees_that_of_its_transaction_alone(
     let mut any = fixture.db.read_any("a test").await.expect("it answers");
     let all = query(forgetful).fetch_all(&mut any).await;
     assert_eq!(all.expect("it answers").len(), 2);
+    for reading in [&mut reading, &mut any] {
+        let change = query("UPDATE sessions SET title = ''").execute(reading);
+        let error = change.await.expect_err("it may only read");
+        assert!(error.to_string().contains("read-only"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn connections_that_are_lent_for_one_tenant_after_another_show_each_its_own() {
+    let fixture = Fixture::postgres().await;
+    let tenants = [fixture.tenant().await.id, fixture.tenant().await.id];
+    let mut readers = tokio::task::JoinSet::new();
+    for number in 0..32 {
+        let db = fixture.db.clone();
+        readers.spawn(async move {
+            for round in 0..20 {
+                let whose = tenants[(number + round) % 2];
+                let own = match round % 5 {
+                    3 => {
+                        let mut any = db.read_any("a test").await.expect("it answers");
+                        assert_eq!(seen(&mut any).await.len(), 2);
+                        continue;
+                    }
+                    // Given back without a commit.
+                    4 => seen(&mut db.write(whose).await.expect("it answers")).await,
+                    _ => seen(&mut db.read(whose).await.expect("it answers")).await,
+                };
+                assert_eq!(own, [whose.to_string()]);
+            }
+        });
+    }
+    while let Some(read) = readers.join_next().await {
+        read.expect("it sees its own");
+    }
+}
+
+/// The tenants that a statement sees which names none.
+async fn seen(lent: &mut Connection) -> Vec<String> {
+    let rows = query("SELECT id FROM tenants").fetch_all(lent).await;
+    let rows = rows.expect("it answers");
+    rows.iter()
+        .map(|row| row.text("id").expect("an id"))
+        .collect()
 }
 
 #[tokio::test]
@@ -208,6 +251,10 @@ async fn connections_that_fell_silent_are_given_up_together() {
     let db = Store::open_postgres(frozen.url()).await.expect("it passes");
     let held = [db.read(ours.id).await, db.read(ours.id).await];
     drop(held);
+    // So long that they are not believed to answer.
+    tokio::time::pause();
+    tokio::time::advance(BELIEVED_FOR).await;
+    tokio::time::resume();
     frozen.freeze();
     let tenant = db.tenant(ours.id).await;
     tenant.expect("a new connection takes the place of the silent ones");

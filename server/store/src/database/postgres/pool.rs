@@ -1,23 +1,31 @@
-//! Connections to PostgreSQL, each lent for one transaction.
+//! Connections to PostgreSQL, each lent for one transaction, or for statements that read.
 //!
 //! A connection that died without a word must not keep its place: sqlx's own pool waits for it without a
 //! bound (<https://github.com/launchbadge/sqlx/issues/4349>). So here every answer has a time, and a
 //! connection is kept only where the answer to its last statement came in time and whole. Any other one is
 //! dropped: PostgreSQL rolls its transaction back.
+//!
+//! Statements that read have no transaction, so that each costs one round trip and not three. Their tenant
+//! is set for the connection, which is lent again for the same one if there is a choice.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, raw_sql};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, PgConnection,
+    error::DatabaseError,
+    postgres::{PgDatabaseError, PgSeverity},
+    raw_sql,
+};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use super::PostgresUrl;
-use crate::database::CONNECTION_WITHIN;
+use crate::database::{CONNECTION_WITHIN, Scope};
 
 /// How long the answer to a statement may take. PostgreSQL gives up first: see [`SETTINGS`].
 const ANSWER_WITHIN: Duration = Duration::from_secs(25);
@@ -25,6 +33,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(25);
 /// How long the answer may take to what costs PostgreSQL nothing: the begin and the end of a transaction
 /// that has changed nothing.
 const SHORT_ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long after its last answer a connection is not asked whether it still answers.
+pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
 /// What every connection sets for itself: a statement, a wait for a lock and a transaction whose server
 /// says nothing more are bounded; a client that is gone is noticed within a minute; a commit is on disk
@@ -41,13 +52,24 @@ pub(super) struct Pool {
     url: PostgresUrl,
     room: Arc<Semaphore>,
     size: u32,
-    idle: Mutex<Vec<PgConnection>>,
+    idle: Mutex<Vec<Connected>>,
 }
 
-/// A transaction. It is rolled back unless it is committed.
+#[derive(Debug)]
+struct Connected {
+    connection: PgConnection,
+    /// Whose rows it sees outside of transactions: nobody's before that is set.
+    sees: Option<Scope>,
+    answered_at: Instant,
+}
+
+/// A connection that is lent: for a transaction, which is rolled back unless it is committed, or for
+/// statements that read.
 pub(crate) struct Lease {
     /// Absent once it is committed or broken.
-    connection: Option<PgConnection>,
+    connection: Option<Connected>,
+    /// Whose rows its statements read, where it is no transaction.
+    reads: Option<Scope>,
     /// Since when a statement was begun that is not answered: its caller may have stopped waiting.
     is_asked: bool,
     /// A statement failed: PostgreSQL takes no other one, and a commit would roll back without a word.
@@ -68,29 +90,76 @@ impl Pool {
 
     /// Begins a transaction with these statements.
     pub(super) async fn begin(self: &Arc<Self>, begin: String) -> Result<Lease, sqlx::Error> {
+        let permit = self.permit().await?;
+        let connection = self.prepared(&begin).await?;
+        Ok(self.lease(connection, None, permit))
+    }
+
+    /// For statements that read.
+    pub(super) async fn read(self: &Arc<Self>, scope: Scope) -> Result<Lease, sqlx::Error> {
+        let permit = self.permit().await?;
+        let connection = match self.that_sees(scope) {
+            Some(connection) => connection,
+            None => self.made_to_see(scope).await?,
+        };
+        Ok(self.lease(connection, Some(scope), permit))
+    }
+
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, sqlx::Error> {
         let permit = timeout(CONNECTION_WITHIN, Arc::clone(&self.room).acquire_owned()).await;
         let permit = permit.map_err(|_| sqlx::Error::PoolTimedOut)?;
-        let permit = permit.map_err(|_| sqlx::Error::PoolClosed)?;
-        let connection = self.begun(begin).await?;
-        Ok(Lease {
+        permit.map_err(|_| sqlx::Error::PoolClosed)
+    }
+
+    fn lease(
+        self: &Arc<Self>,
+        connection: Connected,
+        reads: Option<Scope>,
+        permit: OwnedSemaphorePermit,
+    ) -> Lease {
+        Lease {
             connection: Some(connection),
+            reads,
             is_asked: false,
             has_failed: false,
             pool: Arc::clone(self),
             permit: Some(permit),
-        })
+        }
     }
 
-    async fn begun(&self, begin: String) -> Result<PgConnection, sqlx::Error> {
+    /// One that sees these rows already, and has answered just now.
+    fn that_sees(&self, scope: Scope) -> Option<Connected> {
+        let mut idle = self.idle();
+        let fits = |one: &Connected| {
+            one.sees.is_some_and(|sees| sees.is_as(scope))
+                && one.answered_at.elapsed() < BELIEVED_FOR
+        };
+        let place = idle.iter().rposition(fits)?;
+        Some(idle.remove(place))
+    }
+
+    /// Any one, whose statements read these rows from now on and write nothing.
+    async fn made_to_see(&self, scope: Scope) -> Result<Connected, sqlx::Error> {
+        let mut connected = self.prepared(&super::see(scope)).await?;
+        connected.sees = Some(scope);
+        Ok(connected)
+    }
+
+    /// Any one, on which these statements were run.
+    async fn prepared(&self, statements: &str) -> Result<Connected, sqlx::Error> {
         loop {
             let popped = self.idle().pop();
-            let Some(mut connection) = popped else {
+            let Some(mut connected) = popped else {
                 let mut connection = connect(&self.url).await?;
-                short(&mut connection, begin).await?;
-                return Ok(connection);
+                short(&mut connection, statements).await?;
+                return Ok(Connected {
+                    connection,
+                    sees: None,
+                    answered_at: Instant::now(),
+                });
             };
-            match short(&mut connection, begin.clone()).await {
-                Ok(()) => return Ok(connection),
+            match short(&mut connected.connection, statements).await {
+                Ok(()) => return Ok(connected),
                 // It died while it lay here, and the others may have died with it.
                 Err(sqlx::Error::PoolTimedOut) => self.idle().clear(),
                 Err(_) => {}
@@ -112,11 +181,19 @@ impl Pool {
         self.room.close();
         let idle = std::mem::take(&mut *self.idle());
         for connection in idle {
-            let _ = timeout(SHORT_ANSWER_WITHIN, sqlx::Connection::close(connection)).await;
+            let closing = sqlx::Connection::close(connection.connection);
+            let _ = timeout(SHORT_ANSWER_WITHIN, closing).await;
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<PgConnection>> {
+    fn take_back(&self, connected: Connected) {
+        self.idle().push(Connected {
+            answered_at: Instant::now(),
+            ..connected
+        });
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connected>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -132,8 +209,8 @@ pub(super) async fn connect(url: &PostgresUrl) -> Result<PgConnection, sqlx::Err
     connected.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
-async fn short(connection: &mut PgConnection, statements: String) -> Result<(), sqlx::Error> {
-    let done = raw_sql(AssertSqlSafe(statements)).execute(connection);
+async fn short(connection: &mut PgConnection, statements: &str) -> Result<(), sqlx::Error> {
+    let done = raw_sql(AssertSqlSafe(statements.to_owned())).execute(connection);
     let done = timeout(SHORT_ANSWER_WITHIN, done).await;
     done.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(drop)
 }
@@ -142,7 +219,9 @@ impl Lease {
     /// Where the next statement runs; its answer goes to [`Lease::answered`].
     pub(crate) fn ask(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
         self.is_asked = true;
-        self.connection.as_mut().ok_or(sqlx::Error::WorkerCrashed)
+        let connected = self.connection.as_mut();
+        let connected = connected.ok_or(sqlx::Error::WorkerCrashed)?;
+        Ok(&mut connected.connection)
     }
 
     /// Takes the answer to the last statement.
@@ -150,10 +229,25 @@ impl Lease {
         self.is_asked = false;
         match &answer {
             Ok(_) => {}
-            Err(sqlx::Error::Database(_)) => self.has_failed = true,
+            Err(sqlx::Error::Database(error)) if !ends_session(&**error) => self.has_failed = true,
             Err(_) => self.connection = None,
         }
         answer
+    }
+
+    /// Whether its statements only read, so that one whose connection broke may be run again.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.reads.is_some()
+    }
+
+    /// Another connection, which answers, for statements that read on one that is broken; `false` where it
+    /// is not.
+    pub(crate) async fn replaced(&mut self) -> Result<bool, sqlx::Error> {
+        let Some(scope) = self.reads.filter(|_| self.connection.is_none()) else {
+            return Ok(false);
+        };
+        self.connection = Some(self.pool.made_to_see(scope).await?);
+        Ok(true)
     }
 
     /// Ends the transaction; it is on disk once this returns. Where the answer is lost, nobody knows whether
@@ -166,10 +260,19 @@ impl Lease {
         }
         let done = within(raw_sql("COMMIT").execute(self.ask()?)).await;
         self.answered(done)?;
-        let connection = self.connection.take();
-        self.pool.idle().extend(connection);
+        if let Some(connected) = self.connection.take() {
+            self.pool.take_back(connected);
+        }
         Ok(())
     }
+}
+
+/// Whether PostgreSQL closes the connection with that: it stops, or was told to.
+/// <https://www.postgresql.org/docs/current/runtime-config-logging.html#RUNTIME-CONFIG-SEVERITY-LEVELS>
+fn ends_session(error: &dyn DatabaseError) -> bool {
+    let error = error.try_downcast_ref::<PgDatabaseError>();
+    let severity = error.map(PgDatabaseError::severity);
+    matches!(severity, Some(PgSeverity::Fatal | PgSeverity::Panic))
 }
 
 /// The answer, if it comes in time.
@@ -182,17 +285,21 @@ pub(crate) async fn within<T>(
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let (connection, permit) = (self.connection.take(), self.permit.take());
-        let Some(mut connection) = connection.filter(|_| !self.is_asked) else {
+        let (connected, permit) = (self.connection.take(), self.permit.take());
+        let Some(mut connected) = connected.filter(|_| !self.is_asked) else {
             return;
         };
+        if self.only_reads() {
+            self.pool.take_back(connected);
+            return;
+        }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         let pool = Arc::clone(&self.pool);
         runtime.spawn(async move {
-            if short(&mut connection, "ROLLBACK".to_owned()).await.is_ok() {
-                pool.idle().push(connection);
+            if short(&mut connected.connection, "ROLLBACK").await.is_ok() {
+                pool.take_back(connected);
             }
             drop(permit);
         });
