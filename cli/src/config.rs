@@ -94,7 +94,7 @@ fn show(screen: Screen, settings: &Settings) -> anyhow::Result<()> {
             since(setting.since, now),
         ]);
     }
-    screen.print(&table.show(screen.style()))?;
+    screen.print(&table.show(screen.style(), screen.columns()))?;
     screen.note(&format!(
         "generation {}; a change counts from the next message",
         settings.generation

@@ -84,7 +84,7 @@ async fn list(
             clean_line(&key.name, MAX_NAME),
         ]);
     }
-    screen.print(&table.show(screen.style()))
+    screen.print(&table.show(screen.style(), screen.columns()))
 }
 
 /// When, and from where.

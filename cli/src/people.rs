@@ -65,7 +65,7 @@ async fn list(client: &Client, screen: Screen, name: &str, json: bool) -> anyhow
             state(person, now),
         ]);
     }
-    screen.print(&table.show(screen.style()))
+    screen.print(&table.show(screen.style(), screen.columns()))
 }
 
 async fn invite(

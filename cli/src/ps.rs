@@ -53,7 +53,7 @@ pub(crate) async fn list(client: &Client, screen: Screen, args: args::Ps) -> any
             clean_line(&operation.title, MAX_CELL),
         ]);
     }
-    screen.print(&table.show(screen.style()))
+    screen.print(&table.show(screen.style(), screen.columns()))
 }
 
 /// Sends a signal, or stops it with everything that it started.

@@ -102,7 +102,7 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
     }
     match runners.is_empty() {
         true => screen.note("no runners yet; add a machine with: gantry runners add"),
-        false => screen.print(&table.show(screen.style()))?,
+        false => screen.print(&table.show(screen.style(), screen.columns()))?,
     }
     if !runners.iter().any(|runner| runner.active) {
         let me = client.me().await?;

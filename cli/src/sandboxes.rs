@@ -97,7 +97,7 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
             clean_line(sandbox.reason.as_deref().unwrap_or_default(), MAX_WORDS),
         ]);
     }
-    screen.print(&table.show(screen.style()))?;
+    screen.print(&table.show(screen.style(), screen.columns()))?;
     Ok(())
 }
 
@@ -119,7 +119,7 @@ async fn logs(client: &Client, screen: Screen, json: bool, asked: &str) -> anyho
             clean_line(change.reason.as_deref().unwrap_or_default(), MAX_REASON),
         ]);
     }
-    screen.print(&table.show(screen.style()))?;
+    screen.print(&table.show(screen.style(), screen.columns()))?;
     Ok(())
 }
 

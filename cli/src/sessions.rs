@@ -114,7 +114,7 @@ pub(crate) async fn list(
             clean_line(&session.title, MAX_TITLE),
         ]);
     }
-    screen.print(&table.show(screen.style()))
+    screen.print(&table.show(screen.style(), screen.columns()))
 }
 
 fn state(session: &Session) -> String {

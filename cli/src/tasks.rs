@@ -39,7 +39,7 @@ pub(crate) async fn list(
             clean_line(&command(task), MAX_CELL),
         ]);
     }
-    screen.print(&table.show(screen.style()))
+    screen.print(&table.show(screen.style(), screen.columns()))
 }
 
 /// Stops the running turn.

@@ -44,7 +44,7 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
             runner(token),
         ]);
     }
-    screen.print(&table.show(screen.style()))
+    screen.print(&table.show(screen.style(), screen.columns()))
 }
 
 /// The name, where the token fixes it, and what else is said of who enrols.
