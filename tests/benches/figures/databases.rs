@@ -88,10 +88,14 @@ async fn turns(name: &str, database: Option<&Postgres>, watch: &Stopwatch) -> Fi
             })
             .await;
         let peer = watch.time(bare.run()).await.0;
-        // The first round warms both.
         if round > 0 {
             let turns = (SESSIONS * TURNS) as f64;
             figure.round(turns / ours, turns / peer);
+            continue;
+        }
+        // The first round warms both.
+        if let Some(postgres) = database {
+            postgres.analyze();
         }
     }
     figure

@@ -255,7 +255,19 @@ impl Filling {
                 });
             }
         }
+        self.look_at_rows().await?;
         self.tx.commit().await.map_err(CopyError::InDoubt)
+    }
+
+    /// Has PostgreSQL look at what the tables hold, which it does by itself only minutes later: until then it
+    /// plans as if they were empty, and reads a whole tenant to find one row.
+    async fn look_at_rows(&mut self) -> Result<(), CopyError> {
+        if self.tx.is_shared() {
+            for Table { name, .. } in &self.tables {
+                run(&mut self.tx, format!("ANALYZE \"{name}\"")).await?;
+            }
+        }
+        Ok(())
     }
 }
 

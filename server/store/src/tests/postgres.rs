@@ -7,6 +7,7 @@ use super::fixture::{Fixture, at};
 use crate::{
     OpenError, PostgresUrl, Store, StoreError,
     columns::Columns as _,
+    copy,
     database::{BELIEVED_FOR, Connection, query, retried},
 };
 
@@ -262,6 +263,21 @@ async fn connections_that_fell_silent_are_given_up_together() {
     let hello = ours.input("hello");
     let sent = db.send_input(ours.id, session, &hello, at(1));
     sent.await.expect("it writes as well");
+}
+
+#[tokio::test]
+async fn a_database_that_was_copied_is_planned_for_with_the_rows_that_it_has() {
+    let (from, to) = (Fixture::sqlite().await, Fixture::postgres().await);
+    let ours = from.tenant().await;
+    for _ in 0..3 {
+        ours.session().await;
+    }
+    copy(&from.db, &to.db).await.expect("it is empty");
+    let planned = "SELECT reltuples::bigint AS rows FROM pg_class WHERE relname = 'sessions'";
+    let mut reading = to.db.read_any("a test").await.expect("it answers");
+    let row = query(planned).fetch_one(&mut reading).await;
+    let rows = row.expect("it answers").get_integer("rows");
+    assert_eq!(rows.expect("a number"), Some(3));
 }
 
 /// Work that gives way to another transaction.
