@@ -156,7 +156,7 @@ async fn require_usable(connection: &mut PgConnection, url: &PostgresUrl) -> Res
              current_setting('server_encoding') AS encoding,
              (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS bypasses",
     )
-    .fetch_one(connection)
+    .fetch_one(&mut *connection)
     .await;
     let read = row.and_then(|row| {
         let encoding: String = row.try_get("encoding")?;
@@ -183,7 +183,33 @@ async fn require_usable(connection: &mut PgConnection, url: &PostgresUrl) -> Res
             "its user is a superuser or may bypass row-level security, which keeps tenants apart; make another one: CREATE ROLE gantry LOGIN PASSWORD '…', and let it own the database",
         );
     }
-    Ok(())
+    let asked = keeps_settings(connection, url);
+    match tokio::time::timeout(CONNECTION_WITHIN, asked).await {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => refused(
+            "a pooler before it gives each transaction another connection, so that none keeps its tenant; have it pool sessions (PgBouncer: pool_mode = session), or go past it",
+        ),
+        Ok(Err(error)) => Err(cannot_open(url, error)),
+        Err(_) => Err(cannot_open(url, sqlx::Error::PoolTimedOut)),
+    }
+}
+
+/// Whether what a connection sets for itself holds for its next statement, while another one has begun a
+/// transaction: a pooler of transactions gives that one the connection which it was set for.
+async fn keeps_settings(
+    connection: &mut PgConnection,
+    url: &PostgresUrl,
+) -> Result<bool, sqlx::Error> {
+    let mut other = pool::connect(url).await?;
+    let set = sqlx::raw_sql("SET gantry.kept = 'yes'");
+    set.execute(&mut *connection).await?;
+    let begun = sqlx::raw_sql("BEGIN; SELECT 1");
+    begun.execute(&mut other).await?;
+    let kept = sqlx::raw_sql("SELECT current_setting('gantry.kept', true) AS kept");
+    let kept = kept.fetch_one(connection).await?;
+    close(other).await;
+    let kept: Option<String> = kept.try_get("kept")?;
+    Ok(kept.as_deref() == Some("yes"))
 }
 
 /// Several servers may start at once: the migrations hold an advisory lock, for which the others wait.

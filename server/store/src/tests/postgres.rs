@@ -135,6 +135,18 @@ async fn what_stands_in_the_way_is_told_in_one_sentence_without_the_password() {
 }
 
 #[tokio::test]
+async fn a_pooler_that_pools_sessions_is_passed_and_one_that_pools_transactions_is_refused() {
+    let (name, _) = cluster::empty("").await;
+    let through = |mode| cluster::url_at(cluster::pooler(mode), &name, cluster::PASSWORD);
+    let error = refusal(&through("transaction")).await;
+    assert!(error.to_string().contains("pool_mode = session"), "{error}");
+    let db = Store::open_postgres(&through("session")).await;
+    let db = db.expect("it is as without one");
+    let turns = db.unfinished_turns(None, 1).await;
+    assert_eq!(turns.expect("it answers"), []);
+}
+
+#[tokio::test]
 async fn a_statement_that_forgets_the_tenant_sees_the_named_one_alone() {
     let fixture = Fixture::postgres().await;
     let (ours, theirs) = (fixture.tenant().await, fixture.tenant().await);

@@ -72,11 +72,23 @@ pub(in crate::tests) async fn admin(database: &str) -> PgConnection {
 }
 
 pub(in crate::tests) fn url(database: &str, password: &str) -> PostgresUrl {
-    let url = format!(
-        "postgres://gantry:{password}@127.0.0.1:{}/{database}",
-        port()
-    );
+    url_at(port(), database, password)
+}
+
+pub(in crate::tests) fn url_at(port: u16, database: &str, password: &str) -> PostgresUrl {
+    let url = format!("postgres://gantry:{password}@127.0.0.1:{port}/{database}");
     url.parse().expect("it is a URL")
+}
+
+/// The port of a PgBouncer that pools in this mode.
+pub(in crate::tests) fn pooler(mode: &str) -> u16 {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/postgres");
+    let started = process::Command::new(script)
+        .args(["pooler", mode])
+        .output()
+        .expect("it is there");
+    let port = String::from_utf8_lossy(&started.stdout).into_owned();
+    port.trim().parse().expect("a port")
 }
 
 pub(in crate::tests) async fn run(connection: &mut PgConnection, sql: String) {
