@@ -58,7 +58,7 @@ pub(super) struct Pool {
 #[derive(Debug)]
 struct Connected {
     connection: PgConnection,
-    /// Whose rows it sees outside of transactions: nobody's before that is set.
+    /// The tenant whose rows its statements see outside of transactions; without one they see none.
     sees: Option<Scope>,
     answered_at: Instant,
 }
@@ -240,8 +240,8 @@ impl Lease {
         self.reads.is_some()
     }
 
-    /// Another connection, which answers, for statements that read on one that is broken; `false` where it
-    /// is not.
+    /// Takes another connection that answers, where statements read on this one and it broke; `false`
+    /// where it did not.
     pub(crate) async fn replaced(&mut self) -> Result<bool, sqlx::Error> {
         let Some(scope) = self.reads.filter(|_| self.connection.is_none()) else {
             return Ok(false);
