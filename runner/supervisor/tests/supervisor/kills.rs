@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use runner_supervisor::{
-    Cause, End, Event, Fate, KillChoice, KillMethod, Operation, SpoolBounds, Stream, WhenFull,
+    Cause, End, Event, Fate, KillChoice, KillMethod, Operation, SpoolBounds, Stream, Streams,
+    WhenFull,
 };
 
 use crate::scene::{LONG, Scene, event, finish, record, start, until_output, until_so};
@@ -118,6 +119,41 @@ fn a_command_that_does_not_listen_is_killed() {
     assert_eq!(record.end, End::Signal(9));
     assert_eq!(record.cause, Cause::Cancelled);
     assert!(record.tree_gone);
+}
+
+#[test]
+fn a_shell_that_is_typed_into_ends_with_its_terminal() {
+    let scene = Scene::new();
+    let mut request = scene.shell(
+        "trap '' TERM; trap 'echo bye; exit 3' HUP; echo ready; while :; do sleep 0.01; done",
+    );
+    request.terms.kill_grace = Duration::from_secs(600);
+    request.terms.streams = Streams::Pty {
+        rows: 40,
+        columns: 120,
+    };
+    let mut operation = scene.start(&request);
+    until_output(&mut operation, "ready");
+    operation.cancel().expect("heard");
+    let record = record(&mut operation);
+    assert_eq!((record.end, record.cause), (End::Code(3), Cause::Cancelled));
+}
+
+#[test]
+fn a_command_in_a_terminal_that_takes_its_time_to_end_has_it() {
+    let scene = Scene::new();
+    let mut request = scene.shell(
+        "trap 'asked=1' TERM; echo ready; until [ $asked ]; do sleep 0.01; done; sleep 1.5; exit 3",
+    );
+    request.terms.kill_grace = Duration::from_secs(600);
+    request.terms.streams = Streams::Pty {
+        rows: 40,
+        columns: 120,
+    };
+    let mut operation = scene.start(&request);
+    until_output(&mut operation, "ready");
+    operation.cancel().expect("heard");
+    assert_eq!(record(&mut operation).end, End::Code(3));
 }
 
 #[test]

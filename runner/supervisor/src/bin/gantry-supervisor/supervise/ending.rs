@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runner_supervisor::{Cause, ExitRecord, FaultPoint, KillMethod, Leaf, StreamEnd, Sync};
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::{Over, Supervision};
 use crate::{clock, last_words, stream::Pump, sys};
@@ -16,6 +16,10 @@ const SILENCE: Duration = Duration::from_millis(250);
 
 /// How long output may go on after the first process's end, however busy it is.
 const DRAIN_AT_MOST: Duration = Duration::from_secs(2);
+
+/// How long after it was asked a command is told that its terminal hangs up, where it ignores the asking as a shell
+/// does that is typed into. One that takes its time to end has it.
+const HANG_UP_AFTER: Duration = Duration::from_secs(1);
 
 /// How long killed processes may take to die (one may sit in an uninterruptible wait).
 const GONE_WITHIN: Duration = Duration::from_secs(30);
@@ -40,8 +44,11 @@ pub(super) enum Phase {
         until: Duration,
         held_since: Option<Duration>,
     },
-    /// All were asked to end.
-    Asked { kill_at: Duration },
+    /// All were asked to end; their terminal hangs up then, if they have one.
+    Asked {
+        hang_up_at: Option<Duration>,
+        kill_at: Duration,
+    },
     /// All are killed, again and again until nobody is left.
     Killing {
         until: Duration,
@@ -60,8 +67,11 @@ impl Supervision {
                 self.prepared.leaf.signal(Signal::TERM);
                 // A stopped process acts on its signals only once it goes on.
                 self.prepared.leaf.signal(Signal::CONT);
+                let now = clock::monotonic();
+                let hang_up_at = now.saturating_add(HANG_UP_AFTER);
                 self.phase = Phase::Asked {
-                    kill_at: clock::monotonic().saturating_add(self.request.terms.kill_grace),
+                    hang_up_at: self.terminal.is_some().then_some(hang_up_at),
+                    kill_at: now.saturating_add(self.request.terms.kill_grace),
                 };
             }
             // It has ended by itself: only the wait for the rest is cut short.
@@ -101,12 +111,25 @@ impl Supervision {
                     }
                     self.kill();
                 }
-                Phase::Asked { kill_at } => {
+                Phase::Asked {
+                    hang_up_at,
+                    kill_at,
+                } => {
                     let gone = self.child.ended.is_some() && self.prepared.leaf.is_empty();
-                    if now < kill_at && !gone {
+                    if now >= kill_at || gone {
+                        self.kill();
+                        continue;
+                    }
+                    if hang_up_at.is_none_or(|at| now < at) {
                         return false;
                     }
-                    self.kill();
+                    if ignores_asking(self.child.process.pid) {
+                        self.prepared.leaf.signal(Signal::HUP);
+                    }
+                    self.phase = Phase::Asked {
+                        hang_up_at: None,
+                        kill_at,
+                    };
                 }
                 Phase::Killing { .. } => return self.killed(now),
             }
@@ -131,10 +154,13 @@ impl Supervision {
             }
             Phase::Draining { .. } if self.is_held() => self.run_until(),
             Phase::Draining { until, .. } => Some(until.min(self.quiet_at())),
-            Phase::Asked { kill_at } if self.child.ended.is_some() => {
+            Phase::Asked { kill_at, .. } if self.child.ended.is_some() => {
                 Some(kill_at.min(clock::monotonic().saturating_add(LOOK_AT_LEAST_EVERY)))
             }
-            Phase::Asked { kill_at } => Some(kill_at),
+            Phase::Asked {
+                hang_up_at,
+                kill_at,
+            } => Some(hang_up_at.map_or(kill_at, |at| at.min(kill_at))),
             Phase::Killing { look_at, .. } => Some(look_at),
         }
     }
@@ -336,4 +362,13 @@ impl Supervision {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Whether the process ignores SIGTERM (proc(5), `SigIgn`); not where that cannot be read.
+fn ignores_asking(pid: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
+    let status = status.unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|signals| u64::from_str_radix(signals.trim(), 16).ok());
+    ignored.is_some_and(|signals| signals >> (Signal::TERM.as_raw() - 1) & 1 == 1)
 }
