@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use server_agent::Live;
 use server_store::Store;
 use shared_types::{Event, SessionEvent, SessionId, TenantId, TurnId};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::{
     AppError,
@@ -20,6 +20,12 @@ use crate::{
 /// Events that are read at once. An event may have the size of a message or of an answer, and each
 /// reader holds this many, so there are few.
 const EVENTS_AT_ONCE: u32 = 16;
+
+/// Things that a follower has not taken yet, up to which more are heard.
+const HEARD_AT_ONCE: usize = 16;
+
+/// Longest piece of text that is made of several, in bytes.
+const JOINED_BYTES: usize = 16 * 1024;
 
 /// What a follower is given.
 #[derive(Debug)]
@@ -83,17 +89,33 @@ impl Subscription {
                 self.read_log().await?;
                 continue;
             }
-            match self.watch.signals.recv().await {
-                Ok(Signal::Appended(events)) => self.grown(&events),
-                Ok(Signal::Live(live)) => self.show(live),
-                Err(RecvError::Lagged(_)) => {
-                    self.watch = self.hub.watch(self.session).await.ok_or_else(stopping)?;
-                    self.caught_up = false;
-                    self.behind = true;
-                }
-                Err(RecvError::Closed) => return Err(stopping()),
+            let signal = self.watch.signals.recv().await;
+            self.hear(signal).await?;
+            // Of words that came faster than they were taken this makes one piece. Where the log is to be read,
+            // that comes first.
+            while !self.behind && self.queue.len() < HEARD_AT_ONCE {
+                let signal = match self.watch.signals.try_recv() {
+                    Ok(signal) => Ok(signal),
+                    Err(TryRecvError::Lagged(missed)) => Err(RecvError::Lagged(missed)),
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                };
+                self.hear(signal).await?;
             }
         }
+    }
+
+    async fn hear(&mut self, signal: Result<Signal, RecvError>) -> Result<(), AppError> {
+        match signal {
+            Ok(Signal::Appended(events)) => self.grown(&events),
+            Ok(Signal::Live(live)) => self.show(live),
+            Err(RecvError::Lagged(_)) => {
+                self.watch = self.hub.watch(self.session).await.ok_or_else(stopping)?;
+                self.caught_up = false;
+                self.behind = true;
+            }
+            Err(RecvError::Closed) => return Err(stopping()),
+        }
+        Ok(())
     }
 
     /// Takes what came with a hint, where it is what comes next; else the store is asked.
@@ -138,10 +160,64 @@ impl Subscription {
     }
 
     fn show(&mut self, live: Live) {
-        if !self.replaced.covers(&live) {
+        if self.replaced.covers(&live) {
+            return;
+        }
+        let before = match self.queue.back_mut() {
+            Some(Followed::Live(before)) => before,
+            _ => return self.queue.push_back(Followed::Live(live)),
+        };
+        if let Some(live) = joined(before, live) {
             self.queue.push_back(Followed::Live(live));
         }
     }
+}
+
+/// Adds a piece of text to the one right before it; gives it back where it is none, or where that is long enough.
+fn joined(before: &mut Live, live: Live) -> Option<Live> {
+    let (text, is_next, added) = match (before, &live) {
+        (
+            Live::Text {
+                turn,
+                step,
+                attempt,
+                offset,
+                text,
+            },
+            Live::Text {
+                turn: t,
+                step: s,
+                attempt: a,
+                offset: at,
+                text: added,
+            },
+        )
+        | (
+            Live::Reasoning {
+                turn,
+                step,
+                attempt,
+                offset,
+                text,
+            },
+            Live::Reasoning {
+                turn: t,
+                step: s,
+                attempt: a,
+                offset: at,
+                text: added,
+            },
+        ) if (&*turn, &*step, &*attempt) == (t, s, a) => {
+            let end = *offset + text.len() as u64;
+            (text, end == *at, added)
+        }
+        _ => return Some(live),
+    };
+    if !is_next || text.len() + added.len() > JOINED_BYTES {
+        return Some(live);
+    }
+    text.push_str(added);
+    None
 }
 
 fn stopping() -> AppError {

@@ -89,3 +89,52 @@ async fn what_is_not_next_or_too_long_for_a_hint_is_read_from_the_store() {
         }
     }
 }
+
+#[tokio::test]
+async fn hints_that_come_in_another_order_lose_no_event() {
+    let mut scene = Scene::new().await;
+    let last = scene.work().await;
+    let signals = scene.follower.watch.signals.resubscribe();
+    scene.follower.watch.signals = signals;
+    scene.hint([last], 10).await;
+    scene.hint([2], 10).await;
+    // It has handled them once it answers.
+    drop(scene.follower.hub.watch(scene.session).await);
+    for seq in 2..=last {
+        assert_eq!(scene.next().await, seq.to_string());
+    }
+}
+
+#[tokio::test]
+async fn words_that_came_faster_than_they_were_taken_are_one_piece() {
+    let mut scene = Scene::new().await;
+    let piece = |attempt, offset, text: &str| Live::Text {
+        turn: TurnId::from_u128(1),
+        step: 1,
+        attempt,
+        offset,
+        text: text.to_owned(),
+    };
+    let hub = scene.follower.hub.clone();
+    for live in [
+        piece(1, 0, "now "),
+        piece(1, 4, "it "),
+        piece(1, 8, "lacks a letter"),
+        piece(2, 0, "anew "),
+        piece(2, 5, "it is whole"),
+    ] {
+        hub.publish(scene.session, live);
+    }
+    // It has handled them once it answers.
+    drop(hub.watch(scene.session).await);
+    for expected in [
+        piece(1, 0, "now it "),
+        piece(1, 8, "lacks a letter"),
+        piece(2, 0, "anew it is whole"),
+    ] {
+        match scene.follower.next().await.expect("the hub is there") {
+            Followed::Live(live) => assert_eq!(live, expected),
+            other => panic!("{other:?}"),
+        }
+    }
+}
