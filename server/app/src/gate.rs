@@ -58,19 +58,26 @@ impl Gate {
         ctx: &OpContext,
         action: Action,
         id: SessionId,
-    ) -> Result<SessionRow, AppError> {
+    ) -> Result<(), AppError> {
         const NOUN: &str = "session";
         checked(ctx, action, &Resource::Unknown, NOUN)?;
-        let row = found(self.store.session(ctx.tenant, id).await, NOUN)?;
-        if row.deleted_at.is_some() {
-            return Err(AppError::NotFound(NOUN));
+        let owner = found(self.store.session_owner(ctx.tenant, id).await, NOUN)?;
+        let shared = false;
+        checked(ctx, action, &Resource::Thing { owner, shared }, NOUN)
+    }
+
+    /// A session to be read, with all that lists tell of it.
+    pub(crate) async fn session_row(
+        &self,
+        ctx: &OpContext,
+        id: SessionId,
+    ) -> Result<SessionRow, AppError> {
+        self.session(ctx, Action::ReadSession, id).await?;
+        let row = found(self.store.session(ctx.tenant, id).await, "session")?;
+        match row.deleted_at {
+            None => Ok(row),
+            Some(_) => Err(AppError::NotFound("session")),
         }
-        let resource = Resource::Thing {
-            owner: row.user,
-            shared: false,
-        };
-        checked(ctx, action, &resource, NOUN)?;
-        Ok(row)
     }
 
     /// An operation that the user or one of the user's sessions asked for. What goes on to its runner,

@@ -1,8 +1,10 @@
 //! The logs of sessions that worked lately, so that a turn reads only what was added since the one
 //! before.
 //!
-//! A log only grows, so what was read of it stays true. Where a database was put back to an older
-//! state under the running server, the last event is gone or another one, and all is read again.
+//! A log only grows, so what was read of it stays true. What this server appends is added at once; where
+//! another server has appended meanwhile, the rest is read. Where a database was put back to an older
+//! state under the running server, the last event is gone or another one, or one comes in the place of another, and all is
+//! read again.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -51,7 +53,8 @@ impl KnownLogs {
         }
     }
 
-    /// The whole log of the session, in order.
+    /// The log of the session, in order: the whole one, or, where that is known already, up to the event of
+    /// this number at least.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such session.
@@ -59,10 +62,12 @@ impl KnownLogs {
         &self,
         store: &Store,
         key: Key,
+        at_least: Option<u64>,
         now: Timestamp,
     ) -> Result<Arc<Vec<SessionEvent>>, StoreError> {
         // While it is taken out no other load holds it, so it grows in place.
         let known = match self.with(|kept| kept.take(key)) {
+            Some(known) if at_least.is_some_and(|seq| known.last_seq() >= seq) => Some(known),
             Some(known) => known.read_on(store, key).await?,
             None => None,
         };
@@ -73,6 +78,12 @@ impl KnownLogs {
         let log = known.log.clone();
         self.with(|kept| kept.put(key, known, now));
         Ok(log)
+    }
+
+    /// Adds what was just appended to the session's log, if all before it is known. Where another event is known at
+    /// its place, the log is read anew.
+    pub(crate) fn appended(&self, key: Key, events: &[SessionEvent]) {
+        self.with(|kept| kept.add(key, events));
     }
 
     /// Drops the log of a session that was deleted.
@@ -90,6 +101,32 @@ impl Kept {
         let known = self.logs.remove(&key)?;
         self.bytes -= known.bytes;
         Some(known)
+    }
+
+    fn add(&mut self, key: Key, events: &[SessionEvent]) {
+        let Some(known) = self.logs.get_mut(&key) else {
+            return;
+        };
+        let next = known.last_seq() + 1;
+        match events.first().map(|event| event.seq) {
+            Some(first) if first == next => {}
+            Some(first) if first < next => {
+                self.take(key);
+                return;
+            }
+            _ => return,
+        }
+        let before = known.bytes;
+        known.grow(events.iter().map(|event| StoredEvent {
+            event: event.clone(),
+            bytes: serde_json::to_vec(&event.body).map_or(0, |json| json.len()),
+        }));
+        self.bytes += known.bytes - before;
+        while self.bytes > KEPT_BYTES
+            && let Some((&oldest, _)) = self.logs.iter().next()
+        {
+            self.take(oldest);
+        }
     }
 
     /// Makes room for it: those that were used least lately go, and all that were not used for long.
@@ -142,7 +179,11 @@ impl Known {
         Ok(Some(self))
     }
 
-    fn grow(&mut self, added: Vec<StoredEvent>) {
+    fn last_seq(&self) -> u64 {
+        self.log.last().map_or(0, |last| last.seq)
+    }
+
+    fn grow(&mut self, added: impl IntoIterator<Item = StoredEvent>) {
         let log = Arc::make_mut(&mut self.log);
         for StoredEvent { event, bytes } in added {
             self.bytes += bytes + size_of::<SessionEvent>();

@@ -1,6 +1,9 @@
 //! The engine's log of a session over the store: one session, one epoch (docs/internals/contracts.md#c2).
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+};
 
 use async_trait::async_trait;
 use server_agent::{Live, LiveSink, LogError, SessionLog};
@@ -23,14 +26,26 @@ pub(crate) struct StoredLog {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
     pub(crate) epoch: Epoch,
+    /// The number of the event of the worker's claim, until the log was read for the first time; 0 where there is
+    /// none. What the turn goes on from stands before it; later all is needed that came since.
+    pub(crate) claimed_at: AtomicU64,
     pub(crate) counted: Counted,
+    /// Set where the turn has ended, and the session had no other one left.
+    pub(crate) was_last: Arc<AtomicBool>,
+}
+
+impl StoredLog {
+    fn key(&self) -> (TenantId, SessionId) {
+        (self.tenant, self.session)
+    }
 }
 
 #[async_trait]
 impl SessionLog for StoredLog {
     async fn load(&self) -> Result<Arc<Vec<SessionEvent>>, LogError> {
-        let (key, now) = ((self.tenant, self.session), self.clock.now());
-        let log = self.logs.load(&self.store, key, now).await;
+        let claimed_at = self.claimed_at.swap(0, Relaxed);
+        let (at_least, now) = ((claimed_at > 0).then_some(claimed_at), self.clock.now());
+        let log = self.logs.load(&self.store, self.key(), at_least, now).await;
         let log = log.map_err(refused)?;
         self.counted.loaded(&log);
         Ok(log)
@@ -44,7 +59,9 @@ impl SessionLog for StoredLog {
             .await
             .map_err(refused)?;
         self.counted.recorded(&events, now);
-        self.hub.appended(self.session, appended).await;
+        self.was_last.store(appended.turns_left == Some(0), Relaxed);
+        self.logs.appended(self.key(), &appended.events);
+        self.hub.appended(self.session, appended.events).await;
         Ok(())
     }
 
@@ -68,7 +85,9 @@ impl SessionLog for StoredLog {
                     operation_ended(&ran, outcome, now);
                 }
                 self.counted.recorded(&[ended], now);
-                self.hub.appended(session, vec![event]).await;
+                let events = vec![event];
+                self.logs.appended(self.key(), &events);
+                self.hub.appended(session, events).await;
                 return Ok(());
             }
             Err(before) => before,

@@ -213,7 +213,7 @@ impl Sessions {
     /// # Errors
     /// If the user has no such session; another user's is no different from none.
     pub async fn get(&self, ctx: &OpContext, session: SessionId) -> Result<Session, AppError> {
-        self.gate.session(ctx, Action::ReadSession, session).await
+        self.gate.session_row(ctx, session).await
     }
 
     /// A page of the log after that event, and whether there is more.
@@ -292,7 +292,7 @@ impl Sessions {
             match sent {
                 Ok(sent) => {
                     let events = sent.event.clone().into_iter().collect();
-                    this.look_again(tenant, session, events).await;
+                    this.turns.appended(tenant, session, events).await;
                     Ok(sent)
                 }
                 Err(error) => {
@@ -340,7 +340,7 @@ impl Sessions {
                 return Err(error.into());
             }
         };
-        self.look_again(tenant, session, events).await;
+        self.turns.appended(tenant, session, events).await;
         Ok(Some(turn))
     }
 
@@ -351,12 +351,6 @@ impl Sessions {
             outputs,
             sessions: self.clone(),
         }
-    }
-
-    /// Tells watchers and workers that the session has changed.
-    async fn look_again(&self, tenant: TenantId, session: SessionId, events: Vec<SessionEvent>) {
-        self.hub.appended(session, events).await;
-        self.turns.wake(tenant, session).await;
     }
 
     /// Has workers look again where a commit may have happened although its answer was lost.

@@ -115,7 +115,7 @@ impl Settings {
         session: Option<SessionId>,
     ) -> Result<CurrentSettings, AppError> {
         match session {
-            Some(id) => drop(self.gate.session(ctx, Action::SeeSettings, id).await?),
+            Some(id) => self.gate.session(ctx, Action::SeeSettings, id).await?,
             None => self.gate.own(ctx, Action::SeeSettings)?,
         }
         self.current(ctx, session).await

@@ -5,7 +5,15 @@
 //! normal path are one path. A turn that a dead worker left is claimed like any other, under a
 //! higher epoch, and the engine goes on from its log (docs/internals/contracts.md#c1 to #c4).
 
-use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64},
+    },
+    time::Duration,
+};
 
 use futures_util::FutureExt as _;
 use server_agent::{Engine, SessionPorts};
@@ -69,6 +77,14 @@ impl Default for TurnLimits {
     }
 }
 
+/// What a worker writes to a session under.
+struct Under {
+    session: SessionId,
+    epoch: Epoch,
+    /// The number of its claim's event, if it has one.
+    claimed_at: Option<u64>,
+}
+
 /// What the workers share, for the life of the process.
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
@@ -86,14 +102,21 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// What a turn of this session works with, under this epoch.
+    /// What a turn of this session works with, under this epoch; and what is set once it has ended as the
+    /// last of the session.
     fn ports(
         &self,
         tenant: TenantId,
-        (session, epoch): (SessionId, Epoch),
+        under: Under,
         turn: TurnId,
         traced: Option<Traced>,
-    ) -> SessionPorts {
+    ) -> (SessionPorts, Arc<AtomicBool>) {
+        let Under {
+            session,
+            epoch,
+            claimed_at,
+        } = under;
+        let was_last = Arc::new(AtomicBool::new(false));
         let Bench {
             store,
             logs,
@@ -132,35 +155,37 @@ impl Bench {
             isolation: isolation.clone(),
             tenant,
         };
-        SessionPorts {
-            log: Arc::new(StoredLog {
-                store: store.clone(),
-                logs: logs.clone(),
-                hub: hub.clone(),
-                clock: clock.clone(),
-                tenant,
-                session,
-                epoch,
-                counted: Counted::new(
-                    traced.map(|traced| {
+        let ports =
+            SessionPorts {
+                log: Arc::new(StoredLog {
+                    store: store.clone(),
+                    logs: logs.clone(),
+                    hub: hub.clone(),
+                    clock: clock.clone(),
+                    tenant,
+                    session,
+                    epoch,
+                    claimed_at: AtomicU64::new(claimed_at.unwrap_or(0)),
+                    counted: Counted::new(traced.map(|traced| {
                         TurnSpans::new(session, turn, traced.request, traced.sent_at)
-                    }),
-                ),
-            }),
-            sandbox: Arc::new(RemoteSandbox::new(
-                links.clone(),
-                Arc::new(fleet),
-                (Arc::new(intents), Arc::new(operations)),
-                clock.clone(),
-            )),
-            live: Arc::new(SessionSink {
-                hub: hub.clone(),
+                    })),
+                    was_last: was_last.clone(),
+                }),
+                sandbox: Arc::new(RemoteSandbox::new(
+                    links.clone(),
+                    Arc::new(fleet),
+                    (Arc::new(intents), Arc::new(operations)),
+                    clock.clone(),
+                )),
+                live: Arc::new(SessionSink {
+                    hub: hub.clone(),
+                    session,
+                }),
+                scope: OperationScope::of(tenant),
                 session,
-            }),
-            scope: OperationScope::of(tenant),
-            session,
-            trace: traced.map(|traced| traced.request.with(SpanId::of_turn(turn))),
-        }
+                trace: traced.map(|traced| traced.request.with(SpanId::of_turn(turn))),
+            };
+        (ports, was_last)
     }
 }
 
@@ -224,6 +249,18 @@ impl Turns {
         tokio::spawn(wake_unfinished(bench, wake, CancellationToken::new()));
     }
 
+    /// These events were appended to the session's log, and something about its turns may have changed: look.
+    pub(crate) async fn appended(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        events: Vec<SessionEvent>,
+    ) {
+        self.bench.logs.appended((tenant, session), &events);
+        self.bench.hub.appended(session, events).await;
+        self.wake(tenant, session).await;
+    }
+
     /// Something about the session's turns has changed: look.
     pub(crate) async fn wake(&self, tenant: TenantId, session: SessionId) {
         let _ = self.wake.send((tenant, session)).await;
@@ -241,7 +278,7 @@ impl Turns {
         let Bench {
             store, logs, clock, ..
         } = &*self.bench;
-        logs.load(store, (tenant, session), clock.now()).await
+        logs.load(store, (tenant, session), None, clock.now()).await
     }
 
     /// Drops what this process keeps of a session that was deleted.
@@ -260,8 +297,12 @@ impl Turns {
         turn: TurnId,
         operation: OperationId,
     ) -> Result<CancelAnswer, Refusal> {
-        let under = (session.id, session.epoch);
-        let ports = self.bench.ports(tenant, under, turn, None);
+        let under = Under {
+            session: session.id,
+            epoch: session.epoch,
+            claimed_at: None,
+        };
+        let (ports, _) = self.bench.ports(tenant, under, turn, None);
         ports.sandbox.cancel(operation, session.epoch).await
     }
 }
@@ -345,6 +386,7 @@ impl Dispatcher {
             session: key.1,
             wake: wake.clone(),
             view: self.views.remove(&key),
+            is_woken: true,
         };
         let (idle, permits, stop) = (self.idle.clone(), self.permits.clone(), stop.clone());
         workers.spawn(async move {

@@ -16,7 +16,7 @@ use shared_types::TenantId;
 use sqlx::{Sqlite, pool::PoolConnection};
 use tokio::time::{Instant, timeout};
 
-use crate::{OpenError, StoreError};
+use crate::{OpenError, StoreError, subject::KnownTenants};
 
 mod copy;
 mod lock;
@@ -51,6 +51,7 @@ const CHECKED_WITHIN: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone)]
 pub struct Store {
     database: Arc<Database>,
+    pub(crate) tenants: KnownTenants,
 }
 
 #[derive(Debug)]
@@ -278,6 +279,7 @@ impl From<Database> for Store {
     fn from(database: Database) -> Self {
         Self {
             database: Arc::new(database),
+            tenants: KnownTenants::new(),
         }
     }
 }

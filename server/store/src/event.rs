@@ -37,13 +37,10 @@ impl Store {
         epoch: Epoch,
         events: &[Event],
         now: Timestamp,
-    ) -> Result<Vec<SessionEvent>, StoreError> {
+    ) -> Result<Appended, StoreError> {
         retried!({
             let mut tx = self.write(tenant).await?;
-            let mut appended = Vec::with_capacity(events.len());
-            for event in events {
-                appended.push(report(&mut tx, tenant, session, epoch, event, now).await?);
-            }
+            let appended = report(&mut tx, tenant, session, epoch, events, now).await?;
             tx.commit().await?;
             Ok(appended)
         })
@@ -68,7 +65,10 @@ impl Store {
         bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
         retried!({
             let mut tx = self.write(tenant).await?;
-            let event = report(&mut tx, tenant, session, epoch, ended, now).await?;
+            let events = std::slice::from_ref(ended);
+            let appended = report(&mut tx, tenant, session, epoch, events, now).await?;
+            let event = appended.events.into_iter().next();
+            let event = event.ok_or(StoreError::NotFound)?;
             let set = operation::set_outcome(&mut tx, tenant, session, operation, outcome, now);
             let ran = match set.await? {
                 Ok((ran, _)) => Some(ran),
@@ -221,16 +221,32 @@ async fn report(
     tenant: TenantId,
     session: SessionId,
     held: Epoch,
-    event: &Event,
+    events: &[Event],
     now: Timestamp,
-) -> Result<SessionEvent, StoreError> {
+) -> Result<Appended, StoreError> {
     let place = (tenant, session);
-    let (event_at, turn_state) = match tx.is_shared() {
-        true => write_in_two(tx, place, held, event, now).await?,
-        false => write_in_one(tx, place, held, event, now).await?,
+    let mut reserved = match tx.is_shared() {
+        true => Some(session::next_under(tx, tenant, session, held, events.len(), now).await?),
+        false => None,
     };
-    take_effect(tx, tenant, event, turn_state.as_deref(), now).await?;
-    Ok(event_at)
+    let mut appended = Appended {
+        events: Vec::with_capacity(events.len()),
+        turns_left: None,
+    };
+    for event in events {
+        let (event_at, turn_state) = match &mut reserved {
+            Some(seq) => {
+                let at = *seq;
+                *seq += 1;
+                write_at(tx, place, at, event, now).await?
+            }
+            None => write_in_one(tx, place, held, event, now).await?,
+        };
+        let turns_left = take_effect(tx, tenant, event, turn_state.as_deref(), now).await?;
+        appended.turns_left = turns_left.or(appended.turns_left);
+        appended.events.push(event_at);
+    }
+    Ok(appended)
 }
 
 /// Writes the event, and returns the state of its turn. For SQLite; see [`session::take_next`].
@@ -266,16 +282,15 @@ async fn write_in_one(
     Ok((event, row.maybe_text("turn_state")?))
 }
 
-/// As [`write_in_one`], for PostgreSQL: the second statement sees what was committed while the first one
-/// waited for the session.
-async fn write_in_two(
+/// As [`write_in_one`], for PostgreSQL, at a number that was taken before: this statement sees what was
+/// committed while that one waited for the session.
+async fn write_at(
     tx: &mut Connection,
     (tenant, session): (TenantId, SessionId),
-    held: Epoch,
+    seq: u64,
     event: &Event,
     now: Timestamp,
 ) -> Result<(SessionEvent, Option<String>), StoreError> {
-    let seq = session::next_under(tx, tenant, session, held, now).await?;
     let body = EventBody::Known(event.clone());
     let row = query(
         "WITH written AS (
@@ -298,16 +313,20 @@ async fn write_in_two(
     Ok((event, row.maybe_text("turn_state")?))
 }
 
-/// Refuses an event of a turn that does not run, or one that has a row of its own.
+/// Refuses an event of a turn that does not run, or one that has a row of its own. For the end of a turn,
+/// answers how many others of the session are unfinished.
 async fn take_effect(
     tx: &mut Connection,
     tenant: TenantId,
     event: &Event,
     turn_state: Option<&str>,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<Option<u64>, StoreError> {
     match event {
-        Event::AnswerRecorded { .. } | Event::ResultsLeftOut { .. } => turn::must_run(turn_state),
+        Event::AnswerRecorded { .. } | Event::ResultsLeftOut { .. } => {
+            turn::must_run(turn_state)?;
+            Ok(None)
+        }
         Event::CallEnded {
             turn,
             step,
@@ -322,7 +341,8 @@ async fn take_effect(
                     "the call's operation has ended, and does not go on in the background",
                 ));
             }
-            operation::close(tx, tenant, *turn, (*step, *ordinal), now).await
+            operation::close(tx, tenant, *turn, call, now).await?;
+            Ok(None)
         }
         Event::TurnEnded {
             turn,
@@ -330,7 +350,8 @@ async fn take_effect(
             reason,
         } => {
             turn::must_run(turn_state)?;
-            turn::end(tx, tenant, *turn, *outcome, reason.as_deref(), now).await
+            let left = turn::end(tx, tenant, *turn, *outcome, reason.as_deref(), now).await?;
+            Ok(Some(left))
         }
         Event::SessionCreated { .. }
         | Event::InputAccepted { .. }
@@ -341,6 +362,15 @@ async fn take_effect(
             "this event is written by the method that writes its row",
         )),
     }
+}
+
+/// What was appended to a log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Appended {
+    /// The events, at their places.
+    pub events: Vec<SessionEvent>,
+    /// Where a turn ended: how many turns of the session are unfinished now.
+    pub turns_left: Option<u64>,
 }
 
 /// An event as it was read.

@@ -65,7 +65,7 @@ pub use database::{
     require_empty,
 };
 pub use error::{Full, OpenError, StoreError};
-pub use event::StoredEvent;
+pub use event::{Appended, StoredEvent};
 pub use fleet::{CallerPlace, ChosenRunner, FleetRow, FleetSandbox};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{

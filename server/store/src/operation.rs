@@ -482,7 +482,7 @@ async fn insert(
     if tx.is_shared() {
         // The runner before the session; see `lock`.
         lock_runner(tx, tenant, operation.place.runner).await?;
-        let seq = session::next_under(tx, tenant, operation.session, epoch, now).await?;
+        let seq = session::next_under(tx, tenant, operation.session, epoch, 1, now).await?;
         let inserted = statement(insert_intent!(), &body).fetch_optional(&mut *tx);
         if inserted.await?.is_none() {
             return Ok(None);

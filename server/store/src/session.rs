@@ -232,6 +232,25 @@ impl Store {
         Ok(row)
     }
 
+    /// Whose session it is.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], also where it was deleted.
+    pub async fn session_owner(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+    ) -> Result<UserId, StoreError> {
+        let row: Row = query(
+            "SELECT user_id FROM sessions WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .fetch_one(&mut self.read(tenant).await?)
+        .await?;
+        Ok(row.parsed("user_id")?)
+    }
+
     /// The user's sessions that the filter lets pass: the most recently used first. A place in the
     /// list is when a session was last used, and its id.
     ///
@@ -414,15 +433,16 @@ pub(crate) async fn next(
     })
 }
 
-/// Takes the session's next number for a worker, unless its epoch is not the session's.
+/// Takes the session's next `count` numbers for a worker, unless its epoch is not the session's; returns the first.
 pub(crate) async fn next_under(
     tx: &mut Connection,
     tenant: TenantId,
     session: SessionId,
     held: Epoch,
+    count: usize,
     now: Timestamp,
 ) -> Result<u64, StoreError> {
-    let next = next(tx, tenant, session, 1, now).await?;
+    let next = next(tx, tenant, session, count, now).await?;
     match next.epoch == held {
         true => Ok(next.seq),
         false => Err(StoreError::StaleEpoch {

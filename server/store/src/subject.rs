@@ -1,13 +1,19 @@
 //! Who acts: a credential, its user, and what the two may do, in one statement, because every request
 //! asks for it.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hashlink::LruCache;
 use shared_types::{AddressRange, CredentialId, TenantId, Timestamp, UserId, token::TokenHash};
 
 use crate::{
     CookieRow, CredentialKind, Role, Scopes, Store, StoreError,
     columns::Columns as _,
-    database::{FromRow, Row, query, query_as},
+    database::{Connection, FromRow, Row, query, query_as},
 };
+
+/// Credentials whose tenant is known, at most; one takes about 150 bytes.
+const KNOWN_TENANTS: usize = 4096;
 
 /// A credential that was not revoked, of a user who was not removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,14 +65,21 @@ impl Store {
         &self,
         hash: &TokenHash,
     ) -> Result<Option<SubjectRow>, StoreError> {
-        let row: Option<Row> = query(select_subjects!("hash = $1"))
-            .bind(hash.to_string())
-            .fetch_optional(&mut self.read_any("a credential yields its tenant").await?)
-            .await?;
-        let Some(row) = row else { return Ok(None) };
-        // The index found it; this comparison takes the same time for every hash.
-        let same = TokenHash::from_hex(&row.text("hash")?).as_ref() == Some(hash);
-        Ok(same.then(|| SubjectRow::from_row(&row)).transpose()?)
+        let found = match self.tenants.of(hash) {
+            Some(tenant) => find(&mut self.read(tenant).await?, hash).await?,
+            None => None,
+        };
+        let found = match found {
+            Some(subject) => Some(subject),
+            None => {
+                let mut any = self.read_any("a credential yields its tenant").await?;
+                find(&mut any, hash).await?
+            }
+        };
+        if let Some(subject) = &found {
+            self.tenants.learn(hash, subject.tenant);
+        }
+        Ok(found)
     }
 
     /// Whoever uses this credential, as it is now.
@@ -86,6 +99,50 @@ impl Store {
         .fetch_optional(&mut self.read(tenant).await?)
         .await?;
         Ok(row)
+    }
+}
+
+async fn find(
+    connection: &mut Connection,
+    hash: &TokenHash,
+) -> Result<Option<SubjectRow>, StoreError> {
+    let row: Option<Row> = query(select_subjects!("hash = $1"))
+        .bind(hash.to_string())
+        .fetch_optional(connection)
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    // The index found it; this comparison takes the same time for every hash.
+    let same = TokenHash::from_hex(&row.text("hash")?).as_ref() == Some(hash);
+    Ok(same.then(|| SubjectRow::from_row(&row)).transpose()?)
+}
+
+/// The tenants of credentials that were used lately. They say where to look first, and nothing of a right:
+/// whether a credential is good stands in its row alone. So most requests read on a connection that sees
+/// their tenant already.
+#[derive(Clone)]
+pub(crate) struct KnownTenants(Arc<Mutex<LruCache<String, TenantId>>>);
+
+impl KnownTenants {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(LruCache::new(KNOWN_TENANTS))))
+    }
+
+    fn of(&self, hash: &TokenHash) -> Option<TenantId> {
+        self.known().get(&hash.to_string()).copied()
+    }
+
+    fn learn(&self, hash: &TokenHash, tenant: TenantId) {
+        self.known().insert(hash.to_string(), tenant);
+    }
+
+    fn known(&self) -> MutexGuard<'_, LruCache<String, TenantId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for KnownTenants {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KnownTenants").finish_non_exhaustive()
     }
 }
 

@@ -82,6 +82,8 @@ pub struct Sent {
 pub enum IfRunning {
     /// It fails: the worker lives.
     Refuse,
+    /// It takes nothing, as where the turn was parked.
+    Leave,
     /// It takes that turn over, unless another replica that lives has it: its worker is known to be gone.
     TakeOver,
 }
@@ -136,11 +138,13 @@ impl Store {
         )?;
         retried!({
             let mut tx = self.write(tenant).await?;
-            let seq = session::next(&mut tx, tenant, session, 1, now).await?.seq;
-            if let Some(sent) = sent_before(&mut tx, tenant, session, client_id).await? {
-                return Ok(sent);
+            let seq = open(&mut tx, tenant, session, &title(&input.text), now).await?;
+            let queue = Queue::read(&mut tx, tenant, session, client_id).await?;
+            if let Some((turn, seq)) = queue.sent_before {
+                let event = None;
+                return Ok(Sent { turn, seq, event });
             }
-            require_room(&mut tx, tenant, session).await?;
+            queue.require_room()?;
             insert(&mut tx, tenant, session, input, seq, now).await?;
             let accepted = Event::InputAccepted {
                 turn: input.turn,
@@ -149,18 +153,6 @@ impl Store {
                 text: input.text.clone(),
             };
             let event = event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
-            let taken = query(
-                "UPDATE sessions SET archived_at = NULL, title = CASE title WHEN '' THEN $1 ELSE title END
-                 WHERE tenant_id = $2 AND id = $3 AND deleted_at IS NULL",
-            )
-            .bind(title(&input.text))
-            .bind(tenant.to_string())
-            .bind(session.to_string())
-            .execute(&mut tx)
-            .await?;
-            if taken == 0 {
-                return Err(StoreError::NotFound);
-            }
             tx.commit().await?;
             Ok(Sent {
                 turn: input.turn,
@@ -174,8 +166,8 @@ impl Store {
     /// queue. Raises the session's epoch, so that an earlier worker's writes fail. The first claim
     /// records where the turn's calls go and what it is run with, `default` where nobody has set that, and
     /// later ones keep both. `None` if there is nothing to
-    /// do; then nothing is written. A turn that was parked is taken whether its wait is over or not,
-    /// without an event: it was not interrupted.
+    /// do; then nothing is written. A turn that was parked is taken whether its wait is over or not, except with
+    /// [`IfRunning::Leave`], and without an event: it was not interrupted.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; with [`IfRunning::Refuse`], [`StoreError::Conflict`] if a turn runs.
@@ -194,6 +186,9 @@ impl Store {
             let Some(mut turn) = oldest_unfinished(&mut tx, tenant, session).await? else {
                 return Ok(None);
             };
+            if turn.state != TurnState::Queued && if_running == IfRunning::Leave {
+                return Ok(None);
+            }
             let interrupted = match turn.state {
                 TurnState::Running { epoch, .. } => Some(epoch),
                 _ => None,
@@ -395,7 +390,7 @@ pub(crate) fn must_run(state: Option<&str>) -> Result<(), StoreError> {
     }
 }
 
-/// Ends a turn that runs.
+/// Ends a turn that runs. Answers how many others of its session are unfinished.
 pub(crate) async fn end(
     tx: &mut Connection,
     tenant: TenantId,
@@ -403,20 +398,23 @@ pub(crate) async fn end(
     outcome: TurnOutcome,
     reason: Option<&str>,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<u64, StoreError> {
     bounded("the reason", reason.unwrap_or_default(), MAX_MESSAGE_BYTES)?;
-    query(
+    let row: Row = query(
         "UPDATE turns SET state = 'ended', outcome = $1, reason = $2, ended_at = $3
-         WHERE tenant_id = $4 AND id = $5",
+         WHERE tenant_id = $4 AND id = $5
+         RETURNING (SELECT COUNT(*) FROM turns AS others WHERE others.tenant_id = turns.tenant_id
+             AND others.session_id = turns.session_id AND others.state <> 'ended'
+             AND others.id <> turns.id) AS turns_left",
     )
     .bind(word(&outcome))
     .bind(reason)
     .bind(now.as_micros())
     .bind(tenant.to_string())
     .bind(turn.to_string())
-    .execute(tx)
+    .fetch_one(tx)
     .await?;
-    Ok(())
+    Ok(row.count("turns_left")?)
 }
 
 async fn find(
@@ -448,69 +446,94 @@ async fn oldest_unfinished(
     Ok(row)
 }
 
-async fn sent_before(
+/// Takes the session's next number for a message, as [`session::next`] does. The session is back in the list,
+/// and has a title from now on.
+async fn open(
     tx: &mut Connection,
     tenant: TenantId,
     session: SessionId,
-    client_id: Option<&str>,
-) -> Result<Option<Sent>, StoreError> {
-    let Some(client_id) = client_id else {
-        return Ok(None);
-    };
-    let turn: Option<TurnRow> = query_as(select_turns!(
-        "WHERE tenant_id = $1 AND session_id = $2 AND client_id = $3"
-    ))
-    .bind(tenant.to_string())
-    .bind(session.to_string())
-    .bind(client_id)
-    .fetch_optional(tx)
-    .await?;
-    Ok(turn.map(|turn| Sent {
-        turn: turn.id,
-        seq: turn.input_seq,
-        event: None,
-    }))
-}
-
-async fn require_room(
-    tx: &mut Connection,
-    tenant: TenantId,
-    session: SessionId,
-) -> Result<(), StoreError> {
+    title: &str,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
     let row: Row = query(
-        "SELECT COUNT(*) AS of_user,
-             COUNT(CASE WHEN turns.session_id = $2 THEN 1 END) AS of_session
-         FROM turns JOIN sessions
-             ON sessions.tenant_id = turns.tenant_id AND sessions.id = turns.session_id
-         WHERE turns.tenant_id = $1 AND turns.state <> 'ended' AND sessions.user_id =
-             (SELECT user_id FROM sessions WHERE tenant_id = $1 AND id = $2)",
+        "UPDATE sessions SET last_seq = last_seq + 1, updated_at = $1, archived_at = NULL,
+             title = CASE title WHEN '' THEN $2 ELSE title END
+         WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL RETURNING last_seq",
     )
+    .bind(now.as_micros())
+    .bind(title)
     .bind(tenant.to_string())
     .bind(session.to_string())
     .fetch_one(tx)
     .await?;
-    let (of_session, of_user) = (row.count("of_session")?, row.count("of_user")?);
-    if of_session >= QUEUED_TURNS_AT_MOST {
-        return Err(Full {
-            has: "this session has",
-            used: of_session,
-            at_most: QUEUED_TURNS_AT_MOST,
-            what: "messages that wait",
-            remedy: "send more when some are answered",
-        }
-        .into());
+    Ok(row.count("last_seq")?)
+}
+
+/// The turns before one that a message starts.
+struct Queue {
+    /// The turn that the same message had started, and its number, where it is a repetition.
+    sent_before: Option<(TurnId, u64)>,
+    of_session: u64,
+    of_user: u64,
+}
+
+impl Queue {
+    async fn read(
+        tx: &mut Connection,
+        tenant: TenantId,
+        session: SessionId,
+        client_id: Option<&str>,
+    ) -> Result<Self, StoreError> {
+        let row: Row = query(
+            "SELECT before.id AS before_id, before.input_seq AS before_seq, of_user, of_session
+             FROM (SELECT COUNT(*) AS of_user,
+                     COUNT(CASE WHEN turns.session_id = $2 THEN 1 END) AS of_session
+                 FROM turns JOIN sessions
+                     ON sessions.tenant_id = turns.tenant_id AND sessions.id = turns.session_id
+                 WHERE turns.tenant_id = $1 AND turns.state <> 'ended' AND sessions.user_id =
+                     (SELECT user_id FROM sessions WHERE tenant_id = $1 AND id = $2)) AS waiting
+             LEFT JOIN turns AS before ON before.tenant_id = $1 AND before.session_id = $2
+                 AND before.client_id = $3",
+        )
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .bind(client_id)
+        .fetch_one(tx)
+        .await?;
+        let sent_before = match row.maybe_parsed("before_id")? {
+            Some(turn) => Some((turn, row.count("before_seq")?)),
+            None => None,
+        };
+        Ok(Self {
+            sent_before,
+            of_session: row.count("of_session")?,
+            of_user: row.count("of_user")?,
+        })
     }
-    if of_user >= QUEUED_TURNS_OF_USER_AT_MOST {
-        return Err(Full {
-            has: "you have",
-            used: of_user,
-            at_most: QUEUED_TURNS_OF_USER_AT_MOST,
-            what: "messages that wait in all sessions",
-            remedy: "send more when some are answered, or cancel some: gantry cancel SESSION",
+
+    fn require_room(&self) -> Result<(), StoreError> {
+        if self.of_session >= QUEUED_TURNS_AT_MOST {
+            return Err(Full {
+                has: "this session has",
+                used: self.of_session,
+                at_most: QUEUED_TURNS_AT_MOST,
+                what: "messages that wait",
+                remedy: "send more when some are answered",
+            }
+            .into());
         }
-        .into());
+        if self.of_user >= QUEUED_TURNS_OF_USER_AT_MOST {
+            return Err(Full {
+                has: "you have",
+                used: self.of_user,
+                at_most: QUEUED_TURNS_OF_USER_AT_MOST,
+                what: "messages that wait in all sessions",
+                remedy: "send more when some are answered, or cancel some: gantry cancel SESSION",
+            }
+            .into());
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 async fn insert(

@@ -1,5 +1,5 @@
 use server_store::{By, Input, NewSession, NewTenant, NewUser};
-use shared_types::{TurnId, UserId};
+use shared_types::{Event, TurnId, UserId, event::EventBody};
 use tempfile::TempDir;
 
 use super::*;
@@ -66,7 +66,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 async fn load(logs: &KnownLogs, database: &Database) -> Vec<SessionEvent> {
-    let log = logs.load(&database.store, KEY, at(0)).await;
+    let log = logs.load(&database.store, KEY, None, at(0)).await;
     log.expect("the session is there").to_vec()
 }
 
@@ -98,6 +98,70 @@ async fn what_was_read_of_a_log_is_not_read_again() {
 }
 
 #[tokio::test]
+async fn what_this_server_appends_to_a_known_log_is_not_read() {
+    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    load(&logs, &database).await;
+    database.say(10).await;
+    logs.appended(KEY, &database.stored().await[1..]);
+    let (stored, (_, bytes)) = (database.stored().await, kept(&logs));
+    database.store.close().await;
+
+    let log = logs.load(&database.store, KEY, Some(2), at(0)).await;
+    assert_eq!(*log.expect("it is known"), stored);
+    assert_eq!(kept(&logs), (1, bytes));
+    // Of a later event it is not known whether it is the next one.
+    let log = logs.load(&database.store, KEY, Some(3), at(0)).await;
+    log.expect_err("the database is closed");
+    assert_eq!(kept(&logs), (0, 0));
+}
+
+#[tokio::test]
+async fn a_log_that_grows_beyond_what_is_kept_is_forgotten() {
+    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    load(&logs, &database).await;
+    let begun = database.stored().await.pop().expect("an event");
+    let long = SessionEvent {
+        seq: 2,
+        body: EventBody::Known(Event::InputAccepted {
+            turn: TurnId::from_u128(10),
+            by: OWNER,
+            client_id: None,
+            text: "x".repeat(KEPT_BYTES),
+        }),
+        ..begun
+    };
+    logs.appended(KEY, &[long]);
+    assert_eq!(kept(&logs), (0, 0));
+}
+
+#[tokio::test]
+async fn what_another_server_has_appended_in_between_is_read() {
+    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    load(&logs, &database).await;
+    database.say(10).await;
+    database.say(11).await;
+    let stored = database.stored().await;
+    logs.appended(KEY, &stored[2..]);
+
+    let log = logs.load(&database.store, KEY, Some(3), at(0)).await;
+    assert_eq!(*log.expect("it is there"), stored);
+}
+
+#[tokio::test]
+async fn an_event_in_the_place_of_a_known_one_has_the_log_read_anew() {
+    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    let older = Database::begun_at(1).await;
+    database.say(10).await;
+    database.say(11).await;
+    load(&logs, &database).await;
+    older.say(20).await;
+    logs.appended(KEY, &older.stored().await[1..]);
+
+    let log = logs.load(&older.store, KEY, Some(2), at(0)).await;
+    assert_eq!(*log.expect("it is there"), older.stored().await);
+}
+
+#[tokio::test]
 async fn a_log_that_was_put_back_is_read_as_it_is_now() {
     let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
     let older = Database::begun_at(1).await;
@@ -121,7 +185,7 @@ async fn of_a_deleted_session_nothing_is_known() {
     let purged = database.store.purge_session(KEY.0, KEY.1).await;
     assert!(purged.expect("it is stored"));
 
-    let log = logs.load(&database.store, KEY, at(6)).await;
+    let log = logs.load(&database.store, KEY, None, at(6)).await;
     assert!(matches!(log, Err(StoreError::NotFound)), "{log:?}");
     logs.forget(KEY);
     assert_eq!(kept(&logs), (0, 0));

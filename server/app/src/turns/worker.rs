@@ -1,18 +1,25 @@
 //! A worker: it carries the turns of one session.
 
 use std::{
-    convert::Infallible, ops::ControlFlow, panic::AssertUnwindSafe, sync::Arc, time::Duration,
+    convert::Infallible,
+    ops::ControlFlow,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 use futures_util::FutureExt as _;
 use server_agent::{Carried, Claim, SessionPorts, TurnError, WaitingCall};
 use server_store::{ClaimedTurn, IfRunning, NextTurn, StoreError};
 use shared_types::{SessionId, TenantId};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::{Bench, RETRY_AFTER, Traced, View};
+use super::{Bench, RETRY_AFTER, Traced, Under, View};
 use crate::measured::RunningTurn;
 
 /// The longest pause between attempts.
@@ -25,6 +32,8 @@ pub(super) struct Worker {
     pub(super) wake: Arc<Notify>,
     /// Of the turn that waits without a worker, until this one claims it.
     pub(super) view: Option<View>,
+    /// Nothing was looked at yet since something woke it.
+    pub(super) is_woken: bool,
 }
 
 /// What stands in the way of a turn.
@@ -66,45 +75,79 @@ impl Worker {
     /// Claims the next turn and carries it as far as it goes; breaks where none is left, or where it
     /// waits.
     async fn carry_next(&mut self, permits: &Semaphore) -> Result<ControlFlow<()>, Obstacle> {
-        if !self.has_turn_to_claim().await? {
-            return Ok(ControlFlow::Break(()));
-        }
-        let Ok(_permit) = permits.acquire().await else {
+        let Some((_permit, turn)) = self.claim_next(permits).await? else {
             return Ok(ControlFlow::Break(()));
         };
         let bench = Arc::clone(&self.bench);
-        let Bench { store, clock, .. } = &*bench;
-        // A turn of this session that runs here has lost its worker: this process has one a session.
-        // Of one that another server carries the store says that there is nothing to do.
-        let take_over = IfRunning::TakeOver;
-        let (replica, now) = (bench.replica, clock.now());
-        let default = &bench.unless_set;
-        let claimed = store.claim_turn(self.tenant, self.session, replica, take_over, default, now);
-        let Some(mut turn) = claimed.await? else {
-            return Ok(ControlFlow::Break(()));
-        };
         let _running = RunningTurn::begin();
         self.view = None;
-        if let Some(event) = turn.event.take() {
-            bench.hub.appended(self.session, vec![event]).await;
+        if let Some(event) = turn.event.clone() {
+            let events = vec![event];
+            bench.logs.appended((self.tenant, self.session), &events);
+            bench.hub.appended(self.session, events).await;
         }
         let trace = turn.turn.trace.map(|of| tracing::field::display(of.trace));
         let span = tracing::info_span!("turn", turn.id = %turn.turn.id, trace.id = trace);
         let carried = self.carry(&turn).instrument(span);
-        let outcome = match carried.await {
-            Ok(Carried::Ended(outcome)) => outcome,
-            Ok(Carried::Waits(calls)) => {
+        let (outcome, next) = match carried.await {
+            Ok((Carried::Ended(outcome), next)) => (outcome, next),
+            Ok((Carried::Waits(calls), next)) => {
                 self.park(&turn, calls).await?;
-                return Ok(ControlFlow::Continue(()));
+                return Ok(next);
             }
-            Err(obstacle) => self.give_up_or_try_again(&turn, obstacle).await?,
+            Err(obstacle) => {
+                let outcome = self.give_up_or_try_again(&turn, obstacle).await?;
+                (outcome, ControlFlow::Continue(()))
+            }
         };
         tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, trace.id = trace, ?outcome, "turn ended");
-        Ok(ControlFlow::Continue(()))
+        Ok(next)
     }
 
-    /// Whether a turn is unfinished that does not wait for what has not happened yet. Asked before every claim,
-    /// and so right after a turn is parked: what happened meanwhile is not missed.
+    /// Claims the next turn, with a permit to run it.
+    async fn claim_next<'p>(
+        &mut self,
+        permits: &'p Semaphore,
+    ) -> Result<Option<(SemaphorePermit<'p>, ClaimedTurn)>, Obstacle> {
+        // Most often a message woke it, and nothing else is unfinished: then a look would tell nothing.
+        if std::mem::take(&mut self.is_woken)
+            && self.view.is_none()
+            && let Ok(permit) = permits.try_acquire()
+            && let Some(turn) = self.claim(IfRunning::Leave).await?
+        {
+            return Ok(Some((permit, turn)));
+        }
+        if !self.has_turn_to_claim().await? {
+            return Ok(None);
+        }
+        let Ok(permit) = permits.acquire().await else {
+            return Ok(None);
+        };
+        // A turn of this session that runs here has lost its worker: this process has one a session.
+        // Of one that another server carries the store says that there is nothing to do.
+        let claimed = self.claim(IfRunning::TakeOver).await?;
+        Ok(claimed.map(|turn| (permit, turn)))
+    }
+
+    async fn claim(&self, if_running: IfRunning) -> Result<Option<ClaimedTurn>, StoreError> {
+        let Bench {
+            store,
+            clock,
+            replica,
+            unless_set,
+            ..
+        } = &*self.bench;
+        let (tenant, session, now) = (self.tenant, self.session, clock.now());
+        let claimed = store.claim_turn(tenant, session, *replica, if_running, unless_set, now);
+        match claimed.await {
+            // It was deleted.
+            Err(StoreError::NotFound) => Ok(None),
+            claimed => claimed,
+        }
+    }
+
+    /// Whether a turn is unfinished that does not wait for what has not happened yet. Asked right after a turn
+    /// is parked, too: what happened meanwhile is not missed.
     async fn has_turn_to_claim(&mut self) -> Result<bool, Obstacle> {
         let (store, over) = (&self.bench.store, self.bench.waits_over());
         let waiting = match store.next_turn(self.tenant, self.session, over).await? {
@@ -114,8 +157,12 @@ impl Worker {
         };
         if self.view.is_none() {
             let session = store.session(self.tenant, self.session).await?;
-            let under = (self.session, session.epoch);
-            let ports = self.bench.ports(self.tenant, under, waiting.turn, None);
+            let under = Under {
+                session: self.session,
+                epoch: session.epoch,
+                claimed_at: None,
+            };
+            let (ports, _) = self.bench.ports(self.tenant, under, waiting.turn, None);
             let calls = waiting.calls.into_iter().map(WaitingCall::unseen).collect();
             self.view = Some(View::start(ports, waiting.turn, calls));
         }
@@ -123,8 +170,18 @@ impl Worker {
     }
 
     /// What this claim of the turn works with.
-    pub(super) fn ports(&self, turn: &ClaimedTurn, traced: Option<Traced>) -> SessionPorts {
-        let under = (self.session, turn.epoch);
+    /// `claimed_at`: see [`Under`]; absent where some of the turn was done since the claim.
+    pub(super) fn ports(
+        &self,
+        turn: &ClaimedTurn,
+        claimed_at: Option<u64>,
+        traced: Option<Traced>,
+    ) -> (SessionPorts, Arc<AtomicBool>) {
+        let under = Under {
+            session: self.session,
+            epoch: turn.epoch,
+            claimed_at,
+        };
         self.bench.ports(self.tenant, under, turn.turn.id, traced)
     }
 
@@ -137,13 +194,16 @@ impl Worker {
         // Its moment may be the next one.
         self.bench.hub.look_at_waits();
         tracing::debug!(session.id = %self.session, turn.id = %id, calls = waits.len(), "turn waits");
-        self.view = Some(View::start(self.ports(turn, None), id, calls));
+        self.view = Some(View::start(self.ports(turn, None, None).0, id, calls));
         Ok(())
     }
 
-    async fn carry(&self, turn: &ClaimedTurn) -> Result<Carried, Obstacle> {
-        let cancel = CancellationToken::new();
-        let ports = self.ports(turn, Traced::of(&turn.turn));
+    /// Carries it, and breaks where it ended as the last of the session and nothing woke the worker since its
+    /// claim: then there is nothing to look for.
+    async fn carry(&self, turn: &ClaimedTurn) -> Result<(Carried, ControlFlow<()>), Obstacle> {
+        let (cancel, woken) = (CancellationToken::new(), AtomicBool::new(false));
+        let claimed_at = turn.event.as_ref().map(|event| event.seq);
+        let (ports, was_last) = self.ports(turn, claimed_at, Traced::of(&turn.turn));
         let claim = Claim {
             turn: turn.turn.id,
             epoch: turn.epoch,
@@ -153,16 +213,27 @@ impl Worker {
         let running = self.bench.engine.run_turn(&ports, claim, cancel.clone());
         // The log is the truth, and what a panic leaves half done is built from it again.
         let running = AssertUnwindSafe(running).catch_unwind();
-        tokio::select! {
-            ended = running => Ok(ended.map_err(|_| Obstacle::Panic)??),
-            never = self.heed_cancel(turn, &cancel) => match never {},
-        }
+        let carried = tokio::select! {
+            ended = running => ended.map_err(|_| Obstacle::Panic)??,
+            never = self.heed_cancel(turn, &cancel, &woken) => match never {},
+        };
+        let next = match was_last.load(Relaxed) && !woken.load(Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        Ok((carried, next))
     }
 
     /// Cancels the turn once a wish to do so is recorded; looks after every wake-up.
-    async fn heed_cancel(&self, turn: &ClaimedTurn, cancel: &CancellationToken) -> Infallible {
+    async fn heed_cancel(
+        &self,
+        turn: &ClaimedTurn,
+        cancel: &CancellationToken,
+        woken: &AtomicBool,
+    ) -> Infallible {
         loop {
             self.wake.notified().await;
+            woken.store(true, Relaxed);
             match self.bench.store.turn(self.tenant, turn.turn.id).await {
                 Ok(row) if row.cancel_requested_at.is_some() => cancel.cancel(),
                 Ok(_) => {}

@@ -1,7 +1,7 @@
 //! PostgreSQL: how it is opened, and how its transactions begin.
 //!
-//! Every transaction names its tenant in `gantry.tenant`, and so does every connection that is lent for
-//! reading. The policies of the tables let it see that tenant alone, whatever the statements say, because
+//! Every transaction has its tenant in `gantry.tenant`, set for itself or for its connection, and so has every
+//! connection that is lent for reading. The policies of the tables let it see that tenant alone, whatever the statements say, because
 //! the server's role may neither be a superuser nor bypass them. Transactions read what was last committed
 //! (`READ COMMITTED`) and lock the rows that they decide by; [`super::lock`] says in which order.
 
@@ -85,16 +85,13 @@ impl Database {
 
     /// For statements that all read what was committed before the first of them.
     pub(super) async fn frozen(&self) -> Result<Connection, StoreError> {
-        let begin = format!(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; {}",
-            set_tenant(Scope::Any("a copy has the rows of all tenants"))
-        );
-        Ok(Connection::Postgres(self.pool.begin(begin).await?))
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+        let scope = Scope::Any("a copy has the rows of all tenants");
+        Ok(Connection::Postgres(self.pool.begin(begin, scope).await?))
     }
 
     pub(super) async fn write(&self, scope: Scope) -> Result<Lease, StoreError> {
-        let begin = format!("BEGIN READ WRITE; {}", set_tenant(scope));
-        Ok(self.pool.begin(begin).await?)
+        Ok(self.pool.begin("BEGIN READ WRITE", scope).await?)
     }
 }
 

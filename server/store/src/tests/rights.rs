@@ -57,6 +57,8 @@ async fn what_a_removed_person_had_is_worth_nothing_and_the_name_is_free(fixture
     db.insert_credential(ours.id, ann, &key, at(2))
         .await
         .expect("she is there");
+    let found = db.subject_by_hash(&key.hash).await.expect("it answers");
+    assert_eq!(found.expect("her key").tenant, ours.id);
     let by = ours.owner.into();
     db.remove_person(ours.id, ann, &by, at(3))
         .await

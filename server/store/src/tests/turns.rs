@@ -138,16 +138,23 @@ async fn a_second_input_waits_and_turns_run_in_the_order_of_inputs(fixture: Fixt
         .claim_turn(ours.id, session, REPLICA, IfRunning::Refuse, usual(), at(4))
         .await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))));
+    let left = db.claim_turn(ours.id, session, REPLICA, IfRunning::Leave, usual(), at(4));
+    assert_eq!(left.await.expect("it is left alone"), None);
+    // Another session's turn is none of this one's.
+    ours.send(ours.session().await, "elsewhere").await;
     let end = [turn_ended(first, TurnOutcome::Completed)];
-    db.append(ours.id, session, claimed.epoch, &end, at(5))
-        .await
-        .expect("it runs");
-    let claimed = ours.claim(session).await;
+    let ended = db
+        .append(ours.id, session, claimed.epoch, &end, at(5))
+        .await;
+    assert_eq!(ended.expect("it runs").turns_left, Some(1));
+    let taken = db.claim_turn(ours.id, session, REPLICA, IfRunning::Leave, usual(), at(5));
+    let claimed = taken.await.expect("none runs").expect("one waits");
     assert_eq!((claimed.turn.id, claimed.epoch), (second, Epoch(2)));
     let end = [turn_ended(second, TurnOutcome::Completed)];
-    db.append(ours.id, session, claimed.epoch, &end, at(6))
-        .await
-        .expect("it runs");
+    let ended = db
+        .append(ours.id, session, claimed.epoch, &end, at(6))
+        .await;
+    assert_eq!(ended.expect("it runs").turns_left, Some(0));
     let none = db
         .claim_turn(ours.id, session, REPLICA, IfRunning::Refuse, usual(), at(7))
         .await;
@@ -300,7 +307,7 @@ async fn an_append_is_all_or_nothing_and_leaves_no_gap(fixture: Fixture) {
         turn_ended(work.turn, TurnOutcome::Completed),
     ];
     let appended = db.append(ours.id, work.session, work.epoch, &good, at(6));
-    let appended = appended.await.expect("it runs");
+    let appended = appended.await.expect("it runs").events;
     let stored = db.events_after(ours.id, work.session, before.len() as u64, 9);
     assert_eq!(stored.await.expect("it is there"), appended);
     assert_eq!(appended[0].seq, before.len() as u64 + 1);
@@ -393,7 +400,7 @@ async fn inbox_writes_and_the_engine_share_one_sequence_without_gaps(fixture: Fi
                 sent.expect("there is room").seq
             } else {
                 let appended = db.append(tenant, session, epoch, &[event], at(4)).await;
-                appended.expect("it runs")[0].seq
+                appended.expect("it runs").events[0].seq
             }
         });
     }

@@ -99,6 +99,15 @@ async fn a_turn_that_waits_has_no_worker_and_is_taken_up_again_with_what_it_wait
     );
     let log = db.events_after(ours.id, work.session, 0, 100).await;
     let before = log.expect("it is there").len();
+    let left = db.claim_turn(
+        ours.id,
+        work.session,
+        REPLICA,
+        IfRunning::Leave,
+        usual(),
+        at(10),
+    );
+    assert_eq!(left.await.expect("it is left alone"), None);
     // Refused only where a worker has it.
     let claim = db.claim_turn(
         ours.id,
@@ -119,7 +128,7 @@ async fn a_turn_that_waits_has_no_worker_and_is_taken_up_again_with_what_it_wait
     ];
     let ended = db.append(ours.id, work.session, claimed.epoch, &ends, at(11));
     let ended = ended.await.expect("it runs");
-    assert_eq!(ended[0].seq, before as u64 + 1);
+    assert_eq!(ended.events[0].seq, before as u64 + 1);
     assert!(!waits_for_anything(&ours).await);
 }
 

@@ -58,9 +58,15 @@ pub(super) struct Pool {
 #[derive(Debug)]
 struct Connected {
     connection: PgConnection,
-    /// The tenant whose rows its statements see outside of transactions; without one they see none.
+    /// The tenant whose rows its statements see; without one they see none. A transaction may be about another.
     sees: Option<Scope>,
     answered_at: Instant,
+}
+
+impl Connected {
+    fn sees_as(&self, scope: Scope) -> bool {
+        self.sees.is_some_and(|sees| sees.is_as(scope))
+    }
 }
 
 /// A connection that is lent: for a transaction, which is rolled back unless it is committed, or for
@@ -88,10 +94,18 @@ impl Pool {
         })
     }
 
-    /// Begins a transaction with these statements.
-    pub(super) async fn begin(self: &Arc<Self>, begin: String) -> Result<Lease, sqlx::Error> {
+    /// Begins a transaction on these rows with this statement.
+    pub(super) async fn begin(
+        self: &Arc<Self>,
+        begin: &str,
+        scope: Scope,
+    ) -> Result<Lease, sqlx::Error> {
         let permit = self.permit().await?;
-        let connection = self.prepared(&begin).await?;
+        let statements = |sees_them| match sees_them {
+            true => begin.to_owned(),
+            false => format!("{begin}; {}", super::set_tenant(scope)),
+        };
+        let connection = self.prepared(scope, statements).await?;
         Ok(self.lease(connection, None, permit))
     }
 
@@ -130,35 +144,45 @@ impl Pool {
     /// One that sees these rows already, and has answered just now.
     fn that_sees(&self, scope: Scope) -> Option<Connected> {
         let mut idle = self.idle();
-        let fits = |one: &Connected| {
-            one.sees.is_some_and(|sees| sees.is_as(scope))
-                && one.answered_at.elapsed() < BELIEVED_FOR
-        };
+        let fits = |one: &Connected| one.sees_as(scope) && one.answered_at.elapsed() < BELIEVED_FOR;
         let place = idle.iter().rposition(fits)?;
         Some(idle.remove(place))
     }
 
+    fn any_idle(&self, scope: Scope) -> Option<Connected> {
+        let mut idle = self.idle();
+        match idle.iter().rposition(|one| one.sees_as(scope)) {
+            Some(place) => Some(idle.remove(place)),
+            None => idle.pop(),
+        }
+    }
+
     /// Any one, whose statements read these rows from now on and write nothing.
     async fn made_to_see(&self, scope: Scope) -> Result<Connected, sqlx::Error> {
-        let mut connected = self.prepared(&super::see(scope)).await?;
+        let mut connected = self.prepared(scope, |_| super::see(scope)).await?;
         connected.sees = Some(scope);
         Ok(connected)
     }
 
-    /// Any one, on which these statements were run.
-    async fn prepared(&self, statements: &str) -> Result<Connected, sqlx::Error> {
+    /// One that sees these rows if there is a choice, so that the others need not be told again; on it these
+    /// statements were run, which are told whether it does.
+    async fn prepared(
+        &self,
+        scope: Scope,
+        statements: impl Fn(bool) -> String,
+    ) -> Result<Connected, sqlx::Error> {
         loop {
-            let popped = self.idle().pop();
-            let Some(mut connected) = popped else {
+            let Some(mut connected) = self.any_idle(scope) else {
                 let mut connection = connect(&self.url).await?;
-                short(&mut connection, statements).await?;
+                short(&mut connection, &statements(false)).await?;
                 return Ok(Connected {
                     connection,
                     sees: None,
                     answered_at: Instant::now(),
                 });
             };
-            match short(&mut connected.connection, statements).await {
+            let statements = statements(connected.sees_as(scope));
+            match short(&mut connected.connection, &statements).await {
                 Ok(()) => return Ok(connected),
                 // It died while it lay here, and the others may have died with it.
                 Err(sqlx::Error::PoolTimedOut) => self.idle().clear(),
