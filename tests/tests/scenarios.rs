@@ -16,6 +16,7 @@ mod scenarios {
     mod connection_age;
     mod copies;
     mod daemon_kills;
+    mod dashboards;
     mod dismissals;
     mod docker;
     mod doors;

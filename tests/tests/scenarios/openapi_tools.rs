@@ -132,7 +132,7 @@ async fn with_document() -> TempDir {
 }
 
 /// Runs a tool to its end, where it asks nobody for a newer version and tells nobody of its use.
-fn run(tool: &str, arguments: &[&str], folder: &Path) -> Output {
+pub(super) fn run(tool: &str, arguments: &[&str], folder: &Path) -> Output {
     let tool = tools().join(tool);
     let mut command = std::process::Command::new(&tool);
     command
@@ -147,12 +147,12 @@ fn run(tool: &str, arguments: &[&str], folder: &Path) -> Output {
     clippy::disallowed_methods,
     reason = "the environment of the tests is theirs to read"
 )]
-fn tools() -> PathBuf {
+pub(super) fn tools() -> PathBuf {
     let Some(tools) = std::env::var_os("GANTRY_OPENAPI_TOOLS") else {
         panic!(
             "GANTRY_OPENAPI_TOOLS does not name the folder of redocly, openapi-typescript and tsc: \
              run `make test`, which installs them, or leave these tests out with \
-             -E 'not test(/openapi_tools::/)'"
+             -E 'not test(/openapi_tools::|dashboards::/)'"
         );
     };
     PathBuf::from(tools)
