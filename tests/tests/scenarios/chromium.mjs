@@ -55,10 +55,21 @@ said.streamWithCookie = await open(own, "");
 for (const [name, host] of [["neighbour", "127.0.0.1"], ["stranger", "localhost"]]) {
   const page = await context.newPage();
   // What the server answers, also where the browser keeps it from the page.
-  const [asked, statuses, devtools] = [new Set(), [], await context.newCDPSession(page)];
+  const [asked, answered, devtools] = [new Set(), new Map(), await context.newCDPSession(page)];
+  const statuses = () => [...asked].filter((id) => answered.has(id)).map((id) => answered.get(id));
   await devtools.send("Network.enable");
-  devtools.on("Network.requestWillBeSent", (told) => told.request.url.startsWith(SERVER) && asked.add(told.requestId));
-  devtools.on("Network.responseReceivedExtraInfo", (told) => asked.has(told.requestId) && statuses.push(told.statusCode));
+  // Both are told some time later, in either order.
+  const allHeard = new Promise((hears) => {
+    const look = () => statuses().length >= 3 && hears();
+    devtools.on("Network.requestWillBeSent", (told) => {
+      if (told.request.url.startsWith(SERVER)) asked.add(told.requestId);
+      look();
+    });
+    devtools.on("Network.responseReceivedExtraInfo", (told) => {
+      answered.set(told.requestId, told.statusCode);
+      look();
+    });
+  });
   await page.goto(`http://${host}:${port}/`);
   const reads = await page.evaluate(async (server) => {
     for (const [path, method] of [["/api/v1/me", "GET"], ["/api/v1/sessions", "POST"], ["/api/v1/browser/sign-out", "POST"]]) {
@@ -67,7 +78,8 @@ for (const [name, host] of [["neighbour", "127.0.0.1"], ["stranger", "localhost"
     }
     return fetch(server + "/api/v1/me", { credentials: "include" }).then((a) => a.text(), () => "nothing");
   }, SERVER);
-  said[name] = { statuses, reads, stream: await open(page, "?ticket=" + (await ticket(own))) };
+  await allHeard;
+  said[name] = { statuses: statuses(), reads, stream: await open(page, "?ticket=" + (await ticket(own))) };
 }
 const typed = await context.newPage();
 said.typed = (await typed.goto(SERVER + "/api/v1/me")).status();
