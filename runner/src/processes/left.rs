@@ -80,7 +80,7 @@ pub(super) async fn left_behind(
 }
 
 /// What lies in one directory; nothing where the directory is gone by now. Then the daemon before this one
-/// died while it was removing the directory. A daemon removes one only once nobody needs its records.
+/// died while it was removing the directory. A daemon removes a directory only once nobody needs its records.
 async fn left_in(path: PathBuf, realm: Realm, clock: &Arc<dyn Clock>) -> Option<(PathBuf, Left)> {
     let settling = path.clone();
     let settled = run_blocking(move || {

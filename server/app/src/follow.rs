@@ -14,7 +14,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::{
     AppError,
-    live::{LiveHub, Signal, Watch},
+    live::{LiveHub, Signal, Watch, extend},
 };
 
 /// Events that are read at once. An event may have the size of a message or of an answer, and each
@@ -163,61 +163,14 @@ impl Subscription {
         if self.replaced.covers(&live) {
             return;
         }
-        let before = match self.queue.back_mut() {
-            Some(Followed::Live(before)) => before,
-            _ => return self.queue.push_back(Followed::Live(live)),
+        let joined = match self.queue.back_mut() {
+            Some(Followed::Live(before)) => extend(before, &live, JOINED_BYTES),
+            _ => false,
         };
-        if let Some(live) = joined(before, live) {
+        if !joined {
             self.queue.push_back(Followed::Live(live));
         }
     }
-}
-
-/// Adds a piece of text to the one right before it; gives it back where it is none, or where that is long enough.
-fn joined(before: &mut Live, live: Live) -> Option<Live> {
-    let (text, is_next, added) = match (before, &live) {
-        (
-            Live::Text {
-                turn,
-                step,
-                attempt,
-                offset,
-                text,
-            },
-            Live::Text {
-                turn: t,
-                step: s,
-                attempt: a,
-                offset: at,
-                text: added,
-            },
-        )
-        | (
-            Live::Reasoning {
-                turn,
-                step,
-                attempt,
-                offset,
-                text,
-            },
-            Live::Reasoning {
-                turn: t,
-                step: s,
-                attempt: a,
-                offset: at,
-                text: added,
-            },
-        ) if (&*turn, &*step, &*attempt) == (t, s, a) => {
-            let end = *offset + text.len() as u64;
-            (text, end == *at, added)
-        }
-        _ => return Some(live),
-    };
-    if !is_next || text.len() + added.len() > JOINED_BYTES {
-        return Some(live);
-    }
-    text.push_str(added);
-    None
 }
 
 fn stopping() -> AppError {

@@ -3,8 +3,7 @@
 //!
 //! A log only grows, so what was read of it stays true. What this server appends is added at once; where
 //! another server has appended meanwhile, the rest is read. Where a database was put back to an older
-//! state under the running server, the last event is gone or another one, or one comes in the place of another, and all is
-//! read again.
+//! state under the running server, the last event or the next number does not fit, and all is read again.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},

@@ -288,21 +288,33 @@ impl UnderWay {
 
 /// Adds a piece of what the model says to what it said before.
 fn grow(known: &mut Option<Live>, live: &Live) {
-    let Some((place, offset, text)) = spoken(live) else {
-        return;
-    };
     if let Some(known) = known
-        && let Some((of_known, _, so_far)) = spoken(known)
-        && of_known == place
-        && so_far.len() as u64 == offset
+        && extend(known, live, usize::MAX)
     {
-        let (Live::Text { text: so_far, .. } | Live::Reasoning { text: so_far, .. }) = known else {
-            return;
-        };
-        so_far.push_str(text);
-    } else if offset == 0 {
+        return;
+    }
+    if spoken(live).is_some_and(|(_, offset, _)| offset == 0) {
         *known = Some(live.clone());
     }
+}
+
+/// Adds a piece of what the model says to the piece right before it, if both have so many bytes at most; `false` where
+/// it is another piece.
+pub(crate) fn extend(before: &mut Live, live: &Live, at_most: usize) -> bool {
+    let (Some((place, offset, text)), Some((of_before, from, so_far))) =
+        (spoken(live), spoken(before))
+    else {
+        return false;
+    };
+    let is_next = of_before == place && from + so_far.len() as u64 == offset;
+    let is_same_voice = std::mem::discriminant(before) == std::mem::discriminant(live);
+    if !is_next || !is_same_voice || so_far.len() + text.len() > at_most {
+        return false;
+    }
+    if let Live::Text { text: so_far, .. } | Live::Reasoning { text: so_far, .. } = before {
+        so_far.push_str(text);
+    }
+    true
 }
 
 /// The turn, step and attempt of what the model says, where it stands, and what it is.

@@ -38,6 +38,11 @@ impl StoredLog {
     fn key(&self) -> (TenantId, SessionId) {
         (self.tenant, self.session)
     }
+
+    async fn tell(&self, events: Vec<SessionEvent>) {
+        self.logs.appended(self.key(), &events);
+        self.hub.appended(self.session, events).await;
+    }
 }
 
 #[async_trait]
@@ -60,8 +65,7 @@ impl SessionLog for StoredLog {
             .map_err(refused)?;
         self.counted.recorded(&events, now);
         self.was_last.store(appended.turns_left == Some(0), Relaxed);
-        self.logs.appended(self.key(), &appended.events);
-        self.hub.appended(self.session, appended.events).await;
+        self.tell(appended.events).await;
         Ok(())
     }
 
@@ -85,9 +89,7 @@ impl SessionLog for StoredLog {
                     operation_ended(&ran, outcome, now);
                 }
                 self.counted.recorded(&[ended], now);
-                let events = vec![event];
-                self.logs.appended(self.key(), &events);
-                self.hub.appended(session, events).await;
+                self.tell(vec![event]).await;
                 return Ok(());
             }
             Err(before) => before,

@@ -83,6 +83,19 @@ struct Under {
     epoch: Epoch,
     /// The number of its claim's event, if it has one.
     claimed_at: Option<u64>,
+    /// Set once the turn has ended as the last of its session.
+    was_last: Arc<AtomicBool>,
+}
+
+impl Under {
+    fn new(session: SessionId, epoch: Epoch) -> Self {
+        Self {
+            session,
+            epoch,
+            claimed_at: None,
+            was_last: Arc::default(),
+        }
+    }
 }
 
 /// What the workers share, for the life of the process.
@@ -102,21 +115,20 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// What a turn of this session works with, under this epoch; and what is set once it has ended as the
-    /// last of the session.
+    /// What a turn of this session works with, under this epoch.
     fn ports(
         &self,
         tenant: TenantId,
         under: Under,
         turn: TurnId,
         traced: Option<Traced>,
-    ) -> (SessionPorts, Arc<AtomicBool>) {
+    ) -> SessionPorts {
         let Under {
             session,
             epoch,
             claimed_at,
+            was_last,
         } = under;
-        let was_last = Arc::new(AtomicBool::new(false));
         let Bench {
             store,
             logs,
@@ -155,37 +167,37 @@ impl Bench {
             isolation: isolation.clone(),
             tenant,
         };
-        let ports =
-            SessionPorts {
-                log: Arc::new(StoredLog {
-                    store: store.clone(),
-                    logs: logs.clone(),
-                    hub: hub.clone(),
-                    clock: clock.clone(),
-                    tenant,
-                    session,
-                    epoch,
-                    claimed_at: AtomicU64::new(claimed_at.unwrap_or(0)),
-                    counted: Counted::new(traced.map(|traced| {
-                        TurnSpans::new(session, turn, traced.request, traced.sent_at)
-                    })),
-                    was_last: was_last.clone(),
-                }),
-                sandbox: Arc::new(RemoteSandbox::new(
-                    links.clone(),
-                    Arc::new(fleet),
-                    (Arc::new(intents), Arc::new(operations)),
-                    clock.clone(),
-                )),
-                live: Arc::new(SessionSink {
-                    hub: hub.clone(),
-                    session,
-                }),
-                scope: OperationScope::of(tenant),
+        SessionPorts {
+            log: Arc::new(StoredLog {
+                store: store.clone(),
+                logs: logs.clone(),
+                hub: hub.clone(),
+                clock: clock.clone(),
+                tenant,
                 session,
-                trace: traced.map(|traced| traced.request.with(SpanId::of_turn(turn))),
-            };
-        (ports, was_last)
+                epoch,
+                claimed_at: AtomicU64::new(claimed_at.unwrap_or(0)),
+                counted: Counted::new(
+                    traced.map(|traced| {
+                        TurnSpans::new(session, turn, traced.request, traced.sent_at)
+                    }),
+                ),
+                was_last,
+            }),
+            sandbox: Arc::new(RemoteSandbox::new(
+                links.clone(),
+                Arc::new(fleet),
+                (Arc::new(intents), Arc::new(operations)),
+                clock.clone(),
+            )),
+            live: Arc::new(SessionSink {
+                hub: hub.clone(),
+                session,
+            }),
+            scope: OperationScope::of(tenant),
+            session,
+            trace: traced.map(|traced| traced.request.with(SpanId::of_turn(turn))),
+        }
     }
 }
 
@@ -297,12 +309,8 @@ impl Turns {
         turn: TurnId,
         operation: OperationId,
     ) -> Result<CancelAnswer, Refusal> {
-        let under = Under {
-            session: session.id,
-            epoch: session.epoch,
-            claimed_at: None,
-        };
-        let (ports, _) = self.bench.ports(tenant, under, turn, None);
+        let under = Under::new(session.id, session.epoch);
+        let ports = self.bench.ports(tenant, under, turn, None);
         ports.sandbox.cancel(operation, session.epoch).await
     }
 }

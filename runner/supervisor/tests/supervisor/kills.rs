@@ -121,12 +121,9 @@ fn a_command_that_does_not_listen_is_killed() {
     assert!(record.tree_gone);
 }
 
-#[test]
-fn a_shell_that_is_typed_into_ends_with_its_terminal() {
-    let scene = Scene::new();
-    let mut request = scene.shell(
-        "trap '' TERM; trap 'echo bye; exit 3' HUP; echo ready; while :; do sleep 0.01; done",
-    );
+/// A shell script in a terminal that was stopped once it had said that it is ready.
+fn cancelled_in_a_terminal(scene: &Scene, script: &str) -> Operation {
+    let mut request = scene.shell(script);
     request.terms.kill_grace = Duration::from_secs(600);
     request.terms.streams = Streams::Pty {
         rows: 40,
@@ -135,6 +132,16 @@ fn a_shell_that_is_typed_into_ends_with_its_terminal() {
     let mut operation = scene.start(&request);
     until_output(&mut operation, "ready");
     operation.cancel().expect("heard");
+    operation
+}
+
+#[test]
+fn a_shell_that_is_typed_into_ends_with_its_terminal() {
+    let scene = Scene::new();
+    let mut operation = cancelled_in_a_terminal(
+        &scene,
+        "trap '' TERM; trap 'echo bye; exit 3' HUP; echo ready; while :; do sleep 0.01; done",
+    );
     let record = record(&mut operation);
     assert_eq!((record.end, record.cause), (End::Code(3), Cause::Cancelled));
 }
@@ -142,17 +149,10 @@ fn a_shell_that_is_typed_into_ends_with_its_terminal() {
 #[test]
 fn a_command_in_a_terminal_that_takes_its_time_to_end_has_it() {
     let scene = Scene::new();
-    let mut request = scene.shell(
+    let mut operation = cancelled_in_a_terminal(
+        &scene,
         "trap 'asked=1' TERM; echo ready; until [ $asked ]; do sleep 0.01; done; sleep 1.5; exit 3",
     );
-    request.terms.kill_grace = Duration::from_secs(600);
-    request.terms.streams = Streams::Pty {
-        rows: 40,
-        columns: 120,
-    };
-    let mut operation = scene.start(&request);
-    until_output(&mut operation, "ready");
-    operation.cancel().expect("heard");
     assert_eq!(record(&mut operation).end, End::Code(3));
 }
 

@@ -79,7 +79,7 @@ impl Worker {
         };
         tracing::error!(session.id = %self.session, turn.id = %id, error = %obstacle, failures = failures.count, ?outcome, "a turn is given up");
         let reason = (outcome == TurnOutcome::Failed).then(|| reason(&failures, &obstacle));
-        let (ports, _) = self.ports(turn, None, Traced::of(&turn.turn));
+        let ports = self.ports(turn, Traced::of(&turn.turn));
         let engine = &self.bench.engine;
         let abandoned = engine.abandon_turn(&ports, id, epoch, outcome, reason.clone());
         let error = match AssertUnwindSafe(abandoned).catch_unwind().await {

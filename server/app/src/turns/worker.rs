@@ -157,31 +157,17 @@ impl Worker {
         };
         if self.view.is_none() {
             let session = store.session(self.tenant, self.session).await?;
-            let under = Under {
-                session: self.session,
-                epoch: session.epoch,
-                claimed_at: None,
-            };
-            let (ports, _) = self.bench.ports(self.tenant, under, waiting.turn, None);
+            let under = Under::new(self.session, session.epoch);
+            let ports = self.bench.ports(self.tenant, under, waiting.turn, None);
             let calls = waiting.calls.into_iter().map(WaitingCall::unseen).collect();
             self.view = Some(View::start(ports, waiting.turn, calls));
         }
         Ok(false)
     }
 
-    /// What this claim of the turn works with.
-    /// `claimed_at`: see [`Under`]; absent where some of the turn was done since the claim.
-    pub(super) fn ports(
-        &self,
-        turn: &ClaimedTurn,
-        claimed_at: Option<u64>,
-        traced: Option<Traced>,
-    ) -> (SessionPorts, Arc<AtomicBool>) {
-        let under = Under {
-            session: self.session,
-            epoch: turn.epoch,
-            claimed_at,
-        };
+    /// What this claim of the turn works with, once some of the turn was done since.
+    pub(super) fn ports(&self, turn: &ClaimedTurn, traced: Option<Traced>) -> SessionPorts {
+        let under = Under::new(self.session, turn.epoch);
         self.bench.ports(self.tenant, under, turn.turn.id, traced)
     }
 
@@ -194,7 +180,7 @@ impl Worker {
         // Its moment may be the next one.
         self.bench.hub.look_at_waits();
         tracing::debug!(session.id = %self.session, turn.id = %id, calls = waits.len(), "turn waits");
-        self.view = Some(View::start(self.ports(turn, None, None).0, id, calls));
+        self.view = Some(View::start(self.ports(turn, None), id, calls));
         Ok(())
     }
 
@@ -202,8 +188,13 @@ impl Worker {
     /// claim: then there is nothing to look for.
     async fn carry(&self, turn: &ClaimedTurn) -> Result<(Carried, ControlFlow<()>), Obstacle> {
         let (cancel, woken) = (CancellationToken::new(), AtomicBool::new(false));
-        let claimed_at = turn.event.as_ref().map(|event| event.seq);
-        let (ports, was_last) = self.ports(turn, claimed_at, Traced::of(&turn.turn));
+        let under = Under {
+            claimed_at: turn.event.as_ref().map(|event| event.seq),
+            ..Under::new(self.session, turn.epoch)
+        };
+        let was_last = Arc::clone(&under.was_last);
+        let traced = Traced::of(&turn.turn);
+        let ports = self.bench.ports(self.tenant, under, turn.turn.id, traced);
         let claim = Claim {
             turn: turn.turn.id,
             epoch: turn.epoch,

@@ -17,8 +17,8 @@ const SILENCE: Duration = Duration::from_millis(250);
 /// How long output may go on after the first process's end, however busy it is.
 const DRAIN_AT_MOST: Duration = Duration::from_secs(2);
 
-/// How long after it was asked a command is told that its terminal hangs up, where it ignores the asking as a shell
-/// does that is typed into. One that takes its time to end has it.
+/// How long after SIGTERM the terminal of a command hangs up (SIGHUP), if the command ignores SIGTERM as an interactive
+/// shell does. A command that takes its time to end is left to it.
 const HANG_UP_AFTER: Duration = Duration::from_secs(1);
 
 /// How long killed processes may take to die (one may sit in an uninterruptible wait).
@@ -44,7 +44,7 @@ pub(super) enum Phase {
         until: Duration,
         held_since: Option<Duration>,
     },
-    /// All were asked to end; their terminal hangs up then, if they have one.
+    /// All were asked to end. Their terminal, if they have one, hangs up at that time.
     Asked {
         hang_up_at: Option<Duration>,
         kill_at: Duration,
