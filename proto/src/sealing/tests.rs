@@ -204,6 +204,29 @@ fn a_hello_opens_on_its_own_link_and_as_the_first_frame_alone() {
     assert_eq!(opener.open(RunnerFrame::of(seal(1))), Err(NotSealed));
 }
 
+#[test]
+fn what_is_held_of_a_frame_holds_nothing_that_is_unknown_with_it() {
+    const PADDING: usize = 1024 * 1024;
+    let [ours, theirs] = keys(1).map(|keys| keys.from_runner);
+    let kind = runner_frame::Kind::Output(v1::Output {
+        data: Bytes::from(vec![7; 50_000]),
+        ..v1::Output::default()
+    });
+    let mut padded = RunnerFrame { kind: Some(kind) }.encode_to_vec();
+    prost::encoding::bytes::encode(9999, &vec![0; PADDING], &mut padded);
+    let opened = theirs.open(1, &ours.seal_bytes(1, padded));
+    let Some(runner_frame::Kind::Output(output)) = opened.expect("it opens").kind else {
+        panic!("expected output");
+    };
+    assert_eq!(output.data.len(), 50_000);
+    let held = output.data.try_into_mut().expect("nobody else has it");
+    assert!(
+        held.capacity() < PADDING,
+        "{} bytes are held",
+        held.capacity()
+    );
+}
+
 fn nothing_leaves_early<F: Direction>() {
     let place = KeyPlace::default();
     let mut sealer = Sealer::<F>::new(place.clone());

@@ -10,7 +10,7 @@ use shared_types::OperationId;
 use tokio::task::spawn_blocking;
 
 /// Read at once. A download holds two such blocks at most: the one that is being sent, and the next.
-const BLOCK_BYTES: usize = 128 * 1024;
+const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Reads that are under way at once; each has a thread, for as long as its file system does not answer.
 const READS_AT_ONCE: usize = 64;

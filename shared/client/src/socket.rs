@@ -25,8 +25,8 @@ pub(crate) use operation::{OperationSocket, Turned};
 /// Largest message of the server, in bytes: one event with a large file in a tool call.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Buffers of a connection, in bytes.
-const BUFFER_BYTES: usize = 16 * 1024;
+/// Bytes of a session's events that are read at once.
+const EVENTS_AT_ONCE: usize = 16 * 1024;
 
 /// Silent intervals after which it counts as gone.
 const SILENT_PINGS: u32 = 3;
@@ -41,7 +41,7 @@ impl Socket {
     /// Connects, and proves who asks.
     pub(crate) async fn connect(http: &Http) -> Result<Self, ClientError> {
         Ok(Self {
-            stream: open(http, http.base.api(&["stream"])).await?,
+            stream: open(http, http.base.api(&["stream"]), EVENTS_AT_ONCE).await?,
             http: http.clone(),
         })
     }
@@ -111,9 +111,13 @@ fn read(text: &str) -> Result<Option<ServerMessage>, String> {
     Err(error)
 }
 
-async fn open(http: &Http, url: Url) -> Result<WebSocketStream<Upgraded>, ClientError> {
+async fn open(
+    http: &Http,
+    url: Url,
+    read_at_once: usize,
+) -> Result<WebSocketStream<Upgraded>, ClientError> {
     let config = WebSocketConfig::default()
-        .read_buffer_size(BUFFER_BYTES)
+        .read_buffer_size(read_at_once)
         .write_buffer_size(0)
         .max_message_size(Some(MAX_MESSAGE_BYTES))
         .max_frame_size(Some(MAX_MESSAGE_BYTES));

@@ -19,7 +19,7 @@ use shared_types::backoff::aged_at;
 use tokio::{
     sync::mpsc,
     task::JoinSet,
-    time::{interval, sleep, timeout},
+    time::{Instant, Interval, interval_at, sleep, timeout},
 };
 use tokio_tungstenite::{
     WebSocketStream,
@@ -41,8 +41,8 @@ use crate::{
     serve::Place,
 };
 
-/// Bytes that are read at once, and for which a connection has room from its beginning on.
-const BUFFER_BYTES: usize = 4 * 1024;
+/// Bytes that are written at once.
+const WRITTEN_AT_ONCE: usize = 4 * 1024;
 /// How often it is looked whether the client may still do this: often enough that a right which was
 /// taken away is gone within five seconds.
 const RIGHTS_CHECKED_EVERY: Duration = Duration::from_secs(4);
@@ -61,6 +61,9 @@ type Socket = WebSocketStream<TokioIo<Upgraded>>;
 pub(super) trait Conversation: Send + 'static {
     /// Largest message of the client, in bytes; a larger one ends the connection.
     const MAX_MESSAGE_BYTES: usize;
+
+    /// Bytes that are read at once, for which the connection has room from its beginning on.
+    const READ_AT_ONCE: usize;
 
     /// Something that happened on the server's side.
     type Event: Send;
@@ -154,15 +157,16 @@ async fn converse<C: Conversation>(
     let limits = WebSocketConfig::default()
         .max_message_size(Some(C::MAX_MESSAGE_BYTES))
         .max_frame_size(Some(C::MAX_MESSAGE_BYTES))
-        .read_buffer_size(BUFFER_BYTES)
-        .write_buffer_size(BUFFER_BYTES);
+        .read_buffer_size(C::READ_AT_ONCE)
+        .write_buffer_size(WRITTEN_AT_ONCE);
     let socket = WebSocketStream::from_raw_socket(connection, Role::Server, Some(limits)).await;
     let (sink, mut stream) = socket.split();
     let (outbox, inbox) = Outbox::new();
     let mut writer = JoinSet::new();
     writer.spawn(write(sink, inbox, doors.limits));
     let mut conversation = begin(outbox);
-    let mut check = interval(RIGHTS_CHECKED_EVERY);
+    // The request has just checked the rights.
+    let mut check = later(RIGHTS_CHECKED_EVERY);
     let mut aged = pin!(aged(&doors));
     let end = loop {
         let goes_on = tokio::select! {
@@ -237,6 +241,11 @@ impl End {
     }
 }
 
+/// Ticks so often, and not at once.
+fn later(every: Duration) -> Interval {
+    interval_at(Instant::now() + every, every)
+}
+
 /// Waits until a connection that begins now has reached its greatest age.
 async fn aged(doors: &Doors) {
     let Some(age) = doors.limits.age_at_most else {
@@ -283,7 +292,7 @@ async fn write(
     mut inbox: mpsc::Receiver<Waiting>,
     limits: Limits,
 ) -> SplitSink<Socket, Message> {
-    let mut ping = interval(limits.keep_alive_every);
+    let mut ping = later(limits.keep_alive_every);
     loop {
         let (frame, room) = tokio::select! {
             message = inbox.recv() => match message {

@@ -114,6 +114,8 @@ struct Following {
     room: Option<Room>,
     /// What is to be told before the next event.
     rest: Option<Told>,
+    /// The operation, where it had ended when the client came.
+    ended: Option<OperationView>,
     seat: Seat,
 }
 
@@ -162,6 +164,7 @@ impl Following {
             asides: Asides::to(outbox.clone()),
             outbox,
             room: None,
+            ended: view.ended_at.is_some().then(|| view.clone()),
             rest: Some(Told::First(Box::new(view))),
             seat,
         }
@@ -170,6 +173,9 @@ impl Following {
 
 impl Conversation for Following {
     const MAX_MESSAGE_BYTES: usize = MAX_BINARY_FRAME_BYTES;
+
+    // A quarter of the largest piece of input.
+    const READ_AT_ONCE: usize = 16 * 1024;
 
     type Event = Event;
 
@@ -273,8 +279,11 @@ impl Following {
                 return ControlFlow::Continue(());
             }
             Told::Event(OperationEvent::Ended(outcome)) => {
-                let view = self.doors.app.operations.view(&self.ctx, self.id);
-                let end = ended(view.await, outcome);
+                let view = match self.ended.take() {
+                    Some(view) => Ok(view),
+                    None => self.doors.app.operations.view(&self.ctx, self.id).await,
+                };
+                let end = ended(view, outcome);
                 put(room, &end);
                 return ControlFlow::Break(End::With(close_frame(close_code::NORMAL, "")));
             }

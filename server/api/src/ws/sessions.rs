@@ -68,6 +68,8 @@ struct Sessions {
 impl Conversation for Sessions {
     const MAX_MESSAGE_BYTES: usize = MAX_API_BODY_BYTES;
 
+    const READ_AT_ONCE: usize = 4 * 1024;
+
     /// An aside was sent: subscriptions speak for themselves.
     type Event = ();
 

@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::{Sink, Stream};
 use reqwest::Upgraded;
-use shared_api::{BinaryFrame, OperationServerMessage};
+use shared_api::{BinaryFrame, MAX_BINARY_FRAME_BYTES, OperationServerMessage};
 use shared_types::OperationId;
 use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::{
@@ -22,6 +22,9 @@ use crate::{
     http::Http,
     offsets::{Heard, Outgoing},
 };
+
+/// Bytes of output that are read at once: two of the largest messages.
+const OUTPUT_AT_ONCE: usize = 2 * MAX_BINARY_FRAME_BYTES;
 
 /// An open connection.
 pub(crate) struct OperationSocket {
@@ -63,7 +66,7 @@ impl OperationSocket {
             .append_pair("stdout", &stdout.to_string())
             .append_pair("stderr", &stderr.to_string());
         Ok(Self {
-            stream: open(http, url).await?,
+            stream: open(http, url, OUTPUT_AT_ONCE).await?,
             ask_at: Instant::now() + http.ping_every,
             http: http.clone(),
             is_flushed: true,

@@ -21,6 +21,9 @@ use crate::received::{Received, Violation};
 /// sends gap after gap gets here.
 const MAX_PIECES: usize = 256;
 
+/// A piece of at least so many bytes is held as it came.
+const HELD_BYTES: usize = OUTPUT_CHUNK_BYTES / 2;
+
 /// Answers to what was passed on that may wait; more than can be asked for at once.
 const MAX_ANSWERS: usize = 4 * MAX_CONTROLS_WAITING;
 
@@ -102,9 +105,10 @@ struct Piece {
 
 #[derive(Debug)]
 enum Content {
-    /// Copied, and joined up to a whole chunk: as it came it is a part of something larger, a buffer
-    /// of the connection, which would be held with it and could not be filled again.
-    Data(Vec<u8>),
+    /// Nearly all of the frame that it came in, which is held with it.
+    Frame(Bytes),
+    /// Copied out of small frames, and joined up to a whole chunk.
+    Joined(Vec<u8>),
     GapUpTo(u64),
 }
 
@@ -211,7 +215,12 @@ impl Inbox {
         let piece = self.stream(stream).pieces.pop_front()?;
         let offset = piece.offset;
         Some(match piece.content {
-            Content::Data(data) => Mail::Output {
+            Content::Frame(data) => Mail::Output {
+                stream,
+                offset,
+                data,
+            },
+            Content::Joined(data) => Mail::Output {
                 stream,
                 offset,
                 data: data.into(),
@@ -240,8 +249,11 @@ impl Inbox {
         offset: u64,
         data: Bytes,
     ) -> Result<(), InboxError> {
+        if data.len() >= HELD_BYTES {
+            return self.push(stream, offset, Content::Frame(data));
+        }
         if let Some(Piece {
-            content: Content::Data(last),
+            content: Content::Joined(last),
             ..
         }) = self.stream(stream).pieces.back_mut()
             && last.len() + data.len() <= OUTPUT_CHUNK_BYTES
@@ -249,7 +261,7 @@ impl Inbox {
             last.extend_from_slice(&data);
             return Ok(());
         }
-        self.push(stream, offset, Content::Data(data.to_vec()))
+        self.push(stream, offset, Content::Joined(data.to_vec()))
     }
 
     fn push_gap(&mut self, stream: OutputStream, from: u64, to: u64) -> Result<(), InboxError> {
