@@ -12,7 +12,7 @@ use tests::{
 
 use crate::{
     execs::{TRUE, timed},
-    files::{Local, gone, speed},
+    files::{Local, gone, speed, sync},
     hands::Hands,
     resident::{memory, peak_from_here},
     ssh::Ssh,
@@ -147,11 +147,17 @@ async fn copies(gantry: &Gantry, there: &Path, ssh: &Ssh, watch: &Stopwatch) -> 
     let far = format!("{NAME}:file");
     let (file, copied) = (there.join("file"), there.join("copied"));
     for _ in 0..COPIES {
+        local.make_room(&file);
         let ours = watch.time(ran(gantry, &["cp", &source, &far])).await.0;
+        local.make_room(&copied);
         let scp = watch.time_here(|| ssh.upload(&local.source, &copied)).0;
         up.round(speed(ours), speed(scp));
+        // Or the disk would still be at it while ours comes back.
+        sync(&copied);
+        local.make_room(&local.target);
         let ours = watch.time(ran(gantry, &["cp", &far, &target])).await.0;
         gone(&local.target);
+        local.make_room(&local.target);
         let scp = watch.time_here(|| ssh.download(&copied, &local.target)).0;
         down.round(speed(ours), speed(scp));
         for path in [&local.target, &file, &copied] {
