@@ -38,6 +38,21 @@ async fn a_database_is_made_for_its_owner_only_and_found_again() {
 }
 
 #[tokio::test]
+async fn sqlite_is_built_to_plan_a_statement_once() {
+    let fixture = Fixture::sqlite().await;
+    // Without it each run of a statement that binds its LIMIT compiles it anew.
+    let built = query("SELECT count(*) AS is_built FROM pragma_compile_options WHERE compile_options = 'ENABLE_QPSG'")
+        .fetch_one(&mut fixture.db.read_any("it is about SQLite").await.expect("it answers"))
+        .await
+        .expect("it answers");
+    assert_eq!(
+        built.count("is_built").expect("a number"),
+        1,
+        ".cargo/config.toml says how it is built"
+    );
+}
+
+#[tokio::test]
 async fn a_second_server_is_kept_away_until_the_first_one_stops() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("gantry.db");
