@@ -341,7 +341,6 @@ impl App {
             area: outputs,
             links: links.clone(),
             waiting: Default::default(),
-            starting: Default::default(),
             sessions: sessions.clone(),
             hub,
             allowance: allowance.clone(),

@@ -9,14 +9,21 @@ mod asked;
 mod output;
 mod ports;
 mod resume;
-mod starting;
 mod view;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use server_router::{Collected, RemoteSandbox, is_kept_nowhere, links::Links};
-use server_store::{FleetSandbox, OperationRow, Outputs as OutputArea, Store, StoreError};
+use server_store::{
+    CallerPlace, FleetSandbox, OperationRow, Outputs as OutputArea, Store, StoreError,
+};
 use shared_sandbox::{
     CancelAnswer, Control, Controls, Input, Operation, OutputStream, Request, Running, Sandbox as _,
 };
@@ -24,12 +31,12 @@ use shared_types::{
     Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, RunnerId, SandboxId, TenantId,
     limits::COMMAND_RUNS_AT_MOST,
 };
+use tokio::time::Instant;
 
 use self::{
     alone::{Alone, Closing, Waiting},
-    asked::{Asked, is_key, request},
+    asked::{Asked, is_key, parsed, request},
     ports::{CallerFleet, CallerIntents},
-    starting::Starting,
     view::shown,
 };
 pub use self::{
@@ -77,7 +84,6 @@ pub struct Operations {
     pub(crate) area: OutputArea,
     pub(crate) links: Links,
     pub(crate) waiting: Waiting,
-    pub(crate) starting: Starting,
     pub(crate) sessions: Sessions,
     pub(crate) hub: LiveHub,
     pub(crate) allowance: Allowance,
@@ -119,30 +125,31 @@ impl Operations {
         let (runner, sandbox) = self.place(ctx, start.runner.as_deref()).await?;
         let whose = (runner, ctx.user);
         let place = self.store.caller_place(ctx.tenant, whose).await;
-        let mut place = place.map_err(runners::not_found)?.runner;
-        if place.pool && place.sandboxes.is_empty() {
+        let mut place = place.map_err(runners::not_found)?;
+        if place.runner.pool && place.runner.sandboxes.is_empty() {
             let wanted = self.store.want_sandbox(ctx.tenant, whose, self.clock.now());
             wanted.await?;
             let place_now = self.store.caller_place(ctx.tenant, whose).await;
-            place = place_now.map_err(runners::not_found)?.runner;
+            place = place_now.map_err(runners::not_found)?;
         }
+        let sandboxes = &place.runner.sandboxes;
         let meant = match sandbox {
-            None => place.sandboxes.first(),
-            Some(id) => place.sandboxes.iter().find(|one| one.id == id),
+            None => sandboxes.first(),
+            Some(id) => sandboxes.iter().find(|one| one.id == id),
         };
         let Some(&FleetSandbox {
             id: sandbox, epoch, ..
         }) = meant
         else {
-            return Err(AppError::Conflict(match place.sandboxes.is_empty() {
+            return Err(AppError::Conflict(match sandboxes.is_empty() {
                 true => format!(
                     "runner {} has never been online; start it (gantry-runner run)",
-                    place.name
+                    place.runner.name
                 ),
                 false => format!(
                     "the workspace that was chosen on runner {name} is not there any more; choose \
                      another: gantry runners use {name}/WORKSPACE",
-                    name = place.name
+                    name = place.runner.name
                 ),
             }));
         };
@@ -156,11 +163,8 @@ impl Operations {
         };
         let operation = asked.operation(start.request, epoch, run_for);
         let id = operation.id;
-        let first = self.starting.first(id);
-        // Another request may have started it since this one looked for the key.
-        let is_new = first.is_some() && self.store.operation(ctx.tenant, id).await.is_err();
-        match self.run(&asked, operation).await {
-            Ok(()) => Ok((self.view(ctx, id).await?, is_new)),
+        match self.run(&asked, operation, place).await {
+            Ok(is_new) => Ok((self.view(ctx, id).await?, is_new)),
             // The same request came twice at the same time, or the same key with two.
             Err(AppError::Conflict(why)) => match self.store.operation(ctx.tenant, id).await {
                 Ok(row) if row.asked_by == asked.asked_by() => {
@@ -207,16 +211,24 @@ impl Operations {
         action: Action,
         id: OperationId,
     ) -> Result<OperationView, AppError> {
-        let mut view = shown(self.gate.operation(ctx, action, id).await?);
-        view.input = Some(match view.session {
-            // What agents run takes none.
-            Some(_) => TakesInput::Nothing,
-            None => {
-                let placed = self.store.caller_operation(ctx.tenant, id).await;
-                TakesInput::of(&request(&placed.map_err(not_found)?)?)
-            }
-        });
+        let (view, _) = self.view_and_request(ctx, action, id).await?;
         Ok(view)
+    }
+
+    /// Also what a caller asked for; absent of a tool call's.
+    async fn view_and_request(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        id: OperationId,
+    ) -> Result<(OperationView, Option<Request>), AppError> {
+        let mut listed = self.gate.operation(ctx, action, id).await?;
+        let request = listed.request.take();
+        let request = request.as_deref().map(parsed).transpose()?;
+        let mut view = shown(listed);
+        // What agents run takes none.
+        view.input = Some(request.as_ref().map_or(TakesInput::Nothing, TakesInput::of));
+        Ok((view, request))
     }
 
     /// Reads an operation from these offsets of stdout and stderr on. Of what is kept nowhere there is
@@ -230,28 +242,30 @@ impl Operations {
         id: OperationId,
         from: [u64; 2],
     ) -> Result<Attached, AppError> {
-        let view = self.view_for(ctx, Action::FollowOperation, id).await?;
-        if view.session.is_some() {
-            let collected = self.links.read(self.placed(ctx.tenant), id).await;
-            let collected = collected.map_err(AppError::unavailable)?;
-            let collected = collected.ok_or(AppError::NotFound("operation"))?;
+        let seen = self.view_and_request(ctx, Action::FollowOperation, id);
+        let (view, request) = seen.await?;
+        let Some(request) = request else {
+            let collected = self.kept(ctx.tenant, id).await?;
             return Ok(Attached {
                 view,
                 does: Action::FollowOperation,
                 reading: Reading::Collected(collected.read(from)),
                 controls: Arc::new(TakesNothing),
             });
-        }
-        let does = match self.require(ctx, Action::PassInput, id).await {
+        };
+        let alone = is_kept_nowhere(&request);
+        // It was just found to be the user's.
+        let does = match self.gate.own(ctx, Action::PassInput) {
             Ok(()) => Action::PassInput,
-            Err(AppError::Forbidden(_)) => Action::FollowOperation,
+            // Whoever reads what is kept nowhere takes it away from every other reader, which is more than reading.
+            Err(AppError::Forbidden(_)) if !alone => Action::FollowOperation,
             Err(error) => return Err(error),
         };
-        // Whoever reads what is kept nowhere takes it away from every other reader, which is more than reading.
-        if does != Action::PassInput && self.has_one_reader(ctx.tenant, id).await? {
-            self.require(ctx, Action::PassInput, id).await?;
-        }
-        let (reading, controls) = match self.collected(ctx.tenant, id).await? {
+        let read = match view.ended_at.is_some() && !alone {
+            true => Read::Collected(self.kept(ctx.tenant, id).await?),
+            false => self.collected(ctx.tenant, id).await?,
+        };
+        let (reading, controls) = match read {
             Read::Collected(collected) => (
                 Reading::Collected(collected.read(from)),
                 collected.controls(),
@@ -428,9 +442,16 @@ impl Operations {
         }
     }
 
-    /// Sends an operation that is new, or goes on with it.
-    async fn run(&self, asked: &Asked, operation: Operation) -> Result<(), AppError> {
-        let sandbox = self.sandbox(asked);
+    /// Sends an operation that is new, or goes on with it; says whether it was placed by this. `place` is
+    /// where it goes, as it was just read.
+    async fn run(
+        &self,
+        asked: &Asked,
+        operation: Operation,
+        place: CallerPlace,
+    ) -> Result<bool, AppError> {
+        let placed = Arc::default();
+        let sandbox = self.sandbox_knowing(asked, Some(place), Arc::clone(&placed));
         match is_kept_nowhere(&operation.request) {
             true => {
                 let id = operation.id;
@@ -439,13 +460,15 @@ impl Operations {
             }
             false => sandbox.collect(operation).await.map(drop),
         }
-        .map_err(refused)
+        .map_err(refused)?;
+        Ok(placed.load(Ordering::Relaxed))
     }
 
-    /// Whether an operation of a caller has one reader, because nothing of it is kept.
-    async fn has_one_reader(&self, tenant: TenantId, id: OperationId) -> Result<bool, AppError> {
-        let placed = self.store.caller_operation(tenant, id).await;
-        Ok(is_kept_nowhere(&request(&placed.map_err(not_found)?)?))
+    /// An operation whose output is kept here, as it can be read.
+    async fn kept(&self, tenant: TenantId, id: OperationId) -> Result<Collected, AppError> {
+        let collected = self.links.read(self.placed(tenant), id).await;
+        let collected = collected.map_err(AppError::unavailable)?;
+        collected.ok_or(AppError::NotFound("operation"))
     }
 
     /// The operation of a caller, as it can be read.
@@ -458,11 +481,7 @@ impl Operations {
         let request = request(&open)?;
         let alone = is_kept_nowhere(&request);
         if open.row.outcome.is_some() && !alone {
-            let collected = self.links.read(self.placed(tenant), id).await;
-            let collected = collected.map_err(AppError::unavailable)?;
-            return Ok(Read::Collected(
-                collected.ok_or(AppError::NotFound("operation"))?,
-            ));
+            return Ok(Read::Collected(self.kept(tenant, id).await?));
         }
         let asked = Asked::of(&open)?;
         let operation = asked.operation(request, open.epoch, COMMAND_RUNS_AT_MOST);
@@ -483,7 +502,18 @@ impl Operations {
     }
 
     fn sandbox(&self, asked: &Asked) -> RemoteSandbox {
+        self.sandbox_knowing(asked, None, Arc::default())
+    }
+
+    /// The same, where its place was read just now; and what is set once the operation is placed by it.
+    fn sandbox_knowing(
+        &self,
+        asked: &Asked,
+        place: Option<CallerPlace>,
+        placed: Arc<AtomicBool>,
+    ) -> RemoteSandbox {
         let fleet = CallerFleet {
+            known: Mutex::new(place.map(|place| (place, Instant::now()))),
             store: self.store.clone(),
             links: self.links.clone(),
             started: self.started,
@@ -499,6 +529,7 @@ impl Operations {
             tenant: asked.tenant,
             user: asked.user,
             key: asked.key.clone(),
+            placed,
         };
         RemoteSandbox::new(
             self.links.clone(),

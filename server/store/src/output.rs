@@ -89,12 +89,12 @@ type Reply<T> = oneshot::Sender<io::Result<T>>;
 enum Wish {
     Of(OutputKey, What),
     Durable(Vec<OutputKey>, Reply<Vec<u64>>),
+    KeepAll(Vec<OutputKey>, Reply<()>),
 }
 
 /// What is wished of one stream.
 #[derive(Debug)]
 enum What {
-    KeepAll(Reply<()>),
     Append(u64, Vec<u8>),
     Read(u64, usize, Reply<Option<KeptOutput>>),
     End(Reply<u64>),
@@ -110,7 +110,7 @@ impl What {
     fn refuse(self, error: io::Error) {
         match self {
             Self::Append(..) => {}
-            Self::KeepAll(reply) | Self::Remove(reply) => drop(reply.send(Err(error))),
+            Self::Remove(reply) => drop(reply.send(Err(error))),
             Self::Read(.., reply) => drop(reply.send(Err(error))),
             Self::End(reply) | Self::Resume(reply) | Self::Synced(reply) => {
                 drop(reply.send(Err(error)));
@@ -148,13 +148,14 @@ impl Outputs {
         Ok(Self { wishes })
     }
 
-    /// From now on all of the stream is kept, where nothing of it is yet; durable when this returns.
-    /// What is kept once stays so, whoever appends.
+    /// From now on all output of these streams of one operation is kept, where none of a stream is yet; durable
+    /// when this returns. What is kept once stays so, whoever appends.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if that cannot be written.
-    pub async fn keep_all(&self, key: OutputKey) -> Result<(), StoreError> {
-        self.ask(key, What::KeepAll).await
+    pub async fn keep_all(&self, keys: &[OutputKey]) -> Result<(), StoreError> {
+        let keys = keys.to_vec();
+        self.asked(|reply| Wish::KeepAll(keys, reply)).await
     }
 
     /// Appends bytes at their place. What is there already is left out. No bytes say that those

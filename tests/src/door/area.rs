@@ -48,11 +48,8 @@ impl Outputs for Area {
     }
 
     async fn keep_all(&self, id: OperationId) -> Result<(), PortError> {
-        for stream in STREAMS {
-            let made = self.0.keep_all(output_key(id, stream)).await;
-            made.map_err(PortError::new)?;
-        }
-        Ok(())
+        let keys = STREAMS.map(|stream| output_key(id, stream));
+        self.0.keep_all(&keys).await.map_err(PortError::new)
     }
 
     async fn append(

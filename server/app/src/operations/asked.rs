@@ -78,7 +78,12 @@ impl Asked {
 }
 
 pub(super) fn request(open: &OpenCallerOperation) -> Result<Request, AppError> {
-    serde_json::from_str(&open.request).map_err(AppError::unavailable)
+    parsed(&open.request)
+}
+
+/// A request as it is stored.
+pub(super) fn parsed(request: &str) -> Result<Request, AppError> {
+    serde_json::from_str(request).map_err(AppError::unavailable)
 }
 
 pub(super) fn is_key(key: &str) -> Result<(), AppError> {

@@ -1,6 +1,9 @@
 //! The router's ports for the operation of a caller: one runner, and one intent.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use async_trait::async_trait;
 use server_router::{
@@ -8,15 +11,19 @@ use server_router::{
     links::Links,
     ports::{Fleet, FleetSnapshot, Intents, NewIntent, PlaceError, PortError},
 };
-use server_store::{NewCallerOperation, Placed, Store, StoreError};
+use server_store::{CallerPlace, NewCallerOperation, Placed, Store, StoreError};
 use shared_sandbox::Request;
 use shared_types::{Clock, RunnerId, SandboxId, TenantId, UserId, event::Choice};
-use tokio::time::timeout_at;
+use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::{
     isolation::IsolationPolicy,
     ports::{Started, label, shown},
 };
+
+/// For how long what was read of a runner is good to place an operation by. Another start of the same one may take
+/// its time before, and what is allowed there can change meanwhile.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
 
 /// The one runner that the caller named or had chosen.
 pub(super) struct CallerFleet {
@@ -28,12 +35,22 @@ pub(super) struct CallerFleet {
     pub(super) user: UserId,
     pub(super) runner: RunnerId,
     pub(super) sandbox: SandboxId,
+    /// What was read of it, and when, for the first that asks.
+    pub(super) known: Mutex<Option<(CallerPlace, Instant)>>,
 }
 
 #[async_trait]
 impl Fleet for CallerFleet {
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
-        let mut place = self.read().await?;
+        let known = self
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let mut place = match known {
+            Some((place, at)) if at.elapsed() < KNOWN_FOR => place,
+            _ => self.read().await?,
+        };
         if self.started.may_still_bring(&place.runner) {
             let mut presence = self.links.presence(self.runner).await;
             let _ = timeout_at(self.started.until(), presence.until(true)).await;
@@ -60,7 +77,7 @@ impl Fleet for CallerFleet {
 }
 
 impl CallerFleet {
-    async fn read(&self) -> Result<server_store::CallerPlace, PortError> {
+    async fn read(&self) -> Result<CallerPlace, PortError> {
         let whose = (self.runner, self.user);
         let place = self.store.caller_place(self.tenant, whose).await;
         place.map_err(PortError::new)
@@ -74,6 +91,8 @@ pub(super) struct CallerIntents {
     pub(super) tenant: TenantId,
     pub(super) user: UserId,
     pub(super) key: String,
+    /// Set once this has placed it.
+    pub(super) placed: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -99,7 +118,10 @@ impl Intents for CallerIntents {
             .place_caller_operation(self.tenant, intent.epoch, &operation, self.clock.now())
             .await;
         match placed {
-            Ok(Placed::New { .. }) => Ok(()),
+            Ok(Placed::New { .. }) => {
+                self.placed.store(true, Ordering::Relaxed);
+                Ok(())
+            }
             Ok(Placed::Known(_)) | Err(StoreError::Conflict(_)) => Err(PlaceError::Conflict),
             Ok(Placed::Barred) => Err(PlaceError::Barred),
             Ok(Placed::OtherIncarnation) => Err(PlaceError::OtherIncarnation),

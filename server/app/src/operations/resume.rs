@@ -11,6 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Operations,
     asked::{Asked, request},
+    refused,
 };
 use crate::AppError;
 
@@ -112,7 +113,8 @@ impl Operations {
         }
         let asked = Asked::of(&open)?;
         let operation = asked.operation(request, open.epoch, COMMAND_RUNS_AT_MOST);
-        self.run(&asked, operation).await
+        let collected = self.sandbox(&asked).collect(operation).await;
+        collected.map(drop).map_err(refused)
     }
 }
 

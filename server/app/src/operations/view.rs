@@ -100,6 +100,7 @@ pub(super) fn shown(listed: ListedOperation) -> OperationView {
         label,
         runner_name,
         user_name,
+        request: _,
     } = listed;
     let (session, turn) = match row.asked_by {
         AskedBy::Call(call) => (Some(call.session), Some(call.turn)),

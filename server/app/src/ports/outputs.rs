@@ -62,10 +62,9 @@ impl ports::Outputs for TenantOutputs {
     }
 
     async fn keep_all(&self, id: OperationId) -> Result<(), PortError> {
-        let stdout = self.outputs.keep_all(self.key(id, OutputStream::Stdout));
-        let stderr = self.outputs.keep_all(self.key(id, OutputStream::Stderr));
-        tokio::try_join!(stdout, stderr).map_err(PortError::new)?;
-        Ok(())
+        let keys = [OutputStream::Stdout, OutputStream::Stderr].map(|stream| self.key(id, stream));
+        let kept = self.outputs.keep_all(&keys).await;
+        kept.map_err(PortError::new)
     }
 
     async fn append(

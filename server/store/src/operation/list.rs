@@ -38,17 +38,21 @@ pub struct ListedOperation {
     pub runner_name: String,
     /// The name of the user who asked; absent of a tool call's.
     pub user_name: Option<String>,
+    /// The request, JSON, of one that a caller asked for; absent in a list.
+    pub request: Option<String>,
 }
 
 macro_rules! select_listed {
-    ($rest:literal) => {
+    ($request:literal, $rest:literal) => {
         concat!(
             "SELECT operations.id, session_id, turn_id, step, ordinal, attempt, digest,
                  operations.epoch, runner_id, sandbox_id, operations.journal_id, operations.boot_id, effect,
                  start_by_boot, start_by_us, deadline_at, placed_at, cancel_requested_at,
                  CASE WHEN length(outcome) > $4 THEN '' ELSE outcome END AS outcome, outcome_at,
                  closed_at, operations.user_id, request_key, traceparent, kind, operations.title,
-                 runners.name AS runner_name, users.name AS user_name
+                 runners.name AS runner_name, users.name AS user_name, ",
+            $request,
+            " AS request
              FROM operations
              JOIN runners ON runners.tenant_id = operations.tenant_id AND runners.id = runner_id
              LEFT JOIN users
@@ -77,12 +81,14 @@ impl Store {
         // Those that are open have an index of their own.
         let listed = match filter.open_only {
             true => select_listed!(
+                "NULL",
                 "AND outcome IS NULL
                  AND operations.id >= $3 AND operations.id < $5
                  AND (placed_at, operations.id) < ($7, $8)
                  ORDER BY placed_at DESC, operations.id DESC LIMIT $6"
             ),
             false => select_listed!(
+                "NULL",
                 "AND operations.id >= $3 AND operations.id < $5
                  AND (placed_at, operations.id) < ($7, $8)
                  ORDER BY placed_at DESC, operations.id DESC LIMIT $6"
@@ -113,7 +119,7 @@ impl Store {
         user: UserId,
         operation: OperationId,
     ) -> Result<ListedOperation, StoreError> {
-        let row: Row = query(select_listed!("AND operations.id = $3"))
+        let row: Row = query(select_listed!("request", "AND operations.id = $3"))
             .bind(tenant.to_string())
             .bind(user.to_string())
             .bind(operation.to_string())
@@ -133,6 +139,7 @@ impl ListedOperation {
             },
             runner_name: row.text("runner_name")?,
             user_name: row.maybe_text("user_name")?,
+            request: row.maybe_text("request")?,
             row: OperationRow::from_row(row)?,
         })
     }

@@ -1,7 +1,8 @@
 //! Streams in files. One task owns them; many streams share its syncs.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
+    fs::File,
     io,
     path::{Path, PathBuf},
 };
@@ -14,6 +15,7 @@ use tokio::{
 
 use super::{
     KeptOutput, OPEN_STREAMS, OutputKey, Reply, SYNC_AFTER, WISHES, What, Wish,
+    segments::Segments,
     stream::{self, StreamFiles},
 };
 
@@ -98,12 +100,12 @@ impl Area {
                 let durable = keys.into_iter().map(|key| self.durable(key));
                 drop(reply.send(Ok(durable.collect())));
             }
+            Wish::KeepAll(keys, reply) => drop(reply.send(self.keep_all(&keys))),
         }
     }
 
     fn grant_of(&mut self, key: OutputKey, what: What) {
         match what {
-            What::KeepAll(reply) => drop(reply.send(self.keep_all(key))),
             What::Append(offset, data) => {
                 if self.broken.contains_key(&key) {
                     return;
@@ -142,9 +144,23 @@ impl Area {
         }
     }
 
-    fn keep_all(&mut self, key: OutputKey) -> io::Result<()> {
-        let area = self.folder.clone();
-        self.stream(key)?.keep_all(&area, key)
+    fn keep_all(&mut self, keys: &[OutputKey]) -> io::Result<()> {
+        let (mut begun, mut folders) = (Vec::new(), BTreeSet::new());
+        for &key in keys {
+            if self.stream(key)?.is_untouched() {
+                let (folder, name) = stream::place(&self.folder, key);
+                begun.push((key, Segments::make(&folder, &name)?));
+                folders.insert(folder);
+            }
+        }
+        // The streams of an operation lie in one folder.
+        for folder in folders {
+            File::open(folder)?.sync_all()?;
+        }
+        for (key, segments) in begun {
+            self.stream(key)?.keep_in(segments);
+        }
+        Ok(())
     }
 
     fn read(

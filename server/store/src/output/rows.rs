@@ -96,12 +96,12 @@ impl Rows {
                 }
                 drop(reply.send(Ok(durable)));
             }
+            Wish::KeepAll(keys, reply) => self.keep_all(&keys, reply).await,
         }
     }
 
     async fn grant_in_rows(&mut self, key: OutputKey, what: What) {
         match what {
-            What::KeepAll(reply) => drop(reply.send(self.keep_all(key).await)),
             What::Append(offset, data) => {
                 if let Some(Place::Rows(stream)) = self.streams.get_mut(&key) {
                     stream.append(offset, data);
@@ -186,14 +186,36 @@ impl Rows {
         }
     }
 
-    async fn keep_all(&mut self, key: OutputKey) -> io::Result<()> {
-        if self.row_stream(key).is_some_and(RowStream::is_untouched) {
-            let begun = stream::begin_whole(&self.store, key).await;
+    async fn keep_all(&mut self, keys: &[OutputKey], reply: Reply<()>) {
+        let begun = self.begin_whole(keys).await;
+        match (begun, &self.files) {
+            // Their task answers.
+            (Ok(in_files), Some(files)) if !in_files.is_empty() => {
+                let _ = files.send(Wish::KeepAll(in_files, reply)).await;
+            }
+            (begun, _) => drop(reply.send(begun.map(drop))),
+        }
+    }
+
+    /// Of those that lie in rows; the others are returned.
+    async fn begin_whole(&mut self, keys: &[OutputKey]) -> io::Result<Vec<OutputKey>> {
+        let (mut in_rows, mut in_files) = (Vec::new(), Vec::new());
+        for &key in keys {
+            match self.place(key).await? {
+                Place::Rows(stream) if stream.is_untouched() => in_rows.push(key),
+                Place::Rows(_) => {}
+                Place::Files => in_files.push(key),
+            }
+        }
+        if !in_rows.is_empty() {
+            let begun = stream::begin_whole(&self.store, &in_rows).await;
             begun.map_err(io::Error::other)?;
+        }
+        for key in in_rows {
             let stream = self.load(key).await?;
             self.streams.insert(key, Place::Rows(stream));
         }
-        Ok(())
+        Ok(in_files)
     }
 
     /// Another server may have appended what this one does not know of.

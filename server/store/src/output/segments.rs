@@ -60,11 +60,10 @@ impl Segments {
         fs::remove_dir_all(folder(streams, name))
     }
 
-    /// Begins them; durable when this returns.
+    /// Begins them; durable once the folder of the streams is synced.
     pub(super) fn make(streams: &Path, name: &str) -> io::Result<Self> {
         let folder = folder(streams, name);
         make_folder(&folder)?;
-        File::open(streams)?.sync_all()?;
         Ok(Self {
             folder,
             starts: Vec::new(),

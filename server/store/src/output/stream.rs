@@ -53,15 +53,14 @@ impl StreamFiles {
         })
     }
 
-    /// Makes it a stream of which everything is kept; that is durable when this returns. Of one of
-    /// which something is kept already nothing changes.
-    pub(super) fn keep_all(&mut self, area: &Path, key: OutputKey) -> io::Result<()> {
-        if matches!(self.files, Files::Ends(_)) && self.end == 0 {
-            let (folder, name) = place(area, key);
-            make_folder(&folder)?;
-            self.files = Files::Whole(Segments::make(&folder, &name)?);
-        }
-        Ok(())
+    /// Whether nothing of it is kept, and it is not said that everything will be.
+    pub(super) fn is_untouched(&self) -> bool {
+        matches!(self.files, Files::Ends(_)) && self.end == 0
+    }
+
+    /// Everything of it is kept here from now on.
+    pub(super) fn keep_in(&mut self, segments: Segments) {
+        self.files = Files::Whole(segments);
     }
 
     pub(super) fn end(&self) -> u64 {
@@ -162,7 +161,7 @@ pub(super) fn remove(area: &Path, key: OutputKey) -> io::Result<()> {
 }
 
 /// The folder of a stream's files, and how their names begin.
-fn place(area: &Path, key: OutputKey) -> (PathBuf, String) {
+pub(super) fn place(area: &Path, key: OutputKey) -> (PathBuf, String) {
     let kind = match key.kind {
         OutputKind::Stdout => "stdout",
         OutputKind::Stderr => "stderr",

@@ -125,7 +125,7 @@ async fn a_gap_that_came_stays_one() {
 
 async fn whole_area(folder: &Path) -> Outputs {
     let area = Outputs::start(folder).expect("it is made");
-    area.keep_all(key(OUT)).await.expect("it is made");
+    area.keep_all(&[key(OUT)]).await.expect("it is made");
     area
 }
 
@@ -160,7 +160,9 @@ async fn of_a_stream_that_has_begun_no_more_is_kept_than_before() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let area = Outputs::start(folder.path()).expect("it is made");
     append(&area, 0, 10).await;
-    area.keep_all(key(OUT)).await.expect("it changes nothing");
+    area.keep_all(&[key(OUT)])
+        .await
+        .expect("it changes nothing");
     append(&area, 10, 10).await;
     assert_eq!(kept(&area, 1000).await, [(0, 20)]);
 }
@@ -316,7 +318,7 @@ async fn what_is_removed_leaves_no_file_and_nothing_to_read() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let area = Outputs::start(folder.path()).expect("it is made");
     let whole = key(OutputKind::Stderr);
-    area.keep_all(whole).await.expect("it is made");
+    area.keep_all(&[whole]).await.expect("it is made");
     area.append(whole, 0, bytes(0, 100)).await.expect("it runs");
     append(&area, 0, 3 * MIB as usize).await;
     area.synced(key(OUT)).await.expect("it is written");

@@ -170,7 +170,7 @@ async fn the_head_and_the_tail_are_kept_and_the_gap_between_them_is_seen() {
 async fn all_of_a_stream_is_kept_where_that_was_asked_for_and_stays_asked_for() {
     let ours = Fixture::postgres().await.tenant().await;
     let asking = Stream::seen(&ours.db, &ours).await;
-    let asked = asking.outputs.keep_all(asking.key).await;
+    let asked = asking.outputs.keep_all(&[asking.key]).await;
     asked.expect("it answers");
     for (from, to) in [(0, 5 * MIB), (5 * MIB, 9 * MIB)] {
         let next = Stream::seen(&ours.db, &ours).await;
@@ -189,7 +189,11 @@ async fn all_of_a_stream_is_kept_where_that_was_asked_for_and_stays_asked_for() 
         key: begun,
     };
     begun.append(0, 10).await;
-    begun.outputs.keep_all(begun.key).await.expect("it answers");
+    begun
+        .outputs
+        .keep_all(&[begun.key])
+        .await
+        .expect("it answers");
     begun.append_all(10, 5 * MIB).await;
     assert_eq!(begun.kept(100_000).await.len(), 2);
 }
@@ -271,7 +275,7 @@ async fn a_stream_that_began_in_files_goes_on_there() {
     );
     files.append(key, 0, bytes(0, 10)).await.expect("it runs");
     files.synced(key).await.expect("it is written");
-    files.keep_all(whole).await.expect("it is made");
+    files.keep_all(&[whole]).await.expect("it is made");
     drop(files);
     let stream = Stream::seen_over(folder.path(), &ours.db, &ours).await;
     assert_eq!(stream.resumed().await, 10);

@@ -197,17 +197,22 @@ impl RowStream {
     }
 }
 
-/// From now on all of the stream is kept, if nothing of it is yet.
-pub(super) async fn begin_whole(store: &Store, key: OutputKey) -> Result<(), StoreError> {
+/// From now on all output of these streams of one operation is kept, where none of a stream is yet.
+pub(super) async fn begin_whole(store: &Store, keys: &[OutputKey]) -> Result<(), StoreError> {
+    let Some(first) = keys.first() else {
+        return Ok(());
+    };
     retried!({
-        let mut tx = store.write(key.tenant).await?;
-        of(
-            "INSERT INTO outputs (tenant_id, operation_id, stream, ends, whole)
-             VALUES ($1, $2, $3, 0, 1) ON CONFLICT DO NOTHING",
-            key,
-        )
-        .execute(&mut tx)
-        .await?;
+        let mut tx = store.write(first.tenant).await?;
+        for &key in keys {
+            of(
+                "INSERT INTO outputs (tenant_id, operation_id, stream, ends, whole)
+                 VALUES ($1, $2, $3, 0, 1) ON CONFLICT DO NOTHING",
+                key,
+            )
+            .execute(&mut tx)
+            .await?;
+        }
         tx.commit().await
     })
 }
