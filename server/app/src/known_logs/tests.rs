@@ -1,8 +1,12 @@
+use std::sync::atomic::AtomicU64;
+
+use server_agent::SessionLog as _;
 use server_store::{By, Input, NewSession, NewTenant, NewUser};
-use shared_types::{Event, TurnId, UserId, event::EventBody};
+use shared_types::{Epoch, Event, TurnId, UserId, clock::ManualClock, event::EventBody};
 use tempfile::TempDir;
 
 use super::*;
+use crate::{live::LiveHub, measured::Counted, session_log::StoredLog};
 
 const OWNER: UserId = UserId::from_u128(2);
 const KEY: Key = (TenantId::from_u128(1), SessionId::from_u128(3));
@@ -145,6 +149,35 @@ async fn what_another_server_has_appended_in_between_is_read() {
 
     let log = logs.load(&database.store, KEY, Some(3), at(0)).await;
     assert_eq!(*log.expect("it is there"), stored);
+}
+
+#[tokio::test]
+async fn a_turn_begins_with_what_was_known_at_its_claim_and_is_given_up_with_all_that_there_is() {
+    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    load(&logs, &database).await;
+    // By another server.
+    database.say(10).await;
+    let log = |claimed_at| StoredLog {
+        store: database.store.clone(),
+        logs: logs.clone(),
+        hub: LiveHub::start(),
+        clock: Arc::new(ManualClock::at(at(0))),
+        tenant: KEY.0,
+        session: KEY.1,
+        epoch: Epoch(1),
+        claimed_at: AtomicU64::new(claimed_at),
+        counted: Counted::new(None),
+        was_last: Arc::default(),
+    };
+
+    let turn = log(1);
+    assert_eq!(turn.load().await.expect("it is there").len(), 1);
+    let whole = database.stored().await;
+    assert_eq!(*turn.load().await.expect("it is there"), whole);
+    database.say(11).await;
+    // What gives a turn up has no claim of its own.
+    let whole = database.stored().await;
+    assert_eq!(*log(0).load().await.expect("it is there"), whole);
 }
 
 #[tokio::test]
