@@ -5,10 +5,10 @@
 //! allows to nobody is refused before the look-up, so that such a refusal tells nothing either.
 
 use server_store::{
-    CredentialRow, ListedOperation, PersonRow, PooledSandbox, Role, RunnerRow, SandboxRow, Scopes,
-    SessionRow, Store, StoreError, UserKind,
+    CredentialRow, FleetRow, ListedOperation, PersonRow, PooledSandbox, Role, RunnerRow,
+    SandboxRow, Scopes, SessionRow, Store, StoreError, UserKind,
 };
-use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, TenantId, UserId};
+use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, UserId};
 
 use crate::{
     AppError, OpContext,
@@ -289,19 +289,14 @@ impl Gate {
         }
     }
 
-    /// Whether the user of a session may use this runner, with the role that the user has now. No
-    /// credential is asked: what a credential has begun goes on without it.
-    pub(crate) async fn session_may_use(
-        &self,
-        (tenant, session): (TenantId, SessionId),
-        runner: RunnerId,
-    ) -> Result<bool, StoreError> {
-        let access = self.store.runner_access_in_session(tenant, runner, session);
-        let Some((user, role, access)) = access.await? else {
-            return Ok(false);
+    /// Whether the user of a turn may use the runner that was chosen for it, with the role that the user has now.
+    /// No credential is asked: what a credential has begun goes on without it.
+    pub(crate) fn turn_may_use_runner(fleet: &FleetRow) -> bool {
+        let (Some(role), Some(access)) = (fleet.role, &fleet.access) else {
+            return false;
         };
         let subject = Subject {
-            user,
+            user: fleet.user,
             role,
             scopes: Scopes::ALL,
         };
@@ -309,7 +304,7 @@ impl Gate {
             owner: access.owner,
             shared: access.shared,
         };
-        Ok(access.revoked || allow(&subject, Action::UseRunner, &resource).is_ok())
+        access.revoked || allow(&subject, Action::UseRunner, &resource).is_ok()
     }
 
     /// The scopes of a key that the subject makes: those that were asked for, else the usual ones.

@@ -28,7 +28,6 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    gate::Gate,
     isolation::IsolationPolicy,
     known_logs::KnownLogs,
     live::LiveHub,
@@ -142,7 +141,6 @@ impl Bench {
         } = self;
         let fleet = TurnFleet {
             store: store.clone(),
-            gate: Gate::new(store.clone()),
             links: links.clone(),
             hub: hub.clone(),
             started: *started,

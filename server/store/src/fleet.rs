@@ -6,7 +6,7 @@ use shared_types::{
 };
 
 use crate::{
-    Store, StoreError,
+    Role, RunnerAccess, Store, StoreError,
     columns::Columns as _,
     database::{MAX_PAGE, Row, page, query},
     turn,
@@ -23,8 +23,12 @@ pub struct FleetRow {
     pub choice: Choice,
     /// The runner that was chosen, as it is now.
     pub chosen: Option<ChosenRunner>,
+    /// How that runner stands to the user whose turn it is.
+    pub access: Option<RunnerAccess>,
     /// Whose turn it is.
     pub user: UserId,
+    /// The role that the user has now; none where the user was removed.
+    pub role: Option<Role>,
 }
 
 /// The runner that was chosen.
@@ -83,13 +87,18 @@ impl Store {
                  trusted_at, chosen_by, runners.id AS chosen_runner_id,
                  runners.name AS chosen_runner_name, revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
                  pool_backend, pool_isolation, pool_problem, sandboxes.owner_id AS sandbox_owner_id,
-                 sessions.user_id AS user_id,
+                 runners.owner_id AS runner_owner_id, sessions.user_id AS user_id, role, removed_at AS user_removed_at,
+                 CAST(CASE WHEN shared_with_everyone_at IS NOT NULL OR EXISTS (
+                     SELECT 1 FROM runner_shares WHERE runner_shares.tenant_id = runners.tenant_id
+                         AND runner_shares.runner_id = runners.id AND runner_shares.user_id = sessions.user_id)
+                 THEN 1 ELSE 0 END AS BIGINT) AS shared,
                  sandboxes.id AS sandbox_id, sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch,
                  sandboxes.spec AS sandbox_spec, sandboxes.state AS sandbox_state, privilege, pool_sudo_templates,
                  (SELECT name FROM sandboxes AS wanted WHERE wanted.tenant_id = turns.tenant_id
                      AND wanted.runner_id = chosen_runner_id AND wanted.id = chosen_sandbox_id) AS chosen_workspace
              FROM turns JOIN tenants ON tenants.id = turns.tenant_id
              JOIN sessions ON sessions.tenant_id = turns.tenant_id AND sessions.id = turns.session_id
+             JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
              LEFT JOIN runners
                  ON runners.tenant_id = turns.tenant_id AND runners.id = chosen_runner_id
              LEFT JOIN sandboxes
@@ -105,16 +114,31 @@ impl Store {
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         let row = rows.first().ok_or(StoreError::NotFound)?;
-        let chosen = match row.maybe_parsed("chosen_runner_id")? {
-            Some(id) => Some(chosen(id, row, &rows)?),
-            None => None,
+        let (chosen, access) = match row.maybe_parsed("chosen_runner_id")? {
+            Some(id) => {
+                let chosen = chosen(id, row, &rows)?;
+                let access = RunnerAccess {
+                    name: chosen.name.clone(),
+                    owner: row.parsed("runner_owner_id")?,
+                    shared: row.count("shared")? == 1,
+                    revoked: chosen.revoked,
+                };
+                (Some(chosen), Some(access))
+            }
+            None => (None, None),
         };
+        let is_removed = row.maybe_time("user_removed_at")?.is_some();
         Ok(FleetRow {
             demanded: row.maybe_parsed("demanded_isolation")?.unwrap_or_default(),
             may_sudo: may_sudo(row)?,
             choice: turn::choice(row)?,
             chosen,
+            access,
             user: row.parsed("user_id")?,
+            role: match is_removed {
+                true => None,
+                false => Some(row.word("role")?),
+            },
         })
     }
 }

@@ -14,7 +14,7 @@ use server_router::{
     ports::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot, PortError, RunnerState},
 };
 use server_store::{ChosenRunner, FleetRow, RunnerRow, Store};
-use shared_types::{Clock, RunnerId, SessionId, TenantId, Timestamp, TurnId};
+use shared_types::{Clock, SessionId, TenantId, Timestamp, TurnId};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -60,7 +60,6 @@ impl Started {
 /// The runners that one turn may use.
 pub(crate) struct TurnFleet {
     pub(crate) store: Store,
-    pub(crate) gate: Gate,
     pub(crate) links: Links,
     pub(crate) hub: LiveHub,
     pub(crate) started: Started,
@@ -84,7 +83,7 @@ impl Fleet for TurnFleet {
         if let Some(chosen) = &fleet.chosen
             && chosen.pool
             && chosen.sandboxes.is_empty()
-            && self.may_use(chosen.id).await?
+            && Gate::turn_may_use_runner(&fleet)
         {
             let whose = (chosen.id, fleet.user);
             let wanted = self
@@ -93,9 +92,10 @@ impl Fleet for TurnFleet {
             wanted.await.map_err(PortError::new)?;
             fleet = self.read().await?;
         }
+        let may_use = Gate::turn_may_use_runner(&fleet);
         let runners = match fleet.chosen {
             // What the session's user may not use any more is not there.
-            Some(chosen) if !self.may_use(chosen.id).await? => Vec::new(),
+            Some(_) if !may_use => Vec::new(),
             Some(chosen) => vec![shown(chosen, &self.isolation, fleet.may_sudo)],
             None => {
                 let any = self.store.list_runners(self.tenant, "", 1).await;
@@ -124,12 +124,6 @@ impl TurnFleet {
     async fn read(&self) -> Result<FleetRow, PortError> {
         let fleet = self.store.fleet(self.tenant, self.turn).await;
         fleet.map_err(PortError::new)
-    }
-
-    async fn may_use(&self, runner: RunnerId) -> Result<bool, PortError> {
-        let of = (self.tenant, self.session);
-        let may = self.gate.session_may_use(of, runner).await;
-        may.map_err(PortError::new)
     }
 
     /// Waits until it is known whether the runner comes back.

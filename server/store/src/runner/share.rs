@@ -1,11 +1,11 @@
 //! Who may use a runner beside its owner.
 
 use serde_json::json;
-use shared_types::{RunnerId, SessionId, TenantId, Timestamp, UserId};
+use shared_types::{RunnerId, TenantId, Timestamp, UserId};
 
 use super::{RunnerRow, entry};
 use crate::{
-    AuditEntry, By, Role, Store, StoreError, audit,
+    AuditEntry, By, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, Row, page, query, query_as},
 };
@@ -96,40 +96,6 @@ impl Store {
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
-    }
-
-    /// The user of a session with the role that it has now, and how the runner stands to it; nothing
-    /// where the user was removed.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such runner or session.
-    pub async fn runner_access_in_session(
-        &self,
-        tenant: TenantId,
-        runner: RunnerId,
-        session: SessionId,
-    ) -> Result<Option<(UserId, Role, RunnerAccess)>, StoreError> {
-        let row: Row = query(
-            "SELECT runners.name, owner_id, revoked_at, users.id AS user_id, role, removed_at,
-                 CAST(CASE WHEN shared_with_everyone_at IS NOT NULL OR EXISTS (
-                     SELECT 1 FROM runner_shares WHERE runner_shares.tenant_id = runners.tenant_id
-                         AND runner_shares.runner_id = runners.id AND runner_shares.user_id = users.id)
-                 THEN 1 ELSE 0 END AS BIGINT) AS shared
-             FROM sessions
-             JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
-             JOIN runners ON runners.tenant_id = sessions.tenant_id AND runners.id = $2
-             WHERE sessions.tenant_id = $1 AND sessions.id = $3",
-        )
-        .bind(tenant.to_string())
-        .bind(runner.to_string())
-        .bind(session.to_string())
-        .fetch_one(&mut self.read(tenant).await?)
-        .await?;
-        if row.maybe_time("removed_at")?.is_some() {
-            return Ok(None);
-        }
-        let access = access(&row)?;
-        Ok(Some((row.parsed("user_id")?, row.word("role")?, access)))
     }
 
     /// Who may use a runner.
