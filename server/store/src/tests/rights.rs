@@ -9,6 +9,7 @@ on_every_backend!(
     of_two_owners_who_go_at_once_one_stays,
     what_a_removed_person_had_is_worth_nothing_and_the_name_is_free,
     a_runner_is_seen_by_its_owner_and_by_whom_it_is_shared_with,
+    a_turn_is_told_how_its_user_stands_to_its_runner_by_now,
 );
 
 pub(super) async fn invited(ours: &Tenant, name: &str, role: Role) -> UserId {
@@ -149,4 +150,41 @@ async fn a_runner_is_seen_by_its_owner_and_by_whom_it_is_shared_with(fixture: Fi
         (shares.owner, shares.everyone, shares.people.len()),
         (None, false, 0)
     );
+}
+
+async fn a_turn_is_told_how_its_user_stands_to_its_runner_by_now(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let other = invited(&ours, "other", Role::Owner).await;
+    let by = other.into();
+    let chosen = db.set_active_runner(ours.id, ours.owner, Some(runner), at(1));
+    chosen.await.expect("it is there");
+    let session = ours.session().await;
+    ours.send(session, "run the tests").await;
+    let turn = ours.claim(session).await.turn.id;
+    let stands = async || {
+        let fleet = db.fleet(ours.id, turn).await.expect("it was claimed");
+        let access = fleet.access.expect("a runner is chosen");
+        (fleet.role, access.owner == ours.owner, access.shared)
+    };
+    assert_eq!(stands().await, (Some(Role::Owner), true, false));
+
+    let taken = db.take_runner(ours.id, runner, &by, at(2));
+    taken.await.expect("it is taken");
+    assert_eq!(stands().await, (Some(Role::Owner), false, false));
+    for with in [SharedWith::Person(ours.owner), SharedWith::Everyone] {
+        let shared = db.share_runner(ours.id, runner, with, &by, at(3));
+        shared.await.expect("it is shared");
+        assert_eq!(stands().await, (Some(Role::Owner), false, true));
+        let unshared = db.unshare_runner(ours.id, runner, Some(with), &by, at(4));
+        unshared.await.expect("it was shared");
+        assert_eq!(stands().await, (Some(Role::Owner), false, false));
+    }
+
+    let lowered = db.change_role(ours.id, ours.owner, Role::Member, &by, at(5));
+    lowered.await.expect("another owner is left");
+    assert_eq!(stands().await.0, Some(Role::Member));
+    let removed = db.remove_person(ours.id, ours.owner, &by, at(6));
+    removed.await.expect("another owner is left");
+    assert_eq!(stands().await, (None, false, false));
 }
