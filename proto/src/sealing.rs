@@ -156,11 +156,11 @@ impl<F: Frame> SealKey<F> {
         let opened = cipher.open_in_place(nonce, Aad::empty(), &mut frame);
         let bytes = opened.map_err(|_| NotSealed)?.len();
         frame.truncate(bytes);
-        // Its bytes are shared with what is made of it, unless most of them are nothing that this program knows:
-        // whoever holds the one would hold the other as well.
+        // What is made of a frame shares the frame's memory. Where a frame has more that this program does not know
+        // than a newer version may add, its content is copied, so that the rest is not held with it.
         let frame = Bytes::from(frame);
         let opened = F::decode(frame.clone()).map_err(|_| NotSealed)?;
-        match frame.len() - opened.encoded_len().min(frame.len()) > UNKNOWN_BYTES {
+        match frame.len().saturating_sub(opened.encoded_len()) > UNKNOWN_BYTES {
             false => Ok(opened),
             true => F::decode(&frame[..]).map_err(|_| NotSealed),
         }

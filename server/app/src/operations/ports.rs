@@ -21,8 +21,8 @@ use crate::{
     ports::{Started, label, shown},
 };
 
-/// For how long what was read of a runner is good to place an operation by. Another start of the same one may take
-/// its time before, and what is allowed there can change meanwhile.
+/// For how long an operation is placed by what was read of its runner before. It may have to wait for another start
+/// under the same key, and what the runner may do can change meanwhile.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
 
 /// The one runner that the caller named or had chosen.
