@@ -32,7 +32,7 @@ use crate::{
     bounds::{LOOK_WHILE_AWAY_EVERY, STORE_ATTEMPTS, STORE_PAUSE},
     links::{Connection, Gone, LinkHandle, Reader, Watch, linked, linked_or_not},
     mailbox::Mailbox,
-    ports::{PortError, StoredIntent},
+    ports::{Outputs, PortError, StoredIntent},
 };
 
 /// What it takes to begin.
@@ -192,7 +192,9 @@ impl Driver {
                         },
                         Ok(()) = self.wishes.asked.changed() => self.asked(),
                         () = self.audience.attend() => {}
-                        () = sleep_until(self.look_while_away_at) => self.look_while_away().await,
+                        () = sleep_until(self.look_while_away_at) => {
+                            self.look_while_away(connection).await?;
+                        }
                     }
                 }
                 Step::Wait(time, why) => {
@@ -472,14 +474,29 @@ impl Driver {
         self.machine.connection(linked(&now));
     }
 
-    /// The end may have been stored without the runner's word.
-    async fn look_while_away(&mut self) {
+    /// The end may have been stored without the runner's word, and the output be kept, by another server. Of
+    /// what is not kept the runner may have the only copy: that is waited for, and is no gap.
+    async fn look_while_away(&mut self, connection: &mut Watch) -> Result<(), PortError> {
         self.look_while_away_at = Instant::now() + LOOK_WHILE_AWAY_EVERY;
         // What cannot be read now is looked for again.
         let found = self.ports.operations.find(self.machine.id()).await;
-        if let Ok(Some(outcome)) = found.map(|found| found.and_then(|found| found.outcome)) {
+        let found = found.ok().flatten();
+        let Some(outcome) = found.and_then(|found| found.outcome) else {
+            return Ok(());
+        };
+        let mut is_here = !self.machine.output_is_missing(&outcome);
+        if !is_here && self.keeping.is_left_to_the_reader() {
+            let outputs = self.ports.operations.outputs();
+            is_here = is_kept_to_the_end(&*outputs, self.machine.id(), &outcome).await;
+        } else if !is_here {
+            self.begin_again(false).await?;
+            connection.mark_changed();
+            is_here = !self.machine.output_is_missing(&outcome);
+        }
+        if is_here {
             self.machine.ended_elsewhere(outcome);
         }
+        Ok(())
     }
 
     async fn over_the_link(&mut self, step: Step) -> Result<(), Gone> {
@@ -587,6 +604,18 @@ impl Driver {
         self.note_what_cannot_be_kept();
         Ok(true)
     }
+}
+
+/// Whether the last byte is kept of each stream of an operation that ended so.
+async fn is_kept_to_the_end(outputs: &dyn Outputs, id: OperationId, outcome: &Outcome) -> bool {
+    for (stream, end) in outcome.output() {
+        if let Some(last) = end.checked_sub(1)
+            && !matches!(outputs.read(id, stream, last).await, Ok(Some(_)))
+        {
+            return false;
+        }
+    }
+    true
 }
 
 async fn until(moment: Option<Instant>) {

@@ -308,6 +308,121 @@ async fn what_is_followed_while_the_disk_is_full_is_asked_for_again_once_there_i
     assert_eq!(kept(&world).await, b"hello world");
 }
 
+/// An operation that has said "hello ", and "world" when the disk was full, and whose end is stored.
+async fn ended_while_the_disk_was_full() -> (World, Runner, Link, String, Running) {
+    let world = World::with(LinkOptions {
+        keep_again_after: Duration::from_millis(20),
+        ..LinkOptions::default()
+    });
+    let (runner, link, id, mut running) = half_said_in(&world, Runner::new(1, "one")).await;
+    eventually(|| {
+        world
+            .store
+            .area()
+            .kept_of(exec(10).id, OutputStream::Stdout)
+            .durable
+            == 6
+    })
+    .await;
+    world.store.fill_the_disk();
+    link.output(&id, 6, "world").await;
+    assert_eq!(next(&mut running).await, stdout(6, "world"));
+    link.exit(&id, 11).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(11)));
+    world.store.keep_end(&exec(10), exited(11));
+    running.events.end_token().expect("it asked").spend();
+    (world, runner, link, id, running)
+}
+
+/// What is told before this end, but for whether the runner is away.
+async fn told_to_the_end(running: &mut Running, end: Outcome) -> Vec<OperationEvent> {
+    let (mut told, end) = (Vec::new(), OperationEvent::Ended(end));
+    loop {
+        match next(running).await {
+            event if event == end => return told,
+            OperationEvent::Unreachable { .. } | OperationEvent::Reachable => {}
+            event => told.push(event),
+        }
+    }
+}
+
+/// Longer than it takes a collector to look whether the end was stored while the runner is away.
+const A_MINUTE: Duration = Duration::from_secs(60);
+
+#[tokio::test(start_paused = true)]
+async fn what_only_the_runner_has_is_no_gap_however_long_it_is_away() {
+    let (world, runner, link, id, running) = ended_while_the_disk_was_full().await;
+    world.lose(&runner, link).await;
+    drop(running);
+    world.store.free_the_disk();
+    tokio::time::sleep(A_MINUTE).await;
+    let mut link = world.link(&runner.remembering(&exec(10), true)).await;
+    assert_eq!(link.operation().await.stdout_from, 6);
+    link.accept(&id).await;
+    link.output(&id, 6, "world").await;
+    link.exit(&id, 11).await;
+    assert_eq!(link.forgets().await, id);
+    assert_eq!(kept(&world).await, b"hello world");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_nowhere_is_no_gap_however_long_its_runner_is_away() {
+    let (world, runner, mut link) = World::chosen().await;
+    let mut operation = exec(10);
+    if let Request::Exec(exec) = &mut operation.request {
+        exec.retention = Retention::None;
+    }
+    let (mut running, id) = world.begin(&mut link, operation.clone()).await;
+    world.lose(&runner, link).await;
+    world.store.keep_end(&operation, exited(5));
+    tokio::time::sleep(A_MINUTE).await;
+    let mut link = world.link(&runner.remembering(&operation, true)).await;
+    assert_eq!(link.operation().await.stdout_from, 0);
+    link.accept(&id).await;
+    link.output(&id, 0, "hello").await;
+    link.exit(&id, 5).await;
+    let told = told_to_the_end(&mut running, exited(5)).await;
+    assert_eq!(told, [stdout(0, "hello")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_server_has_kept_while_the_runner_was_there_is_told_here() {
+    let (world, runner, link, _, mut running) = half_said().await;
+    world.lose(&runner, link).await;
+    let (outputs, stream) = (world.store.outputs(), OutputStream::Stdout);
+    let appended = outputs.append(exec(10).id, stream, 6, "world".into()).await;
+    appended.expect("there is room");
+    world.store.keep_end(&exec(10), exited(11));
+    tokio::time::sleep(A_MINUTE).await;
+    let mut told = Vec::new();
+    while told.last() != Some(&OperationEvent::Ended(exited(11))) {
+        told.push(next(&mut running).await);
+    }
+    told.retain(|event| !matches!(event, OperationEvent::Unreachable { .. }));
+    assert_eq!(
+        told,
+        [stdout(6, "world"), OperationEvent::Ended(exited(11))]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_runner_refuses_under_an_epoch_of_before_is_no_gap() {
+    let (world, runner, link, id, running) = ended_while_the_disk_was_full().await;
+    world.lose(&runner, link).await;
+    drop(running);
+    world.store.free_the_disk();
+    let mut link = world.link(&runner.remembering(&exec(10), true)).await;
+    assert_eq!(link.operation().await.epoch, 1);
+    world.store.rows().epoch = Epoch(2);
+    link.refuse(&id, v1::refusal::Code::StaleEpoch).await;
+    assert_eq!(link.operation().await.epoch, 2);
+    link.accept(&id).await;
+    link.output(&id, 6, "world").await;
+    link.exit(&id, 11).await;
+    assert_eq!(link.forgets().await, id);
+    assert_eq!(kept(&world).await, b"hello world");
+}
+
 #[tokio::test(start_paused = true)]
 async fn operations_that_run_on_hold_up_no_end_of_another() {
     let world = World::new();

@@ -289,7 +289,7 @@ impl Follow {
         }
     }
 
-    /// The outcome was stored while the runner is away.
+    /// The outcome was stored while the runner is away, and nothing more of the output is waited for.
     pub fn ended_elsewhere(&mut self, outcome: Outcome) {
         if let Phase::Connecting = self.phase {
             self.phase = Phase::Settling(outcome);
@@ -481,8 +481,9 @@ impl Follow {
     fn refused(&mut self, refusal: Refusal, sent: Sent) {
         use RefusalCode::{Conflict, Expired, Fenced, NotFound, StaleEpoch};
         let for_now = refusal.retry_after_ms.map(Duration::from_millis);
-        // A download that was to be read again waits for a runner that is full, as one does that begins.
-        let waits = sent == Sent::Request && for_now.is_some();
+        // A download that was to be read again waits for a runner that is full, as one does that begins. And
+        // what is refused under an old epoch is there: its output is no gap.
+        let waits = sent == Sent::Request && for_now.is_some() || refusal.code == StaleEpoch;
         if let Some(outcome) = &self.intent.outcome
             && !waits
         {
@@ -540,12 +541,12 @@ impl Follow {
 
     /// There is no newer epoch than the one that the runner found too old.
     fn is_stale(&mut self, refusal: Refusal) {
-        self.phase = match self.asked {
-            Some(_) => {
+        self.phase = match (&self.asked, &self.intent.outcome) {
+            (Some(_), None) => {
                 self.end(Outcome::Refused(refusal));
                 Phase::Over
             }
-            None => Phase::Connecting,
+            _ => Phase::Connecting,
         };
     }
 

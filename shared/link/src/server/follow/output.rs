@@ -44,7 +44,8 @@ impl Follow {
         }
     }
 
-    pub(super) fn output_is_missing(&self, outcome: &Outcome) -> bool {
+    /// Whether it was told less of the output than an operation that ended so has written.
+    pub fn output_is_missing(&self, outcome: &Outcome) -> bool {
         let mut ends = outcome.output().into_iter();
         ends.any(|(stream, end)| self.told[stream as usize] < end)
     }
