@@ -176,10 +176,14 @@ impl Server {
                         && inbound.is_some_and(|inbound| inbound.capacity() == FRAMES)
                 }
             });
-        // The owner of the links has one; of each link one serves it, one stores what its runner reports of
-        // sandboxes and one says how it ended.
+        // The owner of the links has one; of a link one serves it, one stores what its runner reports of
+        // sandboxes and one says how it ended. With fewer it has not asked yet for what is open there; and of
+        // two links one is about to end.
         let resting = 1 + 3 * self.connections.len();
-        idle && self.readers.is_empty() && self.runtime.metrics().num_alive_tasks() <= resting
+        idle && self.connections.len() < 2
+            && self.readers.is_empty()
+            && self.links.collectors().is_empty()
+            && self.runtime.metrics().num_alive_tasks() == resting
     }
 
     /// The door passes the runner's first message on.
