@@ -144,9 +144,10 @@ impl Collected {
         Reading::claiming(Arc::clone(&self.board))
     }
 
-    /// Waits until its end is stored, or it is given up.
-    async fn until_settled(&self) {
+    /// Waits until its end is stored, or it is given up; says whether there is an end.
+    pub(crate) async fn settled(&self) -> bool {
         self.board.until_settled().await;
+        self.board.lock().ended.is_some()
     }
 
     /// Somebody asks for it.
@@ -291,7 +292,7 @@ impl Collectors {
             let (all, ports) = (self.clone(), ports.clone());
             async move {
                 match all.attach(&ports, id).await {
-                    Ok(Some(collected)) => collected.until_settled().await,
+                    Ok(Some(collected)) => drop(collected.settled().await),
                     Ok(None) => {}
                     Err(error) => {
                         tracing::warn!(operation.id = %id, %error, "left to the next link");

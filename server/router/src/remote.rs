@@ -283,9 +283,17 @@ impl Sandbox for RemoteSandbox {
         let sandbox = self.clone();
         // Detached on purpose: a turn does not wait for a runner.
         tokio::spawn(async move {
-            let collectors = sandbox.links.collectors();
-            if let Err(error) = collectors.attach(&sandbox.ports(), operation).await {
-                tracing::debug!(operation.id = %operation, %error, "left to the next link");
+            let (collectors, ports) = (sandbox.links.collectors(), sandbox.ports());
+            // A collector that was there may have read before that it is still to be sent, and end so.
+            for _ in 0..2 {
+                match collectors.attach(&ports, operation).await {
+                    Ok(Some(collected)) if !collected.settled().await => {}
+                    Ok(_) => return,
+                    Err(error) => {
+                        tracing::debug!(operation.id = %operation, %error, "left to the next link");
+                        return;
+                    }
+                }
             }
         });
     }

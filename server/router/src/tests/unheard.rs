@@ -69,6 +69,28 @@ async fn what_is_given_up_once_its_runner_has_linked_is_fenced_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_given_up_while_somebody_reads_it_is_fenced_as_well() {
+    let runner = Runner::new(1, "one");
+    let world = restarted().await;
+    let mut link = world.link(&runner).await;
+    let reading = world.sandbox.read(exec(10).id, [0, 0]).await;
+    let _reading = reading.expect("it is placed");
+    let frame = link.operation().await;
+    world.store.rows().abandoned.push(exec(10).id);
+    world.sandbox.leave(exec(10).id).await;
+    // Whoever reads knows of a call that waits, and does not ask for what the runner does not have.
+    link.refuse(&frame.operation, v1::refusal::Code::NotFound)
+        .await;
+    assert_eq!(link.operation().await.operation, frame.operation);
+    link.refuse(&frame.operation, v1::refusal::Code::NotFound)
+        .await;
+    assert_eq!(link.cancel().await.operation, frame.operation);
+    link.answer_cancel(&frame.operation, Answer::NeverStarted)
+        .await;
+    eventually(|| is_over(&world)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_runs_when_its_call_ends_is_let_run_and_its_outcome_is_stored() {
     let runner = Runner::new(1, "one").remembering(&exec(10), false);
     let world = restarted().await;
