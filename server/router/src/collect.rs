@@ -144,6 +144,11 @@ impl Collected {
         Reading::claiming(Arc::clone(&self.board))
     }
 
+    /// Whether its runner cannot be reached.
+    fn is_away(&self) -> bool {
+        self.board.lock().unreachable.is_some()
+    }
+
     /// Waits until its end is stored, or it is given up; says whether there is an end.
     pub(crate) async fn settled(&self) -> bool {
         self.board.until_settled().await;
@@ -245,7 +250,7 @@ impl Collectors {
     }
 
     /// What can be read of an operation that is placed: one that has ended is read from what is kept of
-    /// it, and asks nothing of its runner. Nothing, where there is none.
+    /// it, and neither asks anything of its runner nor waits for one that is away. Nothing, where there is none.
     ///
     /// # Errors
     /// The store did not answer.
@@ -254,7 +259,9 @@ impl Collectors {
         ports: &Ports,
         id: OperationId,
     ) -> Result<Option<Collected>, PortError> {
-        if let Some(collected) = self.find(id) {
+        if let Some(collected) = self.find(id)
+            && !collected.is_away()
+        {
             return Ok(Some(collected));
         }
         match ports.operations.find(id).await? {

@@ -18,7 +18,7 @@ use shared_sandbox::{
 use shared_telemetry::server::OPERATION_START_DURATION;
 use shared_types::{Generation, OperationId, human::duration};
 use tokio::{
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, sleep_until},
 };
 
@@ -78,6 +78,9 @@ pub(super) struct Driver {
     /// Over which link it is sent first, and when its intent was committed; until its runner has it.
     placed: Option<(Generation, Instant)>,
     again: Arc<Semaphore>,
+    /// It has ended, and its output is asked for once more: when it is its turn.
+    comes_again: bool,
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 /// What is left to be done once the machine has nothing more to do.
@@ -128,6 +131,8 @@ impl Driver {
             is_remembered: false,
             placed: begin.fresh.map(|link| (link, Instant::now())),
             again: begin.again,
+            comes_again: false,
+            turn: None,
         };
         driver.note_what_cannot_be_kept();
         driver
@@ -142,8 +147,6 @@ impl Driver {
     }
 
     async fn go_on(&mut self, mut connection: Watch) -> Result<(), PortError> {
-        let semaphore = Arc::clone(&self.again);
-        let mut permit = None;
         loop {
             // As it is the first time.
             connection.mark_changed();
@@ -159,10 +162,10 @@ impl Driver {
                         self.forget(&mut connection).await;
                         return Ok(());
                     }
-                    drop(permit.take());
+                    self.turn = None;
                     self.note_what_cannot_be_kept();
                     self.until_there_is_room().await;
-                    permit = semaphore.acquire().await.ok();
+                    self.comes_again = true;
                 }
                 Left::Output => {}
             }
@@ -187,7 +190,10 @@ impl Driver {
                     tokio::select! {
                         biased;
                         changed = connection.changed() => match changed {
-                            Ok(()) => self.connected(connection),
+                            Ok(()) => {
+                                self.take_turn(connection).await;
+                                self.connected(connection);
+                            }
                             Err(_) => return Ok(Left::Nothing),
                         },
                         Ok(()) = self.wishes.asked.changed() => self.asked(),
@@ -451,6 +457,17 @@ impl Driver {
                 // The mailbox says so after what is left in it; then all of it is sent again.
                 return;
             }
+        }
+    }
+
+    /// Output that could not be kept is asked for once more by a few at a time. Nobody waits for one whose
+    /// runner is away.
+    async fn take_turn(&mut self, connection: &Watch) {
+        let is_there = matches!(*connection.borrow(), Connection::Online(_));
+        if !is_there {
+            self.turn = None;
+        } else if self.comes_again && self.turn.is_none() {
+            self.turn = Arc::clone(&self.again).acquire_owned().await.ok();
         }
     }
 

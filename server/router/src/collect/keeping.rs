@@ -17,6 +17,8 @@ pub(super) struct Keeping {
     /// Something was appended that no sync which has begun covers.
     appended: bool,
     syncing: Option<Syncing>,
+    /// How far stdout and stderr came, gaps included.
+    came: [u64; 2],
     /// How far the runner knows that its output is durable here.
     committed: [u64; 2],
     state: State,
@@ -40,6 +42,7 @@ impl Keeping {
             id,
             appended: false,
             syncing: None,
+            came: [0, 0],
             committed: [0, 0],
             state: match keeps {
                 true => State::Keeps,
@@ -63,10 +66,10 @@ impl Keeping {
         if self.state == State::KeepsNothing {
             return [0, 0];
         }
-        (self.syncing, self.committed) = (None, [0, 0]);
+        (self.syncing, self.came, self.committed) = (None, [0, 0], [0, 0]);
         match self.outputs.resume(self.id).await {
             Ok(kept) => {
-                self.state = State::Keeps;
+                (self.state, self.came) = (State::Keeps, kept);
                 self.appended = kept != [0, 0];
                 kept
             }
@@ -98,6 +101,8 @@ impl Keeping {
             return;
         }
         self.appended = true;
+        let came = &mut self.came[stream as usize];
+        *came = (*came).max(offset.saturating_add(data.len() as u64));
         if let Err(error) = self.outputs.append(self.id, stream, offset, data).await {
             self.give_up(&error);
         }
@@ -137,13 +142,14 @@ impl Keeping {
         if self.state == State::GaveUp {
             return false;
         }
-        match self.outputs.synced(self.id).await {
-            Ok(_) => true,
-            Err(error) => {
-                self.give_up(&error);
-                false
-            }
-        }
+        let error = match self.outputs.synced(self.id).await {
+            Ok(synced) if synced[0] >= self.came[0] && synced[1] >= self.came[1] => return true,
+            // Where it is kept something was dropped that only another append would have shown.
+            Ok(_) => PortError::new("some of it is not there"),
+            Err(error) => error,
+        };
+        self.give_up(&error);
+        false
     }
 
     fn grown(&mut self, synced: [u64; 2]) -> Vec<(OutputStream, u64)> {

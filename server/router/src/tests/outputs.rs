@@ -5,7 +5,7 @@ use shared_sandbox::{OperationEvent, Outcome, OutputStream, Request, Retention, 
 use shared_types::{Epoch, RefusalCode, limits::OUTPUT_CHUNK_BYTES};
 
 use super::double::*;
-use crate::{links::LinkOptions, ports::Operations as _};
+use crate::{bounds::ENDED_AT_ONCE, links::LinkOptions, ports::Operations as _};
 
 /// A runner that is chosen, and an operation of it that has said "hello ".
 async fn half_said() -> (World, Runner, Link, String, Running) {
@@ -356,6 +356,15 @@ async fn what_only_the_runner_has_is_no_gap_however_long_it_is_away() {
     drop(running);
     world.store.free_the_disk();
     tokio::time::sleep(A_MINUTE).await;
+    // Who reads meanwhile does not wait for it.
+    let reading = world.sandbox.read(exec(10).id, [0, 0]).await;
+    let told = told_to_the_end(&mut reading.expect("it is placed"), exited(11)).await;
+    let missing = OperationEvent::Gap {
+        stream: OutputStream::Stdout,
+        from: 6,
+        to: 11,
+    };
+    assert_eq!(told, [stdout(0, "hello "), missing]);
     let mut link = world.link(&runner.remembering(&exec(10), true)).await;
     assert_eq!(link.operation().await.stdout_from, 6);
     link.accept(&id).await;
@@ -363,6 +372,64 @@ async fn what_only_the_runner_has_is_no_gap_however_long_it_is_away() {
     link.exit(&id, 11).await;
     assert_eq!(link.forgets().await, id);
     assert_eq!(kept(&world).await, b"hello world");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_got_lost_on_its_way_to_the_disk_is_asked_for_again() {
+    let world = World::with(LinkOptions {
+        keep_again_after: Duration::from_millis(20),
+        ..LinkOptions::default()
+    });
+    let (_, mut link, id, mut running) = half_said_in(&world, Runner::new(1, "one")).await;
+    world.store.area().lose(true);
+    link.output(&id, 6, "world").await;
+    assert_eq!(next(&mut running).await, stdout(6, "world"));
+    world.store.area().lose(false);
+    link.exit(&id, 11).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(11)));
+    world.store.keep_end(&exec(10), exited(11));
+    running.events.end_token().expect("it asked").spend();
+    assert_eq!(link.operation().await.stdout_from, 6);
+    link.accept(&id).await;
+    link.output(&id, 6, "world").await;
+    link.exit(&id, 11).await;
+    assert_eq!(link.forgets().await, id);
+    assert_eq!(kept(&world).await, b"hello world");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whose_runner_is_away_takes_no_turn_from_those_whose_output_can_be_asked_for() {
+    let world = World::with(LinkOptions {
+        keep_again_after: Duration::from_millis(20),
+        ..LinkOptions::default()
+    });
+    world.store.fill_the_disk();
+    let (away, there) = (Runner::new(1, "one"), Runner::new(2, "two"));
+    let mut gone = world.link(&away).await;
+    world.store.choose(&away);
+    for number in 0..ENDED_AT_ONCE as u128 {
+        end_unkept(&world, &mut gone, 100 + number).await;
+    }
+    world.lose(&away, gone).await;
+    world.store.free_the_disk();
+    tokio::time::sleep(A_MINUTE).await;
+    world.store.fill_the_disk();
+    let mut link = world.link(&there).await;
+    world.store.choose(&there);
+    end_unkept(&world, &mut link, 10).await;
+    world.store.free_the_disk();
+    assert_eq!(link.operation().await.operation, exec(10).id.to_string());
+}
+
+/// An operation ends of whose output nothing is kept.
+async fn end_unkept(world: &World, link: &mut Link, number: u128) {
+    let (mut running, id) = world.begin(link, exec(number)).await;
+    link.output(&id, 0, "hello").await;
+    assert_eq!(next(&mut running).await, stdout(0, "hello"));
+    link.exit(&id, 5).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(5)));
+    world.store.keep_end(&exec(number), exited(5));
+    running.events.end_token().expect("it asked").spend();
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,6 +25,8 @@ pub(in crate::tests) struct Area {
     /// Whoever waited for a sync was told that the disk is full.
     told_full: AtomicBool,
     kept: Mutex<HashMap<(OperationId, OutputStream), Kept>>,
+    /// What is appended is lost, of which only a later piece of the stream tells.
+    loses: AtomicBool,
     /// Of which something was not kept.
     broken: Mutex<HashSet<OperationId>>,
     /// No stream can be read from its beginning now.
@@ -47,6 +49,7 @@ impl Area {
             full: AtomicBool::default(),
             told_full: AtomicBool::default(),
             kept: Mutex::default(),
+            loses: AtomicBool::default(),
             broken: Mutex::default(),
             holds_beginnings: AtomicBool::default(),
             weather,
@@ -55,6 +58,10 @@ impl Area {
 
     pub(in crate::tests) fn fill(&self, full: bool) {
         self.full.store(full, Ordering::Relaxed);
+    }
+
+    pub(in crate::tests) fn lose(&self, loses: bool) {
+        self.loses.store(loses, Ordering::Relaxed);
     }
 
     pub(super) fn has_told_full(&self) -> bool {
@@ -159,6 +166,9 @@ impl Outputs for Area {
         offset: u64,
         data: Bytes,
     ) -> Result<(), PortError> {
+        if self.loses.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let cannot_keep = self.cannot_keep(id);
         let mut all = self.kept();
         let kept = all.entry((id, stream)).or_default();
