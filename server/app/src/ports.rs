@@ -437,10 +437,11 @@ impl Rows {
     /// Whether all of the output of an operation that ended is durable: a server may have died between
     /// storing its end and keeping the last of its output, or may do so now.
     async fn is_kept(&self, tenant: TenantId, row: &OperationRow) -> Result<bool, StoreError> {
-        let outcome = row.outcome.as_ref();
-        let outcome = outcome.and_then(|stored| decode(&stored.json).ok());
-        let Some(Outcome::Exited(record)) = outcome else {
-            return Ok(true);
+        let record = match row.outcome.as_ref().map(|stored| decode(&stored.json)) {
+            Some(Ok(Outcome::Exited(record))) => record,
+            Some(Ok(_)) | None => return Ok(true),
+            // What it has written is not known to this version of the server.
+            Some(Err(_)) => return Ok(false),
         };
         let outputs = TenantOutputs {
             outputs: self.outputs.clone(),
