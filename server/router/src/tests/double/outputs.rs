@@ -166,7 +166,7 @@ impl Outputs for Area {
         offset: u64,
         data: Bytes,
     ) -> Result<(), PortError> {
-        if self.loses.load(Ordering::Relaxed) {
+        if self.loses.load(Ordering::Relaxed) || self.weather.loses() {
             return Ok(());
         }
         let cannot_keep = self.cannot_keep(id);

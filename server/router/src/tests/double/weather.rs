@@ -18,6 +18,11 @@ pub(in crate::tests) trait Weather: Send + Sync {
     /// # Errors
     /// It was done, and the answer is lost.
     async fn after(&self) -> Result<(), PortError>;
+
+    /// Whether what is appended now is lost, of which only a later piece of the stream tells.
+    fn loses(&self) -> bool {
+        false
+    }
 }
 
 /// It answers at once, and always.

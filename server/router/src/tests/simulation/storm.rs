@@ -20,6 +20,8 @@ struct State {
     /// Nothing fails.
     calm: bool,
     refuses: bool,
+    /// Now and then what is appended is lost.
+    loses: bool,
     /// The process must live.
     spares: bool,
     /// The process has died.
@@ -34,6 +36,7 @@ impl Storm {
             dice: Dice::new(seed),
             calm: false,
             refuses: false,
+            loses: seed.is_multiple_of(8),
             spares: false,
             dies: false,
             has_refused: false,
@@ -126,5 +129,12 @@ impl Weather for Storm {
         let answer = self.state().answer(8);
         self.pause().await;
         answer
+    }
+
+    fn loses(&self) -> bool {
+        let mut state = self.state();
+        let loses = state.loses && !state.calm && state.dice.one_in(4);
+        state.has_refused |= loses;
+        loses
     }
 }
