@@ -222,6 +222,21 @@ async fn a_runner_keeps_the_output_of_an_operation_until_all_of_it_has_come() {
 }
 
 #[tokio::test]
+async fn a_runner_keeps_what_came_to_an_end_that_this_version_cannot_read() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (store, rows) = rows(folder.path()).await;
+    let who = linked_runner(&store, &rows).await;
+    call_without_an_outcome(&store, &who).await;
+    let (json, summary) = (r#"{"of a newer version":{}}"#, "it ended");
+    let now = rows.clock.now();
+    let settled = store.settle_operation(TENANT, OPERATION, json, summary, now);
+    settled.await.expect("the store answers");
+    let verdicts = rows.verdicts(&who, &[OPERATION]).await;
+    let verdict = verdicts.expect("the store answers").remove(0).1;
+    assert_eq!(verdict, Verdict::Collect);
+}
+
+#[tokio::test]
 async fn what_is_durable_of_an_operation_is_said_while_somebody_waits_for_it_and_not_after() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (store, rows) = rows(folder.path()).await;
