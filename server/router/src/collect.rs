@@ -299,7 +299,9 @@ impl Collectors {
             let (all, ports) = (self.clone(), ports.clone());
             async move {
                 match all.attach(&ports, id).await {
-                    Ok(Some(collected)) => drop(collected.settled().await),
+                    Ok(Some(collected)) => {
+                        collected.settled().await;
+                    }
                     Ok(None) => {}
                     Err(error) => {
                         tracing::warn!(operation.id = %id, %error, "left to the next link");

@@ -154,7 +154,7 @@ pub trait Outputs: Send + Sync {
 
     /// Keeps bytes at their place; what is kept already is left out. No bytes say that those before
     /// their place never come. Whether they can be written, and whether those before them were, is
-    /// told by [`Outputs::synced`].
+    /// told by [`Outputs::synced`]: by its error, or by an offset before their end.
     ///
     /// # Errors
     /// The server stops.

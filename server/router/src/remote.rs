@@ -284,7 +284,8 @@ impl Sandbox for RemoteSandbox {
         // Detached on purpose: a turn does not wait for a runner.
         tokio::spawn(async move {
             let (collectors, ports) = (sandbox.links.collectors(), sandbox.ports());
-            // A collector that was there may have read before that it is still to be sent, and end so.
+            // A collector that was there already may have read the operation before its call ended. It does
+            // not fence it, so another one has to.
             for _ in 0..2 {
                 match collectors.attach(&ports, operation).await {
                     Ok(Some(collected)) if !collected.settled().await => {}

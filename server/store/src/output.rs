@@ -106,7 +106,7 @@ enum What {
 }
 
 impl What {
-    /// Answers that it cannot be done. Of what is appended, [`Outputs::synced`] tells it.
+    /// Answers that it cannot be done. What is appended is dropped: [`Outputs::synced`] ends before it then.
     fn refuse(self, error: io::Error) {
         match self {
             Self::Append(..) => {}

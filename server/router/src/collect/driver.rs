@@ -78,9 +78,9 @@ pub(super) struct Driver {
     /// Over which link it is sent first, and when its intent was committed; until its runner has it.
     placed: Option<(Generation, Instant)>,
     again: Arc<Semaphore>,
-    /// It has ended, and its output is asked for once more: when it is its turn.
+    /// It has ended, and its output is asked for once more: that takes a permit.
     comes_again: bool,
-    turn: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// What is left to be done once the machine has nothing more to do.
@@ -132,7 +132,7 @@ impl Driver {
             placed: begin.fresh.map(|link| (link, Instant::now())),
             again: begin.again,
             comes_again: false,
-            turn: None,
+            permit: None,
         };
         driver.note_what_cannot_be_kept();
         driver
@@ -162,7 +162,7 @@ impl Driver {
                         self.forget(&mut connection).await;
                         return Ok(());
                     }
-                    self.turn = None;
+                    self.permit = None;
                     self.note_what_cannot_be_kept();
                     self.until_there_is_room().await;
                     self.comes_again = true;
@@ -191,7 +191,7 @@ impl Driver {
                         biased;
                         changed = connection.changed() => match changed {
                             Ok(()) => {
-                                self.take_turn(connection).await;
+                                self.wait_for_permit(connection).await;
                                 self.connected(connection);
                             }
                             Err(_) => return Ok(Left::Nothing),
@@ -460,14 +460,14 @@ impl Driver {
         }
     }
 
-    /// Output that could not be kept is asked for once more by a few at a time. Nobody waits for one whose
-    /// runner is away.
-    async fn take_turn(&mut self, connection: &Watch) {
+    /// Of ended operations whose output could not be kept, a few at a time ask for it once more. One whose
+    /// runner is away holds up no other.
+    async fn wait_for_permit(&mut self, connection: &Watch) {
         let is_there = matches!(*connection.borrow(), Connection::Online(_));
         if !is_there {
-            self.turn = None;
-        } else if self.comes_again && self.turn.is_none() {
-            self.turn = Arc::clone(&self.again).acquire_owned().await.ok();
+            self.permit = None;
+        } else if self.comes_again && self.permit.is_none() {
+            self.permit = Arc::clone(&self.again).acquire_owned().await.ok();
         }
     }
 
@@ -501,16 +501,15 @@ impl Driver {
         let Some(outcome) = found.and_then(|found| found.outcome) else {
             return Ok(());
         };
-        let mut is_here = !self.machine.output_is_missing(&outcome);
-        if !is_here && self.keeping.is_left_to_the_reader() {
-            let outputs = self.ports.operations.outputs();
-            is_here = is_kept_to_the_end(&*outputs, self.machine.id(), &outcome).await;
-        } else if !is_here {
+        let is_left_to_the_reader = self.keeping.is_left_to_the_reader();
+        if self.machine.output_is_missing(&outcome) && !is_left_to_the_reader {
             self.begin_again(false).await?;
             connection.mark_changed();
-            is_here = !self.machine.output_is_missing(&outcome);
         }
-        if is_here {
+        let (outputs, id) = (self.ports.operations.outputs(), self.machine.id());
+        if !self.machine.output_is_missing(&outcome)
+            || (is_left_to_the_reader && is_kept_to_the_end(&*outputs, id, &outcome).await)
+        {
             self.machine.ended_elsewhere(outcome);
         }
         Ok(())

@@ -144,7 +144,7 @@ impl Keeping {
         }
         let error = match self.outputs.synced(self.id).await {
             Ok(synced) if synced[0] >= self.came[0] && synced[1] >= self.came[1] => return true,
-            // Where it is kept something was dropped that only another append would have shown.
+            // The output area has dropped some, which only another append would have shown.
             Ok(_) => PortError::new("some of it is not there"),
             Err(error) => error,
         };

@@ -14,6 +14,14 @@ async fn half_said() -> (World, Runner, Link, String, Running) {
     (world, runner, link, id, running)
 }
 
+/// A server that looks soon whether a full disk has room again.
+fn looks_soon() -> World {
+    World::with(LinkOptions {
+        keep_again_after: Duration::from_millis(20),
+        ..LinkOptions::default()
+    })
+}
+
 async fn half_said_in(world: &World, runner: Runner) -> (Runner, Link, String, Running) {
     let mut link = world.link(&runner).await;
     world.store.choose(&runner);
@@ -35,6 +43,15 @@ async fn kept(world: &World) -> Vec<u8> {
         kept.extend_from_slice(&data);
     }
     kept
+}
+
+/// The runner says "world" once more and that it has ended, and may forget it once both are kept.
+async fn says_the_rest(world: &World, link: &mut Link, id: &str) {
+    link.accept(id).await;
+    link.output(id, 6, "world").await;
+    link.exit(id, 11).await;
+    assert_eq!(link.forgets().await, id);
+    assert_eq!(kept(world).await, b"hello world");
 }
 
 /// Output from this offset up to that one, which the reader takes.
@@ -185,21 +202,14 @@ async fn the_output_of_an_outcome_that_comes_late_is_kept_from_where_it_stands()
     let mut link = world.link(&back).await;
     let frame = link.operation().await;
     assert_eq!((frame.request, frame.stdout_from), (None, 6));
-    link.accept(&id).await;
-    link.output(&id, 6, "world").await;
-    link.exit(&id, 11).await;
-    assert_eq!(link.forgets().await, id);
-    assert_eq!(kept(&world).await, b"hello world");
+    says_the_rest(&world, &mut link, &id).await;
     let outcome: Option<Outcome> = world.store.outcome(&exec(10));
     assert_eq!(outcome, Some(exited(11)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_end_is_stored_where_its_output_cannot_be_kept_and_the_output_once_it_can() {
-    let world = World::with(LinkOptions {
-        keep_again_after: Duration::from_millis(20),
-        ..LinkOptions::default()
-    });
+    let world = looks_soon();
     let runner = Runner::new(1, "one");
     let (runner, link, id, running) = half_said_in(&world, runner).await;
     drop(running);
@@ -215,19 +225,12 @@ async fn an_end_is_stored_where_its_output_cannot_be_kept_and_the_output_once_it
     world.store.free_the_disk();
     // It is not to be forgotten before.
     assert_eq!(link.operation().await.stdout_from, 6);
-    link.accept(&id).await;
-    link.output(&id, 6, "world").await;
-    link.exit(&id, 11).await;
-    assert_eq!(link.forgets().await, id);
-    assert_eq!(kept(&world).await, b"hello world");
+    says_the_rest(&world, &mut link, &id).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_collector_that_does_not_know_the_request_asks_again_over_the_same_link() {
-    let world = World::with(LinkOptions {
-        keep_again_after: Duration::from_millis(20),
-        ..LinkOptions::default()
-    });
+    let world = looks_soon();
     let (runner, link, id, _) = half_said_in(&world, Runner::new(1, "one")).await;
     world.store.rows().abandoned.push(exec(10).id);
     world.lose(&runner, link).await;
@@ -284,10 +287,7 @@ async fn a_reader_of_what_is_kept_nowhere_is_told_what_was_kept_while_it_was_awa
 
 #[tokio::test(start_paused = true)]
 async fn what_is_followed_while_the_disk_is_full_is_asked_for_again_once_there_is_room() {
-    let world = World::with(LinkOptions {
-        keep_again_after: Duration::from_millis(20),
-        ..LinkOptions::default()
-    });
+    let world = looks_soon();
     let runner = Runner::new(1, "one");
     let (runner, link, id, running) = half_said_in(&world, runner).await;
     drop(running);
@@ -310,20 +310,10 @@ async fn what_is_followed_while_the_disk_is_full_is_asked_for_again_once_there_i
 
 /// An operation that has said "hello ", and "world" when the disk was full, and whose end is stored.
 async fn ended_while_the_disk_was_full() -> (World, Runner, Link, String, Running) {
-    let world = World::with(LinkOptions {
-        keep_again_after: Duration::from_millis(20),
-        ..LinkOptions::default()
-    });
+    let world = looks_soon();
     let (runner, link, id, mut running) = half_said_in(&world, Runner::new(1, "one")).await;
-    eventually(|| {
-        world
-            .store
-            .area()
-            .kept_of(exec(10).id, OutputStream::Stdout)
-            .durable
-            == 6
-    })
-    .await;
+    let area = world.store.area();
+    eventually(|| area.kept_of(exec(10).id, OutputStream::Stdout).durable == 6).await;
     world.store.fill_the_disk();
     link.output(&id, 6, "world").await;
     assert_eq!(next(&mut running).await, stdout(6, "world"));
@@ -367,19 +357,12 @@ async fn what_only_the_runner_has_is_no_gap_however_long_it_is_away() {
     assert_eq!(told, [stdout(0, "hello "), missing]);
     let mut link = world.link(&runner.remembering(&exec(10), true)).await;
     assert_eq!(link.operation().await.stdout_from, 6);
-    link.accept(&id).await;
-    link.output(&id, 6, "world").await;
-    link.exit(&id, 11).await;
-    assert_eq!(link.forgets().await, id);
-    assert_eq!(kept(&world).await, b"hello world");
+    says_the_rest(&world, &mut link, &id).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_got_lost_on_its_way_to_the_disk_is_asked_for_again() {
-    let world = World::with(LinkOptions {
-        keep_again_after: Duration::from_millis(20),
-        ..LinkOptions::default()
-    });
+    let world = looks_soon();
     let (_, mut link, id, mut running) = half_said_in(&world, Runner::new(1, "one")).await;
     world.store.area().lose(true);
     link.output(&id, 6, "world").await;
@@ -390,19 +373,12 @@ async fn what_got_lost_on_its_way_to_the_disk_is_asked_for_again() {
     world.store.keep_end(&exec(10), exited(11));
     running.events.end_token().expect("it asked").spend();
     assert_eq!(link.operation().await.stdout_from, 6);
-    link.accept(&id).await;
-    link.output(&id, 6, "world").await;
-    link.exit(&id, 11).await;
-    assert_eq!(link.forgets().await, id);
-    assert_eq!(kept(&world).await, b"hello world");
+    says_the_rest(&world, &mut link, &id).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_runner_is_away_takes_no_turn_from_those_whose_output_can_be_asked_for() {
-    let world = World::with(LinkOptions {
-        keep_again_after: Duration::from_millis(20),
-        ..LinkOptions::default()
-    });
+async fn what_has_ended_on_a_runner_that_is_away_holds_up_no_output_of_another_runner() {
+    let world = looks_soon();
     world.store.fill_the_disk();
     let (away, there) = (Runner::new(1, "one"), Runner::new(2, "two"));
     let mut gone = world.link(&away).await;
@@ -461,15 +437,8 @@ async fn what_another_server_has_kept_while_the_runner_was_there_is_told_here() 
     appended.expect("there is room");
     world.store.keep_end(&exec(10), exited(11));
     tokio::time::sleep(A_MINUTE).await;
-    let mut told = Vec::new();
-    while told.last() != Some(&OperationEvent::Ended(exited(11))) {
-        told.push(next(&mut running).await);
-    }
-    told.retain(|event| !matches!(event, OperationEvent::Unreachable { .. }));
-    assert_eq!(
-        told,
-        [stdout(6, "world"), OperationEvent::Ended(exited(11))]
-    );
+    let told = told_to_the_end(&mut running, exited(11)).await;
+    assert_eq!(told, [stdout(6, "world")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -483,11 +452,7 @@ async fn what_a_runner_refuses_under_an_epoch_of_before_is_no_gap() {
     world.store.rows().epoch = Epoch(2);
     link.refuse(&id, v1::refusal::Code::StaleEpoch).await;
     assert_eq!(link.operation().await.epoch, 2);
-    link.accept(&id).await;
-    link.output(&id, 6, "world").await;
-    link.exit(&id, 11).await;
-    assert_eq!(link.forgets().await, id);
-    assert_eq!(kept(&world).await, b"hello world");
+    says_the_rest(&world, &mut link, &id).await;
 }
 
 #[tokio::test(start_paused = true)]

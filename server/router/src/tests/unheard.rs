@@ -78,7 +78,7 @@ async fn what_is_given_up_while_somebody_reads_it_is_fenced_as_well() {
     let frame = link.operation().await;
     world.store.rows().abandoned.push(exec(10).id);
     world.sandbox.leave(exec(10).id).await;
-    // Whoever reads knows of a call that waits, and does not ask for what the runner does not have.
+    // The reader's collector has read that the call goes on, and leaves the operation to it.
     link.refuse(&frame.operation, v1::refusal::Code::NotFound)
         .await;
     assert_eq!(link.operation().await.operation, frame.operation);
