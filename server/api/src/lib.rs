@@ -17,6 +17,7 @@ mod in_time;
 mod limits;
 mod link;
 mod measured;
+mod named;
 mod rest;
 mod seats;
 mod serve;

@@ -17,7 +17,7 @@ use server_app::{
 use shared_types::Digest;
 use tracing::Instrument as _;
 
-use super::{Code, Refused, Signed, respond, signed::Asked};
+use super::{Code, Refused, Signed, problem::body_problem, respond, signed::Asked};
 use crate::Doors;
 
 /// Longest key, in bytes.
@@ -60,7 +60,7 @@ pub(super) const KEEPS: [Keeps; 9] = [
         Action::ManageServiceKeys,
         true,
     ),
-    keeps("/api/v1/sandboxes", Action::UseRunner, false),
+    keeps("/api/v1/sandboxes", Action::ChangeSandbox, false),
     keeps("/api/v1/join-tokens", Action::MakeJoinToken, true),
 ];
 
@@ -95,13 +95,7 @@ async fn keyed(
     let asked = Asked::of(&parts.extensions);
     let body = Bytes::from_request(request, &doors).await;
     asked.again(&doors).await?;
-    let body = body.map_err(|rejection| {
-        let code = match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Code::TooLarge,
-            _ => Code::Invalid,
-        };
-        respond(code.problem(rejection.body_text()))
-    })?;
+    let body = body.map_err(|wrong| respond(body_problem(wrong.status(), wrong.body_text())))?;
     let digest = digest(&parts, &body);
     let key = key.unwrap_or_default();
     let request = Request::from_parts(parts, Body::from(body));

@@ -3,25 +3,23 @@
 mod code;
 pub(super) mod page;
 
-use std::{any::Any, fmt, marker::PhantomData};
+use std::any::Any;
 
 use axum::{
     Json,
-    extract::{FromRequest, Request, rejection::JsonRejection},
+    body::Bytes,
+    extract::{FromRequest, Request},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
-};
+use serde::{Serialize, de::DeserializeOwned};
 use server_app::AppError;
 use shared_api::Problem;
 
 use self::code::About;
 pub(crate) use self::code::Code;
 use super::signed::Asked;
-use crate::Doors;
+use crate::{Doors, named::by_name};
 
 /// A use case's error on its way out.
 pub(crate) struct Refused(AppError);
@@ -68,48 +66,33 @@ pub(crate) fn problem(error: &AppError) -> Problem {
 /// A JSON object of at most `MAX_API_BODY_BYTES`; anything else is a problem that says what.
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send> FromRequest<Doors> for Body<T> {
+impl<T: DeserializeOwned + Serialize + Send> FromRequest<Doors> for Body<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, doors: &Doors) -> Result<Self, Response> {
         let asked = Asked::of(request.extensions());
-        let body = Json::<Object<T>>::from_request(request, doors).await;
-        let Json(Object(value)) = body.map_err(|rejection| respond(body_problem(&rejection)))?;
+        let (parts, body) = request.into_parts();
+        let body = Bytes::from_request(Request::from_parts(parts.clone(), body), doors).await;
+        let refused = |status, words| respond(body_problem(status, words));
+        let body = body.map_err(|wrong| refused(wrong.status(), wrong.body_text()))?;
+        let whole = Request::from_parts(parts, body.clone().into());
+        let read = Json::<T>::from_request(whole, doors).await;
+        let Json(value) = read.map_err(|wrong| refused(wrong.status(), wrong.body_text()))?;
+        if let Err(wrong) = by_name(&body, &value) {
+            return Err(respond(Code::Invalid.problem(wrong.to_string())));
+        }
         asked.again(doors).await?;
         Ok(Self(value))
     }
 }
 
-/// Read from an object and nothing else: on its own, a message would be read from a list as well.
-struct Object<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
-            type Value = Object<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
-            }
-        }
-
-        deserializer.deserialize_map(Fields(PhantomData))
-    }
-}
-
 /// Whatever is wrong with a body but its size is one problem: it is not what is documented.
-fn body_problem(rejection: &JsonRejection) -> Problem {
-    let code = match rejection.status() {
+pub(super) fn body_problem(status: StatusCode, words: String) -> Problem {
+    let code = match status {
         StatusCode::PAYLOAD_TOO_LARGE => Code::TooLarge,
         _ => Code::Invalid,
     };
-    code.problem(rejection.body_text())
+    code.problem(words)
 }
 
 pub(crate) async fn no_such_route() -> Response {

@@ -39,6 +39,7 @@ use super::{
 };
 use crate::{
     Doors,
+    named::read_by_name,
     rest::{Id, Refused, SignedStream, problem, refused, to_operation, to_signal, to_size},
     seats::{self, Seat, Seats},
 };
@@ -193,7 +194,7 @@ impl Conversation for Following {
     async fn hear(&mut self, message: Message) -> ControlFlow<End> {
         let heard = match message {
             Message::Binary(bytes) => self.hear_piece(bytes),
-            Message::Text(text) => match serde_json::from_str(&text) {
+            Message::Text(text) => match read_by_name(&text) {
                 Ok(said) => self.hear_words(said).await,
                 Err(error) => Err(AppError::Invalid(format!(
                     "the message was not understood: {error}"

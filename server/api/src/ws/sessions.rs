@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     Doors,
+    named::read_by_name,
     rest::{Refused, SignedStream, problem},
     seats::{self, Seat, Seats},
 };
@@ -94,7 +95,7 @@ impl Conversation for Sessions {
 
     async fn hear(&mut self, message: Message) -> ControlFlow<End> {
         match message {
-            Message::Text(text) => match serde_json::from_str(&text) {
+            Message::Text(text) => match read_by_name(&text) {
                 Ok(ClientMessage::Subscribe { session, after }) => {
                     self.subscribe(session, after).await;
                 }
