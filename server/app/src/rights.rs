@@ -462,7 +462,7 @@ impl fmt::Display for Action {
             Self::TakeRunner => "take a runner",
             Self::TrustRunner => "trust a runner's isolation",
             Self::SeeSandbox => "list sandboxes",
-            Self::ChangeSandbox => "start or remove a sandbox",
+            Self::ChangeSandbox => "make, start or remove a sandbox",
             Self::LimitSandbox => "limit a sandbox",
             Self::MakeJoinToken => "add a runner",
             Self::EndJoinToken => "list and end join tokens",

@@ -157,8 +157,10 @@ impl Runners {
     /// in the one that is named with it.
     ///
     /// # Errors
-    /// If the tenant has no such runner, or the runner no such workspace.
+    /// If the tenant has no such runner, the runner no such workspace, or the user may not change settings.
     pub async fn choose(&self, ctx: &OpContext, name_or_id: &str) -> Result<Runner, AppError> {
+        // The choice is a setting, whichever door changes it.
+        self.gate.own(ctx, Action::ChangeSettings)?;
         let place = self.gate.place(ctx, Action::UseRunner, name_or_id).await?;
         let (of, ids) = (SettingsOf::User(ctx.user), place.ids());
         choose_runner(&self.store, ctx, of, Some(ids), self.clock.now()).await?;
@@ -170,7 +172,7 @@ impl Runners {
     /// # Errors
     /// If the store does not answer.
     pub async fn choose_none(&self, ctx: &OpContext) -> Result<(), AppError> {
-        self.gate.own(ctx, Action::UseRunner)?;
+        self.gate.own(ctx, Action::ChangeSettings)?;
         let of = SettingsOf::User(ctx.user);
         choose_runner(&self.store, ctx, of, None, self.clock.now()).await
     }

@@ -118,8 +118,9 @@ impl Sandboxes {
     /// The user's own sandbox on a runner, by its name or id; made where there is none. Nothing is started.
     ///
     /// # Errors
-    /// If there is no such runner, or it makes no sandboxes.
+    /// If there is no such runner, it makes no sandboxes, or the user may not change sandboxes.
     pub async fn create(&self, ctx: &OpContext, runner: &str) -> Result<PooledSandbox, AppError> {
+        self.gate.own(ctx, Action::ChangeSandbox)?;
         let runner = self.gate.runner(ctx, Action::UseRunner, runner).await?;
         if runner.pool.is_none() {
             return Err(AppError::Conflict(format!(

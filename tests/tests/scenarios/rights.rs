@@ -476,6 +476,25 @@ async fn a_metrics_key_can_only_scrape_and_a_key_says_why_it_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_does_through_no_door_what_it_may_not_do_through_another() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let with = async |scope| {
+        let key = gantry.key("narrow", &[scope]).await.key;
+        gantry.client_with(Some(key))
+    };
+    let (chat, exec) = (with(ScopeName::Chat).await, with(ScopeName::Exec).await);
+    let (code, words) = refused(chat.create_sandbox("laptop").await);
+    assert_eq!(code, "forbidden");
+    assert!(words.contains("needs the scope runners or exec"), "{words}");
+    // A person's choice of a runner is a setting: it moves the work of all of that person's sessions.
+    let (code, words) = refused(exec.use_runner("laptop").await);
+    assert_eq!(code, "forbidden");
+    assert!(words.contains("needs the scope chat or admin"), "{words}");
+    chat.use_runner("laptop").await.expect("it may set that");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_audit_log_tells_who_did_what_from_where_to_admins_alone() {
     let gantry = Gantry::practice().await;
     let (_, bob) = member(&gantry, "bob").await;
