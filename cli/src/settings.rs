@@ -103,6 +103,8 @@ impl Settings {
             .recursive(true)
             .mode(0o700)
             .create(&self.home)?;
+        // People keep such files elsewhere, with a link to them here.
+        let path = shared_program::files::replaced(path)?;
         let fresh = path.with_extension(format!("toml.{}", std::process::id()));
         let _ = fs::remove_file(&fresh);
         let mut file = fs::OpenOptions::new()
@@ -112,7 +114,7 @@ impl Settings {
             .open(&fresh)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&fresh, path)
+        fs::rename(&fresh, &path)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path,
 
 use anyhow::Context as _;
 use server_app::{JoinTerms, Operator, keys::SigningKey};
-use shared_program::say;
+use shared_program::{files, say};
 use shared_types::{Clock, Entropy, OsEntropy, SystemClock};
 
 use crate::settings::Database;
@@ -40,11 +40,13 @@ pub(crate) async fn join_token(
         }
         return Ok(());
     };
-    let written = match needless {
-        true => remove(file),
-        false => write_secret(file, &operator.join_token(terms).await?.reveal()),
-    };
-    written.with_context(|| format!("{} cannot be written", file.display()))
+    let failed = || format!("{} cannot be written", file.display());
+    if needless {
+        return remove(file).with_context(failed);
+    }
+    let into = files::replaced(file).with_context(failed)?;
+    let token = operator.join_token(terms).await?;
+    write_secret(&into, &token.reveal()).with_context(failed)
 }
 
 /// Replaces the file by one that its user alone may read. A reader finds the old text or the new one.

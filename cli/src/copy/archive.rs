@@ -6,11 +6,12 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use shared_api::OperationEnd;
 use shared_client::{Controls, Piece};
+use shared_program::files::{self, State};
 use shared_types::{FileDigest, limits::MAX_ARCHIVE_BYTES};
 
 use super::{
     copying::{Copying, Data, check},
-    local::{self, ALGORITHM, MODE, Part},
+    local::{self, ALGORITHM, CHANGED, MODE, Part},
 };
 
 /// Bytes that are handed over at once.
@@ -49,18 +50,23 @@ impl Packing {
             }
             let mut content = Vec::with_capacity(usize::try_from(before.len()).unwrap_or(0));
             (&mut file)
-                .take(MAX_ARCHIVE_BYTES)
+                .take(MAX_ARCHIVE_BYTES + 1)
                 .read_to_end(&mut content)?;
-            let is_changed = local::is_changed(&before, &file.metadata()?);
-            if is_changed || content.len() as u64 != before.len() {
-                continue;
+            if content.len() as u64 > MAX_ARCHIVE_BYTES {
+                bail!("it does not end within {MAX_ARCHIVE_BYTES} bytes");
             }
+            let now = State::from(&file.metadata()?);
+            let read = content.len() as u64;
+            let Some(bytes) = files::settled(State::from(&before), now, read) else {
+                continue;
+            };
+            content.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
             let mut header = header(tar::EntryType::Regular, before.mode() & MODE);
-            header.set_size(before.len());
+            header.set_size(bytes);
             self.0.append_data(&mut header, path, content.as_slice())?;
-            return Ok(before.len());
+            return Ok(bytes);
         }
-        bail!("it was changed while it was copied; copy it again");
+        bail!(CHANGED);
     }
 
     pub(super) fn finish(self) -> io::Result<Packed> {
@@ -160,7 +166,7 @@ impl Unpacking {
             if !entry.header().entry_type().is_file() {
                 bail!("the runner sends what is no regular file: {path:?}");
             }
-            match write(&mut entry, &folder.join(&path), mode) {
+            match write(copying, &mut entry, Part::create_in(folder, &path, mode)) {
                 Ok(bytes) => copying.progress(|progress| {
                     progress.bytes(bytes);
                     progress.files(1);
@@ -183,8 +189,12 @@ impl Unpacking {
     }
 }
 
-fn write(entry: &mut impl io::Read, target: &Path, mode: u32) -> anyhow::Result<u64> {
-    let mut part = Part::create(target, mode)?;
+fn write(
+    copying: &Copying,
+    entry: &mut impl io::Read,
+    part: anyhow::Result<Part>,
+) -> anyhow::Result<u64> {
+    let mut part = part?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match entry.read(&mut piece).context("failed to read what came")? {
@@ -193,6 +203,8 @@ fn write(entry: &mut impl io::Read, target: &Path, mode: u32) -> anyhow::Result<
         }
     }
     let bytes = part.bytes;
-    part.finish()?;
+    if let Some(lost) = part.finish()? {
+        copying.note(&lost);
+    }
     Ok(bytes)
 }

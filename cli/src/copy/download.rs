@@ -27,8 +27,11 @@ pub(super) async fn run(copying: &Copying, source: &str, target: &Path) -> anyho
         ("file", Some(name)) => {
             let target = file_target(name, target)?;
             copying.progress(|progress| progress.file(name, Some(entry.bytes)));
-            let received = receive(copying, source, &target, entry.mode).await;
-            received.with_context(failed)
+            let received = async {
+                let part = Part::create(&target, entry.mode)?;
+                receive(copying, source, part).await
+            };
+            received.await.with_context(failed)
         }
         _ => Err(anyhow::anyhow!("it is neither a file nor a folder")).with_context(failed),
     }
@@ -70,15 +73,10 @@ pub(super) fn make_parents(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Receives a whole file.
-pub(super) async fn receive(
-    copying: &Copying,
-    path: &str,
-    target: &Path,
-    mode: u32,
-) -> anyhow::Result<()> {
+pub(super) async fn receive(copying: &Copying, path: &str, part: Part) -> anyhow::Result<()> {
     let mut receiving = Receiving {
         copying: copying.clone(),
-        part: Part::create(target, mode)?,
+        part,
     };
     let request = StartOperation {
         download: Some(Download {
@@ -90,7 +88,9 @@ pub(super) async fn receive(
     let end = copying.perform(request, &mut receiving).await?;
     let part = receiving.part;
     check(&end, part.digest(), part.bytes)?;
-    part.finish()?;
+    if let Some(lost) = part.finish()? {
+        copying.note(&lost);
+    }
     copying.progress(|progress| progress.files(1));
     Ok(())
 }

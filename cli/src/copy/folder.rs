@@ -21,7 +21,7 @@ use super::{
     beneath,
     copying::{AT_ONCE, Copying, is_fatal},
     download,
-    local::{ALGORITHM, MODE, Source},
+    local::{ALGORITHM, MODE, Part, Source},
     there, upload as files,
 };
 
@@ -456,9 +456,11 @@ impl Receiving {
             Batch::Small(files) => self.receive_small(files).await,
             Batch::Large(file) => {
                 let from = beneath(&self.source, &file.path);
-                let to = self.target.join(&file.path);
-                let received = download::receive(&self.copying, &from, &to, file.mode).await;
-                one(&self.copying, &file.path, received)
+                let received = async {
+                    let part = Part::create_in(&self.target, &file.path, file.mode)?;
+                    download::receive(&self.copying, &from, part).await
+                };
+                one(&self.copying, &file.path, received.await)
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Files here: read as they are sent, and written beside their targets until they are whole.
+//!
+//! A file takes the place of the former one at once. The content is written into the former file instead where
+//! that has other names (hard links), or an owner that a new one could not have.
 
 use std::{
     convert::Infallible,
     fs::{self, File, Metadata, OpenOptions},
-    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    io::{self, Read as _, Seek as _, SeekFrom},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
@@ -11,7 +14,8 @@ use std::{
 use anyhow::{Context as _, bail};
 use rustix::fs::OFlags;
 use shared_client::{Controls, Piece};
-use shared_types::{DigestAlgorithm, FileDigest, FileHasher};
+use shared_program::files::{self, State};
+use shared_types::{DigestAlgorithm, FileDigest, FileHasher, limits::MAX_TRANSFER_BYTES};
 use tempfile::NamedTempFile;
 
 use super::copying::{Copying, Data};
@@ -27,6 +31,9 @@ const HASHED_BYTES: usize = 1024 * 1024;
 
 /// The permissions of files that are copied.
 pub(super) const MODE: u32 = 0o777;
+
+/// Why a file is not copied that does not hold still. One that only grows is copied as far as it reached.
+pub(super) const CHANGED: &str = "it was changed while it was copied; copy it again";
 
 /// How the names of unfinished files begin. The rest is random, so that no other
 /// process can have a file or a link of that name ready.
@@ -66,11 +73,18 @@ impl Source {
         if !before.is_file() {
             bail!("{} is no regular file", path.display());
         }
+        let whole = match files::lies_about_its_size(&file, State::from(&before)) {
+            Ok(true) => read_to_end(&file).map(Some),
+            Ok(false) => Ok(None),
+            Err(error) => Err(error.into()),
+        };
+        let whole = whole.with_context(|| format!("failed to read {}", path.display()))?;
+        let (file, bytes) = whole.unwrap_or((file, before.len()));
         Ok(Self {
             copying: copying.clone(),
             path: path.to_owned(),
             file,
-            bytes: before.len(),
+            bytes,
             before,
             at: 0,
             is_ended: false,
@@ -92,25 +106,27 @@ impl Source {
         let mut file = file.context("failed to read the file")?.take(bytes);
         let hashing = tokio::task::spawn_blocking(move || {
             let (mut hasher, mut piece) = (FileHasher::new(ALGORITHM), vec![0; HASHED_BYTES]);
+            let mut bytes = 0;
             loop {
                 match file.read(&mut piece)? {
-                    0 => return io::Result::Ok(hasher.finish()),
+                    0 => return io::Result::Ok((hasher.finish(), bytes)),
                     read => {
                         hasher.update(&piece[..read]);
                         read_more(read as u64);
+                        bytes += read as u64;
                     }
                 }
             }
         });
-        let digest = hashing.await.context("failed to hash the file")?;
+        let (digest, read) = hashing
+            .await
+            .context("failed to hash the file")?
+            .with_context(|| format!("failed to read {}", self.path.display()))?;
         self.go_to(0)?;
-        digest.with_context(|| format!("failed to read {}", self.path.display()))
-    }
-
-    /// Whether it was written to since it was opened.
-    pub(super) fn is_changed(&self) -> bool {
-        let now = self.file.metadata();
-        now.is_ok_and(|now| is_changed(&self.before, &now))
+        if read < self.bytes {
+            bail!(CHANGED);
+        }
+        Ok(digest)
     }
 }
 
@@ -146,7 +162,7 @@ impl Data for Source {
             let mut data = vec![0; left.min(PIECE_BYTES)];
             if let Err(error) = self.file.read_exact(&mut data) {
                 if error.kind() == io::ErrorKind::UnexpectedEof {
-                    bail!("it was changed while it was copied; copy it again");
+                    bail!(CHANGED);
                 }
                 return Err(error)
                     .with_context(|| format!("failed to read {}", self.path.display()));
@@ -184,51 +200,80 @@ fn open_with(path: &Path, flags: OFlags) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-pub(super) fn is_changed(before: &Metadata, now: &Metadata) -> bool {
-    let state = |file: &Metadata| (file.len(), file.mtime(), file.mtime_nsec());
-    state(before) != state(now)
+/// What is in a file whose size says nothing, in a file that has one.
+fn read_to_end(file: &File) -> anyhow::Result<(File, u64)> {
+    let mut whole = tempfile::tempfile()?;
+    let bytes = io::copy(&mut file.take(MAX_TRANSFER_BYTES + 1), &mut whole)?;
+    if bytes > MAX_TRANSFER_BYTES {
+        bail!("it does not end within {MAX_TRANSFER_BYTES} bytes");
+    }
+    whole.rewind()?;
+    Ok((whole, bytes))
 }
 
 /// A file as far as it came; removed when it is dropped before it is whole.
 pub(super) struct Part {
     file: NamedTempFile,
+    /// What it replaces, or where it will be: the path that was named, or what links there lead to.
     target: PathBuf,
+    before: Option<Before>,
     hasher: FileHasher,
     pub(super) bytes: u64,
 }
 
+/// The file that is replaced.
+struct Before {
+    metadata: Metadata,
+    /// Absent where it may not be read.
+    file: Option<File>,
+}
+
 impl Part {
     /// Beside its target, with the permissions of the file that is replaced, or those that are given
-    /// less the umask.
+    /// less the umask. Links are written through.
     pub(super) fn create(target: &Path, mode: u32) -> anyhow::Result<Self> {
-        let before = fs::metadata(target).ok();
-        match &before {
-            Some(before) if before.is_dir() => bail!("{} is a folder", target.display()),
-            Some(before) if !before.is_file() => bail!("{} is no regular file", target.display()),
-            _ => {}
-        }
         let failed = || format!("failed to write {}", target.display());
+        let target = files::replaced(target).with_context(failed)?;
+        let before = match open_itself(&target) {
+            Ok((file, metadata)) => Some((Some(file), metadata)),
+            Err(_) => target.symlink_metadata().ok().map(|found| (None, found)),
+        };
+        let before = before.map(|(file, metadata)| Before { metadata, file });
         let folder = target.parent().filter(|folder| *folder != Path::new(""));
         let file = tempfile::Builder::new()
             .prefix(PART)
             .permissions(fs::Permissions::from_mode(mode & MODE))
             .tempfile_in(folder.unwrap_or(Path::new(".")))
             .with_context(failed)?;
-        if let Some(before) = before {
-            let kept = fs::Permissions::from_mode(before.mode() & MODE);
-            file.as_file().set_permissions(kept).with_context(failed)?;
-        }
         Ok(Self {
             file,
-            target: target.to_owned(),
+            target,
+            before,
             hasher: FileHasher::new(ALGORITHM),
             bytes: 0,
         })
     }
 
+    /// The same for a file in a folder that is copied, out of which no link may lead it: the runner chooses
+    /// the names.
+    pub(super) fn create_in(folder: &Path, below: &str, mode: u32) -> anyhow::Result<Self> {
+        let target = folder.join(below);
+        let part = Self::create(&target, mode)?;
+        let is_inside = |part: &Self| {
+            let above = part.file.path().parent()?.canonicalize().ok()?;
+            Some(above.starts_with(folder.canonicalize().ok()?))
+        };
+        match is_inside(&part) {
+            Some(true) => Ok(part),
+            _ => bail!(
+                "there is a link here that leads out of the folder, to {}",
+                part.target.display()
+            ),
+        }
+    }
+
     pub(super) fn write(&mut self, data: &[u8]) -> anyhow::Result<()> {
-        self.file
-            .write_all(data)
+        files::write_with_holes(self.file.as_file_mut(), data)
             .with_context(|| format!("failed to write {}", self.target.display()))?;
         self.hasher.update(data);
         self.bytes += data.len() as u64;
@@ -248,12 +293,107 @@ impl Part {
         self.hasher.clone().finish()
     }
 
-    /// It is whole, and takes its place.
-    pub(super) fn finish(self) -> anyhow::Result<()> {
-        let kept = self.file.persist(&self.target);
-        kept.map(drop)
-            .map_err(|error| error.error)
-            .with_context(|| format!("failed to write {}", self.target.display()))
+    /// It is whole, and takes its place. What the former file had and this one has not, in words.
+    pub(super) fn finish(self) -> anyhow::Result<Option<String>> {
+        let shown = self.target.clone();
+        let failed = || format!("failed to write {}", shown.display());
+        self.file
+            .as_file()
+            .set_len(self.bytes)
+            .with_context(failed)?;
+        let Some(before) = &self.before else {
+            self.rename().with_context(failed)?;
+            return Ok(None);
+        };
+        let has_owner = keep_owner(self.file.as_file(), &before.metadata);
+        if (before.metadata.nlink() > 1 || !has_owner)
+            && let Some(into) = writable(&self.target, before).with_context(failed)?
+        {
+            self.write_into(into).with_context(failed)?;
+            return Ok(None);
+        }
+        let kept = fs::Permissions::from_mode(before.metadata.mode() & MODE);
+        self.file
+            .as_file()
+            .set_permissions(kept)
+            .with_context(failed)?;
+        let attributes = before
+            .file
+            .as_ref()
+            .map_or(Err(rustix::io::Errno::ACCESS), |from| {
+                files::keep_attributes(from, self.file.as_file())
+            });
+        let mut lost = Vec::new();
+        if !has_owner {
+            lost.push("owner");
+        }
+        if before.metadata.nlink() > 1 {
+            lost.push("other names");
+        }
+        if attributes.is_err() {
+            lost.push("attributes");
+        }
+        self.rename().with_context(failed)?;
+        let lost = (!lost.is_empty()).then(|| lost.join(" and "));
+        Ok(lost.map(|lost| format!("{}: replaced, without its {lost}", shown.display())))
+    }
+
+    fn rename(self) -> anyhow::Result<()> {
+        if files::replaced(&self.target)? != self.target {
+            bail!(CHANGED);
+        }
+        self.file.persist(&self.target)?;
+        Ok(())
+    }
+
+    /// Writes the content into the file that is there, which keeps all that it has.
+    fn write_into(mut self, mut into: File) -> anyhow::Result<()> {
+        let mut copy = || {
+            self.file.as_file_mut().rewind()?;
+            into.set_len(0)?;
+            let mut piece = vec![0; PIECE_BYTES];
+            loop {
+                match self.file.as_file_mut().read(&mut piece)? {
+                    0 => return into.set_len(self.bytes),
+                    read => files::write_with_holes(&mut into, &piece[..read])?,
+                }
+            }
+        };
+        if let Err(error) = copy() {
+            let (_, kept) = self.file.keep()?;
+            return Err(error).with_context(|| format!("what came is in {}", kept.display()));
+        }
+        Ok(())
+    }
+}
+
+/// Gives a new file the owner of the former one, or the group at least; whether it has both.
+fn keep_owner(file: &File, before: &Metadata) -> bool {
+    let Ok(now) = file.metadata() else {
+        return false;
+    };
+    let group = Some(before.gid());
+    (now.uid(), now.gid()) == (before.uid(), before.gid())
+        || std::os::unix::fs::fchown(file, Some(before.uid()), group).is_ok()
+        || (std::os::unix::fs::fchown(file, None, group).is_ok() && now.uid() == before.uid())
+}
+
+/// The former file, where it may be written to and is still there.
+fn writable(target: &Path, before: &Before) -> io::Result<Option<File>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = match OpenOptions::new()
+        .write(true)
+        .custom_flags(flags)
+        .open(target)
+    {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
+        opened => opened?,
+    };
+    let now = file.metadata()?;
+    let is_it = (now.dev(), now.ino()) == (before.metadata.dev(), before.metadata.ino());
+    match is_it {
+        true => Ok(Some(file)),
+        false => Err(io::Error::other(CHANGED)),
     }
 }
 
@@ -282,16 +422,42 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_not_replaced() {
+    fn links_are_written_through_and_what_is_no_regular_file_is_not_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
-        let null = folder.path().join("null");
-        std::os::unix::fs::symlink("/dev/null", &null).expect("a link");
-        for (target, why) in [
-            (null.as_path(), "no regular file"),
-            (folder.path(), "a folder"),
-        ] {
-            let error = Part::create(target, 0o600).err().expect("it is refused");
-            assert!(error.to_string().contains(why), "{error:#}");
+        let path = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink("/dev/null", path("null")).expect("a link");
+        for target in [path("null").as_path(), folder.path()] {
+            assert!(Part::create(target, 0o600).is_err(), "{target:?}");
         }
+        fs::create_dir(path("in")).expect("a folder");
+        fs::write(path("in/file"), "old").expect("a file");
+        std::os::unix::fs::symlink("file", path("in/link")).expect("a link");
+        std::os::unix::fs::symlink("../file", path("in/out")).expect("a link");
+        let mut part = Part::create_in(&path("in"), "link", 0o600).expect("it is written through");
+        part.write(b"new").expect("there is room");
+        part.finish().expect("it takes its place");
+        assert!(path("in/link").is_symlink());
+        assert_eq!(fs::read(path("in/file")).expect("it is there"), b"new");
+        let refused = Part::create_in(&path("in"), "out", 0o600)
+            .err()
+            .expect("it leads out");
+        assert!(
+            refused.to_string().contains("out of the folder"),
+            "{refused:#}"
+        );
+        assert!(!path("file").exists());
+    }
+
+    #[test]
+    fn a_file_keeps_its_other_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("one"), "a longer text than the new one").expect("a file");
+        fs::hard_link(path("one"), path("two")).expect("a link");
+        let mut part = Part::create(&path("one"), 0o600).expect("it can be written");
+        part.write(b"new").expect("there is room");
+        assert_eq!(part.finish().expect("it takes its place"), None);
+        assert_eq!(fs::read(path("two")).expect("it is there"), b"new");
+        assert_eq!(fs::read_dir(&folder).expect("it is there").count(), 2);
     }
 }

@@ -1,5 +1,6 @@
 //! The common part of all programs: their version, the lines that their verbs say and, with the feature `manual`,
-//! their shell completions, man pages and reference pages.
+//! their shell completions, man pages and reference pages. With the feature `files` it has what the programs that
+//! read and replace files share.
 
 /// The version, and in brackets the commit with its day: `0.1.0 (64d3de4c1b2a 2026-11-22)`. A development
 /// build names no commit.
@@ -8,6 +9,8 @@ pub const VERSION: &str = env!("GANTRY_VERSION");
 /// The version alone: `0.1.0`.
 pub const NUMBER: &str = env!("CARGO_PKG_VERSION");
 
+#[cfg(feature = "files")]
+pub mod files;
 #[cfg(feature = "manual")]
 mod manual;
 #[cfg(feature = "manual")]

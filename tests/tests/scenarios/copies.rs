@@ -146,3 +146,109 @@ async fn a_server_that_is_away_when_a_copy_begins_is_waited_for() {
     assert_eq!(screen.ended().await, Some(0));
     assert!(is_same(&runner.workspace().join("data.bin"), &content));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_says_a_wrong_size_is_read_to_its_end() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let copied = gantry.cli(&["cp", "/proc/self/limits", "laptop:"]).await;
+    assert_eq!(copied.status.code(), Some(0), "{}", text(&copied.stderr));
+    let there = runner.file("limits").expect("it is there");
+    assert!(there.contains("Max open files"), "{there}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_grows_meanwhile_is_copied_as_far_as_it_was() {
+    let mut gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let here = tempfile::tempdir().expect("a folder");
+    let (log, content) = file(here.path(), "log", 16 * MIB);
+    let back = here.path().join("back");
+    let [path, back] = [&log, &back].map(|path| path.to_str().expect("text").to_owned());
+    for (words, grows) in [
+        (["cp", &path, "laptop:log"], log.clone()),
+        (["cp", "laptop:log", &back], runner.workspace().join("log")),
+    ] {
+        let proxy = Proxy::before(gantry.url()).await;
+        let mut command = gantry.terminal_by_way_of(proxy.url(), &words);
+        let copying = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        proxy.until_bytes(4 * MIB as u64).await;
+        // The transfer stands still while the file grows.
+        gantry.kill_server().await;
+        let mut grown = std::fs::OpenOptions::new()
+            .append(true)
+            .open(&grows)
+            .expect("a file");
+        std::io::Write::write_all(&mut grown, b"one more line\n").expect("there is room");
+        gantry.start_server().await;
+        let copied = copying.wait_with_output().await.expect("it ends");
+        assert_eq!(copied.status.code(), Some(0), "{}", text(&copied.stderr));
+        if words[1] == path {
+            assert!(is_same(&runner.workspace().join("log"), &content));
+        }
+    }
+    let came = std::fs::read(&back).expect("it is there");
+    assert!(came.starts_with(&content), "{} bytes", came.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_are_written_through_both_ways_alone_and_in_folders() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let here = tempfile::tempdir().expect("a folder");
+    let there = runner.workspace();
+    for (folder, content) in [(here.path(), "here"), (there.as_path(), "there")] {
+        std::fs::create_dir(folder.join("d")).expect("a folder");
+        std::fs::write(folder.join("new"), content).expect("a file");
+        std::fs::write(folder.join("d/entry"), content).expect("a file");
+    }
+    let link = |folder: &Path, name: &str| {
+        std::fs::write(folder.join(name).with_file_name("real"), "old").expect("a file");
+        std::os::unix::fs::symlink("real", folder.join(name)).expect("a link");
+    };
+    let up = here.path().join("up");
+    std::fs::create_dir_all(up.join("d")).expect("a folder");
+    std::fs::write(up.join("d/entry"), "up").expect("a file");
+    std::fs::remove_file(there.join("d/entry")).expect("it is there");
+    link(&there, "link");
+    link(&there, "d/entry");
+    link(here.path(), "link");
+    let path = |below: &str| here.path().join(below).to_str().expect("text").to_owned();
+    for (source, target) in [
+        (path("new"), "laptop:link".to_owned()),
+        (path("up/d/."), "laptop:d".to_owned()),
+        ("laptop:new".to_owned(), path("link")),
+    ] {
+        let copied = gantry.cli(&["cp", &source, &target]).await;
+        assert_eq!(copied.status.code(), Some(0), "{}", text(&copied.stderr));
+    }
+    let read = |path: PathBuf| std::fs::read_to_string(path).expect("it is there");
+    assert_eq!(read(there.join("real")), "here");
+    assert_eq!(read(there.join("d/real")), "up");
+    assert_eq!(read(here.path().join("real")), "there");
+    for kept in [
+        there.join("link"),
+        there.join("d/entry"),
+        here.path().join("link"),
+    ] {
+        assert!(kept.is_symlink(), "{}", kept.display());
+    }
+    // Down into a folder with a link in it, and one that leads out of the folder.
+    let down = here.path().join("down");
+    std::fs::create_dir(&down).expect("a folder");
+    link(&down, "link");
+    std::os::unix::fs::symlink("../new", down.join("new")).expect("a link");
+    std::fs::create_dir(there.join("f")).expect("a folder");
+    for name in ["link", "new"] {
+        std::fs::write(there.join("f").join(name), "down").expect("a file");
+    }
+    let copied = gantry.cli(&["cp", "laptop:f/.", &path("down")]).await;
+    assert_eq!(copied.status.code(), Some(1));
+    let said = text(&copied.stderr);
+    assert!(
+        said.contains("new: there is a link here that leads out of the folder"),
+        "{said}"
+    );
+    assert_eq!(read(down.join("real")), "down");
+    assert_eq!(read(here.path().join("new")), "here");
+}
