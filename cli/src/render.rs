@@ -210,13 +210,12 @@ impl Renderer {
             Event::TurnEnded {
                 outcome, reason, ..
             } => self.ended(*outcome, reason.as_deref()),
-            Event::ResultsLeftOut { results, .. } => {
-                let which = match results {
-                    1 => "the oldest tool result".to_owned(),
-                    count => format!("the {count} oldest tool results"),
-                };
-                self.note(&format!("left out {which} to fit the model's window"));
-            }
+            Event::ResultsLeftOut {
+                results,
+                gone,
+                shortened,
+                ..
+            } => self.note(&left_out(*results, *gone, *shortened)),
             Event::OperationSettled { operation, summary } => {
                 let which = match self.tasks.settled(*operation) {
                     Settled::Told => return,
@@ -466,4 +465,32 @@ impl Renderer {
             self.out.push('\n');
         }
     }
+}
+
+/// What the model is not sent, for people.
+fn left_out(results: u32, gone: u32, shortened: u32) -> String {
+    let some = |count, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(one.to_owned()),
+        count => Some(many.replace("{}", &count.to_string())),
+    };
+    let which = [
+        some(
+            results,
+            "the oldest tool result",
+            "the {} oldest tool results",
+        ),
+        some(
+            gone,
+            "the oldest message",
+            "the {} oldest messages, answers and calls",
+        ),
+        some(
+            shortened,
+            "the middle of a long text",
+            "the middle of {} long texts",
+        ),
+    ];
+    let which: Vec<_> = which.into_iter().flatten().collect();
+    format!("left out {} to fit the model's window", which.join(" and "))
 }

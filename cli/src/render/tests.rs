@@ -330,14 +330,28 @@ fn what_others_say_and_what_goes_on_beside_is_shown() {
             through: 15,
             results: 14,
             bytes: 140_000,
+            gone: 0,
+            longest: None,
+            shortened: 0,
             because: LeftOutBecause::Refused,
+        }),
+        event(Event::ResultsLeftOut {
+            turn: TURN,
+            step: 3,
+            through: 15,
+            results: 0,
+            bytes: 0,
+            gone: 40,
+            longest: Some(5_000),
+            shortened: 1,
+            because: LeftOutBecause::NearWindow,
         }),
         notice,
         answer(1, "Hm.", &[]),
     ];
     assert_eq!(
         shown(&items),
-        "› two\n  lines\ntaken up again where it was interrupted\nleft out the 14 oldest tool results to fit the model's window\nwaiting for laptop\n\nHm.\n"
+        "› two\n  lines\ntaken up again where it was interrupted\nleft out the 14 oldest tool results to fit the model's window\nleft out the 40 oldest messages, answers and calls and the middle of a long text to fit the model's window\nwaiting for laptop\n\nHm.\n"
     );
 }
 

@@ -2,6 +2,7 @@
 //! what was sent once stays the beginning of everything sent later in the turn, so that a
 //! vendor's cache of prefixes holds.
 
+mod bytes;
 mod messages;
 mod room;
 mod short;
@@ -11,6 +12,7 @@ use shared_types::TurnId;
 
 pub(crate) use room::{Need, make as make_room};
 
+use self::messages::View;
 use crate::{tools::ToolSet, transcript::Transcript};
 
 /// The request for the next answer in this turn, to this model.
@@ -22,7 +24,7 @@ pub(crate) fn request(
 ) -> ModelRequest {
     ModelRequest {
         system: system(transcript, turn),
-        messages: messages::messages(transcript, turn, model),
+        messages: messages::messages(transcript, turn, model, View::of(transcript)),
         tools: tools.specs(),
         trace: None,
     }

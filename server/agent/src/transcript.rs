@@ -29,6 +29,9 @@ pub(crate) struct Transcript {
     settled: Vec<OperationId>,
     /// So many of the oldest calls are sent in short.
     left_out: u32,
+    /// So many of the oldest parts are not sent at all: a message, an answer and a call with its result are
+    /// one each.
+    gone: u32,
 }
 
 /// A call whose command goes on in the background.
@@ -71,6 +74,8 @@ pub(crate) struct LateEnd {
 pub(crate) struct TurnLog {
     pub(crate) id: TurnId,
     pub(crate) input: String,
+    /// Most bytes that are sent of the input.
+    pub(crate) longest: usize,
     /// When the input was accepted.
     pub(crate) asked_at: Timestamp,
     /// What ended since the input before, after its call had a result.
@@ -91,6 +96,8 @@ pub(crate) struct Step {
     /// The model that answered.
     pub(crate) model: String,
     pub(crate) text: String,
+    /// Most bytes that are sent of the text; its calls share as many.
+    pub(crate) longest: usize,
     pub(crate) opaque: Opaque,
     pub(crate) finish: Finish,
     pub(crate) calls: Vec<Call>,
@@ -151,12 +158,35 @@ impl Transcript {
                 self.turns.push(TurnLog::new(*turn, input, ended_before));
             }
             Event::OperationSettled { operation, summary } => self.settle(*operation, summary),
-            Event::ResultsLeftOut { through, .. } => self.left_out = self.left_out.max(*through),
+            Event::ResultsLeftOut {
+                turn,
+                through,
+                gone,
+                longest,
+                ..
+            } => {
+                self.left_out = self.left_out.max(*through);
+                self.gone = self.gone.max(*gone);
+                if let Some(longest) = longest {
+                    self.shorten(*turn, usize::try_from(*longest).unwrap_or(usize::MAX));
+                }
+            }
             _ => {}
         }
         let Some(id) = event.turn() else { return };
         if let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.id == id) {
             self.tasks.extend(turn.apply(event, at));
+        }
+    }
+
+    /// Of what there is up to and with this turn, no text is sent with more bytes.
+    fn shorten(&mut self, through: TurnId, longest: usize) {
+        let place = self.turns.iter().rposition(|turn| turn.id == through);
+        for turn in &mut self.turns[..place.map_or(0, |place| place + 1)] {
+            turn.longest = turn.longest.min(longest);
+            for step in &mut turn.steps {
+                step.longest = step.longest.min(longest);
+            }
         }
     }
 
@@ -249,6 +279,11 @@ impl Transcript {
         self.left_out
     }
 
+    /// How many parts, counted from the conversation's oldest, the model is not sent at all.
+    pub(crate) fn gone(&self) -> u32 {
+        self.gone
+    }
+
     /// The calls of every turn up to and with this one, the oldest first.
     pub(crate) fn calls_up_to(&self, id: TurnId) -> impl Iterator<Item = &Call> {
         let steps = self.up_to(id).iter().flat_map(|turn| &turn.steps);
@@ -275,6 +310,7 @@ impl TurnLog {
         Self {
             id,
             input,
+            longest: usize::MAX,
             asked_at,
             ended_before,
             choice: None,
@@ -310,6 +346,7 @@ impl TurnLog {
                 number: *step,
                 model: model.clone(),
                 text: text.clone(),
+                longest: usize::MAX,
                 opaque: opaque.clone(),
                 finish: *finish,
                 calls: calls.iter().cloned().map(Call::new).collect(),

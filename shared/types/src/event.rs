@@ -241,8 +241,8 @@ pub enum Event {
         /// Whether it took longer than it was given.
         overran: bool,
     },
-    /// From here on the model is sent the conversation without the results of its oldest tool calls,
-    /// because it is too long; recorded before the model is asked.
+    /// From here on the model is sent less of the conversation, because it is too long; recorded before the
+    /// model is asked. First the results of the oldest tool calls go, then the oldest messages and answers.
     #[serde(rename = "results.left_out")]
     ResultsLeftOut {
         /// The turn.
@@ -255,6 +255,17 @@ pub enum Event {
         results: u32,
         /// By how many bytes these became shorter.
         bytes: u64,
+        /// How many parts of the conversation, counted from its oldest, are not sent at all. A part is a
+        /// message, an answer or a tool call with its result. The turn's own message is always sent.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        gone: u32,
+        /// Of each text of the conversation so far, at most so many bytes of its beginning and its end are
+        /// sent. The results of one answer's calls share them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        longest: Option<u64>,
+        /// How many texts became shorter by that.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        shortened: u32,
         /// Why.
         because: LeftOutBecause,
     },
@@ -286,6 +297,10 @@ pub enum Event {
         /// What became of it: for people.
         summary: String,
     },
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Event {

@@ -123,7 +123,7 @@ async fn what_does_not_fit_at_all_fails_with_a_sentence() {
     let reason = told.reason.unwrap_or_default();
     assert!(
         reason.contains("too long for the model")
-            && reason.contains("no older tool results to leave out"),
+            && reason.contains("all that may be left out of it is left out already"),
         "{reason}"
     );
 }

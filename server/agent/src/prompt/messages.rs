@@ -3,10 +3,13 @@
 use server_llm::Message;
 use shared_types::{
     TurnId,
-    event::{CallOutcome, Choice, Opaque},
+    event::{CallOutcome, Choice, Opaque, ToolCall},
 };
 
-use super::short::Short;
+use super::{
+    bytes::bytes_of_fields,
+    short::{LEAST_TEXT, Short, shorten},
+};
 use crate::{
     tools::NEVER_RAN,
     transcript::{Call, LateEnd, Step, Transcript, TurnLog},
@@ -18,38 +21,101 @@ const MAX_ASKED_BYTES: usize = 200;
 /// The ends that the model is told of before an input: the last ones.
 const ENDED_AT_MOST: usize = 16;
 
+/// What stands in the place of the oldest parts of a conversation.
+const GONE: &str = "[the beginning of this conversation is left out here, to make room]";
+
+/// What stands in the place of the first steps of a turn that is too long.
+const STEPS_GONE: &str = "[your first steps on the message above are left out here, to make room]";
+
+/// How much of the conversation is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct View {
+    /// So many of the oldest calls are sent in short.
+    pub(super) in_short: usize,
+    /// So many of the oldest parts are not sent at all.
+    pub(super) gone: usize,
+    /// Most bytes of one text, where the log does not say fewer.
+    pub(super) longest: usize,
+}
+
+impl View {
+    /// What is recorded.
+    pub(super) fn of(transcript: &Transcript) -> Self {
+        Self {
+            in_short: transcript.left_out() as usize,
+            gone: transcript.gone() as usize,
+            longest: usize::MAX,
+        }
+    }
+}
+
 /// The messages of every turn up to and with this one. Every call is followed by one result, in
 /// the order of the calls, whatever the order in which they ended. A vendor's own parts of an
 /// answer, and its ids of calls, go to the model that wrote them and to no other: it would refuse them.
-pub(super) fn messages(transcript: &Transcript, turn: TurnId, model: &str) -> Vec<Message> {
+pub(super) fn messages(
+    transcript: &Transcript,
+    turn: TurnId,
+    model: &str,
+    view: View,
+) -> Vec<Message> {
     let mut messages = Vec::new();
-    let mut in_short = transcript.left_out() as usize;
+    let View {
+        mut in_short,
+        mut gone,
+        longest,
+    } = view;
     let mut last: Option<&TurnLog> = None;
-    for turn in transcript.up_to(turn) {
-        let machine = turn
-            .settings
-            .as_ref()
-            .and_then(|set| set.machine.as_deref());
-        let moved =
-            last.and_then(|last| moved(last.choice.as_ref(), turn.choice.as_ref()?, machine));
-        let another_day = last.and_then(|last| another_day(last, turn));
-        let notes = ended(&turn.ended_before)
-            + &moved.unwrap_or_default()
-            + &another_day.unwrap_or_default();
-        if !notes.is_empty() {
-            messages.push(Message::User { text: notes });
+    if gone > 0 {
+        messages.push(user(GONE));
+        // What has changed since then is told again.
+        last = transcript.turns().first();
+    }
+    for log in transcript.up_to(turn) {
+        let is_gone = take(&mut gone, 1) == 1;
+        if !is_gone || log.id == turn {
+            let longest = longest.min(log.longest);
+            let notes = notes(last, log);
+            if !notes.is_empty() {
+                messages.push(user(&shorten(&notes, longest, "note")));
+            }
+            last = Some(log);
+            messages.push(user(&shorten(&log.input, longest, "message")));
         }
-        last = Some(turn);
-        messages.push(Message::User {
-            text: turn.input.clone(),
-        });
-        for step in &turn.steps {
-            let of_step = in_short.min(step.calls.len());
-            push_step(&mut messages, step, of_step, model);
-            in_short -= of_step;
+        if gone > 0 && log.id == turn && !log.steps.is_empty() {
+            messages.push(user(STEPS_GONE));
+        }
+        for step in &log.steps {
+            let sent = Sent {
+                text: take(&mut gone, 1) == 0,
+                calls_from: take(&mut gone, step.calls.len()),
+                in_short: take(&mut in_short, step.calls.len()),
+                longest: longest.min(step.longest),
+            };
+            push_step(&mut messages, step, &sent, model);
         }
     }
     messages
+}
+
+fn user(text: &str) -> Message {
+    Message::User {
+        text: text.to_owned(),
+    }
+}
+
+/// Takes up to so many of what there is.
+fn take(there_is: &mut usize, at_most: usize) -> usize {
+    let taken = (*there_is).min(at_most);
+    *there_is -= taken;
+    taken
+}
+
+/// What the model is told before an input, by what was told before it.
+fn notes(last: Option<&TurnLog>, log: &TurnLog) -> String {
+    let machine = log.settings.as_ref().and_then(|set| set.machine.as_deref());
+    let moved = last.and_then(|last| moved(last.choice.as_ref(), log.choice.as_ref()?, machine));
+    let another_day = last.and_then(|last| another_day(last, log));
+    ended(&log.ended_before) + &moved.unwrap_or_default() + &another_day.unwrap_or_default()
 }
 
 /// What ended since the input before, after its call had a result.
@@ -112,48 +178,92 @@ fn moved(before: Option<&Choice>, now: &Choice, machine: Option<&str>) -> Option
     Some(format!("[{here}{there}]\n"))
 }
 
-/// Appends a step, with so many of its first calls in short.
-fn push_step(messages: &mut Vec<Message>, step: &Step, in_short: usize, model: &str) {
-    // Vendors refuse an answer with nothing in it.
-    if step.text.is_empty() && step.calls.is_empty() {
-        return;
-    }
-    let shorts: Vec<_> = step.calls[..in_short].iter().map(Short::of).collect();
-    let short = |ordinal: usize| shorts.get(ordinal);
-    let is_its_own = step.model == model;
-    let asked = step.calls.iter().enumerate().map(|(ordinal, call)| {
-        let short = short(ordinal).and_then(|short| short.arguments.clone());
-        let mut asked = call.asked.clone();
-        asked.arguments = short.unwrap_or(asked.arguments);
-        if !is_its_own {
-            asked.opaque.clear();
-            asked.vendor_id.clear();
-        }
-        asked
-    });
-    messages.push(Message::Assistant {
-        text: step.text.clone(),
-        calls: asked.collect(),
-        opaque: match is_its_own {
-            true => step.opaque.clone(),
-            false => Opaque::default(),
-        },
-    });
-    let results = step.calls.iter().enumerate();
-    messages.extend(results.map(|(ordinal, call)| {
-        let short = short(ordinal).and_then(|short| short.result.clone());
-        let vendor_id = match is_its_own {
-            true => call.asked.vendor_id.clone(),
-            false => String::new(),
-        };
-        result(vendor_id, call, short)
-    }));
+/// How much of a step is sent.
+struct Sent {
+    /// Whether its text is.
+    text: bool,
+    /// The first of its calls that is.
+    calls_from: usize,
+    /// So many of its first calls are sent in short.
+    in_short: usize,
+    /// Most bytes of its text; its calls share as many.
+    longest: usize,
 }
 
-fn result(vendor_id: String, call: &Call, short: Option<String>) -> Message {
+/// Appends what is sent of a step.
+fn push_step(messages: &mut Vec<Message>, step: &Step, sent: &Sent, model: &str) {
+    let text = match sent.text {
+        true => step.text.as_str(),
+        false => "",
+    };
+    let is_its_own = step.model == model;
+    let longest = share(sent.longest, step.calls.len() - sent.calls_from);
+    let calls = step.calls.iter().enumerate().skip(sent.calls_from);
+    let (asked, results): (Vec<_>, Vec<_>) = calls
+        .map(|(ordinal, call)| {
+            let short = (ordinal < sent.in_short).then(|| Short::of(call));
+            sent_call(call, short, longest, is_its_own)
+        })
+        .unzip();
+    // Vendors refuse an answer with nothing in it.
+    if text.is_empty() && asked.is_empty() {
+        return;
+    }
+    let is_opaque_sent = is_its_own && weight(&step.opaque) <= sent.longest;
+    let mut opaque = match is_opaque_sent {
+        true => step.opaque.clone(),
+        false => Opaque::default(),
+    };
+    if !sent.text {
+        opaque.before_text.clear();
+    }
+    messages.push(Message::Assistant {
+        text: shorten(text, sent.longest, "answer"),
+        calls: asked,
+        opaque,
+    });
+    messages.extend(results);
+}
+
+/// What one of so many calls has of the bytes of a step.
+fn share(longest: usize, calls: usize) -> usize {
+    match longest {
+        usize::MAX => usize::MAX,
+        longest => (longest / calls.max(1)).max(LEAST_TEXT),
+    }
+}
+
+/// A vendor's own parts go whole or not at all: it signs them.
+fn weight(opaque: &Opaque) -> usize {
+    opaque.before_text.len() + bytes_of_fields(&opaque.fields)
+}
+
+/// A call and its result.
+fn sent_call(
+    call: &Call,
+    short: Option<Short>,
+    longest: usize,
+    is_its_own: bool,
+) -> (ToolCall, Message) {
+    let mut asked = call.asked.clone();
+    if !is_its_own || bytes_of_fields(&asked.opaque) > longest {
+        asked.opaque.clear();
+    }
+    if !is_its_own {
+        asked.vendor_id.clear();
+    }
+    let (in_short, short_result) = match short {
+        Some(short) => (short.arguments, short.result),
+        None => (None, None),
+    };
+    if let Some(arguments) = in_short {
+        asked.arguments = arguments;
+    } else if asked.arguments.len() > longest {
+        asked.arguments = Short::of(call).arguments.unwrap_or(asked.arguments);
+    }
     let (text, failed) = match &call.result {
         Some(result) => (
-            short.unwrap_or_else(|| result.text.clone()),
+            short_result.unwrap_or_else(|| shorten(&result.text, longest, "result")),
             !matches!(
                 result.outcome,
                 CallOutcome::Completed | CallOutcome::Background
@@ -162,11 +272,13 @@ fn result(vendor_id: String, call: &Call, short: Option<String>) -> Message {
         // Vendors refuse a call without a result.
         None => (NEVER_RAN.to_owned(), true),
     };
-    Message::ToolResult {
+    let vendor_id = asked.vendor_id.clone();
+    let result = Message::ToolResult {
         vendor_id,
         text,
         failed,
-    }
+    };
+    (asked, result)
 }
 
 #[cfg(test)]

@@ -1,10 +1,30 @@
-//! A call as the model is sent it once its result is left out.
+//! What stands in the place of what is too long to be sent.
 
 use crate::transcript::Call;
 
 /// Results and arguments up to this length stay as they are: what stands in their place has about
 /// half of it.
 const STAYS_BYTES: usize = 128;
+
+/// The fewest bytes that one text may be cut to.
+pub(super) const LEAST_TEXT: usize = 256;
+
+/// Room for the line that says what is missing.
+const MARKER_BYTES: usize = 96;
+
+/// The text, or its beginning and its end where it has more bytes; `what` it is a part of. At least
+/// [`LEAST_TEXT`] bytes are sent.
+pub(super) fn shorten(text: &str, at_most: usize, what: &str) -> String {
+    let at_most = at_most.max(LEAST_TEXT);
+    if text.len() <= at_most {
+        return text.to_owned();
+    }
+    let room = at_most - MARKER_BYTES;
+    let head = &text[..text.floor_char_boundary(room / 2)];
+    let tail = &text[text.ceil_char_boundary(text.len() - room / 2)..];
+    let left_out = grouped(text.len() - head.len() - tail.len());
+    format!("{head}\n[… {left_out} bytes of this {what} are left out here, to make room …]\n{tail}")
+}
 
 /// What stands in the place of long parts of a call; nothing where the part is short.
 pub(super) struct Short {
@@ -66,5 +86,17 @@ mod tests {
     fn a_number_is_grouped_by_thousands() {
         let all = [0, 999, 1_000, 12_345, 1_234_567].map(grouped);
         assert_eq!(all, ["0", "999", "1,000", "12,345", "1,234,567"]);
+    }
+
+    #[test]
+    fn of_a_long_text_the_beginning_and_the_end_stay_and_what_is_missing_is_said() {
+        let text = format!("first{}last", "ä".repeat(5_000));
+        let cut = shorten(&text, 1_000, "message");
+        assert!(cut.len() <= 1_000 && cut.len() > 950, "{}", cut.len());
+        assert!(cut.starts_with("firstä") && cut.ends_with("älast"), "{cut}");
+        let kept = cut.matches('ä').count() * 2 + "firstlast".len();
+        let said = format!("{} bytes of this message", grouped(text.len() - kept));
+        assert!(cut.contains(&said), "{said}: {cut}");
+        assert_eq!(shorten(&text, text.len(), "message"), text);
     }
 }

@@ -49,7 +49,8 @@ impl Turn<'_> {
                 Heard::Failed(ModelError::Overflow(said)) => {
                     let need = Need::Refused(window);
                     if !self.make_room(step, &name, need).await? {
-                        return self.fail(self.too_long(&said)).await;
+                        let all = "all that may be left out of it is left out already";
+                        return self.fail(format!("{said}; {all}")).await;
                     }
                 }
                 heard => break heard,
@@ -82,7 +83,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Records which results are left out; returns whether any more are.
+    /// Records what is left out; returns whether any more is.
     async fn make_room(&mut self, step: u32, model: &str, need: Need) -> Result<bool, TurnError> {
         let place = (self.id, step);
         let tools = &self.engine.tools;
@@ -92,14 +93,6 @@ impl Turn<'_> {
         };
         self.record(event).await?;
         Ok(true)
-    }
-
-    /// Why the turn ends where nothing more can be left out.
-    fn too_long(&self, said: &str) -> String {
-        match self.transcript.left_out() {
-            0 => format!("{said}; there are no older tool results to leave out"),
-            _ => format!("{said}; its older tool results are left out already"),
-        }
     }
 
     /// Where this worker's `attempt`-th call for the step stands in the turn's trace.

@@ -175,7 +175,8 @@ fn sent_over(apart: Duration, events: &[Event], n: u128) -> Vec<Message> {
             body: EventBody::Known(event.clone()),
         })
         .collect();
-    messages(&Transcript::of(&log), turn(n), "m")
+    let transcript = Transcript::of(&log);
+    messages(&transcript, turn(n), "m", View::of(&transcript))
 }
 
 #[test]

@@ -4,6 +4,10 @@ use shared_types::{
     event::{CallOutcome, EventBody, Finish, Usage},
 };
 
+use serde_json::Value;
+use server_llm::Message;
+use shared_types::event::ToolCall;
+
 use super::*;
 
 fn turn(number: u128) -> TurnId {
@@ -101,21 +105,13 @@ fn bytes(events: &[Event]) -> usize {
     ))
 }
 
-/// How many results are left out in all, where some are.
-fn through(event: &Option<Event>) -> Option<u32> {
-    match event {
-        Some(Event::ResultsLeftOut { through, .. }) => Some(*through),
-        _ => None,
-    }
-}
-
 #[test]
 fn what_fits_into_the_window_stays_as_it_is() {
     assert_eq!(make_in(&long(), Need::Window(100_000)), None);
 }
 
 #[test]
-fn near_the_window_the_oldest_results_go_until_three_fifths_are_left() {
+fn near_the_window_the_oldest_results_go_until_half_of_the_room_is_left() {
     // A window of 120 kB, by the estimate.
     let (mut events, window) = (long(), 40_000);
     let event = make_in(&events, Need::Window(window));
@@ -123,18 +119,20 @@ fn near_the_window_the_oldest_results_go_until_three_fifths_are_left() {
         through,
         results,
         bytes: saved,
+        gone,
+        longest,
         because,
         ..
     }) = &event
     else {
         panic!("{event:?}");
     };
-    assert_eq!((*through, *results), (6, 6));
+    assert_eq!((*through, *results, *gone, *longest), (8, 8, 0, None));
     assert_eq!(*because, LeftOutBecause::NearWindow);
     let before = bytes(&events);
     events.extend(event.clone());
     assert_eq!(bytes(&events) as u64, before as u64 - saved);
-    assert!(bytes(&events) <= 3 * window * 60 / 100);
+    assert!(bytes(&events) <= 3 * window * 50 / 100);
     assert_eq!(make_in(&events, Need::Window(window)), None, "it fits now");
     let sent = request(&transcript(&events), turn(2), "m", &ToolSet::default()).messages;
     let results: Vec<_> = sent
@@ -148,8 +146,8 @@ fn near_the_window_the_oldest_results_go_until_three_fifths_are_left() {
         results[0],
         "[left out: 10,000 bytes of output, to make room]"
     );
-    assert!(results[..6].iter().all(|text| *text == results[0]));
-    assert!(results[6..].iter().all(|text| text.len() == 10_000));
+    assert!(results[..8].iter().all(|text| *text == results[0]));
+    assert!(results[8..].iter().all(|text| text.len() == 10_000));
     let users = sent
         .iter()
         .filter(|message| matches!(message, Message::User { text } if text.len() == 1000));
@@ -157,25 +155,73 @@ fn near_the_window_the_oldest_results_go_until_three_fifths_are_left() {
 }
 
 #[test]
+fn one_text_that_is_too_long_is_cut_and_nothing_before_it_changes() {
+    let mut events = long();
+    let before = request(&transcript(&events), turn(2), "m", &ToolSet::default()).messages;
+    events.push(Event::InputAccepted {
+        turn: turn(3),
+        by: UserId::from_u128(1),
+        client_id: None,
+        text: format!("first {} last", "x".repeat(400_000)),
+    });
+    let now = |events: &[Event]| transcript(events);
+    let event = make(
+        &now(&events),
+        (turn(3), 1),
+        "m",
+        &ToolSet::default(),
+        Need::Window(80_000),
+    );
+    let Some(Event::ResultsLeftOut {
+        shortened: 1,
+        gone: 0,
+        results: 0,
+        ..
+    }) = &event
+    else {
+        panic!("{event:?}");
+    };
+    events.extend(event);
+    let sent = request(&now(&events), turn(3), "m", &ToolSet::default()).messages;
+    assert!(sent.starts_with(&before));
+    let Some(Message::User { text }) = sent.last() else {
+        panic!("{sent:?}");
+    };
+    assert!(text.starts_with("first x") && text.ends_with("x last") && text.len() < 80_000);
+    assert!(
+        text.contains("bytes of this message are left out here"),
+        "it says so"
+    );
+}
+
+#[test]
 fn a_refused_request_is_cut_again_and_again_and_the_last_step_stays() {
     let mut events = long();
     let mut sizes = vec![bytes(&events)];
-    let mut cuts = Vec::new();
     while let Some(event) = make_in(&events, Need::Refused(None)) {
-        cuts.push(through(&Some(event.clone())).expect("results"));
         events.push(event);
         sizes.push(bytes(&events));
     }
     assert!(sizes.is_sorted_by(|one, next| one > next), "{sizes:?}");
-    assert_eq!(
-        cuts.last(),
-        Some(&11),
-        "all but that of the last step: {cuts:?}"
-    );
     assert!(
-        cuts.contains(&9),
-        "at first the last three steps stay: {cuts:?}"
+        (5..12).contains(&sizes.len()),
+        "each takes away much: {sizes:?}"
     );
+    let sent = request(&transcript(&events), turn(2), "m", &ToolSet::default()).messages;
+    let [
+        Message::User { text: gone },
+        Message::User { text: input },
+        Message::User { text: steps },
+        Message::Assistant { calls, .. },
+        Message::ToolResult { text: result, .. },
+    ] = &sent[..]
+    else {
+        panic!("{sent:?}");
+    };
+    assert!(gone.contains("the beginning of this conversation is left out"));
+    assert!(steps.contains("your first steps on the message above are left out"));
+    assert!(input.len() <= 256 && input.starts_with("uuu") && calls.len() == 1);
+    assert!(result.len() <= 256 && result.starts_with("rrr") && result.ends_with("rrr"));
 }
 
 #[test]
@@ -204,34 +250,249 @@ fn long_arguments_of_a_call_go_with_its_result_and_short_ones_stay() {
 
 #[test]
 fn where_nothing_may_be_left_out_nothing_is() {
-    let only_messages = [input(1), input(2)];
-    assert_eq!(make_in(&only_messages, Need::Refused(None)), None);
-    let last_step: Vec<_> = [input(2)]
-        .into_iter()
-        .chain(step(2, 1, &[50_000]))
-        .collect();
-    assert_eq!(make_in(&last_step, Need::Window(100)), None);
+    let Event::InputAccepted { turn, by, .. } = input(2) else {
+        unreachable!("it is a message")
+    };
+    let short = Event::InputAccepted {
+        turn,
+        by,
+        client_id: None,
+        text: "hi".to_owned(),
+    };
+    assert_eq!(
+        make_in(std::slice::from_ref(&short), Need::Refused(None)),
+        None
+    );
+    assert_eq!(make_in(&[short], Need::Window(100)), None);
+}
+
+/// What a person or a model says: mostly short, and now and then very long.
+fn length() -> impl Strategy<Value = usize> {
+    prop_oneof![8 => 1..300usize, 2 => 300..3_000usize, 1 => 3_000..60_000usize]
+}
+
+/// The lengths of a step's text, and of the arguments and the result of each of its calls.
+type Lengths = (usize, Vec<(usize, usize)>);
+
+fn steps() -> impl Strategy<Value = Vec<Lengths>> {
+    let calls = prop_oneof![
+        9 => proptest::collection::vec((length(), length()), 1..4),
+        1 => proptest::collection::vec((length(), length()), 60..64),
+    ];
+    proptest::collection::vec((length(), calls), 0..4)
+}
+
+/// A session that is asked turn by turn and step by step.
+struct Session {
+    events: Vec<Event>,
+    /// The same, folded as they came.
+    transcript: Transcript,
+    tools: ToolSet,
+    need: Need,
+    /// What was asked last.
+    before: Vec<Message>,
+    /// How many requests did not begin as the one before.
+    changes: usize,
+}
+
+impl Session {
+    fn new(need: Need) -> Self {
+        Self {
+            events: Vec::new(),
+            transcript: Transcript::default(),
+            tools: ToolSet::standard(),
+            need,
+            before: Vec::new(),
+            changes: 0,
+        }
+    }
+
+    fn most(&self) -> usize {
+        match self.need {
+            Need::Window(window) => window * BYTES_PER_TOKEN * FULL_PERCENT / 100,
+            Need::Refused(_) => usize::MAX,
+        }
+    }
+
+    fn record(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            self.transcript.apply(&event, Timestamp::from_micros(0));
+            self.events.push(event);
+        }
+    }
+
+    /// Asks for a step as the engine does.
+    fn ask(&mut self, number: u128, step: u32) -> ModelRequest {
+        let place = (turn(number), step);
+        let room = make(&self.transcript, place, "m", &self.tools, self.need);
+        self.record(room);
+        let request = request(&self.transcript, turn(number), "m", &self.tools);
+        self.changes += usize::from(!request.messages.starts_with(&self.before));
+        self.before.clone_from(&request.messages);
+        request
+    }
+
+    /// A turn with these steps before its last word.
+    fn turn(
+        &mut self,
+        number: u128,
+        input: usize,
+        steps: &[Lengths],
+        check: impl Fn(&Self, &ModelRequest),
+    ) {
+        self.record([Event::InputAccepted {
+            turn: turn(number),
+            by: UserId::from_u128(1),
+            client_id: None,
+            text: format!("«{number}{}»", "ü".repeat(input / 2)),
+        }]);
+        for (step, (text, calls)) in (1..).zip(steps) {
+            let request = self.ask(number, step);
+            check(self, &request);
+            self.record(answered((number, step), *text, calls));
+        }
+        let last = u32::try_from(steps.len()).expect("few") + 1;
+        let request = self.ask(number, last);
+        check(self, &request);
+        self.record(answered((number, last), 80, &[]));
+    }
+}
+
+/// An answer of the model, with the ends of its calls.
+fn answered((number, at): (u128, u32), text: usize, calls: &[(usize, usize)]) -> Vec<Event> {
+    let results: Vec<_> = calls.iter().map(|(_, result)| *result).collect();
+    let mut events = step(number, at, &results);
+    if let Event::AnswerRecorded {
+        text: said,
+        calls: asked,
+        opaque,
+        ..
+    } = &mut events[0]
+    {
+        *said = "a".repeat(text);
+        opaque
+            .fields
+            .insert("reasoning_content".to_owned(), "t".repeat(text * 2).into());
+        for (ordinal, (asked, (arguments, _))) in asked.iter_mut().zip(calls).enumerate() {
+            asked.vendor_id = format!("v{number}.{at}.{ordinal}");
+            asked.arguments = serde_json::json!({ "command": "c".repeat(*arguments) }).to_string();
+        }
+    }
+    events
+}
+
+/// What holds of every request.
+fn is_right(number: u128, request: &ModelRequest) {
+    let starts = format!("«{number}");
+    let has_input = request.messages.iter().any(|message| {
+        matches!(message, Message::User { text } if text.starts_with(&starts) && text.ends_with('»'))
+    });
+    assert!(
+        has_input,
+        "the last message is there: {:?}",
+        request.messages
+    );
+    let mut messages = request.messages.iter().peekable();
+    while let Some(message) = messages.next() {
+        match message {
+            Message::Assistant { text, calls, .. } => {
+                assert!(!text.is_empty() || !calls.is_empty());
+                for call in calls {
+                    let arguments =
+                        serde_json::from_str::<serde_json::Map<String, Value>>(&call.arguments);
+                    assert!(arguments.is_ok(), "{}", call.arguments);
+                    let result = messages.next();
+                    assert!(
+                        matches!(result, Some(Message::ToolResult { vendor_id, .. }) if *vendor_id == call.vendor_id),
+                        "{result:?}"
+                    );
+                }
+            }
+            Message::ToolResult { .. } => panic!("a result without a call"),
+            Message::User { .. } => {}
+        }
+    }
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
-    fn what_is_left_out_is_a_function_of_the_log_and_only_grows(
-        lengths in proptest::collection::vec(proptest::collection::vec(0..20_000usize, 1..4), 1..12),
-        window in 100..60_000usize,
+    fn whatever_the_log_holds_every_request_fits_has_the_last_message_and_pairs_of_call_and_result(
+        turns in proptest::collection::vec((length(), steps()), 1..8),
+        window in prop_oneof![4_096..10_000usize, 10_000..100_000usize],
     ) {
-        let steps = (1..).zip(&lengths).flat_map(|(number, results)| step(2, number, results));
-        let mut events: Vec<_> = [input(2)].into_iter().chain(steps).collect();
-        let mut before = 0;
-        for need in [Need::Window(window), Need::Refused(Some(window)), Need::Refused(None)] {
-            let event = make_in(&events, need);
-            prop_assert_eq!(&event, &make_in(&events, need));
-            if let Some(now) = through(&event) {
-                prop_assert!(now > before);
-                before = now;
-                let size = bytes(&events);
-                events.extend(event);
-                prop_assert!(bytes(&events) < size);
-            }
+        let mut session = Session::new(Need::Window(window));
+        for (number, (input, steps)) in (1..).zip(&turns) {
+            session.turn(number, *input, steps, |session, request| {
+                let size = bytes_of(request);
+                assert!(size <= session.most(), "{size} bytes in a window of {window} tokens");
+                let again = super::request(&transcript(&session.events), turn(number), "m", &session.tools);
+                assert_eq!(*request, again, "it is made from the log alone");
+                is_right(number, request);
+            });
         }
+    }
+
+    #[test]
+    fn what_is_refused_is_cut_to_a_least_that_always_fits(
+        turns in proptest::collection::vec((length(), steps()), 1..5),
+    ) {
+        let mut session = Session::new(Need::Window(usize::MAX / 8));
+        for (number, (input, steps)) in (1..).zip(&turns) {
+            session.turn(number, *input, steps, |_, _| {});
+        }
+        session.need = Need::Refused(None);
+        let number = turns.len() as u128;
+        let mut sizes = Vec::new();
+        loop {
+            let request = session.ask(number, 9);
+            is_right(number, &request);
+            let size = bytes_of(&request);
+            if sizes.last() == Some(&size) {
+                break;
+            }
+            sizes.push(size);
+        }
+        prop_assert!(sizes.is_sorted_by(|one, next| one > next), "{sizes:?}");
+        prop_assert!(sizes.len() < 24, "{sizes:?}");
+        let least = 4_096 * BYTES_PER_TOKEN * FULL_PERCENT / 100;
+        prop_assert!(*sizes.last().expect("one") <= least, "{sizes:?}");
+    }
+}
+
+#[test]
+fn in_five_hundred_turns_every_request_fits_and_few_do_not_begin_as_the_one_before() {
+    for (window, at_most) in [(4_096, 1000), (8_192, 1000), (12_000, 1000), (32_000, 1000)] {
+        let mut session = Session::new(Need::Window(window));
+        let (mut requests, mut dice) = (0, 7u64);
+        let mut roll = |sides: u64| {
+            dice = dice
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from((dice >> 33) % sides).expect("small")
+        };
+        for number in 1..=500 {
+            let steps: Vec<_> = (0..roll(3))
+                .map(|_| (roll(200), vec![(roll(200), roll(3_000)); 1 + roll(2)]))
+                .collect();
+            requests += steps.len() + 1;
+            session.turn(number, 20 + roll(600), &steps, |session, request| {
+                assert!(
+                    bytes_of(request) <= session.most(),
+                    "turn {number}, window {window}"
+                );
+                is_right(number, request);
+            });
+        }
+        println!(
+            "window {window}: {} of {requests} requests",
+            session.changes
+        );
+        assert!(
+            session.changes <= at_most,
+            "{} of {requests}",
+            session.changes
+        );
     }
 }

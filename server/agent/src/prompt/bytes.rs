@@ -1,0 +1,61 @@
+//! How long a request is, about.
+
+use serde_json::{Map, Value};
+use server_llm::{Message, ModelRequest};
+use shared_types::event::ToolCall;
+
+/// What a message or a call takes in a vendor's format beside its text, in bytes.
+const FRAME_BYTES: usize = 64;
+
+/// Longest name of a tool that is sent, in bytes.
+const NAME_BYTES: usize = 64;
+
+/// About as many bytes as a vendor's format needs for the request.
+pub(super) fn bytes_of(request: &ModelRequest) -> usize {
+    let ModelRequest {
+        system,
+        messages,
+        tools,
+        trace: _,
+    } = request;
+    let tools = tools.iter().map(|tool| {
+        let schema = tool.parameters.to_string();
+        FRAME_BYTES + tool.name.len() + tool.description.len() + schema.len()
+    });
+    let messages = messages.iter().map(|message| {
+        FRAME_BYTES
+            + match message {
+                Message::User { text } => text.len(),
+                Message::Assistant {
+                    text,
+                    calls,
+                    opaque,
+                } => {
+                    let calls = calls.iter().map(bytes_of_call);
+                    text.len()
+                        + opaque.before_text.len()
+                        + bytes_of_fields(&opaque.fields)
+                        + calls.sum::<usize>()
+                }
+                Message::ToolResult {
+                    vendor_id, text, ..
+                } => vendor_id.len() + text.len(),
+            }
+    });
+    system.len() + tools.sum::<usize>() + messages.sum::<usize>()
+}
+
+fn bytes_of_call(call: &ToolCall) -> usize {
+    FRAME_BYTES
+        + call.vendor_id.len()
+        + call.name.len().min(NAME_BYTES)
+        + call.arguments.len()
+        + bytes_of_fields(&call.opaque)
+}
+
+/// The fields of a vendor's own; they are sent as they are written here.
+pub(super) fn bytes_of_fields(fields: &Map<String, Value>) -> usize {
+    let each = fields.iter();
+    each.map(|(name, value)| name.len() + value.to_string().len())
+        .sum()
+}
