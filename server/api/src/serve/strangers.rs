@@ -20,6 +20,9 @@ use super::visit::Signals;
 /// A connection may be there for so long before it counts as one that asks for nothing.
 const ASKS_WITHIN: Duration = Duration::from_secs(1);
 
+/// Bytes of memory for each byte that came: buffers grow ahead of what is read, and a header is copied.
+const COPIES: usize = 2;
+
 /// The most that strangers may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
@@ -56,12 +59,19 @@ struct Table {
 struct Stranger {
     /// The address that it counts for; none where a proxy names one with each request.
     address: Option<IpAddr>,
-    /// Bytes that it holds as long as it is there.
+    /// Bytes that it takes beside what it sends: its buffers, and its requests that are carried out.
     base: usize,
-    /// Bytes that it holds beyond those.
+    /// Bytes that came from it and are held.
     held: usize,
     since: Instant,
     signals: Arc<Signals>,
+}
+
+impl Stranger {
+    /// Bytes of memory that it takes, all together.
+    fn takes(&self) -> usize {
+        self.base + COPIES * self.held
+    }
 }
 
 impl Strangers {
@@ -118,8 +128,28 @@ impl Strangers {
             return;
         };
         stranger.held += more;
+        table.held += COPIES * more;
+        self.keep_within(&mut table);
+    }
+
+    /// Counts memory that a stranger takes beside what it sends, and cuts others off where it is too much.
+    pub(super) fn takes(&self, number: Number, more: usize) {
+        let mut table = self.table();
+        let Some(stranger) = table.strangers.get_mut(&number) else {
+            return;
+        };
+        stranger.base += more;
         table.held += more;
         self.keep_within(&mut table);
+    }
+
+    /// A stranger takes so much less of what was counted by [`Self::takes`].
+    pub(super) fn gives_back(&self, number: Number, bytes: usize) {
+        let mut table = self.table();
+        if let Some(stranger) = table.strangers.get_mut(&number) {
+            stranger.base -= bytes;
+            table.held -= bytes;
+        }
     }
 
     /// What a stranger holds beyond its base; none where it is no stranger any more.
@@ -134,7 +164,7 @@ impl Strangers {
         if let Some(stranger) = table.strangers.get_mut(&number) {
             let freed = stranger.held.min(bytes);
             stranger.held -= freed;
-            table.held -= freed;
+            table.held -= COPIES * freed;
         }
     }
 
@@ -172,7 +202,7 @@ impl Table {
 
     fn remove(&mut self, number: Number) {
         if let Some(stranger) = self.strangers.remove(&number) {
-            self.held -= stranger.base + stranger.held;
+            self.held -= stranger.takes();
             if let Some(address) = stranger.address {
                 self.forget(address);
             }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures_util::task::AtomicWaker;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, Semaphore};
 
 use super::strangers::{Number, Strangers};
 
@@ -27,6 +27,8 @@ const RUNNER_BYTES: usize = 144 * 1024;
 /// Bytes of refused frames that a runner whose access token holds may still send, so that it hears why:
 /// the rest of its windows.
 const REFUSED_BYTES: usize = 4 * 1024 * 1024;
+/// Memory that a request takes while it is carried out: its way through the server, measured with half a body.
+const CARRIED_OUT_BYTES: usize = 32 * 1024;
 /// Requests of a stranger that are carried out at the same time, of each kind (see [`Visit`]); the
 /// others wait, which takes a small part of the memory.
 const REQUESTS_AT_ONCE: usize = 1;
@@ -116,11 +118,11 @@ impl Visit {
     }
 
     /// Waits until a stranger's request may be carried out; it is as long as this is held.
-    pub(super) async fn turn(&self, shows_credential: bool) -> Option<SemaphorePermit<'_>> {
-        self.turns[usize::from(shows_credential)]
-            .acquire()
-            .await
-            .ok()
+    pub(super) async fn turn(&self, shows_credential: bool) -> Option<Turn<'_>> {
+        let turns = &self.turns[usize::from(shows_credential)];
+        turns.acquire().await.ok()?.forget();
+        self.strangers.takes(self.number, CARRIED_OUT_BYTES);
+        Some(Turn { visit: self, turns })
     }
 
     pub(super) fn is_let_in(&self) -> bool {
@@ -240,6 +242,23 @@ impl Drop for Visit {
         if !self.is_let_in() {
             self.strangers.leaves(self.number);
         }
+    }
+}
+
+/// A stranger's request that is carried out.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    visit: &'a Visit,
+    turns: &'a Semaphore,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let Visit {
+            strangers, number, ..
+        } = self.visit;
+        strangers.gives_back(*number, CARRIED_OUT_BYTES);
+        self.turns.add_permits(REQUESTS_AT_ONCE);
     }
 }
 

@@ -110,3 +110,16 @@ async fn together_they_hold_no_more_than_the_budget_and_give_back_what_is_answer
     two[1].heard(2 * BASE);
     assert_eq!(cut_off(&two), [false, true], "the one without a request");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_request_counts_what_its_way_through_the_server_takes_until_it_is_answered() {
+    let strangers = strangers(100, 100, 4 * BASE);
+    let two = visits(&strangers, &["192.0.2.1", "192.0.2.2"]);
+    for visit in &two {
+        drop(visit.turn(false).await);
+    }
+    assert_eq!(cut_off(&two), [false, false], "one after the other");
+    let _first = two[0].turn(false).await;
+    let _second = two[1].turn(false).await;
+    assert_eq!(cut_off(&two), [true, false], "both at the same time");
+}
