@@ -10,8 +10,8 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use server_store::{
-    AttemptKind, Bootstrap, CredentialKind, NewCredential, NewSignInCode, NewTenant, NewUser,
-    Origin, RedeemRefusal, Store, SubjectRow, UserRow,
+    Actor, AttemptKind, Bootstrap, CredentialKind, NewCredential, NewSignInCode, NewTenant,
+    NewUser, Origin, RedeemRefusal, Store, SubjectRow, UserRow,
 };
 use shared_types::{
     AddressRange, Clock, CredentialId, Digest, Entropy, RunnerId, TenantId, Timestamp, Token,
@@ -31,7 +31,11 @@ pub use self::{
 
 use self::last_use::LastUse;
 use crate::{
-    AppError, OpContext, allowance::Allowance, gate::Gate, refusals::place, rights::Action,
+    AppError, OpContext,
+    allowance::Allowance,
+    gate::Gate,
+    refusals::{Refusal, place},
+    rights::Action,
 };
 
 /// How long a one-time code can be used.
@@ -50,6 +54,11 @@ const CODE_GROUP: usize = 4;
 const COUNTED_DIGITS: usize = 32;
 /// Crockford's base32: no letter that is mistaken for another.
 const CODE_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// What is refused at the door, as the audit log has it.
+const SIGN_IN: &str = "sign_in.refused";
+/// See [`SIGN_IN`].
+const CREDENTIAL: &str = "credential.refused";
 
 /// A person or service account.
 pub type User = UserRow;
@@ -93,13 +102,13 @@ pub struct Access {
 
 impl Access {
     pub(crate) fn new(
-        store: Store,
+        (store, gate): (Store, Gate),
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         allowance: Allowance,
     ) -> Self {
         Self {
-            gate: Gate::new(store.clone()),
+            gate,
             used: LastUse::default(),
             store,
             clock,
@@ -202,19 +211,25 @@ impl Access {
             ..made
         };
         let redeemed = self.store.redeem_sign_in_code(&hash, &credential, now);
-        let refusal = match redeemed.await {
+        let (reason, refusal) = match redeemed.await {
             Ok((user, _)) => return Ok(user),
             Err(RedeemRefusal::Store(error)) => return Err(error.into()),
-            Err(RedeemRefusal::Unknown) => {
-                "this code is wrong, or a newer one has taken its place; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code"
-            }
-            Err(RedeemRefusal::Spent) => {
-                "this code was used already; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code"
-            }
-            Err(RedeemRefusal::Expired) => {
-                "this code has expired; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code"
-            }
+            Err(RedeemRefusal::Unknown) => (
+                "unknown code",
+                "this code is wrong, or a newer one has taken its place; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code",
+            ),
+            Err(RedeemRefusal::Spent) => (
+                "spent code",
+                "this code was used already; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code",
+            ),
+            Err(RedeemRefusal::Expired) => (
+                "expired code",
+                "this code has expired; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code",
+            ),
         };
+        let from = place(Some(address));
+        self.gate
+            .not_let_in(Refusal::of_stranger(SIGN_IN, reason, from));
         match self.counted(&hash, address, now).await? {
             true => Err(AppError::Unauthenticated(refusal)),
             false => Err(AppError::TooMany {
@@ -285,7 +300,7 @@ impl Access {
         let row = found.ok_or(AppError::Unauthenticated(
             "the credential is not valid; sign in again",
         ))?;
-        let ctx = self.context(&row, from)?;
+        let ctx = self.let_in(&row, from)?;
         self.used.note(&row, from, (&self.store, &*self.clock));
         Ok(ctx)
     }
@@ -306,6 +321,25 @@ impl Access {
     /// Why not.
     pub fn require(&self, ctx: &OpContext, action: Action) -> Result<(), AppError> {
         self.gate.own(ctx, action)
+    }
+
+    /// The context of who shows this credential; the audit log is told where it does not hold.
+    fn let_in(&self, row: &SubjectRow, from: Option<IpAddr>) -> Result<OpContext, AppError> {
+        self.context(row, from).map_err(|error| {
+            let has_expired = row.expires_at.is_some_and(|at| at <= self.clock.now());
+            let reason = match has_expired || row.kind == CredentialKind::Browser {
+                true => "expired",
+                false => "not for this address",
+            };
+            self.gate.not_let_in(Refusal {
+                tenant: Some(row.tenant),
+                actor: Actor::User(row.user),
+                credential: Some(row.credential),
+                subject: row.credential.to_string(),
+                ..Refusal::of_stranger(CREDENTIAL, reason, place(from))
+            });
+            error
+        })
     }
 
     fn context(&self, row: &SubjectRow, from: Option<IpAddr>) -> Result<OpContext, AppError> {

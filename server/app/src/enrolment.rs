@@ -280,7 +280,7 @@ impl Enrolment {
             let request = refusal.kind.split('.').next().unwrap_or_default();
             let reason = refusal.reason.replace(' ', "_");
             RUNNER_REFUSALS.add(&[request, &reason], 1);
-            refusals.tell(refusal).await;
+            refusals.tell(refusal);
         }
         refused.error
     }

@@ -2,7 +2,8 @@
 //! the subject may do to it what it is for.
 //!
 //! What a subject may not see is answered like what does not exist. What its role or its credential
-//! allows to nobody is refused before the look-up, so that such a refusal tells nothing either.
+//! allows to nobody is refused before the look-up, so that such a refusal tells nothing either. Each refusal
+//! is told to the audit log, also one that the subject is answered as if there were nothing.
 
 use server_store::{
     CredentialRow, FleetRow, ListedOperation, PersonRow, PooledSandbox, Role, RunnerRow,
@@ -12,6 +13,7 @@ use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, Us
 
 use crate::{
     AppError, OpContext,
+    refusals::{Refusal, Refusals},
     rights::{Action, Denied, Resource, Subject, allow, new_key},
 };
 
@@ -22,6 +24,7 @@ const NOBODY: UserId = UserId::from_u128(0);
 #[derive(Debug, Clone)]
 pub(crate) struct Gate {
     store: Store,
+    refusals: Refusals,
 }
 
 /// A runner, and the workspace that was named with it.
@@ -39,18 +42,28 @@ impl NamedPlace {
 }
 
 impl Gate {
-    pub(crate) fn new(store: Store) -> Self {
-        Self { store }
+    pub(crate) fn new(store: Store, refusals: Refusals) -> Self {
+        Self { store, refusals }
+    }
+
+    /// Tells that a credential is not let in.
+    pub(crate) fn not_let_in(&self, refusal: Refusal) {
+        self.refusals.tell(refusal);
     }
 
     /// What is about no object yet: making, listing.
     pub(crate) fn own(&self, ctx: &OpContext, action: Action) -> Result<(), AppError> {
-        checked(ctx, action, &Resource::Own, "it")
+        self.checked(ctx, action, &Resource::Own, "it")
+    }
+
+    /// Whether the subject may do what is about no object, where less is done otherwise.
+    pub(crate) fn may(&self, ctx: &OpContext, action: Action) -> bool {
+        allow(&ctx.subject(), action, &Resource::Own).is_ok()
     }
 
     /// Whether the subject may do this to anything at all.
     pub(crate) fn anything(&self, ctx: &OpContext, action: Action) -> Result<(), AppError> {
-        checked(ctx, action, &Resource::Unknown, "it")
+        self.checked(ctx, action, &Resource::Unknown, "it")
     }
 
     pub(crate) async fn session(
@@ -60,10 +73,15 @@ impl Gate {
         id: SessionId,
     ) -> Result<(), AppError> {
         const NOUN: &str = "session";
-        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        self.checked(ctx, action, &Resource::Unknown, NOUN)?;
         let owner = found(self.store.session_owner(ctx.tenant, id).await, NOUN)?;
         let shared = false;
-        checked(ctx, action, &Resource::Thing { owner, shared }, NOUN)
+        self.checked_of(
+            ctx,
+            action,
+            &Resource::Thing { owner, shared },
+            (NOUN, id.to_string()),
+        )
     }
 
     /// A session to be read, with all that lists tell of it.
@@ -89,10 +107,10 @@ impl Gate {
         id: OperationId,
     ) -> Result<ListedOperation, AppError> {
         const NOUN: &str = "operation";
-        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        self.checked(ctx, action, &Resource::Unknown, NOUN)?;
         let listed = self.store.operation_of_user(ctx.tenant, ctx.user, id).await;
         let listed = found(listed, NOUN)?;
-        checked(ctx, action, &Resource::Own, NOUN)?;
+        self.checked_of(ctx, action, &Resource::Own, (NOUN, id.to_string()))?;
         if matches!(action, Action::FollowOperation | Action::PassInput) {
             let runner = listed.row.runner;
             self.known_runner(ctx, Action::SeeRunner, runner).await?;
@@ -114,7 +132,11 @@ impl Gate {
             owner: access.owner,
             shared: access.shared,
         };
-        match allow(&ctx.subject(), action, &resource) {
+        let allowed = allow(&ctx.subject(), action, &resource);
+        if let (Err(denied), false) = (&allowed, access.revoked) {
+            self.tell(ctx, action, denied, runner.to_string());
+        }
+        match allowed {
             _ if access.revoked => Ok(()),
             Err(Denied::Hidden) => Err(AppError::Forbidden(
                 format!(
@@ -137,7 +159,7 @@ impl Gate {
         name_or_id: &str,
     ) -> Result<RunnerRow, AppError> {
         const NOUN: &str = "runner";
-        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        self.checked(ctx, action, &Resource::Unknown, NOUN)?;
         let row = self.store.find_runner(ctx.tenant, name_or_id).await;
         let row = found(row, NOUN)?;
         let access = self.store.runner_access(ctx.tenant, row.id, ctx.user).await;
@@ -146,7 +168,7 @@ impl Gate {
             owner: access.owner,
             shared: access.shared,
         };
-        checked(ctx, action, &resource, NOUN)?;
+        self.checked_of(ctx, action, &resource, (NOUN, row.id.to_string()))?;
         Ok(row)
     }
 
@@ -203,19 +225,19 @@ impl Gate {
         id: SandboxId,
     ) -> Result<PooledSandbox, AppError> {
         const NOUN: &str = "sandbox";
-        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        self.checked(ctx, action, &Resource::Unknown, NOUN)?;
         let row = found(self.store.pooled_sandbox(ctx.tenant, id).await, NOUN)?;
         let resource = Resource::Thing {
             owner: row.owner,
             shared: false,
         };
-        checked(ctx, action, &resource, NOUN)?;
+        self.checked_of(ctx, action, &resource, (NOUN, id.to_string()))?;
         Ok(row)
     }
 
     /// Whether the subject may see the sandboxes of others beside its own.
     pub(crate) fn sees_all_sandboxes(&self, ctx: &OpContext) -> Result<bool, AppError> {
-        checked(ctx, Action::SeeSandbox, &Resource::Own, "sandbox")?;
+        self.checked(ctx, Action::SeeSandbox, &Resource::Own, "sandbox")?;
         let anybodys = Resource::Thing {
             owner: NOBODY,
             shared: false,
@@ -230,7 +252,7 @@ impl Gate {
         after: &str,
         at_most: u32,
     ) -> Result<Vec<RunnerRow>, AppError> {
-        checked(ctx, Action::SeeRunner, &Resource::Own, "runner")?;
+        self.checked(ctx, Action::SeeRunner, &Resource::Own, "runner")?;
         let anybodys = Resource::Thing {
             owner: NOBODY,
             shared: false,
@@ -249,7 +271,7 @@ impl Gate {
     /// Whether the subject may invite somebody with that role.
     pub(crate) fn new_person(&self, ctx: &OpContext, role: Role) -> Result<(), AppError> {
         let resource = Resource::Person { id: NOBODY, role };
-        checked(ctx, Action::InvitePerson, &resource, "person")
+        self.checked(ctx, Action::InvitePerson, &resource, "person")
     }
 
     /// A person who was not removed. What makes somebody an owner, or none, takes an owner.
@@ -261,11 +283,16 @@ impl Gate {
         gets: Option<Role>,
     ) -> Result<PersonRow, AppError> {
         const NOUN: &str = "person";
-        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        self.checked(ctx, action, &Resource::Unknown, NOUN)?;
         let row = self.store.person(ctx.tenant, &id.to_string()).await;
         let row = found(row, NOUN)?;
         for role in gets.into_iter().chain([row.user.role]) {
-            checked(ctx, action, &Resource::Person { id, role }, NOUN)?;
+            self.checked_of(
+                ctx,
+                action,
+                &Resource::Person { id, role },
+                (NOUN, id.to_string()),
+            )?;
         }
         Ok(row)
     }
@@ -276,7 +303,7 @@ impl Gate {
         ctx: &OpContext,
         name_or_id: &str,
     ) -> Result<PersonRow, AppError> {
-        checked(ctx, Action::SeePeople, &Resource::Own, "person")?;
+        self.checked(ctx, Action::SeePeople, &Resource::Own, "person")?;
         let name = match name_or_id.contains('_') {
             true => name_or_id.to_owned(),
             false => name_or_id.to_ascii_lowercase(),
@@ -313,9 +340,12 @@ impl Gate {
         ctx: &OpContext,
         asked: Option<Scopes>,
     ) -> Result<Scopes, AppError> {
-        checked(ctx, Action::MakeKey, &Resource::Own, "key")?;
+        self.checked(ctx, Action::MakeKey, &Resource::Own, "key")?;
         let scopes = new_key(&ctx.subject(), asked);
-        scopes.map_err(|denied| AppError::Forbidden(denied.to_string().into()))
+        scopes.map_err(|denied| {
+            self.tell(ctx, Action::MakeKey, &denied, String::new());
+            AppError::Forbidden(denied.to_string().into())
+        })
     }
 
     /// The scopes of a key that the subject makes for a service account with this role.
@@ -330,6 +360,7 @@ impl Gate {
             ..ctx.subject()
         };
         new_key(&account, asked).map_err(|denied| {
+            self.tell(ctx, Action::ManageServiceKeys, &denied, String::new());
             let words = match denied {
                 Denied::KeyScope {
                     scope,
@@ -348,7 +379,7 @@ impl Gate {
     /// Whether the subject may add a service account with that role.
     pub(crate) fn new_service_account(&self, ctx: &OpContext, role: Role) -> Result<(), AppError> {
         let resource = Resource::Person { id: NOBODY, role };
-        checked(ctx, Action::AddServiceAccount, &resource, "service account")
+        self.checked(ctx, Action::AddServiceAccount, &resource, "service account")
     }
 
     /// A service account that was not removed.
@@ -359,14 +390,19 @@ impl Gate {
         id: UserId,
     ) -> Result<PersonRow, AppError> {
         const NOUN: &str = "service account";
-        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        self.checked(ctx, action, &Resource::Unknown, NOUN)?;
         let row = self.store.person(ctx.tenant, &id.to_string()).await;
         let row = found(row, NOUN)?;
         if row.user.kind != UserKind::Service {
             return Err(AppError::NotFound(NOUN));
         }
         let role = row.user.role;
-        checked(ctx, action, &Resource::Person { id, role }, NOUN)?;
+        self.checked_of(
+            ctx,
+            action,
+            &Resource::Person { id, role },
+            (NOUN, id.to_string()),
+        )?;
         Ok(row)
     }
 
@@ -378,7 +414,7 @@ impl Gate {
         id: CredentialId,
     ) -> Result<CredentialRow, AppError> {
         const NOUN: &str = "key";
-        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        self.checked(ctx, action, &Resource::Unknown, NOUN)?;
         let row = found(self.store.credential(ctx.tenant, id).await, NOUN)?;
         if row.user != ctx.user {
             let manage = Action::ManageServiceKeys;
@@ -393,8 +429,40 @@ impl Gate {
             owner: row.user,
             shared: false,
         };
-        checked(ctx, action, &resource, NOUN)?;
+        self.checked_of(ctx, action, &resource, (NOUN, id.to_string()))?;
         Ok(row)
+    }
+
+    fn checked(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        resource: &Resource,
+        noun: &'static str,
+    ) -> Result<(), AppError> {
+        self.checked_of(ctx, action, resource, (noun, String::new()))
+    }
+
+    /// Of a thing with this id.
+    fn checked_of(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        resource: &Resource,
+        (noun, id): (&'static str, String),
+    ) -> Result<(), AppError> {
+        allow(&ctx.subject(), action, resource).map_err(|denied| {
+            self.tell(ctx, action, &denied, id);
+            match denied {
+                Denied::Hidden => AppError::NotFound(noun),
+                denied => AppError::Forbidden(denied.to_string().into()),
+            }
+        })
+    }
+
+    fn tell(&self, ctx: &OpContext, action: Action, denied: &Denied, id: String) {
+        let refusal = Refusal::of_person(ctx, action, denied.reason(), id);
+        self.refusals.tell(refusal);
     }
 }
 
@@ -402,17 +470,5 @@ fn found<T>(found: Result<T, StoreError>, noun: &'static str) -> Result<T, AppEr
     found.map_err(|error| match error {
         StoreError::NotFound => AppError::NotFound(noun),
         error => error.into(),
-    })
-}
-
-fn checked(
-    ctx: &OpContext,
-    action: Action,
-    resource: &Resource,
-    noun: &'static str,
-) -> Result<(), AppError> {
-    allow(&ctx.subject(), action, resource).map_err(|denied| match denied {
-        Denied::Hidden => AppError::NotFound(noun),
-        denied => AppError::Forbidden(denied.to_string().into()),
     })
 }

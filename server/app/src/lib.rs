@@ -246,7 +246,9 @@ impl App {
         let model = parts.models.first().info();
         let fleet = Arc::new(FleetFigures::default());
         let links = parts.links(&hub, &fleet);
-        let gate = Gate::new(parts.store.clone());
+        let (stop, store) = (parts.stop.clone(), parts.store.clone());
+        let refusals = Refusals::start(store.clone(), parts.clock.clone(), stop, &tasks);
+        let gate = Gate::new(store, refusals.clone());
         let policy_changed = Arc::new(Notify::new());
         let settings = Settings::new(
             (parts.store.clone(), gate.clone()),
@@ -265,7 +267,6 @@ impl App {
             entropy,
             ..
         } = parts;
-        let refusals = Refusals::start(store.clone(), clock.clone(), parts.stop.clone(), &tasks);
         let keys = ServerKeys {
             identity: parts.identity,
             link_keys: parts.link_keys,
@@ -280,7 +281,7 @@ impl App {
         );
         let allowance = Allowance::new(parts.user_limits, clock.clone());
         let access = Access::new(
-            store.clone(),
+            (store.clone(), gate.clone()),
             clock.clone(),
             entropy.clone(),
             allowance.clone(),

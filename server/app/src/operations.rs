@@ -255,12 +255,12 @@ impl Operations {
         };
         let alone = is_kept_nowhere(&request);
         // It was just found to be the user's.
-        let does = match self.gate.own(ctx, Action::PassInput) {
-            Ok(()) => Action::PassInput,
-            // Whoever reads what is kept nowhere takes it away from every other reader, which is more than reading.
-            Err(AppError::Forbidden(_)) if !alone => Action::FollowOperation,
-            Err(error) => return Err(error),
+        // Whoever reads what is kept nowhere takes it away from every other reader, which is more than reading.
+        let does = match alone || self.gate.may(ctx, Action::PassInput) {
+            true => Action::PassInput,
+            false => Action::FollowOperation,
         };
+        self.gate.own(ctx, does)?;
         let read = match view.ended_at.is_some() && !alone {
             true => Read::Collected(self.kept(ctx.tenant, id).await?),
             false => self.collected(ctx.tenant, id).await?,

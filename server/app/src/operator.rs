@@ -9,7 +9,9 @@ use crate::{
     AppError,
     access::Access,
     allowance::{Allowance, UserLimits},
+    gate::Gate,
     keys::SigningKey,
+    refusals::Refusals,
     runners::{JoinTerms, JoinTokens},
 };
 
@@ -29,7 +31,9 @@ impl Operator {
         entropy: Arc<dyn Entropy>,
     ) -> Self {
         let allowance = Allowance::new(UserLimits::default(), clock.clone());
-        let access = Access::new(store.clone(), clock.clone(), entropy.clone(), allowance);
+        let gate = Gate::new(store.clone(), Refusals::default());
+        let stored = (store.clone(), gate);
+        let access = Access::new(stored, clock.clone(), entropy.clone(), allowance);
         let join_tokens = JoinTokens::new(store.clone(), identity.public(), clock, entropy);
         Self {
             store,

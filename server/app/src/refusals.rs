@@ -1,77 +1,179 @@
-//! The audit of what is refused to runners, and to peers that claim to be one
+//! The audit of what is refused: to people and their keys, to runners, and to peers that claim to be one
 //! (docs/internals/contracts.md#b1).
 //!
 //! Everything that is refused is told, but a flood must not fill the disk: in a minute, the first
-//! refusal from an address for a reason is recorded at once, and those that follow are counted and
-//! recorded together when the minute is over. Addresses beyond a bound are counted as one. A stranger
-//! has no tenant: what is refused to one is told to the tenant that runs the server, the first.
+//! refusal of a kind is recorded at once, and those that follow are counted and recorded together when
+//! the minute is over. Of one person only some kinds are told apart, and of strangers some addresses; what
+//! is beyond that is counted as one. A stranger has no tenant: what is refused to one is told to the
+//! tenant that runs the server, the first.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use serde_json::json;
+use serde_json::{Map, Value};
 use server_store::{Actor, AuditEntry, Origin, Store, StoreError};
-use shared_types::{Clock, TenantId};
+use shared_types::{Clock, CredentialId, TenantId};
 use tokio::{
-    sync::mpsc,
+    sync::Notify,
     time::{Instant, MissedTickBehavior, interval_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use crate::{OpContext, rights::Action};
+
 /// For how long refusals are counted together.
 const TOGETHER: Duration = Duration::from_secs(60);
 
-/// Addresses, by reason and subject, that are told apart within [`TOGETHER`]; the rest is counted as
-/// [`ELSEWHERE`].
+/// Refusals of strangers, by address, reason and subject, that are told apart within [`TOGETHER`]; the
+/// rest is counted as [`ELSEWHERE`].
 const TOLD_APART: usize = 32;
+
+/// Refusals of one person, by action, reason and subject, that are told apart within [`TOGETHER`].
+const TOLD_APART_OF_ONE: usize = 16;
 
 /// What stands for all addresses beyond [`TOLD_APART`].
 const ELSEWHERE: &str = "elsewhere";
 
-/// Refusals that may wait to be counted; whoever is refused then waits for its answer.
-const WAITING: usize = 64;
+/// What a person's request was refused as.
+const ACCESS: &str = "access.refused";
 
 /// Something that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Refusal {
-    /// What was, such as `runner.enrolment_refused`.
+    /// What was, such as `enrolment.refused`.
     pub(crate) kind: &'static str,
     /// Why.
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Cow<'static, str>,
     /// Whose log it belongs to; none for strangers.
     pub(crate) tenant: Option<TenantId>,
+    /// Who asked.
+    pub(crate) actor: Actor,
+    /// With which credential, where that is known.
+    pub(crate) credential: Option<CredentialId>,
+    /// What a person was to do.
+    pub(crate) action: Option<Action>,
     /// What was asked for, where it is known here: an id.
     pub(crate) subject: String,
     /// Where it was asked from; see [`place`].
     pub(crate) from: String,
 }
 
-/// Speaks to the task that counts.
-#[derive(Clone)]
+impl Refusal {
+    /// Of somebody who has not proved to be anybody.
+    pub(crate) fn of_stranger(kind: &'static str, reason: &'static str, from: String) -> Self {
+        Self {
+            kind,
+            reason: reason.into(),
+            tenant: None,
+            actor: Actor::System,
+            credential: None,
+            action: None,
+            subject: String::new(),
+            from,
+        }
+    }
+
+    /// Of a person who has signed in.
+    pub(crate) fn of_person(
+        ctx: &OpContext,
+        action: Action,
+        reason: impl Into<Cow<'static, str>>,
+        subject: String,
+    ) -> Self {
+        Self {
+            reason: reason.into(),
+            tenant: Some(ctx.tenant),
+            actor: Actor::User(ctx.user),
+            credential: Some(ctx.credential),
+            action: Some(action),
+            subject,
+            ..Self::of_stranger(ACCESS, "", place(ctx.from))
+        }
+    }
+
+    /// The same, told apart from fewer.
+    fn coarse(mut self) -> Self {
+        if self.actor == Actor::System {
+            self.from = ELSEWHERE.to_owned();
+        }
+        self.action = None;
+        self.credential = None;
+        self.subject.clear();
+        self
+    }
+}
+
+/// Takes refusals, and wakes the task that records them.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Refusals {
-    told: mpsc::Sender<Refusal>,
+    counted: Arc<Mutex<Counted>>,
+    wake: Arc<Notify>,
+}
+
+/// What was refused in this minute, within the bounds of the module.
+#[derive(Debug, Default)]
+struct Counted {
+    /// How many came since the first one.
+    more: HashMap<Refusal, u64>,
+    /// First ones that are not recorded yet.
+    fresh: Vec<Refusal>,
 }
 
 impl Refusals {
-    /// Starts to count; with `stop`, what was counted is recorded.
+    /// Starts to record; with `stop`, what was counted is recorded.
     pub(crate) fn start(
         store: Store,
         clock: Arc<dyn Clock>,
         stop: CancellationToken,
         tasks: &TaskTracker,
     ) -> Self {
-        let (told, inbox) = mpsc::channel(WAITING);
-        let counter = Counter {
+        let told = Self::default();
+        let recorder = Recorder {
             store,
             clock,
-            counted: HashMap::new(),
+            told: told.clone(),
         };
-        tasks.spawn(counter.run(inbox, stop));
-        Self { told }
+        tasks.spawn(recorder.run(stop));
+        told
     }
 
-    /// Tells of a refusal. A server that stops tells of no more.
-    pub(crate) async fn tell(&self, refusal: Refusal) {
-        let _ = self.told.send(refusal).await;
+    /// Tells of a refusal.
+    pub(crate) fn tell(&self, refusal: Refusal) {
+        if self.locked().count(refusal) {
+            self.wake.notify_one();
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counted {
+    /// Whether it is one that is to be recorded at once.
+    fn count(&mut self, mut refusal: Refusal) -> bool {
+        if !self.more.contains_key(&refusal) {
+            let bound = match refusal.actor {
+                Actor::System => TOLD_APART,
+                Actor::User(_) | Actor::Runner(_) => TOLD_APART_OF_ONE,
+            };
+            let others = self.more.keys().filter(|one| one.actor == refusal.actor);
+            if others.count() >= bound {
+                refusal = refusal.coarse();
+            }
+        }
+        if let Some(more) = self.more.get_mut(&refusal) {
+            *more += 1;
+            return false;
+        }
+        self.more.insert(refusal.clone(), 0);
+        self.fresh.push(refusal);
+        true
     }
 }
 
@@ -87,46 +189,40 @@ pub(crate) fn place(address: Option<IpAddr>) -> String {
     }
 }
 
-struct Counter {
+struct Recorder {
     store: Store,
     clock: Arc<dyn Clock>,
-    /// How many came since the first one was recorded.
-    counted: HashMap<Refusal, u64>,
+    told: Refusals,
 }
 
-impl Counter {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Refusal>, stop: CancellationToken) {
+impl Recorder {
+    async fn run(self, stop: CancellationToken) {
         let mut over = interval_at(Instant::now() + TOGETHER, TOGETHER);
         over.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                Some(refusal) = inbox.recv() => self.count(refusal).await,
+                () = self.told.wake.notified() => self.record_fresh().await,
                 _ = over.tick() => self.record_all().await,
                 () = stop.cancelled() => break,
             }
         }
-        inbox.close();
-        while let Some(refusal) = inbox.recv().await {
-            self.count(refusal).await;
-        }
         self.record_all().await;
     }
 
-    async fn count(&mut self, mut refusal: Refusal) {
-        if self.counted.len() >= TOLD_APART && !self.counted.contains_key(&refusal) {
-            refusal.from = ELSEWHERE.to_owned();
-            refusal.subject.clear();
+    async fn record_fresh(&self) {
+        let fresh = std::mem::take(&mut self.told.locked().fresh);
+        for refusal in fresh {
+            self.record(&refusal, 1).await;
         }
-        if let Some(more) = self.counted.get_mut(&refusal) {
-            *more += 1;
-            return;
-        }
-        self.record(&refusal, 1).await;
-        self.counted.insert(refusal, 0);
     }
 
-    async fn record_all(&mut self) {
-        for (refusal, more) in std::mem::take(&mut self.counted) {
+    async fn record_all(&self) {
+        self.record_fresh().await;
+        let counted = std::mem::take(&mut *self.told.locked());
+        for refusal in &counted.fresh {
+            self.record(refusal, 1).await;
+        }
+        for (refusal, more) in counted.more {
             if more > 0 {
                 self.record(&refusal, more).await;
             }
@@ -142,7 +238,7 @@ impl Counter {
             ..
         } = refusal;
         if let Err(error) = self.write(refusal, count).await {
-            tracing::error!(%error, kind, reason, address, subject, count, "a refusal cannot be recorded");
+            tracing::error!(%error, kind, %reason, address, subject, count, "a refusal cannot be recorded");
         }
     }
 
@@ -155,12 +251,29 @@ impl Counter {
                 None => return Ok(()),
             },
         };
+        let mut detail = Map::new();
+        if let Some(action) = refusal.action {
+            detail.insert("action".to_owned(), action.to_string().into());
+        }
+        detail.insert("reason".to_owned(), refusal.reason.as_ref().into());
+        // Of a stranger it is told as limits know it; of a person as of any deed.
+        let address = match refusal.actor {
+            Actor::System => None,
+            Actor::User(_) | Actor::Runner(_) => refusal.from.parse().ok(),
+        };
+        if address.is_none() {
+            detail.insert("from".to_owned(), refusal.from.as_str().into());
+        }
+        detail.insert("count".to_owned(), count.into());
         let entry = AuditEntry {
-            actor: Actor::System,
+            actor: refusal.actor,
             kind: refusal.kind,
             subject: refusal.subject.clone(),
-            detail: json!({ "reason": refusal.reason, "from": refusal.from, "count": count }),
-            origin: Origin::default(),
+            detail: Value::Object(detail),
+            origin: Origin {
+                credential: refusal.credential,
+                address,
+            },
         };
         let recorded = self.store.record_audit(tenant, entry, self.clock.now());
         recorded.await.map(drop)
@@ -173,13 +286,8 @@ mod tests {
     use crate::testing::Fixture;
 
     fn refusal(from: u8) -> Refusal {
-        Refusal {
-            kind: "test.refused",
-            reason: "test",
-            tenant: None,
-            subject: String::new(),
-            from: place(Some([192, 0, 2, from].into())),
-        }
+        let from = place(Some([192, 0, 2, from].into()));
+        Refusal::of_stranger("test.refused", "test", from)
     }
 
     #[tokio::test]
@@ -191,7 +299,7 @@ mod tests {
         let refusals = Refusals::start(store.clone(), clock, stop.clone(), &tasks);
         for _ in 0..100 {
             for from in 0..100 {
-                refusals.tell(refusal(from)).await;
+                refusals.tell(refusal(from));
             }
         }
         stop.cancel();
@@ -209,6 +317,34 @@ mod tests {
             .map(count)
             .sum();
         assert_eq!(last, 10_000 - 100 * TOLD_APART as u64);
+    }
+
+    #[tokio::test]
+    async fn a_person_who_tries_everything_is_told_in_few_rows_and_hides_nobody_else() {
+        let fixture = Fixture::practice().await;
+        let refusals = Refusals::default();
+        let sweep = |ctx: &OpContext| {
+            for number in 0..100 {
+                for action in Action::ALL {
+                    let subject = format!("ses_{number}");
+                    refusals.tell(Refusal::of_person(ctx, *action, "test", subject));
+                }
+            }
+        };
+        sweep(&fixture.ctx);
+        let other = OpContext {
+            user: shared_types::UserId::from_u128(7),
+            ..fixture.ctx.clone()
+        };
+        sweep(&other);
+        let counted = refusals.locked();
+        for ctx in [&fixture.ctx, &other] {
+            let of_one = counted.more.iter();
+            let of_one = of_one.filter(|(refusal, _)| refusal.actor == Actor::User(ctx.user));
+            let counts: Vec<u64> = of_one.map(|(_, more)| more + 1).collect();
+            assert_eq!(counts.len(), TOLD_APART_OF_ONE + 1);
+            assert_eq!(counts.iter().sum::<u64>(), 100 * Action::ALL.len() as u64);
+        }
     }
 
     #[test]

@@ -274,6 +274,20 @@ pub fn new_key(subject: &Subject, asked: Option<Scopes>) -> Result<Scopes, Denie
     }
 }
 
+impl Denied {
+    /// Why, in a few words for the audit log.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Hidden => "not the subject's, nor shared with it".to_owned(),
+            Self::Scope { has, .. } => format!("the key has {has}"),
+            Self::Role { has, .. } => format!("the role is {has}"),
+            Self::KeyScope { scope, .. } => format!("the maker may not give {scope}"),
+            Self::NoScope => "no scope".to_owned(),
+            Self::NotTheOwner { .. } => "not the owner".to_owned(),
+        }
+    }
+}
+
 impl Rule {
     /// The least role that may do it to anything.
     fn at_best(&self) -> Option<Role> {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Who did something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Actor {
     /// A person or service account.
     User(UserId),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use shared_api::{ClientMessage, CreateKey, RoleName, ScopeName};
+use shared_api::{AuditOutcome, ClientMessage, CreateKey, RoleName, ScopeName};
 use shared_client::{Client, ClientError};
 use tests::{
     gantry::{Answer, Gantry, eventually},
@@ -495,12 +495,50 @@ async fn a_key_does_through_no_door_what_it_may_not_do_through_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_is_told_in_the_audit_log_and_a_flood_of_it_in_few_lines() {
+    let gantry = Gantry::practice().await;
+    let session = gantry.client().create_session("").await.expect("one");
+    let viewer = gantry.person("vera", RoleName::Viewer).await;
+    let viewer = gantry.client_with(Some(viewer));
+    for _ in 0..20 {
+        assert_eq!(refused(viewer.create_session("").await).0, "forbidden");
+    }
+    // What vera may not even know of is refused to her as if it were nowhere, and told all the same.
+    let other = viewer.session(session.id).await;
+    assert_eq!(refused(other).0, "not_found");
+    let nobody = gantry.client_with(None);
+    nobody
+        .sign_in("wrong-code", "here")
+        .await
+        .expect_err("it is wrong");
+    let told = eventually("all three are told", async || {
+        let log = gantry.client().audit(None, None, None, 100).await;
+        let mut entries = log.expect("a log").entries;
+        entries.retain(|entry| entry.outcome == AuditOutcome::Refused);
+        (entries.len() >= 3).then_some(entries)
+    })
+    .await;
+    let [begin, read, sign_in] = told.as_slice() else {
+        panic!("one line each: {told:?}");
+    };
+    assert_eq!((&*begin.who, &*begin.what), ("vera", "access.refused"));
+    assert_eq!(begin.detail["action"], "begin a session");
+    assert_eq!(begin.detail["reason"], "the role is viewer");
+    assert!(begin.credential.is_some());
+    assert_eq!(read.to_id, session.id.to_string());
+    assert_eq!(
+        (&*sign_in.who, &*sign_in.what),
+        ("system", "sign_in.refused")
+    );
+    assert_eq!(sign_in.detail["reason"], "unknown code");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_audit_log_tells_who_did_what_from_where_to_admins_alone() {
     let gantry = Gantry::practice().await;
     let (_, bob) = member(&gantry, "bob").await;
     bob.create_key("ci").await.expect("a key");
-    let (owner, none) = (gantry.client(), bob.audit(None, None, None, 10).await);
-    assert!(refused(none).1.contains("takes the role admin"));
+    let owner = gantry.client();
     let log = owner
         .audit(Some(0), Some("Bob"), None, 200)
         .await
@@ -556,6 +594,8 @@ async fn the_audit_log_tells_who_did_what_from_where_to_admins_alone() {
             && printed.contains("bob  credential.created  ci  done  from 127.0.0.1"),
         "{printed}"
     );
+    let none = bob.audit(None, None, None, 10).await;
+    assert!(refused(none).1.contains("takes the role admin"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

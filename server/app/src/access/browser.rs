@@ -88,7 +88,7 @@ impl Access {
         let found = self.store.subject_by_hash(&cookie.hash()).await?;
         let row = found.ok_or(SIGNED_OUT)?;
         let known = row.cookie.as_ref().ok_or(SIGNED_OUT)?;
-        let ctx = self.context(&row, from)?;
+        let ctx = self.let_in(&row, from)?;
         let fresh = match known {
             CookieRow { second: newest, .. } if *newest == second => {
                 self.newest_is_shown(&row, known, &cookie).await

@@ -85,6 +85,6 @@ impl Access {
             .take_stream_ticket(&hash, operation, self.clock.now());
         let (tenant, credential) = taken.await?.ok_or(NO_TICKET)?;
         let row = self.store.subject(tenant, credential).await?;
-        self.context(&row.ok_or(NO_TICKET)?, from)
+        self.let_in(&row.ok_or(NO_TICKET)?, from)
     }
 }

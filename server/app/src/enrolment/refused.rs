@@ -175,11 +175,9 @@ impl Refused {
     pub(super) fn refusal(&self, from: String) -> Option<Refusal> {
         let (tenant, subject) = self.of.clone().unzip();
         Some(Refusal {
-            kind: self.kind,
-            reason: self.reason?,
             tenant,
             subject: subject.unwrap_or_default().into(),
-            from,
+            ..Refusal::of_stranger(self.kind, self.reason?, from)
         })
     }
 

@@ -4,7 +4,7 @@ use server_store::AuditFilter;
 use shared_types::{Clock as _, OsEntropy, SystemClock, clock::ManualClock};
 
 use super::*;
-use crate::{UserLimits, allowance::Allowance, testing::Fixture};
+use crate::{UserLimits, allowance::Allowance, gate::Gate, refusals::Refusals, testing::Fixture};
 
 /// A server's access whose clock is the test's, and a browser that is signed in.
 struct Browser {
@@ -20,7 +20,8 @@ impl Browser {
         let clock = Arc::new(ManualClock::at(SystemClock::new().now()));
         let allowance = Allowance::new(UserLimits::default(), clock.clone());
         let store = fixture.app.store.clone();
-        let access = Access::new(store, clock.clone(), Arc::new(OsEntropy), allowance);
+        let gate = Gate::new(store.clone(), Refusals::default());
+        let access = Access::new((store, gate), clock.clone(), Arc::new(OsEntropy), allowance);
         let ctx = &fixture.ctx;
         let code = access.issue_code(ctx.tenant, ctx.user).await;
         let code = code.expect("a code");
