@@ -10,15 +10,20 @@ mod transport;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use shared_tls::{Recorder, Socket, TlsError, Trust, client_config};
+use shared_types::clean::peer_words;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     time::timeout,
 };
 use tokio_rustls::TlsConnector;
-use tonic::transport::{Channel, Endpoint};
+use tonic::{
+    Status,
+    transport::{Channel, Endpoint},
+};
 
 pub(crate) use self::{
     http1::{Http1, MAX_ANSWER_BYTES, WebSocket},
@@ -174,6 +179,16 @@ pub(crate) async fn within<T>(
     timeout(time, step)
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// A status as the other end sent it, with words that are fit to be shown: it is not proved yet who that is.
+pub(crate) fn heard(status: Status) -> Status {
+    Status::with_details_and_metadata(
+        status.code(),
+        peer_words(status.message()),
+        Bytes::copy_from_slice(status.details()),
+        status.metadata().clone(),
+    )
 }
 
 /// Why there is no connection.

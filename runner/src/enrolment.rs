@@ -15,13 +15,13 @@ use proto::{
     http1, signing,
     v1::{self, enrol_answer::Answer, enrolment_client::EnrolmentClient},
 };
-use shared_types::{Entropy, RunnerId, Token};
+use shared_types::{Entropy, RunnerId, Token, limits};
 use tokio::time::timeout;
 use tonic::{Code, Response, Status, transport::Channel};
 
 use crate::{
     connection::{
-        Accept, ConnectError, Connection, MAX_ANSWER_BYTES, Offer, Route, Transport, Wire,
+        Accept, ConnectError, Connection, MAX_ANSWER_BYTES, Offer, Route, Transport, Wire, heard,
     },
     home::{Home, HomeError, JoinState},
     key::{RunnerKey, ServerIdentity},
@@ -141,11 +141,15 @@ impl Proven {
             Answer::Enrolled(enrolled) => {
                 let runner = enrolled.runner.parse();
                 let runner = runner.map_err(|_| EnrolmentError::Nonsense("a runner id"))?;
-                Ok((runner, enrolled.name))
+                match limits::is_name(&enrolled.name) {
+                    true => Ok((runner, enrolled.name)),
+                    false => Err(EnrolmentError::Nonsense("a runner's name")),
+                }
             }
             Answer::Refused(refused) => {
                 let code = Code::from_i32(refused.code);
-                Err(EnrolmentError::Refused(Status::new(code, refused.message)))
+                let refusal = Status::new(code, refused.message);
+                Err(EnrolmentError::Refused(heard(refusal)))
             }
         }
     }
@@ -298,7 +302,7 @@ fn inner<T>(answer: Result<Response<T>, Status>) -> Result<T, Status> {
 async fn in_time<T>(answer: impl Future<Output = Result<T, Status>>) -> Result<T, EnrolmentError> {
     match timeout(CALL_WITHIN, answer).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(status)) => Err(EnrolmentError::Unproven(status)),
+        Ok(Err(status)) => Err(EnrolmentError::Unproven(heard(status))),
         Err(_) => Err(EnrolmentError::Silent),
     }
 }

@@ -48,7 +48,7 @@ use runner_host::allowed_environment;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use shared_program::{note, say};
 use shared_telemetry::{runner, traces::TraceOptions};
-use shared_types::{OsEntropy, SystemClock};
+use shared_types::{OsEntropy, SystemClock, clean::clean};
 
 use cli::{
     AddWorkspaceArgs, Backend, Cli, JoinArgs, RemoveWorkspaceArgs, RunArgs, ServersArgs, Verb,
@@ -116,7 +116,8 @@ fn told(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    // A library quotes what it was sent, too.
+    clean(&text)
 }
 
 fn act(cli: Cli) -> anyhow::Result<ExitCode> {

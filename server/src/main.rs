@@ -34,7 +34,7 @@ use server_store::Outputs;
 use shared_program::note;
 use shared_telemetry::{MetricsHandle, server, traces::TraceOptions};
 use shared_tls::ServerTls;
-use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock};
+use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock, clean::clean};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            note!("gantry-server: {error:#}");
+            note!("gantry-server: {}", clean(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }

@@ -15,6 +15,7 @@ use tonic::Status;
 use crate::{
     connection::{
         Accept, ConnectError, Connection, Http1, MAX_ANSWER_BYTES, Offer, Route, Transport, Wire,
+        heard,
     },
     key::ServerIdentity,
     server_url::ServerUrl,
@@ -66,7 +67,8 @@ impl Offered {
         entropy.fill(&mut nonce);
         let path = format!("/install/runner/{arch}?nonce={}", Digest::from(nonce));
         let answer = connection.get(&path, MAX_ANSWER_BYTES).await;
-        let answer = answer.map_err(|status| DownloadError::Refused(route.url.clone(), status))?;
+        let answer =
+            answer.map_err(|status| DownloadError::Refused(route.url.clone(), heard(status)))?;
         let Signed { archive, signature } =
             serde_json::from_slice(&answer).map_err(|_| DownloadError::Nonsense)?;
         let sha256 = Digest::from_hex(&archive.sha256).ok_or(DownloadError::Nonsense)?;
@@ -92,7 +94,7 @@ impl Offered {
     /// It does not come whole, or has another checksum.
     pub(crate) async fn load(&mut self, file: &mut File) -> Result<(), DownloadError> {
         let path = format!("/install/{}/{}", self.sha256, self.name);
-        let broken = |status| DownloadError::Refused(self.server.clone(), status);
+        let broken = |status| DownloadError::Refused(self.server.clone(), heard(status));
         let began = self.connection.begin_get(&path);
         let mut body = in_time(began).await.map_err(broken)?;
         let mut hasher = FileHasher::new(DigestAlgorithm::Sha256);

@@ -29,7 +29,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::{Code, Request, Status, Streaming, metadata::MetadataValue, transport::Channel};
 
 use super::LinkError;
-use crate::connection::{Http1, WebSocket, Wire};
+use crate::connection::{Http1, WebSocket, Wire, heard};
 
 /// What the server says on a link. Dropping it hangs up.
 pub(super) enum Frames {
@@ -83,7 +83,7 @@ pub(super) async fn open(
     };
     let opened = timeout(HELLO_WITHIN, opened).await;
     let opened = opened.map_err(|_| Ended::Silent(HELLO_WITHIN))?;
-    opened.map_err(LinkError::of)
+    opened.map_err(|status| LinkError::of(heard(status)))
 }
 
 impl Frames {
@@ -92,6 +92,10 @@ impl Frames {
     /// # Errors
     /// The status with which the server ended the link, or what became of the connection.
     pub(super) async fn next(&mut self) -> Result<Option<v1::ServerFrame>, Status> {
+        self.receive().await.map_err(heard)
+    }
+
+    async fn receive(&mut self) -> Result<Option<v1::ServerFrame>, Status> {
         let stream = match self {
             Self::Grpc(stream) => return stream.message().await,
             Self::WebSocket { stream, .. } => stream,

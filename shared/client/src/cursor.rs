@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use shared_api::{Live, Problem, ServerMessage};
 use shared_types::{Event, OperationId, SessionEvent, SessionId, TurnId};
 
-use crate::Followed;
+use crate::{Followed, http::heard};
 
 mod pieces;
 #[cfg(test)]
@@ -150,7 +150,7 @@ impl Cursor {
             ServerMessage::Problem { session, problem }
                 if session.is_none_or(|session| session == self.session) =>
             {
-                Err(Broken::Problem(problem))
+                Err(Broken::Problem(heard(problem)))
             }
             _ => Ok(()),
         }

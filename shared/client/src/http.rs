@@ -12,7 +12,7 @@ use reqwest::{
 use serde::{Serialize, de::DeserializeOwned};
 use shared_api::{Page, Problem};
 use shared_tls::Trust;
-use shared_types::clean::clean_line;
+use shared_types::clean::{clean_line, peer_words};
 use tokio_tungstenite::tungstenite::handshake::{client::generate_key, derive_accept_key};
 use url::Url;
 
@@ -36,6 +36,9 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
 /// Longest reason of a server that is not ready, in characters.
 const MAX_REASON: usize = 500;
+
+/// Longest explanation of a problem, in characters.
+const MAX_DETAIL: usize = 2000;
 
 /// Largest answer that says no, in bytes.
 const MAX_PROBLEM_BYTES: usize = 64 * 1024;
@@ -253,7 +256,7 @@ impl Http {
     /// An answer that says no: the server's own words, or those of something between.
     fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {
         match serde_json::from_slice::<Problem>(body) {
-            Ok(problem) => ClientError::Refused(problem),
+            Ok(problem) => ClientError::Refused(heard(problem)),
             Err(_) if status.is_server_error() => self.unreachable(format!("it says {status}")),
             Err(_) => self.protocol(format!("it says {status}")),
         }
@@ -262,7 +265,7 @@ impl Http {
     pub(crate) fn unreachable(&self, reason: String) -> ClientError {
         ClientError::Unreachable {
             url: self.base.shown(),
-            reason,
+            reason: peer_words(&reason),
             is_sent: true,
         }
     }
@@ -270,7 +273,7 @@ impl Http {
     pub(crate) fn protocol(&self, reason: String) -> ClientError {
         ClientError::Protocol {
             url: self.base.shown(),
-            reason,
+            reason: peer_words(&reason),
         }
     }
 
@@ -286,7 +289,7 @@ impl Http {
             {
                 return ClientError::Untrusted {
                     url: self.base.shown(),
-                    reason: tls.to_string(),
+                    reason: peer_words(&tls.to_string()),
                 };
             }
             cause = current.source();
@@ -331,11 +334,21 @@ fn tls_error<'a>(mut cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a
     }
 }
 
+/// A problem with words that are fit to be shown: it may be that of something which is no Gantry server.
+pub(crate) fn heard(problem: Problem) -> Problem {
+    Problem {
+        page: peer_words(&problem.page),
+        code: peer_words(&problem.code),
+        status: problem.status,
+        detail: clean_line(&problem.detail, MAX_DETAIL),
+    }
+}
+
 /// The last cause says most: "connection refused" rather than "error sending request".
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut last = error;
     while let Some(cause) = last.source() {
         last = cause;
     }
-    last.to_string()
+    peer_words(&last.to_string())
 }

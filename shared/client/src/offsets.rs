@@ -16,7 +16,7 @@ use shared_api::{
 use shared_types::limits::{INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES};
 use tokio_tungstenite::tungstenite::Bytes;
 
-use crate::Attached;
+use crate::{Attached, http};
 
 #[cfg(test)]
 mod tests;
@@ -152,6 +152,7 @@ impl Offsets {
             OperationServerMessage::InputTaken { offset } => Some(self.input.taken(offset)),
             OperationServerMessage::Ended { operation } => Some(Attached::Ended(operation)),
             OperationServerMessage::Problem { problem } => {
+                let problem = http::heard(problem);
                 self.problem = Some(problem.clone());
                 Some(Attached::Problem(problem))
             }

@@ -1,6 +1,9 @@
 //! Text from elsewhere, made harmless: whatever a model, a command or a peer writes, it must not
 //! drive a terminal, forge a line of a log, move what stands there, or reverse how it reads.
 
+/// Longest words of a peer that are shown, in characters.
+const MAX_PEER_WORDS: usize = 400;
+
 /// Longest escape sequence that is swallowed, in characters; what follows is text again.
 const MAX_SEQUENCE: usize = 256;
 
@@ -45,6 +48,12 @@ pub fn clean_line(text: &str, longest: usize) -> String {
         line.push('…');
     }
     line
+}
+
+/// Words of a peer that nobody has to believe: an error's reason, a status, the last words of a connection.
+/// They are made harmless where they enter a program, so that no later place has to think of it.
+pub fn peer_words(text: &str) -> String {
+    clean_line(text, MAX_PEER_WORDS)
 }
 
 /// Whether [`clean_line`] would leave a text as it is, however long.
@@ -177,5 +186,8 @@ mod tests {
         }
         assert_eq!(clean_line("cd x\nmake", 20), "cd x⏎make");
         assert_eq!(clean_line("abcdef", 3), "abc…");
+        let said = peer_words(&"no\u{1b}]0;t\u{7}\r\nrunner: enrolled ".repeat(1000));
+        assert!(said.starts_with("no⏎runner: enrolled no⏎"), "{said}");
+        assert_eq!(said.chars().count(), MAX_PEER_WORDS + 1);
     }
 }

@@ -1,11 +1,16 @@
 //! A runner and a server that do not fit: whoever typed the address, or upgraded one of the two,
 //! gets one line that says so.
 
-use axum::{Router, http::StatusCode, routing::any};
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    routing::any,
+};
 use proto::{OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, v1};
-use shared_types::{OsEntropy, Token};
+use serde_json::json;
+use shared_types::{OsEntropy, Token, clean::is_harmless};
 use tests::{
-    gantry::{Runner, eventually},
+    gantry::{Runner, binary, eventually},
     other_server::{OtherServer, Says},
     peer::Key,
 };
@@ -13,7 +18,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
 };
-use tonic::Status;
+use tonic::{Code, Status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_of_another_version_ends_the_runner_with_one_line() {
@@ -80,6 +85,67 @@ async fn a_runner_whose_server_became_something_else_says_so_and_keeps_trying() 
     assert_eq!(runner.stop().await, Some(0));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_writes_no_line_and_no_title_on_the_terminal_of_who_enrols_or_signs_in() {
+    let stranger = Runner::stranger();
+    let mut heard = Vec::new();
+    for url in forgers().await {
+        let output = stranger.try_enrol(&url, &a_token(), "laptop").await;
+        assert!(!output.status.success(), "{output:?}");
+        heard.push(output);
+    }
+    let problem = json!({ "code": "not_found", "status": 404, "detail": FORGED }).to_string();
+    let media_type = [(header::CONTENT_TYPE, "application/problem+json")];
+    let answer = move || async move { (StatusCode::NOT_FOUND, media_type, problem) };
+    let url = serve(Router::new().fallback(any(answer))).await;
+    let code = stranger.home().join("code");
+    std::fs::write(&code, "gantry_code_x\n").expect("it is written");
+    let mut login = tokio::process::Command::new(binary("gantry"));
+    let login = login
+        .args(["login", "--server", &url])
+        .env("GANTRY_HOME", stranger.home())
+        .stdin(std::fs::File::open(&code).expect("it is there"))
+        .output();
+    heard.push(login.await.expect("it starts"));
+    for output in heard {
+        let said = String::from_utf8(output.stdout).expect("text")
+            + &String::from_utf8(output.stderr).expect("text");
+        let lines: Vec<_> = said.trim_end().split('\n').collect();
+        assert!(!lines.is_empty() && said.len() < 4000, "{said}");
+        assert!(
+            !lines.iter().any(|line| line.starts_with("runner: ")),
+            "{said:?}"
+        );
+        assert!(
+            lines.iter().all(|line| line.chars().all(is_harmless)),
+            "{said:?}"
+        );
+        assert!(
+            said.contains("no⏎runner: enrolled, all is well"),
+            "{said:?}"
+        );
+    }
+}
+
+/// Sets the title, and begins a line of its own.
+const FORGED: &str = "no\u{1b}]0;owned\u{7}\r\nrunner: enrolled, all is well\u{202e}";
+
+/// Servers that refuse each call of enrolment with forged words: as gRPC, and over HTTP/1.1.
+async fn forgers() -> Vec<String> {
+    let mut urls = Vec::new();
+    for code in [Code::PermissionDenied, Code::InvalidArgument] {
+        let answer = move || async move {
+            let status = Status::new(code, FORGED.repeat(20));
+            status.into_http::<axum::body::Body>()
+        };
+        urls.push(serve(Router::new().fallback(any(answer))).await);
+    }
+    let words = "no%1B]0;owned%07%0D%0Arunner: enrolled, all is well".repeat(20);
+    let head = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\ngrpc-status: 3";
+    urls.push(speak(format!("{head}\r\ngrpc-message: {words}\r\n\r\n")).await);
+    urls
+}
+
 /// Enrols with the server, runs to the daemon's own end and returns the line that it leaves.
 async fn last_line(server: &OtherServer) -> String {
     let mut runner = Runner::enrol(&server.url, &server.token, "laptop").await;
@@ -126,14 +192,14 @@ async fn serve(routes: Router) -> String {
 }
 
 /// Answers whatever comes with these bytes, and closes.
-async fn speak(answer: &'static [u8]) -> String {
+async fn speak(answer: impl AsRef<[u8]> + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             // The other end may close first.
             let _ = stream.read(&mut [0; 1024]).await;
-            let _ = stream.write_all(answer).await;
+            let _ = stream.write_all(answer.as_ref()).await;
         }
     });
     url

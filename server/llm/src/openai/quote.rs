@@ -1,5 +1,7 @@
 //! Foreign words for our messages: one line, bounded, without the key.
 
+use shared_types::clean::clean_line;
+
 use crate::ApiKey;
 
 /// Longest quotation in a message, in characters.
@@ -17,7 +19,7 @@ impl Quotes {
         Self { key }
     }
 
-    /// `text` in one line: each run of white space is one space, control characters vanish.
+    /// `text` in one line: each run of white space is one space, and what drives a terminal vanishes.
     pub(super) fn line(&self, text: &str) -> String {
         // The key goes first: a cut through its middle would hide it from the search.
         let text = match &self.key {
@@ -25,12 +27,7 @@ impl Quotes {
             None => text.to_owned(),
         };
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut chars = line.chars().filter(|char| !char.is_control());
-        let mut quoted: String = chars.by_ref().take(MAX_CHARS).collect();
-        if chars.next().is_some() {
-            quoted.push('…');
-        }
-        quoted
+        clean_line(&line, MAX_CHARS)
     }
 }
 
@@ -48,7 +45,7 @@ mod tests {
     #[test]
     fn a_quotation_is_one_bounded_line_without_control_characters() {
         let quotes = Quotes::new(None);
-        assert_eq!(quotes.line(" a\n\tb\u{1b}[31m "), "a b[31m");
+        assert_eq!(quotes.line(" a\n\tb\u{1b}[31m "), "a b");
         let long = quotes.line(&"é".repeat(2 * MAX_CHARS));
         assert_eq!(long.chars().count(), MAX_CHARS + 1);
     }

@@ -1,6 +1,6 @@
 //! The reason with which a server ends an answer.
 
-use shared_types::event::Finish;
+use shared_types::{clean::clean_line, event::Finish};
 
 use crate::ModelError;
 
@@ -35,8 +35,7 @@ pub(super) fn finish(reason: &str) -> Result<Finish, ModelError> {
 const MAX_REASON: usize = 80;
 
 fn shown(reason: &str) -> String {
-    let letters = reason.chars().filter(|letter| !letter.is_control());
-    letters.take(MAX_REASON).collect()
+    clean_line(reason, MAX_REASON)
 }
 
 #[cfg(test)]
