@@ -19,7 +19,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use rustix::process::geteuid;
 use shared_program::say;
-use shared_types::Entropy;
+use shared_types::{Entropy, Token};
 
 use self::{
     download::Offered,
@@ -72,12 +72,23 @@ impl Machine {
         })
     }
 
+    /// Whether this token is still to be spent here: a machine that is a runner of the token's server already stays
+    /// what it is, so that the pasted line may be run twice.
+    ///
     /// # Errors
-    /// The machine is enrolled already, or its service runs the daemon of another home.
-    pub(crate) fn require_stranger(&self) -> anyhow::Result<()> {
+    /// The machine is enrolled with another server, or its service runs the daemon of another home.
+    pub(crate) fn joins(&self, token: &Token) -> anyhow::Result<bool> {
         self.service.require_free()?;
         match self.home.enrolled()? {
-            None => Ok(()),
+            None => Ok(true),
+            Some(enrolled) if token.pin() == Some(&enrolled.server_identity.0) => {
+                say!(
+                    "this machine is the runner {} of {} already (to enrol it anew, run `gantry-runner uninstall --with-home` first)",
+                    enrolled.name,
+                    enrolled.servers.join(", ")
+                )?;
+                Ok(false)
+            }
             Some(Enrolled { name, servers, .. }) => bail!(
                 "this machine is the runner {name} of {} already: `gantry-runner install` starts it and `gantry-runner update` updates it; to enrol it anew, run `gantry-runner uninstall --with-home` first",
                 servers.join(", ")

@@ -48,7 +48,7 @@ use runner_host::allowed_environment;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use shared_program::{note, say};
 use shared_telemetry::{runner, traces::TraceOptions};
-use shared_types::{OsEntropy, SystemClock, clean::clean};
+use shared_types::{OsEntropy, SystemClock, Token, clean::clean};
 
 use cli::{
     AddWorkspaceArgs, Backend, Cli, JoinArgs, RemoveWorkspaceArgs, RunArgs, ServersArgs, Verb,
@@ -141,7 +141,10 @@ fn act(cli: Cli) -> anyhow::Result<ExitCode> {
         Machine::here(&gantry_home, user_home.as_deref())
     };
     match cli.verb {
-        Verb::Enrol(args) => enrol_here(&home, &args.servers, args.join)?,
+        Verb::Enrol(args) => {
+            let token = join_token(&args.join)?;
+            enrol_here(&home, &args.servers, args.join, token)?;
+        }
         Verb::Run(args) => serve(home, &args)?,
         Verb::Servers(args) => change_servers(&home, &args)?,
         Verb::AddWorkspace(AddWorkspaceArgs { folder, name }) => {
@@ -166,14 +169,21 @@ fn act(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Verb::Install(args) => {
             let machine = machine()?;
-            if !args.servers.is_empty() && !args.join.replace {
-                machine.require_stranger()?;
+            if args.servers.is_empty() {
+                machine.start(&machine.add_programs()?)?;
+            } else {
+                let token = join_token(&args.join)?;
+                match args.join.replace || machine.joins(&token)? {
+                    true => {
+                        let folder = machine.add_programs()?;
+                        enrol_here(&home, &args.servers, args.join, token)?;
+                        machine.start(&folder)?;
+                    }
+                    // An installation that broke off before the daemon ran is finished.
+                    false if !home.is_taken() => machine.start(&machine.add_programs()?)?,
+                    false => {}
+                }
             }
-            let folder = machine.add_programs()?;
-            if !args.servers.is_empty() {
-                enrol_here(&home, &args.servers, args.join)?;
-            }
-            machine.start(&folder)?;
         }
         Verb::Logs(args) => machine()?.logs(args.follow, args.lines)?,
         Verb::Update => machine()?.update(&OsEntropy)?,
@@ -183,18 +193,21 @@ fn act(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn enrol_here(home: &Home, servers: &[String], args: JoinArgs) -> anyhow::Result<()> {
-    let endpoints = Endpoints::parse(servers, args.allow_plain_text)?;
-    let endpoints = endpoints.over(args.transport);
+fn join_token(args: &JoinArgs) -> anyhow::Result<Token> {
     let variable = variable(token_source::VARIABLE);
-    let token = Sources {
+    let sources = Sources {
         argument: args.token.as_deref(),
         file: args.token_file.as_deref(),
         variable: variable.as_deref(),
         stdin_is_terminal: io::stdin().is_terminal(),
         stdin: io::stdin(),
-    }
-    .token()?;
+    };
+    Ok(sources.token()?)
+}
+
+fn enrol_here(home: &Home, servers: &[String], args: JoinArgs, token: Token) -> anyhow::Result<()> {
+    let endpoints = Endpoints::parse(servers, args.allow_plain_text)?;
+    let endpoints = endpoints.over(args.transport);
     let workspace = match args.workspace {
         Some(workspace) => workspace,
         None => std::env::current_dir().context("cannot tell the current directory")?,

@@ -53,14 +53,16 @@ fn sound<'a>(client: &Client, token: &'a JoinToken) -> anyhow::Result<&'a [Runne
     Ok(&token.archives)
 }
 
-/// One line for any POSIX shell. `token` is what gives the join token to the standard input of what follows.
+/// One line for any POSIX shell, which ends with the code of the step that failed. Its subshell removes what was
+/// loaded in any case, and leaves nothing behind in a person's shell. `token` is what gives the join token to the
+/// standard input of what follows.
 fn line(server: &str, pinned: bool, archive: &RunnerArchive, token: &str) -> String {
     let RunnerArchive { sha256, name, .. } = archive;
     let (curl, _) = programs(pinned);
     format!(
-        "s={sha256}; d=$(mktemp -d) && {curl} {server}/install/$s/{name} >$d/r.tgz \
+        "(s={sha256}; d=$(mktemp -d) && trap 'rm -rf \"$d\"' EXIT && {curl} {server}/install/$s/{name} >$d/r.tgz \
          && echo \"$s  $d/r.tgz\" | sha256sum -c && tar -xzf $d/r.tgz -C $d \
-         && {token}$d/gantry-runner/gantry-runner install --server {server} -; rm -rf \"$d\""
+         && {token}$d/gantry-runner/gantry-runner install --server {server} -)"
     )
 }
 
@@ -107,13 +109,13 @@ mod tests {
             "echo gantry_join_x | ",
         );
         let steps: Vec<_> = line.split(" && ").collect();
-        assert!(steps[0].starts_with("s=abab"), "{line}");
+        assert!(steps[0].starts_with("(s=abab"), "{line}");
         assert!(
-            steps[1].starts_with("curl -fsSk https://server:7443/install/$s/"),
+            steps[2].starts_with("curl -fsSk https://server:7443/install/$s/"),
             "{line}"
         );
-        assert!(steps[2].ends_with("| sha256sum -c"), "{line}");
-        assert!(steps[4].starts_with("echo gantry_join_x | "), "{line}");
+        assert!(steps[3].ends_with("| sha256sum -c"), "{line}");
+        assert!(steps[5].starts_with("echo gantry_join_x | "), "{line}");
         assert!(!line.contains('\n'), "{line}");
     }
 

@@ -32,6 +32,14 @@ async fn one_pasted_line_makes_a_bare_machine_a_runner_and_uninstall_leaves_only
     assert!(said.contains("does not start by itself"), "{said}");
     assert!(!said.contains(token), "{said}");
 
+    // A second time nothing happens, and it is no failure: provisioning repeats itself.
+    let key = laptop.root().join("root/.gantry/runner/identity.key");
+    let before_it = (laptop.files(), fs::read(&key).expect("a key"));
+    let said = succeeded(&laptop.types(PROJECT, &line).await);
+    let is = "this machine is the runner laptop of https://";
+    assert!(said.contains(is) && !said.contains("enrolled as"), "{said}");
+    assert_eq!((laptop.files(), fs::read(&key).expect("a key")), before_it);
+
     let ran = office.cli(&[
         "exec",
         "-r",
@@ -51,17 +59,23 @@ async fn one_pasted_line_makes_a_bare_machine_a_runner_and_uninstall_leaves_only
         "{log}"
     );
 
+    let other = Office::in_plain_text().await;
+    let refused = laptop.types(PROJECT, &other.line("laptop").await).await;
+    assert!(!refused.status.success(), "{refused:?}");
+    assert!(text(&refused.stderr).contains(is), "{refused:?}");
+    let gone = other.line("laptop").await;
+    drop(other);
+    let failed = laptop.types(PROJECT, &gone).await;
+    assert_eq!(failed.status.code(), Some(7), "curl's: {failed:?}");
+    let left = succeeded(&laptop.types("/", "ls -d /tmp/tmp.*; true").await);
+    assert_eq!(left, "", "each line takes away what it loaded");
+
     let asks = laptop.types("/", "gantry-runner uninstall").await;
     assert!(text(&asks.stderr).contains("give --yes"), "{asks:?}");
     succeeded(&laptop.types("/", "gantry-runner uninstall --yes").await);
     office.gantry.until_online("laptop", false).await;
     assert_eq!(laptop.files(), before);
-    assert!(
-        laptop
-            .root()
-            .join("root/.gantry/runner/identity.key")
-            .exists()
-    );
+    assert!(key.exists());
     // The daemon has let go of its folder; its last moment may come after that.
     eventually("no process of ours is left", || async {
         let left = succeeded(&laptop.types("/", "cat /proc/[0-9]*/comm; true").await);
@@ -80,6 +94,7 @@ async fn of_an_archive_that_was_tampered_with_nothing_runs_at_the_first_time_or_
     office.tamper();
     let refused = laptop.types(PROJECT, &line).await;
     assert!(text(&refused.stdout).contains(": FAILED"), "{refused:?}");
+    assert!(!refused.status.success(), "{refused:?}");
     let harm = laptop.root().join("harm");
     assert!(!harm.exists());
     assert!(!laptop.root().join("root/.gantry").exists());
