@@ -93,7 +93,7 @@ fn a_peer_that_was_let_in_or_left_counts_no_more_and_is_never_cut_off() {
 
 #[tokio::test(start_paused = true)]
 async fn together_they_hold_no_more_than_the_budget_and_give_back_what_is_answered() {
-    let strangers = strangers(100, 100, 4 * BASE);
+    let strangers = strangers(100, 100, 6 * BASE);
     let two = visits(&strangers, &["192.0.2.1", "192.0.2.2"]);
     for _ in 0..10 {
         let request = two[0].asks(KIB);
