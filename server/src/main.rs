@@ -5,6 +5,7 @@
 
 mod alone;
 mod backup;
+mod certificate;
 mod check;
 mod health;
 mod operator;
@@ -39,6 +40,7 @@ use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use alone::Alone;
+use certificate::Certificate;
 use reload::{Origin, Reloader};
 use running::Running;
 use settings::{Cli, Environment, ModelChoice, Settings, Tls, Verb};
@@ -258,7 +260,10 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
             "no names are set under [server] in gantry.toml: requests are answered only where their host is an address, localhost or this machine's name"
         );
     }
-    let names: Names = names(settings.names, tls.as_ref()).into_iter().collect();
+    let certificate = Certificate::of(settings.tls, settings.names);
+    let names: Names = names(certificate.names(), tls.as_ref())
+        .into_iter()
+        .collect();
     let doors = Doors {
         app: Arc::new(app.clone()),
         metrics: metrics.clone(),
@@ -299,14 +304,21 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         started_with: settings.written,
         logs,
         names,
+        certificate,
         tls,
         app: app.clone(),
         clock,
         entropy,
         running,
     };
-    while signals.next().await == Asked::Reload {
-        reloader.reload().await;
+    loop {
+        tokio::select! {
+            asked = signals.next() => match asked {
+                Asked::Reload => reloader.reload().await,
+                Asked::Stop => break,
+            },
+            () = tokio::time::sleep(certificate::LOOK_EVERY) => reloader.renew(),
+        }
     }
     app.leave();
     tracing::info!(drain_ms = settings.drain.as_millis() as u64, "stopping");

@@ -19,6 +19,7 @@ use shared_types::{Clock, Entropy};
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
+    certificate::Certificate,
     running::Running,
     settings::{Environment, RunArgs, Settings, Written},
 };
@@ -68,6 +69,7 @@ pub(crate) struct Reloader {
     pub(crate) started_with: Written,
     pub(crate) logs: Logs,
     pub(crate) names: Names,
+    pub(crate) certificate: Certificate,
     /// What connections are served with, where TLS ends here.
     pub(crate) tls: Option<watch::Sender<ServerTls>>,
     pub(crate) app: App,
@@ -80,6 +82,7 @@ pub(crate) struct Reloader {
 struct Next {
     filter: LogFilter,
     names: Vec<String>,
+    certificate: Certificate,
     tls: Option<ServerTls>,
     limits: UserLimits,
     link_keys: LinkKeys,
@@ -127,7 +130,8 @@ impl Reloader {
         // They count after a restart, and would keep the server from starting.
         let _: LogFormat = settings.log_format.parse()?;
         crate::models(settings.model, &self.clock, &self.entropy)?;
-        let tls = crate::tls(&settings.tls, &folder)?;
+        let certificate = Certificate::of(settings.tls, settings.names);
+        let (tls, names) = certificate.load(&folder)?;
         let link_keys = LinkKeys::load(&folder.join("keys"), &*self.clock, &*self.entropy)?;
         let mut for_a_restart = changed(&self.started_with, &settings.written);
         if tls.is_some() != self.tls.is_some() {
@@ -136,7 +140,8 @@ impl Reloader {
         let tls = tls.filter(|_| self.tls.is_some());
         Ok(Next {
             filter,
-            names: crate::names(settings.names, tls.as_ref()),
+            names,
+            certificate,
             tls,
             limits: settings.user_limits,
             link_keys,
@@ -144,12 +149,43 @@ impl Reloader {
         })
     }
 
-    /// Cannot fail. Returns what is to be said of it.
-    async fn take_up(&mut self, next: Next) -> String {
-        if let (Some(held), Some(new)) = (&self.tls, next.tls) {
+    /// Takes up a certificate whose files were replaced. One that cannot be used leaves the one before, and is told
+    /// once.
+    pub(crate) fn renew(&mut self) {
+        if self.tls.is_none() || !self.certificate.is_new() {
+            return;
+        }
+        match self.certificate.load(&self.origin.folder()) {
+            Ok((tls, names)) => {
+                self.present(tls);
+                self.names.replace(names);
+                self.tell();
+                RELOADS.add(&["done"], 1);
+                tracing::info!("the certificate was replaced; new connections get the new one");
+            }
+            Err(error) => {
+                RELOADS.add(&["refused"], 1);
+                let error = format!("{error:#}");
+                tracing::error!(
+                    error,
+                    "the files of the certificate changed and cannot be used; the one before stays"
+                );
+            }
+        }
+    }
+
+    /// New connections get this certificate.
+    fn present(&mut self, tls: Option<ServerTls>) {
+        if let (Some(held), Some(new)) = (&self.tls, tls) {
             self.running.certificate = shared_types::Digest::from_slice(&new.certificate_sha256());
             held.send_replace(new);
         }
+    }
+
+    /// Cannot fail. Returns what is to be said of it.
+    async fn take_up(&mut self, next: Next) -> String {
+        self.certificate = next.certificate;
+        self.present(next.tls);
         self.names.replace(next.names);
         self.app.reload(next.limits, &next.link_keys).await;
         self.logs.use_filter(next.filter);
