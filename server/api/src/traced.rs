@@ -12,7 +12,7 @@ use axum::{
 };
 use http::{HeaderMap, Method, StatusCode};
 use shared_telemetry::traces::{self, Kind, Span};
-use shared_types::{Clock, TraceContext};
+use shared_types::{Clock, Timestamp, TraceContext};
 use tonic::{Code, Status};
 
 /// What asks whether the server works, every few seconds, is not work.
@@ -38,22 +38,83 @@ pub(crate) async fn traced(
         return next.run(request).await;
     };
     request.extensions_mut().insert(OfRequest(own));
+    let rpc = Rpc::of(route.as_str(), request.uri().path());
     let (method, began) = (known(request.method()), clock.now());
     let response = next.run(request).await;
     let status = response.status();
     if !is_of_a_stranger(&response) {
-        let name = format!("{method} {}", route.as_str());
-        let has_failed = status.is_server_error();
-        Span::new(own, name, (began, clock.now()))
-            .of_kind(Kind::Server)
+        let times = (began, clock.now());
+        let span = match rpc {
+            Some(rpc) => rpc.span(own, times, &response),
+            None => {
+                let name = format!("{method} {}", route.as_str());
+                let has_failed = status.is_server_error();
+                Span::new(own, name, times)
+                    .with("http.request.method", method)
+                    .with("http.route", route.as_str())
+                    .with_number("http.response.status_code", Some(status.as_u16().into()))
+                    .failed(has_failed.then(|| status.as_str()))
+            }
+        };
+        span.of_kind(Kind::Server)
             .within(parent.map(|parent| parent.span))
-            .with("http.request.method", method)
-            .with("http.route", route.as_str())
-            .with_number("http.response.status_code", Some(status.as_u16().into()))
-            .failed(has_failed.then(|| status.as_str()))
             .record();
     }
     response
+}
+
+/// A call of gRPC, named as OpenTelemetry's conventions for RPC have it.
+struct Rpc {
+    service: String,
+    method: &'static str,
+}
+
+/// The methods of all services.
+const METHODS: [&str; 4] = ["Identify", "Enrol", "Authenticate", "Link"];
+
+impl Rpc {
+    /// The services of gRPC are the only routes that end like this. A caller may make up methods.
+    fn of(route: &str, path: &str) -> Option<Self> {
+        let service = route.strip_prefix('/')?.strip_suffix("/{*rest}")?;
+        Some(Self {
+            service: service.to_owned(),
+            method: METHODS
+                .into_iter()
+                .find(|method| {
+                    path.strip_suffix(method)
+                        .is_some_and(|rest| rest.ends_with('/'))
+                })
+                .unwrap_or("_OTHER"),
+        })
+    }
+
+    fn span(self, own: TraceContext, times: (Timestamp, Timestamp), response: &Response) -> Span {
+        let ended = Status::from_header_map(response.headers()).map(|status| status.code());
+        let Self { service, method } = self;
+        let is_servers = matches!(
+            ended,
+            Some(
+                Code::Unknown
+                    | Code::DeadlineExceeded
+                    | Code::Unimplemented
+                    | Code::Internal
+                    | Code::Unavailable
+                    | Code::DataLoss
+            )
+        );
+        let why = ended.map(|code| (code as i32).to_string());
+        let name = format!("{service}/{method}");
+        Span::new(own, name, times)
+            .with("rpc.system", "grpc")
+            .with("rpc.service", service)
+            .with("rpc.method", method)
+            // Where the head of the answer does not say it, the call goes on, or has ended well.
+            .with_number(
+                "rpc.grpc.status_code",
+                ended.map(|code| (code as i32).into()),
+            )
+            .failed(why.as_deref().filter(|_| is_servers))
+    }
 }
 
 /// The method, where it is one of those that are served; a caller may make up others.
