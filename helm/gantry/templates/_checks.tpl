@@ -1,90 +1,106 @@
+{{/* Fails with a sentence. `helm lint` takes no notice of `fail`, so what comes behind it is no YAML. */}}
+{{- define "gantry.refuse" -}}
+{{- fail . -}}
+{{ printf "refused: [%s" . }}
+{{ end -}}
+
 {{/* Values that cannot work together, each with one sentence. */}}
 {{- define "gantry.checks" -}}
 {{- $v := .Values -}}
 {{- if ne (int $v.replicas) 1 -}}
-{{- fail (printf "replicas is %d, but several servers are not supported yet: set replicas to 1." (int $v.replicas)) -}}
+{{ include "gantry.refuse" (printf "replicas is %d, but several servers are not supported yet: set replicas to 1." (int $v.replicas)) }}
 {{- end -}}
 {{- $postgresql := eq $v.database.kind "postgresql" -}}
 {{- if and $v.postgresql.enabled (not $postgresql) -}}
-{{- fail "postgresql.enabled starts a database that the server would not use: set database.kind to postgresql." -}}
+{{ include "gantry.refuse" "postgresql.enabled starts a database that the server would not use: set database.kind to postgresql." }}
 {{- end -}}
 {{- if and $v.postgresql.enabled $v.database.existingSecret -}}
-{{- fail "postgresql.enabled and database.existingSecret name two databases: set one of them." -}}
+{{ include "gantry.refuse" "postgresql.enabled and database.existingSecret name two databases: set one of them." }}
 {{- end -}}
 {{- if and $postgresql (not $v.postgresql.enabled) (not $v.database.existingSecret) -}}
-{{- fail "database.kind is postgresql, and no database is named: set database.existingSecret to a Secret with its URL, or postgresql.enabled to try it out." -}}
+{{ include "gantry.refuse" "database.kind is postgresql, and no database is named: set database.existingSecret to a Secret with its URL, or postgresql.enabled to try it out." }}
 {{- end -}}
 {{- if and (not $postgresql) $v.database.existingSecret -}}
-{{- fail "database.existingSecret is set, but database.kind is sqlite: set database.kind to postgresql." -}}
+{{ include "gantry.refuse" "database.existingSecret is set, but database.kind is sqlite: set database.kind to postgresql." }}
 {{- end -}}
 {{- $volume := include "gantry.volume" . -}}
 {{- if and $v.persistence.existingClaim (not $volume) -}}
-{{- fail "persistence.existingClaim names a volume that the server would not use: set persistence.enabled to true." -}}
+{{ include "gantry.refuse" "persistence.existingClaim names a volume that the server would not use: set persistence.enabled to true." }}
 {{- end -}}
 {{- if and (not $postgresql) (not $volume) -}}
-{{- fail "SQLite without a volume would lose everything with its pod: set persistence.enabled to true, or database.kind to postgresql." -}}
+{{ include "gantry.refuse" "SQLite without a volume would lose everything with its pod: set persistence.enabled to true, or database.kind to postgresql." }}
 {{- end -}}
 {{- if and (not $volume) (not $v.keys.existingSecret) -}}
-{{- fail "without a volume the server's keys would be lost with its pod, and no runner would trust the next one: set keys.existingSecret, or persistence.enabled to true." -}}
+{{ include "gantry.refuse" "without a volume the server's keys would be lost with its pod, and no runner would trust the next one: set keys.existingSecret, or persistence.enabled to true." }}
 {{- end -}}
 {{- $tls := list -}}
 {{- if $v.tls.existingSecret -}}{{- $tls = append $tls "tls.existingSecret" -}}{{- end -}}
 {{- if $v.tls.selfSigned -}}{{- $tls = append $tls "tls.selfSigned" -}}{{- end -}}
 {{- if $v.tls.certManager.enabled -}}{{- $tls = append $tls "tls.certManager.enabled" -}}{{- end -}}
 {{- if gt (len $tls) 1 -}}
-{{- fail (printf "%s each give the server a certificate: set one of them." (join " and " $tls)) -}}
+{{ include "gantry.refuse" (printf "%s each give the server a certificate: set one of them." (join " and " $tls)) }}
 {{- end -}}
 {{- if and $v.tls.selfSigned $v.keys.existingSecret -}}
-{{- fail "tls.selfSigned needs a folder of keys that the server can write to, and keys.existingSecret is read-only: use tls.existingSecret or tls.certManager." -}}
+{{ include "gantry.refuse" "tls.selfSigned needs a folder of keys that the server can write to, and keys.existingSecret is read-only: use tls.existingSecret or tls.certManager." }}
 {{- end -}}
 {{- if and $v.tls.certManager.enabled (not $v.tls.certManager.issuerRef.name) -}}
-{{- fail "tls.certManager.enabled needs an issuer: set tls.certManager.issuerRef.name." -}}
+{{ include "gantry.refuse" "tls.certManager.enabled needs an issuer: set tls.certManager.issuerRef.name." }}
 {{- end -}}
 {{- if and $tls $v.clientAddressHeader -}}
-{{- fail "clientAddressHeader is believed only behind a proxy that ends TLS, and the server serves TLS itself: unset one of them." -}}
+{{ include "gantry.refuse" "clientAddressHeader is believed only behind a proxy that ends TLS, and the server serves TLS itself: unset one of them." }}
 {{- end -}}
 {{- if and (not $tls) (ne $v.service.type "ClusterIP") -}}
-{{- fail (printf "service.type %s would show plain text outside the cluster: set a certificate under tls, or service.type to ClusterIP." $v.service.type) -}}
+{{ include "gantry.refuse" (printf "service.type %s would show plain text outside the cluster: set a certificate under tls, or service.type to ClusterIP." $v.service.type) }}
+{{- end -}}
+{{- if and $v.service.externalTrafficPolicy (eq $v.service.type "ClusterIP") -}}
+{{ include "gantry.refuse" "service.externalTrafficPolicy is for a Service that is reached from outside: set service.type to LoadBalancer or NodePort." }}
 {{- end -}}
 {{- if eq (int $v.service.grpcPort) (int (include "gantry.servicePort" .)) -}}
-{{- fail "service.port and service.grpcPort are the same: set another grpcPort." -}}
+{{ include "gantry.refuse" "service.port and service.grpcPort are the same: set another grpcPort." }}
 {{- end -}}
 {{- if and $v.ingress.enabled (not $v.ingress.host) -}}
-{{- fail "ingress.enabled needs ingress.host, because the server answers only for names that it knows." -}}
+{{ include "gantry.refuse" "ingress.enabled needs ingress.host, because the server answers only for names that it knows." }}
 {{- end -}}
 {{- if and $v.gateway.enabled (or (not $v.gateway.parentRefs) (not $v.gateway.hostnames)) -}}
-{{- fail "gateway.enabled needs gateway.parentRefs and gateway.hostnames: the Gateways, and the names for which the server answers." -}}
+{{ include "gantry.refuse" "gateway.enabled needs gateway.parentRefs and gateway.hostnames: the Gateways, and the names for which the server answers." }}
 {{- end -}}
 {{- if le (int $v.terminationGracePeriodSeconds) (add (int $v.preStopSeconds) 10 | int) -}}
-{{- fail "terminationGracePeriodSeconds includes preStopSeconds and must leave the server more than 10 seconds to stop: raise it." -}}
+{{ include "gantry.refuse" "terminationGracePeriodSeconds includes preStopSeconds and must leave the server more than 10 seconds to stop: raise it." }}
 {{- end -}}
 {{- if and $v.metrics.serviceMonitor.enabled (not $v.metrics.existingSecret) -}}
-{{- fail "metrics.serviceMonitor.enabled needs metrics.existingSecret, because /metrics asks for a key of scope metrics." -}}
+{{ include "gantry.refuse" "metrics.serviceMonitor.enabled needs metrics.existingSecret, because /metrics asks for a key of scope metrics." }}
 {{- end -}}
 {{- if and $v.metrics.prometheusRule.enabled (not $v.metrics.serviceMonitor.enabled) -}}
-{{- fail "metrics.prometheusRule.enabled needs metrics.serviceMonitor.enabled, whose metrics its alerts ask for." -}}
+{{ include "gantry.refuse" "metrics.prometheusRule.enabled needs metrics.serviceMonitor.enabled, whose metrics its alerts ask for." }}
 {{- end -}}
 {{- if hasPrefix "https:" $v.traces.endpoint -}}
-{{- fail "traces.endpoint is https, and traces are sent by plain http: name a collector in this cluster, which may send them on by https." -}}
+{{ include "gantry.refuse" "traces.endpoint is https, and traces are sent by plain http: name a collector in this cluster, which may send them on by https." }}
 {{- end -}}
 {{- if and $v.model.existingSecret (not (dig "model" "name" "" $v.config)) -}}
-{{- fail "model.existingSecret has a key, and no model is named: set config.model.name." -}}
+{{ include "gantry.refuse" "model.existingSecret has a key, and no model is named: set config.model.name." }}
 {{- end -}}
 {{- if and (dig "model" "name" "" $v.config) (not $v.model.existingSecret) (not (dig "model" "base_url" "" $v.config)) -}}
-{{- fail "config.model.name names a model without a way to reach it: set model.existingSecret, or config.model.base_url for a server without keys." -}}
+{{ include "gantry.refuse" "config.model.name names a model without a way to reach it: set model.existingSecret, or config.model.base_url for a server without keys." }}
 {{- end -}}
 {{- if $v.runner.enabled -}}
 {{- if not $v.runner.existingSecret -}}
-{{- fail "runner.enabled needs runner.existingSecret, a Secret with a join token: see docs/kubernetes.md." -}}
+{{ include "gantry.refuse" "runner.enabled needs runner.existingSecret, a Secret with a join token: see docs/kubernetes.md." }}
 {{- end -}}
 {{- if and (not $v.runner.server) (not $tls) (not $v.runner.allowPlainText) -}}
-{{- fail "runners would reach the server by plain text: set a certificate under tls, runner.server to an https address, or runner.allowPlainText to true." -}}
+{{ include "gantry.refuse" "runners would reach the server by plain text: set a certificate under tls, runner.server to an https address, or runner.allowPlainText to true." }}
 {{- end -}}
 {{- end -}}
 {{- $ours := include "gantry.env" . | fromYamlArray -}}
 {{- /* These would change what the chart has chosen elsewhere: probes, the strategy, the volume. */ -}}
 {{- range list "GANTRY_DATABASE_URL" "GANTRY_TLS" "GANTRY_BEHIND_PROXY" -}}
 {{- $ours = append $ours (dict "name" .) -}}
+{{- end -}}
+{{- $known := list "server" "migrate" -}}
+{{- range concat $v.extraContainers $v.extraInitContainers -}}
+{{- if has .name $known -}}
+{{ include "gantry.refuse" (printf "the pod has a container %s twice: give one of extraContainers or extraInitContainers another name." .name) }}
+{{- end -}}
+{{- $known = append $known .name -}}
 {{- end -}}
 {{- include "gantry.checkEnv" (list "extraEnv" $ours $v.extraEnv) -}}
 {{- include "gantry.checkEnv" (list "runner.extraEnv" (include "gantry.runnerEnv" . | fromYamlArray) $v.runner.extraEnv) -}}
@@ -98,10 +114,10 @@
 {{- $seen := list -}}
 {{- range index . 2 -}}
 {{- if has .name $ours -}}
-{{- fail (printf "%s has %s, which the chart sets itself: use the value of the chart that stands for it." $where .name) -}}
+{{ include "gantry.refuse" (printf "%s has %s, which the chart sets itself: use the value of the chart that stands for it." $where .name) }}
 {{- end -}}
 {{- if has .name $seen -}}
-{{- fail (printf "%s has %s twice: keep one of them." $where .name) -}}
+{{ include "gantry.refuse" (printf "%s has %s twice: keep one of them." $where .name) }}
 {{- end -}}
 {{- $seen = append $seen .name -}}
 {{- end -}}

@@ -20,13 +20,19 @@ app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
-{{/* Labels of an object. Call with (list $ "server"). */}}
+{{/* Labels of an object: the chart's, and those of the values, further ones of the object before those of all. Call
+     with (list $ "server"), and a map of further labels where there are some. */}}
 {{- define "gantry.labels" -}}
 {{- $root := index . 0 -}}
-{{ include "gantry.selector" . }}
+{{ include "gantry.selector" (list $root (index . 1)) }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- $further := dict -}}
+{{- if gt (len .) 2 -}}{{- $further = deepCopy (index . 2) -}}{{- end -}}
+{{- with mergeOverwrite (deepCopy $root.Values.commonLabels) $further }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* An image. Call with (list $ .Values.image). */}}
@@ -103,9 +109,10 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{/* The names for which the server answers, each once, with commas. */}}
 {{- define "gantry.serverNames" -}}
 {{- $host := include "gantry.host" . -}}
-{{- $short := printf "%s.%s.svc" (include "gantry.fullname" .) .Release.Namespace -}}
+{{- $short := include "gantry.fullname" . -}}
+{{- $inNamespace := printf "%s.%s" $short .Release.Namespace -}}
 {{- $names := list -}}
 {{- if .Values.ingress.enabled -}}{{- $names = append $names .Values.ingress.host -}}{{- end -}}
 {{- if .Values.gateway.enabled -}}{{- $names = concat $names .Values.gateway.hostnames -}}{{- end -}}
-{{- join "," (concat .Values.names $names (list $short $host) | uniq) -}}
+{{- join "," (concat .Values.names $names (list $short $inNamespace (printf "%s.svc" $inNamespace) $host) | uniq) -}}
 {{- end -}}

@@ -44,15 +44,14 @@ privileged: false
 readOnlyRootFilesystem: true
 {{- end -}}
 
-{{/* What every pod may do. Call with a user id. */}}
+{{/* What every pod may do. Call with (list user-id further), where the user id may be null: then the cluster chooses
+     the ids. */}}
 {{- define "gantry.podSecurity" -}}
-fsGroup: {{ int . }}
-fsGroupChangePolicy: OnRootMismatch
-runAsGroup: {{ int . }}
-runAsNonRoot: true
-runAsUser: {{ int . }}
-seccompProfile:
-  type: RuntimeDefault
+{{- $chosen := dict "fsGroupChangePolicy" "OnRootMismatch" "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- with index . 0 -}}
+{{- $chosen = mergeOverwrite $chosen (dict "fsGroup" (int .) "runAsGroup" (int .) "runAsUser" (int .)) -}}
+{{- end -}}
+{{ mergeOverwrite $chosen (deepCopy (index . 1)) | toYaml }}
 {{- end -}}
 
 {{/* The mounts of the server. The folder is mounted as such, so that it belongs to the server and not to root
