@@ -5,6 +5,7 @@ use std::{
     fs::{self, File},
     io::{BufRead as _, BufReader, Write as _},
     mem::MaybeUninit,
+    os::unix::fs::symlink,
     path::Path,
     process::Command,
 };
@@ -264,6 +265,53 @@ fn renew(gantry: &Gantry) -> [u8; 32] {
         fs::copy(new.path().join(file), place).expect("it is put there");
     }
     made.certificate_sha256()
+}
+
+/// A folder as Kubernetes mounts a Secret: links to a link to the folder of a version. Puts a new version there, with
+/// what is made of its key, and returns the certificate's digest.
+fn mount(folder: &Path, version: &str, key: impl Fn(Vec<u8>) -> Vec<u8>) -> [u8; 32] {
+    let place = folder.join(version);
+    let names = ["localhost".to_owned()];
+    let made = ServerTls::self_signed(&place, &names).expect("it is made");
+    let file = place.join("certificate.key");
+    let text = fs::read(&file).expect("it is there");
+    fs::write(&file, key(text)).expect("it is written");
+    symlink(version, folder.join("..next")).expect("a link");
+    fs::rename(folder.join("..next"), folder.join("..data")).expect("it takes its place");
+    for name in ["certificate.pem", "certificate.key"] {
+        // They are there from the second version on.
+        let _ = symlink(Path::new("..data").join(name), folder.join(name));
+    }
+    made.certificate_sha256()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_is_taken_up_by_itself_and_one_that_cannot_be_used_leaves_the_one_before() {
+    let secret = tempfile::tempdir().expect("a folder");
+    let folder = secret.path();
+    mount(folder, "..1", |key| key);
+    let file = |name| folder.join(name);
+    let (chain, key) = (file("certificate.pem"), file("certificate.key"));
+    let gantry = Gantry::with(Setup {
+        settings: format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}\n"),
+        ..Setup::default()
+    })
+    .await;
+    let serves = async |digest| {
+        let owner = owner(&gantry, Trust::Pinned(digest));
+        owner.me().await.ok().map(drop)
+    };
+    let renewed = mount(folder, "..2", |key| key);
+    eventually("the new one is served", || serves(renewed)).await;
+    mount(folder, "..3", |_| b"no key".to_vec());
+    let words = "cannot be used; the one before stays";
+    let told = || async { gantry.log().contains(words).then_some(()) };
+    eventually("the log says that it cannot be used", told).await;
+    assert!(serves(renewed).await.is_some());
+    until_healthy(&gantry).await;
+    let repaired = mount(folder, "..4", |key| key);
+    eventually("the repaired one is served", || serves(repaired)).await;
+    assert_eq!(gantry.log().matches(words).count(), 1);
 }
 
 /// The owner, on a new connection that accepts this certificate alone.

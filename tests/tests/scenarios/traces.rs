@@ -270,3 +270,33 @@ async fn a_collector_that_never_answers_loses_spans_and_nothing_else() {
     // And nothing waits for it meanwhile.
     gantry.talk().await.say("run echo two").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_grpc_is_named_by_its_service_and_method_and_a_caller_makes_up_no_name() {
+    let (collector, model) = (Collector::start().await, ModelServer::start().await);
+    let gantry = traced(&collector, &model).await;
+    let _runner = traced_runner(&collector, &gantry).await;
+    let service = "gantry.runner.v1.Enrolment";
+    let made_up = format!("/{service}/{CANARY}");
+    let request = gantry.request("post", &made_up);
+    let request = request.header("content-type", "application/grpc");
+    request.send().await.expect("an answer");
+    for (name, method) in [
+        (format!("{service}/Enrol"), "Enrol"),
+        (format!("{service}/_OTHER"), "_OTHER"),
+        ("gantry.runner.v1.RunnerLink/Link".to_owned(), "Link"),
+    ] {
+        let span = eventually("the call's span arrives", || async {
+            let spans = collector.spans();
+            spans.into_iter().find(|span| span.name == name)
+        })
+        .await;
+        assert_eq!(attribute(&span, "rpc.system"), "grpc", "{span:?}");
+        assert_eq!(attribute(&span, "rpc.method"), method, "{span:?}");
+    }
+    let spans = format!("{:?}", collector.spans());
+    assert!(
+        !spans.contains("{*rest}") && !spans.contains(CANARY),
+        "{spans}"
+    );
+}
