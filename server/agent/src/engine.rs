@@ -95,6 +95,18 @@ impl Default for EngineLimits {
     }
 }
 
+impl EngineLimits {
+    /// Longest text of the result of one of so many calls of an answer, in bytes. Together they leave half of the
+    /// window to the rest of the conversation.
+    pub(crate) fn result_bytes_of(&self, calls: usize) -> usize {
+        /// A result of less says nothing.
+        const LEAST: usize = 1024;
+        let half = self.model_window.map(|window| window.saturating_mul(3) / 2);
+        let share = half.map_or(usize::MAX, |half| half / calls.max(1));
+        self.result_bytes.min(share.max(LEAST))
+    }
+}
+
 impl Engine {
     /// An engine that asks these models and offers them these tools.
     pub fn new(

@@ -114,6 +114,78 @@ async fn a_window_that_is_known_is_never_overrun() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_long_message_and_long_results_of_one_answer_fit_into_a_small_window_and_the_session_goes_on()
+ {
+    let model = ModelServer::start().await;
+    // 8,192 tokens, as vendors count most texts.
+    model.refuse_above(8_192 * 3);
+    let gantry = Gantry::with(Setup {
+        model: Some(model.base_url()),
+        settings: "[model]\nwindow = 8192\n".to_owned(),
+        ..Setup::default()
+    })
+    .await;
+    let _laptop = gantry.runner("laptop").await;
+    let mut talk = gantry.talk().await;
+    let five = Reply::Calls {
+        text: String::new(),
+        calls: (0..5)
+            .map(|number| {
+                let command =
+                    format!("head -c 20000 /dev/zero | tr '\\0' {number}; echo end {number}");
+                (
+                    "Shell".to_owned(),
+                    json!({ "command": command }).to_string(),
+                )
+            })
+            .collect(),
+    };
+    model.script(vec![five, Reply::text("done")]);
+    let long = format!("begin {} finish", "word ".repeat(8_000));
+    let told = talk.say(&long).await;
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    let shortened = told.events.iter().filter_map(|event| event.known());
+    let shortened: Vec<_> = shortened
+        .filter_map(|event| match event {
+            Event::ResultsLeftOut { shortened, .. } => Some(*shortened),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        shortened.first(),
+        Some(&1),
+        "a person is told: {shortened:?}"
+    );
+    let requests = model.requests();
+    let first = requests[0].to_string();
+    assert!(first.contains("begin word") && first.contains("word finish"));
+    assert!(
+        first.contains("bytes of this message are left out here"),
+        "the model is told"
+    );
+    let second = requests[1].to_string();
+    assert!(
+        (0..5).all(|number| second.contains(&format!("end {number}"))),
+        "each result is there"
+    );
+    for number in 0..3 {
+        model.script(vec![Reply::text("more")]);
+        let told = talk.say(&format!("message {number}")).await;
+        assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    }
+    assert_eq!(model.requests().len(), 5, "none was refused");
+
+    // A model that counts more tokens than is estimated refuses, and is sent less.
+    let least = first.len() - 6_000;
+    model.refuse_above(least);
+    model.script(vec![Reply::text("still here")]);
+    let told = talk.say(&long).await;
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    let last = model.requests().last().expect("one").to_string();
+    assert!(last.len() <= least && last.contains("word finish"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_at_all_fails_with_a_sentence() {
     let model = ModelServer::start().await;
     model.refuse_above(1_000);

@@ -17,8 +17,8 @@ use shared_types::{Event, TurnId, event::LeftOutBecause};
 use super::{
     bytes::bytes_of,
     messages::{View, messages},
-    request,
     short::{LEAST_TEXT, Short},
+    system,
 };
 use crate::{tools::ToolSet, transcript::Transcript};
 
@@ -142,13 +142,17 @@ struct Conversation<'a> {
 
 impl<'a> Conversation<'a> {
     fn new(transcript: &'a Transcript, turn: TurnId, model: &'a str, tools: &ToolSet) -> Self {
-        let mut request = request(transcript, turn, model, tools);
-        request.messages.clear();
+        let fixed = ModelRequest {
+            system: system(transcript, turn),
+            messages: Vec::new(),
+            tools: tools.specs(),
+            trace: None,
+        };
         Self {
             transcript,
             turn,
             model,
-            fixed: bytes_of(&request),
+            fixed: bytes_of(&fixed),
         }
     }
 

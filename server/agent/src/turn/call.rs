@@ -102,6 +102,7 @@ impl<'a> Call<'a> {
                     step: step.number,
                     ordinal,
                 },
+                result_bytes: turn.engine.limits.result_bytes_of(step.calls.len()),
                 waited: turn.waited.iter().find(is_it).cloned(),
             },
             plan,
@@ -208,7 +209,7 @@ impl<'a> Call<'a> {
             listener: &listener,
             started,
             was_placed: self.placed.is_some(),
-            limit: self.site.engine.limits.result_bytes,
+            limit: self.site.result_bytes,
         };
         let times = Times {
             budget: prepared.budget(),

@@ -22,6 +22,8 @@ pub(super) struct Site<'a> {
     pub(super) directory: Arc<str>,
     pub(super) epoch: Epoch,
     pub(super) place: CallPlace,
+    /// Longest text of its result, in bytes.
+    pub(super) result_bytes: usize,
     /// What the call waited for when an earlier worker let go of the turn.
     pub(super) waited: Option<CallWait>,
 }

@@ -99,7 +99,7 @@ async fn look(
         listener: &listener,
         started: task.placed.at,
         was_placed: true,
-        limit: site.engine.limits.result_bytes,
+        limit: site.result_bytes,
     };
     let rendered = match &conclusion {
         Conclusion::StillRuns if site.cancel.is_cancelled() => told::cancelled(format!(
@@ -171,7 +171,7 @@ fn status(site: &Site<'_>, tasks: &[Task]) -> Rendered {
         outcome: CallOutcome::Completed,
         text: match text.is_empty() {
             true => "[nothing went on in the background]".to_owned(),
-            false => bounded(&text, site.engine.limits.result_bytes),
+            false => bounded(&text, site.result_bytes),
         },
     }
 }

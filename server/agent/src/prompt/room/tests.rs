@@ -9,6 +9,7 @@ use server_llm::Message;
 use shared_types::event::ToolCall;
 
 use super::*;
+use crate::prompt::request;
 
 fn turn(number: u128) -> TurnId {
     TurnId::from_u128(number)
@@ -427,7 +428,7 @@ proptest! {
             session.turn(number, *input, steps, |session, request| {
                 let size = bytes_of(request);
                 assert!(size <= session.most(), "{size} bytes in a window of {window} tokens");
-                let again = super::request(&transcript(&session.events), turn(number), "m", &session.tools);
+                let again = crate::prompt::request(&transcript(&session.events), turn(number), "m", &session.tools);
                 assert_eq!(*request, again, "it is made from the log alone");
                 is_right(number, request);
             });
@@ -463,7 +464,7 @@ proptest! {
 
 #[test]
 fn in_five_hundred_turns_every_request_fits_and_few_do_not_begin_as_the_one_before() {
-    for (window, at_most) in [(4_096, 1000), (8_192, 1000), (12_000, 1000), (32_000, 1000)] {
+    for (window, at_most) in [(4_096, 750), (8_192, 260), (12_000, 170), (32_000, 70)] {
         let mut session = Session::new(Need::Window(window));
         let (mut requests, mut dice) = (0, 7u64);
         let mut roll = |sides: u64| {
@@ -485,10 +486,6 @@ fn in_five_hundred_turns_every_request_fits_and_few_do_not_begin_as_the_one_befo
                 is_right(number, request);
             });
         }
-        println!(
-            "window {window}: {} of {requests} requests",
-            session.changes
-        );
         assert!(
             session.changes <= at_most,
             "{} of {requests}",
