@@ -157,7 +157,9 @@ impl OpenAi {
             return Err(broken("the model server's answer is empty").into());
         };
         let within = self.options.answer_within;
-        let read = timeout(within, self.read(body, first, events)).await;
+        let tools = request.tools.iter().map(|tool| tool.name.clone());
+        let growing = Growing::new(tools);
+        let read = timeout(within, self.read(body, first, growing, events)).await;
         Ok(read.unwrap_or_else(|_| {
             Err(ModelError::TimedOut(format!(
                 "the model did not finish its answer within {} s: ask for less at a time",
@@ -217,11 +219,12 @@ impl OpenAi {
         &self,
         body: Body,
         first: Bytes,
+        growing: Growing,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, ModelError> {
         match first[..] {
-            [b'{' | b'[', ..] => self.read_document(body, first, events).await,
-            _ => self.read_stream(body, first, events).await,
+            [b'{' | b'[', ..] => self.read_document(body, first, growing, events).await,
+            _ => self.read_stream(body, first, growing, events).await,
         }
     }
 
@@ -230,6 +233,7 @@ impl OpenAi {
         &self,
         mut body: Body,
         first: Bytes,
+        mut growing: Growing,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, ModelError> {
         let mut document = first.to_vec();
@@ -239,8 +243,7 @@ impl OpenAi {
                 return Err(broken("the model server's answer is too large"));
             }
         }
-        let mut growing = Growing::default();
-        let said = growing.absorb(self.piece(&document)?)?;
+        let said = growing.absorb(self.piece(json::parse(&document))?)?;
         say(said, events).await;
         conclude(growing, false, events).await
     }
@@ -249,10 +252,10 @@ impl OpenAi {
         &self,
         mut body: Body,
         first: Bytes,
+        mut growing: Growing,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, ModelError> {
         let mut decoder = sse::Decoder::default();
-        let mut growing = Growing::default();
         let mut next = Some(first);
         let mut usage_until = None;
         while let Some(chunk) = next {
@@ -273,18 +276,17 @@ impl OpenAi {
                 body.next(self.options.idle_at_most).await?
             };
         }
-        let Some(last) = decoder.finish() else {
-            return conclude(growing, false, events).await;
-        };
-        let announced = last.data.trim() == DONE;
-        if !announced {
+        for last in decoder.finish() {
+            if last.data.trim() == DONE {
+                return conclude(growing, true, events).await;
+            }
             match self.take(&mut growing, &last, events).await {
                 // It was cut, and the missing end says so better.
                 Ok(()) | Err(ModelError::Broken(_)) => {}
                 Err(error) => return Err(error),
             }
         }
-        conclude(growing, announced, events).await
+        conclude(growing, false, events).await
     }
 
     /// Takes an event into the answer. Once that is whole, nothing that follows can spoil it:
@@ -314,11 +316,12 @@ impl OpenAi {
                 .unwrap_or_else(|_| Value::String(event.data.clone()));
             return Err(refusal::of_value(&said, &self.quotes));
         }
-        growing.absorb(self.piece(event.data.as_bytes())?)
+        let parsed = json::parse_piece(event.data.as_bytes(), &mut growing.half);
+        growing.absorb(self.piece(parsed)?)
     }
 
-    fn piece(&self, bytes: &[u8]) -> Result<Piece, ModelError> {
-        let value = json::parse(bytes)
+    fn piece(&self, parsed: Result<Value, serde_json::Error>) -> Result<Piece, ModelError> {
+        let value = parsed
             .map_err(|error| broken(&format!("the model server sent broken JSON ({error})")))?;
         if let Some(error) = refusal::in_value(&value, &self.quotes) {
             return Err(error);

@@ -1,8 +1,9 @@
 //! Server-sent events from bytes that arrive in any pieces.
 //!
-//! Follows the WHATWG rules for lines (LF, CR, CRLF), comments, `event` and `data`, with two
+//! Follows the WHATWG rules for lines (LF, CR, CRLF), comments, `event` and `data`, with three
 //! differences: an event has a size limit, because the sender is not trusted with our memory,
-//! and the last event counts even without its empty line, because servers forget it.
+//! the last event counts even without its empty line, because servers forget it, and so does each
+//! one before it: data that is a whole JSON document ends where the next field begins.
 
 /// Largest event, in bytes of its lines. A whole answer may come as one, in escaped form.
 pub(crate) const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
@@ -61,12 +62,13 @@ impl Decoder {
         Ok(events)
     }
 
-    /// The event that the end of the stream left without its empty line.
-    pub(crate) fn finish(mut self) -> Option<Event> {
-        if !self.line.is_empty() {
-            self.field();
-        }
-        self.dispatch()
+    /// The events that the end of the stream left without their empty lines.
+    pub(crate) fn finish(mut self) -> Vec<Event> {
+        let before = match self.line.is_empty() {
+            true => None,
+            false => self.field(),
+        };
+        before.into_iter().chain(self.dispatch()).collect()
     }
 
     fn extend_line(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
@@ -83,11 +85,11 @@ impl Decoder {
             self.past_first_line = true;
             return self.dispatch();
         }
-        self.field();
-        None
+        self.field()
     }
 
-    fn field(&mut self) {
+    /// Takes the line as a field; gives the event before it, where that had no empty line.
+    fn field(&mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.line);
         let mut line = line.as_slice();
         if !self.past_first_line {
@@ -99,6 +101,9 @@ impl Decoder {
             None => (line, &[][..]),
         };
         let value = value.strip_prefix(b" ").unwrap_or(value);
+        let begins =
+            matches!(field, b"event" | b"data") && self.data.as_deref().is_some_and(is_document);
+        let before = begins.then(|| self.dispatch()).flatten();
         match field {
             b"event" => self.name = value.to_vec(),
             b"data" => match &mut self.data {
@@ -111,6 +116,7 @@ impl Decoder {
             // A comment has an empty field; `id` and `retry` are for clients that reconnect.
             _ => {}
         }
+        before
     }
 
     fn dispatch(&mut self) -> Option<Event> {
@@ -121,6 +127,13 @@ impl Decoder {
             data: String::from_utf8_lossy(&data).into_owned(),
         })
     }
+}
+
+/// Whether these bytes are a whole JSON object.
+fn is_document(data: &[u8]) -> bool {
+    data.trim_ascii_start().starts_with(b"{")
+        && data.trim_ascii_end().ends_with(b"}")
+        && serde_json::from_slice::<serde::de::IgnoredAny>(data).is_ok()
 }
 
 #[cfg(test)]

@@ -146,10 +146,11 @@ async fn a_model_that_never_answers_fails_the_turn_after_its_time() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_fails_the_turn() {
+async fn a_model_that_stops_without_a_word_is_asked_once_more_and_no_more() {
     let world = World::new([Reply::says(" \n")], []);
     assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
     assert_eq!(world.end().1, "the model gave an empty answer");
+    assert_eq!(world.model.requests().len(), 2);
 }
 
 #[tokio::test]

@@ -29,6 +29,13 @@ pub enum Kind {
         /// What to do instead of sending more.
         instead: &'static str,
     },
+    /// A command for the shell; not empty. A list of words is taken as well.
+    Command {
+        /// How many bytes it may have.
+        at_most: usize,
+        /// What to do instead of sending more.
+        instead: &'static str,
+    },
     /// A whole number.
     Number {
         /// The least.
@@ -104,7 +111,10 @@ impl Arguments {
         for parameter in parameters {
             check_one(parameter, &mut given).map_err(&bad)?;
         }
-        let known = |name: &String| parameters.iter().any(|known| known.name == name);
+        let known = |name: &String| {
+            parameters.iter().any(|known| known.name == name)
+                || CHANGE_NOTHING.contains(&name.as_str())
+        };
         match given.keys().find(|name| !known(name)) {
             Some(name) => Err(bad(format!("there is no argument {:?}", shortened(name)))),
             None => Ok(Self { given }),
@@ -139,7 +149,7 @@ pub(super) fn schema(parameters: &[Parameter]) -> Value {
         .iter()
         .map(|parameter| {
             let mut schema = match parameter.kind {
-                Kind::Text { .. } => json!({ "type": "string" }),
+                Kind::Text { .. } | Kind::Command { .. } => json!({ "type": "string" }),
                 Kind::Number { from, to } => {
                     json!({ "type": "integer", "minimum": from, "maximum": to })
                 }
@@ -162,6 +172,20 @@ pub(super) fn schema(parameters: &[Parameter]) -> Value {
     })
 }
 
+/// Arguments that models add to any tool, and without which a call does the same. Every other one that is not
+/// known is refused: a command without its `cwd` is another command.
+const CHANGE_NOTHING: &[&str] = &[
+    "comment",
+    "description",
+    "explanation",
+    "purpose",
+    "rationale",
+    "reason",
+    "reasoning",
+    "thought",
+    "title",
+];
+
 fn check_one(parameter: &Parameter, given: &mut Map<String, Value>) -> Result<(), String> {
     let name = parameter.name;
     let Some(value) = given.get_mut(name) else {
@@ -179,20 +203,12 @@ fn check_one(parameter: &Parameter, given: &mut Map<String, Value>) -> Result<()
             empty,
             at_most,
             instead,
-        } => {
-            let text = value
-                .as_str()
-                .ok_or_else(|| not_a(name, "a string", value))?;
-            if text.is_empty() && !empty {
-                return Err(format!("the argument \"{name}\" is empty"));
+        } => check_text(name, value, empty, (at_most, instead)),
+        Kind::Command { at_most, instead } => {
+            if let Some(command) = words(value).map(|words| command(&words)) {
+                *value = command.into();
             }
-            if text.len() > at_most {
-                return Err(format!(
-                    "the argument \"{name}\" has {} bytes; at most {at_most} fit: {instead}",
-                    text.len()
-                ));
-            }
-            Ok(())
+            check_text(name, value, false, (at_most, instead))
         }
         Kind::Number { from, to } => {
             let number = whole(value).ok_or_else(|| not_a(name, "a whole number", value))?;
@@ -204,14 +220,81 @@ fn check_one(parameter: &Parameter, given: &mut Map<String, Value>) -> Result<()
             *value = number.into();
             Ok(())
         }
-        Kind::Flag if value.is_boolean() => Ok(()),
-        Kind::Flag => Err(not_a(name, "true or false", value)),
+        Kind::Flag => {
+            let flag = flag(value).ok_or_else(|| not_a(name, "true or false", value))?;
+            *value = flag.into();
+            Ok(())
+        }
     }
 }
 
-/// A whole number, also where the model wrote it as `5.0`.
+fn check_text(
+    name: &str,
+    value: &Value,
+    may_be_empty: bool,
+    (at_most, instead): (usize, &str),
+) -> Result<(), String> {
+    let text = value
+        .as_str()
+        .ok_or_else(|| not_a(name, "a string", value))?;
+    if text.is_empty() && !may_be_empty {
+        return Err(format!("the argument \"{name}\" is empty"));
+    }
+    if text.len() > at_most {
+        return Err(format!(
+            "the argument \"{name}\" has {} bytes; at most {at_most} fit: {instead}",
+            text.len()
+        ));
+    }
+    Ok(())
+}
+
+/// The words of a list that has nothing else.
+fn words(value: &Value) -> Option<Vec<&str>> {
+    let words = value.as_array()?;
+    words.iter().map(Value::as_str).collect()
+}
+
+/// The command that a program would be started with by these words. A shell's own command is that.
+fn command(words: &[&str]) -> String {
+    match words {
+        [
+            "sh" | "bash" | "/bin/sh" | "/bin/bash",
+            "-c" | "-lc",
+            command,
+        ] => (*command).to_owned(),
+        [command] => (*command).to_owned(),
+        words => words
+            .iter()
+            .map(|word| quoted(word))
+            .collect::<Vec<_>>()
+            .join(" "),
+    }
+}
+
+/// A word as the shell reads it back.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./=:,@%+".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// A flag, also where the model wrote it as a string.
+fn flag(value: &Value) -> Option<bool> {
+    match value {
+        Value::String(text) => text.trim().to_ascii_lowercase().parse().ok(),
+        value => value.as_bool(),
+    }
+}
+
+/// A whole number, also where the model wrote it as `5.0` or as a string.
 fn whole(value: &Value) -> Option<u64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
+    if let Value::String(text) = value {
+        return text.trim().parse().ok();
+    }
     value.as_u64().or_else(|| {
         let number = value.as_f64()?;
         (number.fract() == 0.0 && (0.0..EXACT).contains(&number)).then_some(number as u64)

@@ -42,8 +42,7 @@ impl Tool for ShellTool {
         const PARAMETERS: &[Parameter] = &[
             Parameter {
                 name: "command",
-                kind: Kind::Text {
-                    empty: false,
+                kind: Kind::Command {
                     at_most: MAX_COMMAND_BYTES,
                     instead: "write a script with Write and run that",
                 },

@@ -56,12 +56,18 @@ pub(crate) fn next(turn: &TurnLog, waiting: &[WaitingCall], limits: &EngineLimit
     }
     match last {
         None => Next::AskModel { step: 1 },
-        Some(step) if step.calls.is_empty() => after_the_last_word(step),
+        Some(step) if step.calls.is_empty() => after_the_last_word(turn, step, limits),
         Some(step) => after_the_calls(turn, step, limits),
     }
 }
 
-fn after_the_last_word(step: &Step) -> Next {
+fn after_the_last_word(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Next {
+    let before = turn
+        .steps
+        .len()
+        .checked_sub(2)
+        .map(|place| &turn.steps[place]);
+    let is_first = !before.is_some_and(is_empty);
     match (step.text.trim().is_empty(), step.finish) {
         (false, _) => Next::End {
             outcome: TurnOutcome::Completed,
@@ -70,6 +76,10 @@ fn after_the_last_word(step: &Step) -> Next {
         (true, Finish::Length) => {
             failed("the model reached its length limit before it said anything".to_owned())
         }
+        // Models stop like that now and then, and say more when they are asked once more.
+        (true, _) if is_first && turn.steps.len() < most_steps(turn, limits) => Next::AskModel {
+            step: step.number + 1,
+        },
         (true, _) => failed("the model gave an empty answer".to_owned()),
     }
 }
@@ -92,9 +102,8 @@ fn after_the_calls(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Next {
             limits.same_steps
         ));
     }
-    let settings = turn.settings.as_ref();
-    let most = settings.map_or(limits.max_steps, |settings| settings.steps);
-    if turn.steps.len() >= most as usize {
+    let most = most_steps(turn, limits);
+    if turn.steps.len() >= most {
         return failed(format!(
             "the turn reached its limit of {most} steps; send another message to go on, or allow more: \
              gantry config set steps NUMBER"
@@ -103,6 +112,15 @@ fn after_the_calls(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Next {
     Next::AskModel {
         step: step.number + 1,
     }
+}
+
+fn is_empty(step: &Step) -> bool {
+    step.calls.is_empty() && step.text.trim().is_empty()
+}
+
+fn most_steps(turn: &TurnLog, limits: &EngineLimits) -> usize {
+    let settings = turn.settings.as_ref();
+    settings.map_or(limits.max_steps, |settings| settings.steps) as usize
 }
 
 fn failed(reason: String) -> Next {

@@ -4,18 +4,19 @@
 //! missing, repeated or cut. What can only mean one thing is accepted; an answer whose end was
 //! never announced is not.
 
+mod arguments;
 mod calls;
 mod finish;
 mod opaque;
 mod think;
 mod wire;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use shared_types::event::{Finish, Opaque, Usage};
 
 use self::{
     calls::{Calls, too_many},
-    finish::finish,
+    finish::{End, broke_off, finish},
     opaque::TooMany,
     think::Divider,
     wire::{Part, Source},
@@ -37,13 +38,23 @@ pub(super) struct Growing {
     calls: Calls,
     fields: Map<String, Value>,
     fields_weight: usize,
-    finish: Option<Finish>,
+    end: Option<End>,
     usage: Usage,
     /// Which model says that it answers.
     model: String,
+    /// The first half of a character whose second one is to come.
+    pub(super) half: Option<u32>,
 }
 
 impl Growing {
+    /// An answer that may ask for these tools.
+    pub(super) fn new(tools: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            calls: Calls::of(tools),
+            ..Self::default()
+        }
+    }
+
     /// Takes one piece; gives what it adds.
     ///
     /// # Errors
@@ -62,7 +73,7 @@ impl Growing {
                 self.absorb_part(part, &mut said)?;
             }
             if let Some(reason) = choice.finish_reason {
-                self.finish = Some(finish(&reason)?);
+                self.end = Some(finish(&reason)?);
             }
         }
         Ok(said)
@@ -70,7 +81,7 @@ impl Growing {
 
     /// Whether the vendor said that the answer ended; only its usage may still follow.
     pub(super) fn has_ended(&self) -> bool {
-        self.finish.is_some()
+        matches!(self.end, Some(End::Known(_)))
     }
 
     /// The answer, and what of it was not given yet. `announced` says that the stream's own end
@@ -79,8 +90,12 @@ impl Growing {
     /// # Errors
     /// If the end was never announced, nothing was said before the mark, or a call has no name.
     pub(super) fn conclude(mut self, announced: bool) -> Result<(Answer, Said), ModelError> {
-        let finish = match self.finish {
-            Some(finish) => finish,
+        let finish = match &self.end {
+            Some(End::Known(finish)) => *finish,
+            Some(End::Unknown(_)) if announced && !self.is_empty() && self.calls.are_whole() => {
+                Finish::Complete
+            }
+            Some(End::Unknown(reason)) => return Err(broke_off(reason)),
             None if announced && !self.is_empty() => Finish::Complete,
             None => {
                 return Err(broken("the answer broke off before its end"));
@@ -90,10 +105,19 @@ impl Growing {
         if is_text && self.divider.is_open() {
             self.reasoning.clear();
         }
-        let (before_text, rest) = self.divider.finish(is_text);
+        let (before_text, mut rest) = self.divider.finish(is_text);
+        if self.half.is_some() && !self.text.is_empty() {
+            rest.text.push(char::REPLACEMENT_CHARACTER);
+        }
+        let reasoning = self.reasoning + &rest.reasoning;
+        if self.source == Some(Source::Content) && !reasoning.is_empty() {
+            let thought = json!({ "type": "text", "text": reasoning });
+            let thoughts = json!([{ "type": "thinking", "thinking": [thought] }]);
+            self.fields.insert("content".to_owned(), thoughts);
+        }
         let answer = Answer {
             text: self.text + &rest.text,
-            reasoning: self.reasoning + &rest.reasoning,
+            reasoning,
             calls: self.calls.conclude()?,
             opaque: Opaque {
                 before_text,

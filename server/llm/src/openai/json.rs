@@ -11,6 +11,25 @@ pub(super) const BOM: &str = "\u{feff}";
 /// # Errors
 /// If it is not JSON even so.
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    parse_with(bytes, |text| mend(text, &mut None, false))
+}
+
+/// The same of one piece of a stream, where a surrogate pair may be divided between two: a first half that ends a
+/// string is held, and joined with the second half that begins one of a later piece.
+///
+/// # Errors
+/// As of [`parse`].
+pub(super) fn parse_piece(
+    bytes: &[u8],
+    held: &mut Option<u32>,
+) -> Result<Value, serde_json::Error> {
+    parse_with(bytes, |text| mend(text, held, true))
+}
+
+fn parse_with(
+    bytes: &[u8],
+    mend: impl FnOnce(&str) -> Option<String>,
+) -> Result<Value, serde_json::Error> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start();
     let text = text.strip_prefix(BOM).unwrap_or(text);
@@ -20,8 +39,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// The text with its lone surrogates replaced; `None` where it has none.
-fn mend(text: &str) -> Option<String> {
+/// The text with its lone surrogates joined or replaced; `None` where it has none. `held` is a first half of an
+/// earlier piece.
+fn mend(text: &str, held: &mut Option<u32>, is_piece: bool) -> Option<String> {
+    let first_half = *held;
     let mut mended = String::with_capacity(text.len());
     let mut rest = text;
     let mut is_mended = false;
@@ -30,9 +51,18 @@ fn mend(text: &str) -> Option<String> {
         mended.push_str(before);
         let length = match (unit(escape), escape.get(6..).and_then(unit)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
-            (Some(0xd800..=0xdfff), _) => {
+            (Some(half @ 0xd800..=0xdfff), _) => {
                 is_mended = true;
-                mended.push_str("\\ufffd");
+                let begins = mended.ends_with('"') && !mended.ends_with("\\\"");
+                let ends = escape[6..].starts_with('"');
+                match (half, first_half) {
+                    (0xdc00.., Some(first)) if begins => {
+                        *held = None;
+                        mended.push_str(&format!("\\u{first:04x}\\u{half:04x}"));
+                    }
+                    (..0xdc00, _) if is_piece && ends => *held = Some(half),
+                    _ => mended.push_str("\\ufffd"),
+                }
                 rest = &escape[6..];
                 continue;
             }

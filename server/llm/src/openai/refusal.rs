@@ -146,6 +146,9 @@ fn classify(status: Option<StatusCode>, said: &Said) -> ModelError {
     }
     match code {
         401 | 403 => unauthenticated(&detail),
+        400 if said.names(UNAUTHENTICATED) || said.speaks_of(UNAUTHENTICATED_WORDS) => {
+            unauthenticated(&detail)
+        }
         404 => ModelError::Refused(format!(
             "the model server does not know the model or the address{detail}: check the model's name (GANTRY_MODEL) and the address (OPENAI_BASE_URL usually ends in /v1)"
         )),
@@ -212,6 +215,15 @@ const UNAUTHENTICATED: &[&str] = &[
     "invalid_api_key",
     "authentication_error",
     "permission_error",
+];
+/// Of servers that refuse a key with status 400.
+const UNAUTHENTICATED_WORDS: &[&str] = &[
+    "api key not valid", // Gemini
+    "api key expired",
+    "api key not found",
+    "invalid api key",
+    "invalid api-key",   // Qwen
+    "incorrect api key", // xAI
 ];
 const RATE_LIMITED: &[&str] = &["rate_limit_exceeded", "rate_limit_error"];
 const REFUSED: &[&str] = &["invalid_request_error", "model_not_found"];

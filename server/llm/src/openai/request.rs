@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared_types::event::{Opaque, ToolCall};
 
@@ -38,9 +39,22 @@ const UNCHECKED_SIGNATURE: &str = "skip_thought_signature_validator";
 /// What stands for the answer that a turn ended without.
 const ENDED_HERE: &str = "(This turn ended here, without an answer.)";
 
+/// The body of a request. What stays the same stands before what grows, so that a request begins as the one
+/// before it did, and a vendor's cache of prefixes holds.
+#[derive(Debug, Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    messages: Vec<Value>,
+}
+
 /// The body of the request. `tool_choice` is absent, so that the model decides, and an empty
 /// list of tools is left out, because servers refuse it.
-pub(super) fn body(model: &str, request: &ModelRequest, shape: &Shape) -> Value {
+pub(super) fn body<'a>(model: &'a str, request: &ModelRequest, shape: &Shape) -> Body<'a> {
     let system = (!request.system.is_empty())
         .then(|| json!({ "role": "system", "content": request.system }));
     let mut messages: Vec<Value> = system.into_iter().collect();
@@ -60,18 +74,13 @@ pub(super) fn body(model: &str, request: &ModelRequest, shape: &Shape) -> Value 
             _ => messages.push(message(next, shape.parts, &mut ids)),
         }
     }
-    let mut body = json!({
-        "model": model,
-        "messages": messages,
-        "stream": true,
-    });
-    if shape.usage {
-        body["stream_options"] = json!({ "include_usage": true });
+    Body {
+        model,
+        stream: true,
+        stream_options: shape.usage.then(|| json!({ "include_usage": true })),
+        tools: request.tools.iter().map(tool).collect(),
+        messages,
     }
-    if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(tool).collect();
-    }
-    body
 }
 
 /// The ids of calls as they are sent: each stands for one call of the whole conversation, also
@@ -137,8 +146,16 @@ fn assistant(
     }
     let text = format!("{}{text}", opaque.before_text);
     let content = (calls.is_empty() || !text.is_empty()).then_some(text);
+    let content = match message.remove("content") {
+        // Thoughts that stood beside the text, as Mistral sends them.
+        Some(Value::Array(thoughts)) => {
+            let text = content.map(|text| json!({ "type": "text", "text": text }));
+            thoughts.into_iter().chain(text).collect()
+        }
+        _ => content.into(),
+    };
     message.insert("role".to_owned(), "assistant".into());
-    message.insert("content".to_owned(), content.into());
+    message.insert("content".to_owned(), content);
     if !calls.is_empty() {
         let mut calls: Vec<_> = calls
             .iter()

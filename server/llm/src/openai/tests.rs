@@ -9,7 +9,9 @@ use tokio::{
 };
 
 use super::*;
-use crate::{ApiKey, Message};
+use crate::{ApiKey, Message, ToolSpec};
+
+mod quirks;
 
 const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n";
@@ -116,12 +118,17 @@ async fn read_request(stream: &mut TcpStream) -> io::Result<String> {
 }
 
 fn request() -> ModelRequest {
+    let tools = ["Shell", "Read", "List"].map(|name| ToolSpec {
+        name: name.to_owned(),
+        description: "Does it.".to_owned(),
+        parameters: serde_json::json!({ "type": "object" }),
+    });
     ModelRequest {
         system: String::new(),
         messages: vec![Message::User {
             text: "hi".to_owned(),
         }],
-        tools: Vec::new(),
+        tools: tools.into(),
         trace: None,
     }
 }

@@ -50,7 +50,7 @@ fn each_mistake_names_its_argument_and_the_known_ones() {
             "the argument \"text\" has 9 bytes; at most 8 fit: write less",
         ),
         (
-            r#"{"text":"a","count":"2"}"#,
+            r#"{"text":"a","count":"two"}"#,
             "the argument \"count\" must be a whole number, not a string",
         ),
         (
@@ -111,4 +111,39 @@ fn the_schema_says_what_is_checked() {
             "additionalProperties": false,
         })
     );
+}
+
+#[test]
+fn what_can_only_mean_one_thing_is_taken_for_it() {
+    let given = |written| Arguments::check(written, PARAMETERS).expect("it is taken");
+    let all = given(r#"{"text":"a","count":" 5 ","every":"True","description":"Counts."}"#);
+    assert_eq!((all.number("count"), all.flag("every")), (Some(5), true));
+    assert!(complaint(r#"{"text":"a","cwd":"b"}"#).contains("there is no argument \"cwd\""));
+    assert!(complaint(r#"{"text":"a","every":"maybe"}"#).contains("must be true or false"));
+}
+
+#[test]
+fn a_command_may_be_a_list_of_words() {
+    const COMMAND: &[Parameter] = &[Parameter {
+        name: "command",
+        kind: Kind::Command {
+            at_most: 100,
+            instead: "write less",
+        },
+        required: true,
+        about: "What to run.",
+    }];
+    for (written, command) in [
+        (r#"["bash","-lc","ls | wc -l"]"#, "ls | wc -l"),
+        (r#"["ls -la"]"#, "ls -la"),
+        (r#"["echo","it's","a b",""]"#, r"echo 'it'\''s' 'a b' ''"),
+        (r#""ls""#, "ls"),
+    ] {
+        let arguments = Arguments::check(&format!(r#"{{"command":{written}}}"#), COMMAND);
+        assert_eq!(arguments.expect("it is one").text("command"), command);
+    }
+    for wrong in ["[]", "[1]", "{}"] {
+        let arguments = Arguments::check(&format!(r#"{{"command":{wrong}}}"#), COMMAND);
+        assert!(arguments.is_err(), "{wrong}");
+    }
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use shared_types::event::ToolCall;
 
 use super::{
+    arguments::{is_object, mended},
     broken,
     opaque::{self, TooMany},
     wire::CallPart,
@@ -24,6 +25,8 @@ pub(super) const MAX_CALLS: usize = 128;
 pub(super) struct Calls {
     calls: Vec<GrowingCall>,
     weight: usize,
+    /// The names of the tools that it may ask for.
+    tools: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -44,6 +47,21 @@ enum Step {
 }
 
 impl Calls {
+    pub(super) fn of(tools: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            tools: tools.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the arguments of each have come to their end.
+    pub(super) fn are_whole(&self) -> bool {
+        self.calls.iter().all(|call| {
+            let arguments = &call.arguments;
+            arguments.trim().is_empty() || is_object(arguments) || mended(arguments).is_some()
+        })
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
@@ -92,11 +110,23 @@ impl Calls {
     /// # Errors
     /// If a call has no name.
     pub(super) fn conclude(self) -> Result<Vec<ToolCall>, ModelError> {
+        // Some servers give one id to calls of several tools: it says nothing then.
+        let first = self
+            .calls
+            .first()
+            .map(|call| (call.id.clone(), call.name.clone()));
+        let ids_tell = self.calls.iter().all(|call| {
+            first
+                .as_ref()
+                .is_none_or(|(id, name)| call.id != *id || call.name == *name)
+        });
         let mut calls: Vec<GrowingCall> = Vec::with_capacity(self.calls.len());
         for call in self.calls {
-            if !call.is_repetition_of(calls.last()) {
-                calls.push(call);
+            if call.is_repetition_of(calls.last()) {
+                continue;
             }
+            calls.pop_if(|before| ids_tell && before.is_announcement_of(&call));
+            calls.push(call);
         }
         if calls.iter().any(|call| call.name.is_empty()) {
             return Err(broken("the answer asks for a tool without naming it"));
@@ -106,8 +136,8 @@ impl Calls {
                 "" => id_of_ours(place),
                 _ => call.id,
             },
-            name: call.name,
-            arguments: call.arguments,
+            name: meant(&self.tools, call.name),
+            arguments: mended(&call.arguments).unwrap_or(call.arguments),
             opaque: call.fields,
         });
         Ok(calls.collect())
@@ -136,11 +166,37 @@ impl Calls {
                 false => Step::GoesOn(place),
             };
         }
+        if call.arguments.is_empty() && self.is_more_of_a_name(&call.name, &part.name) {
+            return Step::GoesOn(place);
+        }
         // A server that counts its calls may send a name in parts.
         match part.index {
             Some(1..) if !call.is_whole() => Step::GoesOn(place),
             _ => Step::Begins { is_doubtful: false },
         }
+    }
+}
+
+impl Calls {
+    /// Whether the second piece goes on with the name of a tool, and is none itself.
+    fn is_more_of_a_name(&self, begun: &str, piece: &str) -> bool {
+        let is_tool = self.tools.iter().any(|tool| tool == piece);
+        let joined = format!("{begun}{piece}");
+        !is_tool && self.tools.iter().any(|tool| tool.starts_with(&joined))
+    }
+}
+
+/// The tool that a name can only mean: models write `functions.Shell`, `shell` or `Shell:0`.
+fn meant(tools: &[String], name: String) -> String {
+    if tools.contains(&name) {
+        return name;
+    }
+    let bare = name.trim().rsplit(['.', '/']).next().unwrap_or_default();
+    let bare = bare.split(':').next().unwrap_or_default();
+    let mut alike = tools.iter().filter(|tool| tool.eq_ignore_ascii_case(bare));
+    match (alike.next(), alike.next()) {
+        (Some(tool), None) => tool.clone(),
+        _ => name,
     }
 }
 
@@ -164,6 +220,13 @@ impl GrowingCall {
     /// Whether its arguments have come to their end.
     fn is_whole(&self) -> bool {
         serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
+    }
+
+    /// Whether it is the call behind it, sent before that had arguments.
+    fn is_announcement_of(&self, call: &Self) -> bool {
+        let is_same = !self.id.is_empty()
+            && (self.index, &self.id, &self.name) == (call.index, &call.id, &call.name);
+        call.is_doubtful && is_same && self.arguments.trim() == "{}"
     }
 
     /// Whether it is the call before it, named again: without arguments, or whole under the same id.

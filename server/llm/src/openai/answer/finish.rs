@@ -4,14 +4,26 @@ use shared_types::{clean::clean_line, event::Finish};
 
 use crate::ModelError;
 
-/// What the end of an answer means. Only these reasons stand for a whole answer; with any other
-/// one it broke off, and is asked for again where that can help.
-pub(super) fn finish(reason: &str) -> Result<Finish, ModelError> {
-    match reason.to_ascii_lowercase().as_str() {
-        "stop" | "tool_calls" | "function_call" | "eos" | "end_turn" | "tool_use" => {
-            Ok(Finish::Complete)
+/// How an answer ended, by the server's word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// Its reason is known.
+    Known(Finish),
+    /// Its reason is not. The answer is whole where the stream's own end mark follows.
+    Unknown(String),
+}
+
+/// What the end of an answer means.
+///
+/// # Errors
+/// If it broke off or was withheld; it is asked for again where that can help.
+pub(super) fn finish(reason: &str) -> Result<End, ModelError> {
+    match reason.to_ascii_lowercase().replace('-', "_").as_str() {
+        "stop" | "stop_sequence" | "tool_calls" | "tool_call" | "function_call" | "eos"
+        | "eos_token" | "end" | "end_turn" | "complete" | "tool_use" => {
+            Ok(End::Known(Finish::Complete))
         }
-        "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
+        "length" | "max_tokens" | "model_length" => Ok(End::Known(Finish::Length)),
         "model_context_window_exceeded" => Err(ModelError::Overflow(
             "the conversation and the answer are too long for the model: start a new session, or use a model with a larger context"
                 .to_owned(),
@@ -24,11 +36,19 @@ pub(super) fn finish(reason: &str) -> Result<Finish, ModelError> {
             "the model server broke the answer off for want of resources: try again later"
                 .to_owned(),
         )),
-        reason => Err(ModelError::Broken(format!(
-            "the model server broke the answer off ({}): if this repeats, look at the model server's log",
-            shown(reason)
-        ))),
+        "error" | "abort" | "aborted" | "cancelled" | "canceled" | "timeout" => {
+            Err(broke_off(reason))
+        }
+        _ => Ok(End::Unknown(reason.to_owned())),
     }
+}
+
+/// The error for an answer that ended with this reason and is not whole.
+pub(super) fn broke_off(reason: &str) -> ModelError {
+    ModelError::Broken(format!(
+        "the model server broke the answer off ({}): if this repeats, look at the model server's log",
+        shown(reason)
+    ))
 }
 
 /// Longest reason that is quoted, in characters.
@@ -43,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_reasons_end_an_answer_well() {
+    fn known_reasons_end_an_answer_well_and_others_do_not_say() {
         for reason in [
             "stop",
             "STOP",
@@ -51,23 +71,25 @@ mod tests {
             "function_call",
             "eos",
             "end_turn",
+            "tool-calls",
         ] {
-            assert_eq!(finish(reason), Ok(Finish::Complete), "{reason}");
+            let complete = Ok(End::Known(Finish::Complete));
+            assert_eq!(finish(reason), complete, "{reason}");
         }
+        assert_eq!(finish("novel"), Ok(End::Unknown("novel".to_owned())));
         for reason in ["length", "max_tokens", "MAX_TOKENS", "model_length"] {
-            assert_eq!(finish(reason), Ok(Finish::Length), "{reason}");
+            assert_eq!(finish(reason), Ok(End::Known(Finish::Length)), "{reason}");
         }
     }
 
     #[test]
-    fn every_other_reason_is_tried_again_and_then_named_but_not_what_was_withheld() {
-        for reason in [
-            "error",
-            "abort",
-            "insufficient_system_resource",
-            "new\u{1b}",
-        ] {
-            let error = finish(reason).expect_err("it broke off");
+    fn what_broke_off_is_tried_again_and_then_named_but_not_what_was_withheld() {
+        let named = ["error", "abort", "insufficient_system_resource"];
+        let named = named.map(|reason| (reason, finish(reason).expect_err("it broke off")));
+        for (reason, error) in named
+            .into_iter()
+            .chain([("new\u{1b}", broke_off("new\u{1b}"))])
+        {
             assert!(error.is_passing(), "{reason}: {error}");
             assert!(error.message().contains("broke the answer off"), "{error}");
             assert!(!error.message().contains('\u{1b}'), "{error}");

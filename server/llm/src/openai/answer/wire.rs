@@ -220,9 +220,15 @@ fn texts(value: &Value) -> String {
 }
 
 fn read_usage(usage: &Value) -> Usage {
+    let cached = [
+        &usage["prompt_tokens_details"]["cached_tokens"],
+        // DeepSeek's own name, and Moonshot's.
+        &usage["prompt_cache_hit_tokens"],
+        &usage["cached_tokens"],
+    ];
     Usage {
         input: tokens(&usage["prompt_tokens"]),
-        cached: tokens(&usage["prompt_tokens_details"]["cached_tokens"]),
+        cached: cached.into_iter().map(tokens).max().unwrap_or_default(),
         output: tokens(&usage["completion_tokens"]),
     }
 }
