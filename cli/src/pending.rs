@@ -77,6 +77,18 @@ impl Pending {
         out
     }
 
+    /// What to write so that a text is gone which was written last and began at the beginning of a line; nothing
+    /// where some of it may have left the screen, which has so many rows.
+    pub(crate) fn take_back(&mut self, text: &str, columns: usize, rows: usize) -> Option<String> {
+        let below = rows_below_first(text, columns);
+        if below + 1 >= rows {
+            return None;
+        }
+        let line = self.erase(columns);
+        self.open = Width::default();
+        Some(format!("{line}\r{}\x1b[J", "\x1b[A".repeat(below)))
+    }
+
     /// Takes the line away.
     fn erase(&mut self, columns: usize) -> String {
         let Some(drawn) = self.drawn.take() else {
@@ -132,6 +144,23 @@ impl Width {
     }
 }
 
+/// How many rows below its first one a text ends.
+fn rows_below_first(text: &str, columns: usize) -> usize {
+    let (mut rows, mut line) = (0, Width::default());
+    let mut row = 0;
+    for letter in text.chars() {
+        let before = line.columns;
+        line.add(letter);
+        let width = line.columns.saturating_sub(before);
+        match letter {
+            '\n' => (rows, row) = (rows + 1, 0),
+            _ if row + width > columns => (rows, row) = (rows + 1, width),
+            _ => row += width,
+        }
+    }
+    rows
+}
+
 /// Whole seconds first: the line changes once a second.
 fn elapsed(time: Duration) -> String {
     match time.as_secs() {
@@ -183,6 +212,24 @@ mod tests {
         assert_eq!(
             line.write("done\n", None, after(start, 67), 80),
             "\r\x1b[Jdone\n"
+        );
+    }
+
+    #[test]
+    fn what_was_written_last_is_taken_back_with_the_rows_that_it_has() {
+        let (mut line, start) = pending();
+        let text = "\none\n12345678901";
+        line.write(text, Some("the model"), start, 10);
+        let gone = line.take_back(text, 10, 24);
+        assert_eq!(gone.as_deref(), Some("\r\x1b[A\x1b[A\x1b[A\x1b[J"));
+        let next = line.write("two\n", Some("the model"), after(start, 2), 10);
+        assert_eq!(next, "two\n… the mod");
+        let gone = line.take_back("two\n", 10, 24);
+        assert_eq!(gone.as_deref(), Some("\r\x1b[J\r\x1b[A\x1b[J"));
+        assert_eq!(
+            line.take_back(text, 10, 4),
+            None,
+            "it may have scrolled away"
         );
     }
 

@@ -54,6 +54,22 @@ pub(crate) struct Renderer {
     place: Option<Place>,
     tasks: Tasks,
     out: String,
+    /// What is said is shown once it is whole: what is written cannot be taken back.
+    is_held_back: bool,
+    /// What was written of the attempt that speaks now.
+    spoken: Option<Spoken>,
+    /// What was written and is void.
+    void: Option<String>,
+}
+
+/// What was written of an attempt of the model.
+#[derive(Debug)]
+struct Spoken {
+    text: String,
+    /// Where it begins in what is written now.
+    from: usize,
+    /// The block before it.
+    block: Block,
 }
 
 /// What the last line belongs to.
@@ -94,7 +110,21 @@ impl Renderer {
             place: None,
             tasks: Tasks::default(),
             out: String::new(),
+            is_held_back: false,
+            spoken: None,
+            void: None,
         }
+    }
+
+    /// For output from which nothing can be taken back: what the model says is written once it is whole.
+    pub(crate) fn hold_back(mut self) -> Self {
+        self.is_held_back = true;
+        self
+    }
+
+    /// What was written last and is void now, if anything is; it began at the beginning of a line.
+    pub(crate) fn void(&mut self) -> Option<String> {
+        self.void.take()
     }
 
     /// The message with this client id comes from here; whether it stands on the screen already,
@@ -140,7 +170,13 @@ impl Renderer {
                 self.note("connected again");
             }
         }
-        std::mem::take(&mut self.out)
+        let out = std::mem::take(&mut self.out);
+        if let Some(spoken) = &mut self.spoken {
+            spoken
+                .text
+                .push_str(&out[std::mem::take(&mut spoken.from)..]);
+        }
+        out
     }
 
     /// What to write when the person asks to stop.
@@ -229,6 +265,7 @@ impl Renderer {
 
     fn live(&mut self, live: &Live) {
         match live {
+            Live::Reasoning { .. } | Live::Text { .. } if self.is_held_back => {}
             Live::Reasoning {
                 turn,
                 step,
@@ -269,7 +306,29 @@ impl Renderer {
                     call.gap(stream, *to, &mut self.out);
                 }
             }
+            Live::TakenBack { .. } => self.take_back(),
             Live::Notice { text, .. } => self.note(text),
+        }
+    }
+
+    /// The model begins to speak: what is written from here on may be taken back.
+    fn speaks(&mut self) {
+        if self.spoken.is_none() {
+            self.finish_line();
+            self.spoken = Some(Spoken {
+                text: String::new(),
+                from: self.out.len(),
+                block: self.block,
+            });
+        }
+    }
+
+    fn take_back(&mut self) {
+        if let Some(spoken) = self.spoken.take() {
+            self.thoughts = None;
+            self.text = None;
+            self.block = spoken.block;
+            self.void = Some(spoken.text);
         }
     }
 
@@ -294,6 +353,7 @@ impl Renderer {
             }
             self.thoughts = Some(Thoughts::new(place, attempt));
         }
+        self.speaks();
         self.begin(Block::Thoughts);
         if let Some(thoughts) = &mut self.thoughts {
             thoughts.say(text, self.style, &mut self.out);
@@ -335,6 +395,7 @@ impl Renderer {
                 is_line_open: false,
             });
         }
+        self.speaks();
         self.begin(Block::Text);
         let Some(known) = &mut self.text else { return };
         known.shown.push_str(text);
@@ -360,6 +421,7 @@ impl Renderer {
         }
         self.finish_line();
         self.text = None;
+        self.spoken = None;
         match finish {
             Finish::Complete | Finish::Cancelled => {}
             Finish::Length => self.note("the model reached its own length limit"),
@@ -425,6 +487,7 @@ impl Renderer {
         }
         self.thoughts = None;
         self.text = None;
+        self.spoken = None;
         self.calls.clear();
         self.focus = None;
         self.stopping = false;

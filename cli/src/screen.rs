@@ -55,6 +55,13 @@ impl Screen {
         }
     }
 
+    /// The height of a terminal from which lines may be taken away.
+    pub(crate) fn live_rows(self) -> Option<usize> {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        let rows = usize::from(size.ws_row);
+        (self.is_live && rows > 0).then_some(rows)
+    }
+
     /// The width of a terminal whose last line may change.
     pub(crate) fn live_columns(self) -> Option<usize> {
         self.columns().filter(|_| self.is_live)

@@ -45,6 +45,10 @@ impl Text {
     ) -> anyhow::Result<()> {
         self.renderer.fit(screen.columns());
         let mut text = text(&mut self.renderer);
+        if let Some(void) = self.renderer.void() {
+            let note = self.take_back(screen, &void)?;
+            text.insert_str(0, &note);
+        }
         text.push_str(&self.renderer.background(Instant::now()));
         let Some(columns) = screen.live_columns() else {
             return self.write(screen, &text);
@@ -53,6 +57,22 @@ impl Text {
         let what = what.as_deref();
         let text = self.pending.write(&text, what, Instant::now(), columns);
         self.write(screen, &text)
+    }
+
+    /// Takes what was written last away. Where that cannot be, gives a note that it is void.
+    fn take_back(&mut self, screen: Screen, void: &str) -> anyhow::Result<String> {
+        if self.above.is_none()
+            && let (Some(columns), Some(rows)) = (screen.live_columns(), screen.live_rows())
+            && let Some(gone) = self.pending.take_back(void, columns, rows)
+        {
+            screen.print(&gone)?;
+            return Ok(String::new());
+        }
+        let line_end = if void.ends_with('\n') { "" } else { "\n" };
+        let note = self
+            .renderer
+            .aside("what the model said last is void: it broke off");
+        Ok(format!("{line_end}{note}"))
     }
 
     /// Writes to the screen; above a prompt only whole lines.
@@ -75,7 +95,10 @@ impl View {
             true => Self::Json(screen, session),
             false => {
                 let text = Text {
-                    renderer: Renderer::new(screen.style()),
+                    renderer: match screen.columns() {
+                        Some(_) => Renderer::new(screen.style()),
+                        None => Renderer::new(screen.style()).hold_back(),
+                    },
                     pending: Pending::new(screen.style(), Instant::now()),
                     is_waiting: false,
                     above: None,

@@ -488,3 +488,43 @@ fn what_is_shown_of_a_task_is_not_shown_again_where_the_model_reads_it() {
     });
     assert_eq!(renderer.item(&settled), "");
 }
+
+fn taken_back() -> Followed {
+    Followed::Live(Live::TakenBack {
+        turn: TURN,
+        step: 1,
+        attempt: 1,
+    })
+}
+
+#[test]
+fn what_is_void_is_what_was_written_since_the_model_began_to_speak() {
+    let mut renderer = Renderer::new(Style::new(false));
+    renderer.item(&input("go", None));
+    let written = [thought(1, "Hm."), piece(1, "Ha"), piece(1, "lf")];
+    let written: String = written.iter().map(|item| renderer.item(item)).collect();
+    assert_eq!(written, "\n│ Hm.\n\nHalf");
+    assert_eq!(renderer.item(&taken_back()), "");
+    assert_eq!(renderer.void(), Some(written));
+    assert_eq!(renderer.void(), None);
+    let again = [piece(2, "Whole."), answer(1, "Whole.", &[])];
+    let again: String = again.iter().map(|item| renderer.item(item)).collect();
+    assert_eq!(again, "\nWhole.\n");
+    renderer.item(&taken_back());
+    assert_eq!(renderer.void(), None, "it is whole");
+}
+
+#[test]
+fn where_nothing_can_be_taken_back_only_whole_answers_are_written() {
+    let mut renderer = Renderer::new(Style::new(false)).hold_back();
+    let items = [
+        thought(1, "Hm."),
+        piece(1, "Half"),
+        taken_back(),
+        piece(2, "Who"),
+        thoughtful_answer("Hm.", "Whole."),
+    ];
+    let written: String = items.iter().map(|item| renderer.item(item)).collect();
+    assert_eq!(written, "│ Hm.\n\nWhole.\n");
+    assert_eq!(renderer.void(), None);
+}

@@ -107,6 +107,15 @@ pub enum Live {
         /// The thoughts.
         text: String,
     },
+    /// All that this attempt said, and thought, is void: it broke off.
+    TakenBack {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The attempt at it, from 1.
+        attempt: u32,
+    },
     /// A command writes.
     Output {
         /// The turn.

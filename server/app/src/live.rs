@@ -195,6 +195,8 @@ fn carried(events: Vec<SessionEvent>) -> Arc<[SessionEvent]> {
 #[derive(Default)]
 struct UnderWay {
     notice: Option<Live>,
+    /// For one who has what was said before, and not that it is void.
+    taken_back: Option<Live>,
     reasoning: Option<Live>,
     text: Option<Live>,
     outputs: Vec<Live>,
@@ -203,11 +205,13 @@ struct UnderWay {
 impl UnderWay {
     fn is_empty(&self) -> bool {
         let nothing_said = self.reasoning.is_none() && self.text.is_none();
-        nothing_said && self.notice.is_none() && self.outputs.is_empty()
+        let no_word = self.notice.is_none() && self.taken_back.is_none();
+        nothing_said && no_word && self.outputs.is_empty()
     }
 
     fn pieces(&self) -> Vec<Live> {
-        let one = self.notice.iter().chain(&self.reasoning).chain(&self.text);
+        let one = self.notice.iter().chain(&self.taken_back);
+        let one = one.chain(&self.reasoning).chain(&self.text);
         one.chain(&self.outputs).cloned().collect()
     }
 
@@ -217,6 +221,11 @@ impl UnderWay {
             Live::Text { .. } => grow(&mut self.text, live),
             Live::Output { .. } => self.add_output(live),
             Live::Notice { .. } => self.notice = Some(live.clone()),
+            Live::TakenBack { .. } => {
+                self.reasoning = None;
+                self.text = None;
+                self.taken_back = Some(live.clone());
+            }
             Live::Gap { .. } => {}
         }
     }
@@ -270,6 +279,7 @@ impl UnderWay {
             Event::AnswerRecorded { .. } => {
                 self.reasoning = None;
                 self.text = None;
+                self.taken_back = None;
             }
             Event::CallEnded {
                 turn,

@@ -917,6 +917,17 @@ pub enum Live {
         /// The first byte behind the gap.
         to: u64,
     },
+    /// All that this attempt said, and thought, is void: it broke off. Another attempt may follow, and has a higher
+    /// number.
+    TakenBack {
+        /// The turn.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The attempt at it, from 1.
+        attempt: u32,
+    },
     /// The model is tried again, the runner is waited for, and the like: for people.
     Notice {
         /// The turn.

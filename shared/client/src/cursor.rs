@@ -225,6 +225,11 @@ impl Cursor {
                     text,
                 })
             }
+            Live::TakenBack {
+                turn,
+                step,
+                attempt,
+            } => self.take_back(turn, step, attempt).then_some(live),
             Live::Output { .. } => self.output(live),
             Live::Gap { .. } => self.gap(live),
             Live::Notice { turn, .. } => {
@@ -265,6 +270,20 @@ impl Cursor {
                 self.texts.back_mut()?.take(offset, text)
             }
         }
+    }
+
+    /// Forgets what an attempt said, and takes no more of it; whether there was any of it.
+    fn take_back(&mut self, turn: TurnId, step: u32, attempt: u32) -> bool {
+        let said = self
+            .texts
+            .iter_mut()
+            .filter(|text| (text.turn, text.step) == (turn, step) && text.attempt <= attempt);
+        let count = said
+            .map(|text| *text = Text::new(text.voice, turn, step, attempt.saturating_add(1)))
+            .count();
+        let settled = self.settled_of(turn);
+        let is_settled = settled.is_some_and(|settled| settled.ended || step <= settled.answered);
+        count > 0 && !is_settled
     }
 
     /// The part of a piece of output that is new.

@@ -111,3 +111,45 @@ async fn an_answer_that_broke_off_is_asked_for_again_and_one_at_its_length_is_to
     assert!(recorded.contains("finish: Length"), "{recorded}");
     assert_eq!(model.requests().len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_answer_said_before_it_broke_off_is_taken_back() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let broken = || Reply::Raw(vec![Step::text("half of it"), Step::Reset]);
+    model.script(vec![broken(), broken(), Reply::text("whole")]);
+    let written = gantry.cli(&["chat", "go"]).await;
+    let written = String::from_utf8_lossy(&written.stdout).into_owned();
+    assert!(
+        written.contains("whole") && !written.contains("half of it"),
+        "a pipe is written what is whole: {written}"
+    );
+    assert_eq!(
+        written.matches("the model is asked again").count(),
+        2,
+        "{written}"
+    );
+
+    model.script(vec![broken(), Reply::text("whole")]);
+    let written = gantry.cli(&["chat", "--json", "go"]).await;
+    let lines = String::from_utf8_lossy(&written.stdout).into_owned();
+    let kinds: Vec<_> = lines
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|line| Some((line["live"]["kind"].as_str()?.to_owned(), line)))
+        .filter(|(kind, _)| kind == "text" || kind == "taken_back")
+        .collect();
+    let first = kinds.iter().position(|(kind, _)| kind == "taken_back");
+    let first = first.unwrap_or_else(|| panic!("{lines}"));
+    let attempt = |line: &Value| line["live"]["attempt"].as_u64();
+    assert!(
+        kinds[..=first]
+            .iter()
+            .all(|(_, line)| attempt(line) == Some(1))
+    );
+    assert!(
+        kinds[first + 1..]
+            .iter()
+            .all(|(_, line)| attempt(line) == Some(2))
+    );
+}

@@ -78,6 +78,12 @@ async fn a_repeated_attempt_starts_the_live_text_anew_and_counts_its_offsets_in_
     assert_eq!(texts, expected.map(|(a, o, t)| (a, o, t.to_owned())));
     let notice = "the model is asked again in 2 s: the connection broke";
     assert_eq!(world.live.notices(), [notice]);
+    let void = Live::TakenBack {
+        turn: TURN,
+        step: 1,
+        attempt: 1,
+    };
+    assert_eq!(world.live.all()[1], void, "right behind what is void");
 }
 
 #[tokio::test]

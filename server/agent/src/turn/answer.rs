@@ -47,6 +47,8 @@ impl Turn<'_> {
             let trace = self.trace(step, attempt);
             match self.hear(&*model, trace, &mut speech).await {
                 Heard::Failed(ModelError::Overflow(said)) => {
+                    speech.take_back();
+                    speech.asked_again();
                     let need = Need::Refused(window);
                     if !self.make_room(step, &name, need).await? {
                         let all = "all that may be left out of it is left out already";
@@ -56,6 +58,9 @@ impl Turn<'_> {
                 heard => break heard,
             }
         };
+        if matches!(heard, Heard::Failed(_) | Heard::TookTooLong) {
+            speech.take_back();
+        }
         match heard {
             Heard::Answer(answer) => self.record_answer(step, name, answer).await,
             Heard::Failed(error) => self.fail(error.to_string()).await,
@@ -186,6 +191,8 @@ struct Speech<'a> {
     turn: TurnId,
     step: u32,
     attempt: u32,
+    /// The attempts of requests that the model refused before this one.
+    attempts_before: u32,
     reasoning: Voice,
     text: Voice,
 }
@@ -217,6 +224,7 @@ impl<'a> Speech<'a> {
             turn,
             step,
             attempt: 1,
+            attempts_before: 0,
             reasoning: Voice::default(),
             text: Voice::default(),
         }
@@ -225,7 +233,7 @@ impl<'a> Speech<'a> {
     fn hear(&mut self, event: ModelEvent) {
         match event {
             ModelEvent::Attempt { number } => {
-                self.attempt = number;
+                self.attempt = self.attempts_before + number;
                 self.reasoning = Voice::default();
                 self.text = Voice::default();
             }
@@ -243,10 +251,32 @@ impl<'a> Speech<'a> {
                 offset: self.text.say(&text),
                 text,
             }),
-            ModelEvent::Retrying { after, reason } => self.live.publish(Live::Notice {
-                turn: self.turn,
-                text: format!("the model is asked again in {}: {reason}", spoken(after)),
-            }),
+            ModelEvent::Retrying { after, reason } => {
+                self.take_back();
+                self.live.publish(Live::Notice {
+                    turn: self.turn,
+                    text: format!("the model is asked again in {}: {reason}", spoken(after)),
+                });
+            }
         }
+    }
+
+    /// Tells those who watch that what was said, if anything was, is void.
+    fn take_back(&mut self) {
+        if self.text.offset + self.reasoning.offset == 0 {
+            return;
+        }
+        self.reasoning = Voice::default();
+        self.text = Voice::default();
+        self.live.publish(Live::TakenBack {
+            turn: self.turn,
+            step: self.step,
+            attempt: self.attempt,
+        });
+    }
+
+    /// Another request follows, whose attempts are counted on.
+    fn asked_again(&mut self) {
+        self.attempts_before = self.attempt;
     }
 }

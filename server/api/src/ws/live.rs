@@ -54,6 +54,15 @@ impl LiveText {
                 offset,
                 text,
             }),
+            Under::TakenBack {
+                turn,
+                step,
+                attempt,
+            } => Some(Live::TakenBack {
+                turn,
+                step,
+                attempt,
+            }),
             Under::Notice { turn, text } => Some(Live::Notice { turn, text }),
             Under::Gap {
                 turn,

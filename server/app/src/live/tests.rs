@@ -192,3 +192,28 @@ async fn a_late_watcher_gets_the_thoughts_and_the_text_so_far() {
         ]
     );
 }
+
+#[tokio::test]
+async fn a_late_watcher_is_not_given_what_was_taken_back() {
+    let (hub, session) = (LiveHub::start(), SessionId::from_u128(1));
+    let turn = shared_types::TurnId::from_u128(1);
+    let said = |attempt, text: &str| Live::Text {
+        turn,
+        step: 1,
+        attempt,
+        offset: 0,
+        text: text.to_owned(),
+    };
+    let void = Live::TakenBack {
+        turn,
+        step: 1,
+        attempt: 1,
+    };
+    hub.publish(session, said(1, "half"));
+    hub.publish(session, void.clone());
+    let watch = hub.watch(session).await.expect("the hub lives");
+    assert_eq!(watch.under_way, [void.clone()]);
+    hub.publish(session, said(2, "whole"));
+    let watch = hub.watch(session).await.expect("the hub lives");
+    assert_eq!(watch.under_way, [void, said(2, "whole")]);
+}

@@ -419,3 +419,52 @@ fn thoughts_and_text_have_offsets_of_their_own_and_end_with_the_recorded_answer(
         .collect();
     assert_eq!(thoughts, "hm, so");
 }
+
+#[test]
+fn what_an_attempt_said_is_taken_back_once_and_no_more_of_it_comes() {
+    let void = || {
+        live(Live::TakenBack {
+            turn: turn(1),
+            step: 1,
+            attempt: 1,
+        })
+    };
+    let mut cursor = following(0);
+    let mut items = Vec::new();
+    for message in [
+        text(1, 1, 0, "hal"),
+        void(),
+        void(),
+        text(1, 1, 3, "f"),
+        text(1, 2, 0, "whole"),
+        event(1, answer(turn(1), 1, "whole")),
+        void(),
+    ] {
+        cursor
+            .accept(message, &mut items)
+            .expect("nothing is missing");
+    }
+    let shown: Vec<_> = items
+        .iter()
+        .filter_map(|item| match item {
+            Followed::Live(Live::Text { text, .. }) => Some(text.as_str()),
+            Followed::Live(Live::TakenBack { .. }) => Some("(void)"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(shown, ["hal", "(void)", "whole"]);
+}
+
+#[test]
+fn where_nothing_was_heard_nothing_is_taken_back() {
+    let mut cursor = following(0);
+    let mut items = Vec::new();
+    let void = Live::TakenBack {
+        turn: turn(1),
+        step: 1,
+        attempt: 1,
+    };
+    let taken = cursor.accept(live(void), &mut items);
+    taken.expect("nothing is missing");
+    assert!(!items.iter().any(|item| matches!(item, Followed::Live(_))));
+}
