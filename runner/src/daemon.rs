@@ -122,6 +122,7 @@ pub(crate) async fn run(
     }
     // A daemon that was killed may have left it behind.
     options.home.note_link(None);
+    options.home.note_containers(options.backend.is_some());
     let (link, service) = assemble(options).await?;
     let operations = link.operations.clone();
     let goodbye = link.goodbye.clone();

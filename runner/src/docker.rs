@@ -205,7 +205,7 @@ impl Pool {
                 Some((body, note)) => {
                     let removed = note.removed;
                     let container = Container::again(body, note, Arc::clone(&around));
-                    container.report(SandboxState::Stopped, "");
+                    container.report_again();
                     keep(&mut containers, &mut spares_left, (container, removed));
                 }
                 // Removed once nothing is left there.
@@ -439,6 +439,7 @@ impl Pool {
                 before.pool = Some(facts);
                 changed
             });
+            self.look().await;
             if let Ok(engine) = self.around.engine().await
                 && let Ok(all) = engine.all().await
             {
@@ -448,7 +449,6 @@ impl Pool {
                     Some(left) => all.into_iter().filter(|one| left.contains(one)).collect(),
                 };
                 unswept = Some(self.sweep(&engine, left).await);
-                self.look(&engine).await;
                 let is_first = tried.is_empty();
                 if self.try_isolation(&engine, &mut tried).await {
                     if is_first {
@@ -537,12 +537,15 @@ impl Pool {
         Some(isolation)
     }
 
-    async fn look(&self, engine: &Engine) {
-        if engine.ping().await.is_err() {
-            return;
-        }
+    /// Tells what has become of the containers. While the engine is away their entry processes tell whether they run.
+    async fn look(&self) {
+        let paused = match self.around.engine().await {
+            Ok(engine) => engine.paused().await,
+            Err(error) => Err(error),
+        };
         for (_, container) in self.sandboxes() {
-            container.check().await;
+            let paused = paused.as_ref().map(|all| all.contains(&container.body()));
+            container.check(paused).await;
         }
     }
 }

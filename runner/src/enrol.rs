@@ -87,7 +87,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "enrolled as {} with {}; workspace {}; isolation: {} — commands run as your user",
+            "enrolled as {} with {}; workspace {}; isolation: {} — commands run as your user, or in containers with `gantry-runner run --backend docker`",
             self.0.name,
             self.0.servers.join(", "),
             self.0.workspace.display(),

@@ -351,6 +351,26 @@ impl Home {
         }
     }
 
+    /// Notes, for people, whether the daemon has operations happen in containers.
+    pub(crate) fn note_containers(&self, has: bool) {
+        let path = self.directory.join("containers");
+        let noted = match has {
+            true => fs::write(path, ""),
+            false => fs::remove_file(path),
+        };
+        match noted {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                tracing::warn!(%error, "it cannot be noted where operations happen");
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether that was so at the last start of the daemon.
+    pub(crate) fn has_containers(&self) -> bool {
+        self.directory.join("containers").exists()
+    }
+
     /// Notes, for people, over which endpoint there is a link, or that there is none.
     pub(crate) fn note_link(&self, over: Option<&str>) {
         let path = self.directory.join("link");

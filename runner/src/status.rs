@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use shared_types::Isolation;
+
 use crate::home::{Enrolled, Home, HomeError};
 
 /// Whether the home is enrolled, where, and whether a daemon uses it.
@@ -11,6 +13,8 @@ pub(crate) struct Status {
     running: bool,
     /// Over which endpoint there is a link.
     link: Option<String>,
+    /// Whether operations happen in containers.
+    has_containers: bool,
 }
 
 impl Status {
@@ -26,6 +30,7 @@ pub(crate) fn of(home: &Home) -> Result<Status, HomeError> {
         enrolled: home.enrolled()?,
         running: home.is_taken(),
         link: home.link(),
+        has_containers: home.has_containers(),
     })
 }
 
@@ -44,10 +49,23 @@ impl fmt::Display for Status {
             let label = if number == 0 { "server" } else { "  or" };
             writeln!(f, "{label:<9}  {server}")?;
         }
-        writeln!(f, "workspace  {}", enrolled.workspace.display())?;
-        for further in &enrolled.workspaces {
-            let (name, folder) = (&further.name, further.folder.display());
-            writeln!(f, "      and  {name}, {folder}")?;
+        if self.has_containers {
+            // What a container keeps apart is tried out by the daemon, and told to the server.
+            writeln!(
+                f,
+                "isolation  a Docker container for each user: `gantry runners` says what it keeps apart"
+            )?;
+        } else {
+            writeln!(f, "workspace  {}", enrolled.workspace.display())?;
+            for further in &enrolled.workspaces {
+                let (name, folder) = (&further.name, further.folder.display());
+                writeln!(f, "      and  {name}, {folder}")?;
+            }
+            writeln!(
+                f,
+                "isolation  {}: commands run as this user",
+                Isolation::none()
+            )?;
         }
         write!(f, "daemon     {daemon}")
     }

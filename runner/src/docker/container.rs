@@ -31,7 +31,7 @@ use tokio::{
 use super::{
     Surroundings,
     door::Door,
-    engine::{Engine, EngineError, Found, Make},
+    engine::{self, Engine, EngineError, Found, Make},
 };
 use crate::processes::{ProcessOptions, Processes};
 
@@ -97,6 +97,10 @@ struct Shared {
     around: Arc<Surroundings>,
     folder: PathBuf,
     spec: Mutex<SandboxSpec>,
+    /// The reason that was told last.
+    told: Mutex<String>,
+    /// One writes the note at a time.
+    noting: Mutex<()>,
     /// Held by whoever does something with the container itself.
     life: tokio::sync::Mutex<()>,
     running: Mutex<Option<Running>>,
@@ -120,6 +124,9 @@ pub(super) struct Note {
     pub(super) removed: bool,
     /// What it is to be.
     pub(super) spec: SandboxSpec,
+    /// Why it stopped, or did not start; empty where it runs.
+    #[serde(default)]
+    pub(super) why: String,
 }
 
 /// What a container has while it runs. Cheap to clone.
@@ -164,7 +171,9 @@ impl Container {
     pub(super) fn again(body: SandboxId, note: Note, around: Arc<Surroundings>) -> Self {
         let is_spare = note.sandbox.is_none();
         let id = note.sandbox.unwrap_or(body);
-        Self::with_body((id, body), note.spec, around, is_spare)
+        let container = Self::with_body((id, body), note.spec, around, is_spare);
+        *lock(&container.0.told) = note.why;
+        container
     }
 
     fn with_body(
@@ -181,6 +190,8 @@ impl Container {
             around,
             folder,
             spec: Mutex::new(spec),
+            told: Mutex::default(),
+            noting: Mutex::default(),
             life: tokio::sync::Mutex::default(),
             running: Mutex::default(),
             used_at,
@@ -284,10 +295,12 @@ impl Container {
     }
 
     fn try_to_note(&self) -> io::Result<()> {
+        let _noting = lock(&self.0.noting);
         let note = Note {
             sandbox: Some(self.0.id).filter(|_| !self.0.is_spare && !self.is_gone()),
             removed: self.is_gone(),
             spec: lock(&self.0.spec).clone(),
+            why: lock(&self.0.told).clone(),
         };
         make_folder(&self.0.folder)?;
         make_folder(&self.operations())?;
@@ -413,6 +426,9 @@ impl Container {
         let spec = lock(&self.0.spec).clone();
         let make = self.make(&spec);
         let found = engine.find(id).await.map_err(told)?;
+        if matches!(found, Found::Container { paused: true, .. }) {
+            return Err(self.is_paused());
+        }
         let mut runs_as = match &found {
             Found::Container {
                 running: true,
@@ -816,27 +832,69 @@ impl Container {
 
     /// Goes on with a container that an earlier daemon has left running.
     pub(super) async fn go_on(&self) {
-        if !self.seems_to_run() && self.listens().await {
+        if self.seems_to_run() {
+            return;
+        }
+        if self.listens().await {
             // What keeps it from that is reported.
             let _ = self.ready().await;
+        } else if lock(&self.0.told).is_empty()
+            && let Ok(_life) = self.0.life.try_lock()
+        {
+            // It stopped while no daemon was there.
+            let reason = self.why_it_stopped().await;
+            self.report(SandboxState::Stopped, &reason);
         }
     }
 
-    /// Looks whether a container that is taken to run does; one that does not is told, and why.
-    pub(super) async fn check(&self) {
-        if !self.seems_to_run() || self.listens().await {
+    /// Looks whether a container that is taken to run does, and tells what has changed. `paused`: whether the engine
+    /// says that it is paused, or why the engine says nothing.
+    pub(super) async fn check(&self, paused: Result<bool, &EngineError>) {
+        let told = lock(&self.0.told).clone();
+        let was_kept = told == self.is_paused() || told == EngineError::Away.to_string();
+        if !self.seems_to_run() && !(was_kept && matches!(paused, Ok(false))) {
             return;
         }
         // Whoever stops or starts it now knows better.
-        let Ok(_life) = self.0.life.try_lock() else {
+        let Ok(life) = self.0.life.try_lock() else {
             return;
         };
+        let listens = self.listens().await;
+        match (self.seems_to_run(), paused) {
+            (true, Ok(true)) => self.has_stopped(&self.is_paused()),
+            (true, _) if !listens => {
+                let reason = self.why_it_stopped().await;
+                self.has_stopped(&reason);
+            }
+            (true, Err(error)) if told != error.to_string() => {
+                self.report(SandboxState::Running, &error.to_string());
+            }
+            (true, Ok(false)) if !told.is_empty() => self.report(SandboxState::Running, ""),
+            // What kept it from running is over, or is known only now.
+            (false, Ok(false)) if was_kept && listens => {
+                drop(life);
+                self.go_on().await;
+            }
+            (false, Ok(false)) if was_kept => {
+                let reason = self.why_it_stopped().await;
+                self.report(SandboxState::Stopped, &reason);
+            }
+            _ => {}
+        }
+    }
+
+    fn has_stopped(&self, reason: &str) {
         if lock(&self.0.running).take().is_none() {
             return;
         }
-        let reason = self.why_it_stopped().await;
         tracing::warn!(sandbox.id = %self.0.id, reason, "a sandbox has stopped");
-        self.report(SandboxState::Stopped, &reason);
+        self.report(SandboxState::Stopped, reason);
+    }
+
+    /// The reason of one whose container is paused: nothing in it takes or answers anything.
+    fn is_paused(&self) -> String {
+        let name = engine::name(self.0.body);
+        format!("its container is paused: run `docker unpause {name}` on the runner's host")
     }
 
     /// Why a container does not run that was taken to.
@@ -861,9 +919,21 @@ impl Container {
         }
     }
 
+    /// Tells of one that an earlier daemon has noted, and has not been looked at yet.
+    pub(super) fn report_again(&self) {
+        let why = lock(&self.0.told).clone();
+        self.report(SandboxState::Stopped, &why);
+    }
+
     pub(super) fn report(&self, state: SandboxState, reason: &str) {
         if self.0.is_spare {
             return;
+        }
+        let before = std::mem::replace(&mut *lock(&self.0.told), reason.to_owned());
+        // The next daemon tells why it does not run; of what runs it finds out anew.
+        let is_at_rest = matches!(state, SandboxState::Stopped | SandboxState::Failed);
+        if before != reason && (is_at_rest || state == SandboxState::Running) {
+            self.note();
         }
         let running = lock(&self.0.running).as_ref().map(|one| one.privilege);
         let template = lock(&self.0.spec).template.clone();

@@ -2,14 +2,18 @@
 //!
 //! Containers and volumes of this runner carry labels, by which they are found after a crash.
 
-use std::{collections::HashMap, path::PathBuf, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    time::Duration,
+};
 
 use bollard::{
     API_DEFAULT_VERSION, Docker,
     errors::Error,
     models::{
-        ContainerCreateBody, ContainerStateStatusEnum, HealthConfig, HostConfig, Mount, MountType,
-        MountVolumeOptions,
+        ContainerCreateBody, ContainerStateStatusEnum, ContainerSummary, HealthConfig, HostConfig,
+        Mount, MountType, MountVolumeOptions,
     },
     query_parameters::{
         CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder,
@@ -91,6 +95,8 @@ pub(super) enum Found {
     Container {
         /// Whether it runs.
         running: bool,
+        /// Whether it was paused by hand.
+        paused: bool,
         /// What it was made for, as it was said then.
         made_for: String,
         /// Whether it ended because its memory was used up.
@@ -134,11 +140,6 @@ impl Engine {
             .map_err(|_| EngineError::Away)?
             .map_err(in_words)?;
         Ok(Self { docker, runner })
-    }
-
-    /// Whether it answers.
-    pub(super) async fn ping(&self) -> Result<(), EngineError> {
-        self.docker.ping().await.map(drop).map_err(in_words)
     }
 
     /// Whether the image is there.
@@ -203,6 +204,7 @@ impl Engine {
         let state = found.state.unwrap_or_default();
         Ok(Found::Container {
             running: state.status == Some(ContainerStateStatusEnum::RUNNING),
+            paused: state.status == Some(ContainerStateStatusEnum::PAUSED),
             made_for: labels.get(MADE_FOR).cloned().unwrap_or_default(),
             out_of_memory: state.oom_killed.unwrap_or_default(),
             exit_code: state.exit_code.unwrap_or_default(),
@@ -354,13 +356,7 @@ impl Engine {
 
     /// All containers of this runner, running or not, with the sandbox that each says to be.
     pub(super) async fn all(&self) -> Result<Vec<(String, Option<SandboxId>)>, EngineError> {
-        let filter = format!("{OF_RUNNER}={}", self.runner);
-        let filters = HashMap::from([("label".to_owned(), vec![filter])]);
-        let options = ListContainersOptionsBuilder::new()
-            .all(true)
-            .filters(&filters);
-        let containers = self.docker.list_containers(Some(options.build())).await;
-        let containers = containers.map_err(in_words)?.into_iter();
+        let containers = self.list(HashMap::new()).await?.into_iter();
         Ok(containers
             .filter_map(|container| {
                 let labels = container.labels.unwrap_or_default();
@@ -368,6 +364,31 @@ impl Engine {
                 Some((container.id?, sandbox.and_then(|text| text.parse().ok())))
             })
             .collect())
+    }
+
+    /// The sandboxes of this runner whose containers are paused.
+    pub(super) async fn paused(&self) -> Result<HashSet<SandboxId>, EngineError> {
+        let status = HashMap::from([("status".to_owned(), vec!["paused".to_owned()])]);
+        let containers = self.list(status).await?.into_iter();
+        let bodies = containers.filter_map(|container| {
+            let labels = container.labels.unwrap_or_default();
+            labels.get(OF_SANDBOX)?.parse().ok()
+        });
+        Ok(bodies.collect())
+    }
+
+    /// The containers of this runner that these filters let pass, running or not.
+    async fn list(
+        &self,
+        mut filters: HashMap<String, Vec<String>>,
+    ) -> Result<Vec<ContainerSummary>, EngineError> {
+        let of_runner = format!("{OF_RUNNER}={}", self.runner);
+        filters.insert("label".to_owned(), vec![of_runner]);
+        let options = ListContainersOptionsBuilder::new()
+            .all(true)
+            .filters(&filters);
+        let containers = self.docker.list_containers(Some(options.build())).await;
+        containers.map_err(in_words)
     }
 
     /// Removes a container that belongs to nobody.
@@ -411,7 +432,7 @@ fn of_the_kernel() -> Result<Vec<String>, EngineError> {
     Ok(paths)
 }
 
-fn name(sandbox: SandboxId) -> String {
+pub(super) fn name(sandbox: SandboxId) -> String {
     format!("gantry-{sandbox}")
 }
 

@@ -308,7 +308,7 @@ async fn what_runs_in_a_container_that_is_removed_ends_because_of_that_with_its_
     assert_eq!(record.status, ExitStatus::Unknown);
     assert!(record.tree_gone);
     assert_eq!(output(&mut process.spool), "one\n");
-    container.check().await;
+    container.check(Ok(false)).await;
     let reports = pool.news().await;
     let last = reports
         .iter()
@@ -685,7 +685,7 @@ async fn one_that_is_stopped_while_it_starts_is_not_taken_to_run() {
     container.stop("it was stopped on request").await;
     starting.await.expect("no panic").expect("it starts first");
     assert!(!container.seems_to_run());
-    container.check().await;
+    container.check(Ok(false)).await;
     let reports = pool.news().await;
     let last = reports.first().expect("a report");
     assert_eq!(
@@ -845,4 +845,79 @@ async fn perform(sandbox: &Sandbox, request: Request) -> Outcome {
             HostEvent::Opened(_) | HostEvent::InputTaken(_) => {}
         }
     }
+}
+
+/// What the pool tells next of its only sandbox.
+async fn told(pool: &Pool) -> (SandboxState, String) {
+    let reports = timeout(LONG, pool.news()).await.expect("in time");
+    let last = reports.into_iter().next().expect("a report");
+    (last.state, last.reason)
+}
+
+#[test]
+fn why_a_sandbox_stopped_is_told_by_the_next_daemon_too() {
+    let scene = Scene::new();
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let (pool, _) = scene.pool().await;
+        let container = pool
+            .order(scene.id("a"), ensure(spec("a")))
+            .expect("a sandbox");
+        container.ready().await.expect("it runs");
+        container.stop("its memory was used up").await;
+    });
+    drop(runtime);
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let (pool, _) = scene.pool().await;
+        let why = (SandboxState::Stopped, "its memory was used up".to_owned());
+        assert_eq!(told(&pool).await, why);
+        let (_, container) = pool.sandboxes().remove(0);
+        container.ready().await.expect("it runs");
+        assert_eq!(told(&pool).await, (SandboxState::Running, String::new()));
+    });
+}
+
+#[tokio::test]
+async fn a_paused_sandbox_says_what_to_do_and_goes_on_as_it_was_once_it_is_not() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    run(&container, "echo kept >/tmp/kept").await;
+    let docker = Docker::connect_with_unix(&socket(), 60, API_DEFAULT_VERSION).expect("an engine");
+    let name = engine::name(container.body());
+    docker.pause_container(&name).await.expect("it is paused");
+    pool.look().await;
+    let (state, reason) = told(&pool).await;
+    assert_eq!(state, SandboxState::Stopped, "{reason}");
+    assert!(
+        reason.contains(&format!("docker unpause {name}")),
+        "{reason}"
+    );
+    let refused = timeout(LONG, container.ready()).await.expect("at once");
+    let refused = refused.expect_err("it is paused");
+    assert!(refused.message.contains("docker unpause"), "{refused:?}");
+    docker.unpause_container(&name).await.expect("it goes on");
+    pool.look().await;
+    assert!(container.seems_to_run());
+    let (_, said) = run(&container, "cat /tmp/kept").await;
+    assert_eq!(said, "kept\n");
+}
+
+#[tokio::test]
+async fn what_runs_while_the_engine_is_away_says_that_it_is() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    container.ready().await.expect("it runs");
+    told(&pool).await;
+    let away = EngineError::Away;
+    container.check(Err(&away)).await;
+    assert_eq!(told(&pool).await, (SandboxState::Running, away.to_string()));
+    container.check(Ok(false)).await;
+    assert_eq!(told(&pool).await, (SandboxState::Running, String::new()));
 }

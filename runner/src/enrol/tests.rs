@@ -82,7 +82,7 @@ async fn an_enrolled_runner_remembers_its_server_its_certificate_and_its_key(ove
         "{line}"
     );
     assert!(
-        line.ends_with("isolation: none — commands run as your user"),
+        line.contains("isolation: none — commands run as your user, or in containers with"),
         "{line}"
     );
     assert!(!line.contains('\n'));
