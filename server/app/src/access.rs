@@ -18,6 +18,8 @@ use shared_types::{
     TokenKind, UserId, clean::is_clean_line, limits::MAX_NAME_BYTES,
 };
 
+use tokio::sync::Notify;
+
 mod browser;
 mod key;
 mod last_use;
@@ -98,6 +100,8 @@ pub struct Access {
     allowance: Allowance,
     gate: Gate,
     used: LastUse,
+    /// A credential was revoked.
+    revoked: Arc<Notify>,
 }
 
 impl Access {
@@ -110,6 +114,7 @@ impl Access {
         Self {
             gate,
             used: LastUse::default(),
+            revoked: Arc::default(),
             store,
             clock,
             entropy,
@@ -313,6 +318,11 @@ impl Access {
     pub async fn renewed(&self, ctx: &OpContext) -> Result<Option<OpContext>, AppError> {
         let row = self.store.subject(ctx.tenant, ctx.credential).await?;
         Ok(row.and_then(|row| self.context(&row, ctx.from).ok()))
+    }
+
+    /// Waits until a credential was revoked here since the last time.
+    pub(crate) async fn until_revoked(&self) {
+        self.revoked.notified().await;
     }
 
     /// Whether the subject may do this, for what is about no object.

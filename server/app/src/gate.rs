@@ -9,7 +9,7 @@ use server_store::{
     CredentialRow, FleetRow, ListedOperation, PersonRow, PooledSandbox, Role, RunnerRow,
     SandboxRow, Scopes, SessionRow, Store, StoreError, UserKind,
 };
-use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, UserId};
+use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, Timestamp, UserId};
 
 use crate::{
     AppError, OpContext,
@@ -317,8 +317,11 @@ impl Gate {
     }
 
     /// Whether the user of a turn may use the runner that was chosen for it, with the role that the user has now.
-    /// No credential is asked: what a credential has begun goes on without it.
-    pub(crate) fn turn_may_use_runner(fleet: &FleetRow) -> bool {
+    /// The scopes of the credential are not asked again; whether it still holds, is.
+    pub(crate) fn turn_may_use_runner(fleet: &FleetRow, now: Timestamp) -> bool {
+        if fleet.credential_ended(now) {
+            return false;
+        }
         let (Some(role), Some(access)) = (fleet.role, &fleet.access) else {
             return false;
         };

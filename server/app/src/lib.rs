@@ -381,6 +381,7 @@ impl App {
             entropy,
         };
         tasks.spawn(people.clone().finish_removals(parts.stop.clone()));
+        tasks.spawn(people.clone().end_with_credentials(parts.stop.clone()));
         Ok(Self {
             access,
             sessions,

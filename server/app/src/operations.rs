@@ -22,14 +22,14 @@ use std::{
 use async_trait::async_trait;
 use server_router::{Collected, RemoteSandbox, is_kept_nowhere, links::Links};
 use server_store::{
-    CallerPlace, FleetSandbox, OperationRow, Outputs as OutputArea, Store, StoreError,
+    AskedBy, CallerPlace, FleetSandbox, OperationRow, Outputs as OutputArea, Store, StoreError,
 };
 use shared_sandbox::{
     CancelAnswer, Control, Controls, Input, Operation, OutputStream, Request, Running, Sandbox as _,
 };
 use shared_types::{
     Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, RunnerId, SandboxId, TenantId,
-    limits::COMMAND_RUNS_AT_MOST,
+    UserId, event::StopReason, limits::COMMAND_RUNS_AT_MOST,
 };
 use tokio::time::Instant;
 
@@ -156,6 +156,7 @@ impl Operations {
         let asked = Asked {
             tenant: ctx.tenant,
             user: ctx.user,
+            credential: Some(ctx.credential),
             key,
             runner,
             sandbox,
@@ -351,12 +352,24 @@ impl Operations {
         self.stop(ctx.tenant, id).await
     }
 
-    /// Stops the operation of a caller, whoever's it is.
-    pub(crate) async fn stop(
+    /// Stops an operation that has to stop, whoever's it is, and records why.
+    pub(crate) async fn has_to_stop(
         &self,
         tenant: TenantId,
         id: OperationId,
-    ) -> Result<CancelAnswer, AppError> {
+        why: (StopReason, UserId),
+    ) -> Result<(), AppError> {
+        self.store.operation_has_to_stop(tenant, id, why).await?;
+        let row = self.store.operation(tenant, id).await?;
+        match &row.asked_by {
+            AskedBy::Call(call) => self.sessions.stop_operation(tenant, call, id).await,
+            AskedBy::Caller { .. } => self.stop(tenant, id).await,
+        }
+        .map(drop)
+    }
+
+    /// Stops the operation of a caller, whoever's it is.
+    async fn stop(&self, tenant: TenantId, id: OperationId) -> Result<CancelAnswer, AppError> {
         let open = self.store.caller_operation(tenant, id).await;
         let open = open.map_err(not_found)?;
         let sandbox = self.sandbox(&Asked::of(&open)?);
@@ -528,6 +541,7 @@ impl Operations {
             clock: self.clock.clone(),
             tenant: asked.tenant,
             user: asked.user,
+            credential: asked.credential,
             key: asked.key.clone(),
             placed,
         };

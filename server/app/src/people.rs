@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use server_store::{NewUser, Page, PersonRow, Role, Store, UserKind};
-use shared_types::{Clock, Entropy, TenantId, Timestamp, UserId};
+use futures_util::StreamExt as _;
+use server_store::{NewUser, Page, PersonRow, Role, Store, ToStop, UserKind, Work};
+use shared_types::{Clock, Entropy, TenantId, Timestamp, UserId, event::StopReason};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,6 +24,12 @@ const INVITED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// How often it is looked for what is still under way for people who were removed.
 const LOOK_EVERY: Duration = Duration::from_secs(5 * 60);
+
+/// How often it is looked for what is under way under credentials that ended: revoked at another server, or expired.
+const LOOK_AGAIN_EVERY: Duration = Duration::from_secs(2);
+
+/// Turns and operations that are stopped at the same time.
+const STOPPED_AT_ONCE: usize = 16;
 
 /// Longest name of a person, in bytes.
 const NAME_AT_MOST: usize = 32;
@@ -200,7 +207,7 @@ impl People {
             let removed = this.store.remove_person(tenant, id, &by, this.clock.now());
             removed.await?;
             // What this does not reach is looked for again ([`Self::finish_removals`]).
-            this.stop_all((tenant, ctx.user), id).await
+            this.stop_all(tenant, (id, ctx.user)).await
         })
         .await
     }
@@ -221,26 +228,81 @@ impl People {
 
     async fn stop_removed(&self) -> Result<(), AppError> {
         for (tenant, user) in self.store.removed_at_work().await? {
-            self.stop_all((tenant, user), user).await?;
+            self.stop_all(tenant, (user, user)).await?;
         }
         Ok(())
     }
 
     /// Stops the turns and operations of a user, in the name of another one or the user's own. What cannot be
     /// stopped now is logged: it has no credential, and no runner takes anything new from it.
-    async fn stop_all(&self, by: (TenantId, UserId), user: UserId) -> Result<(), AppError> {
-        let (tenant, _) = by;
-        for (session, turn) in self.store.unfinished_turns_of_user(tenant, user).await? {
-            if let Err(error) = self.sessions.stop(by, session, turn).await {
-                tracing::warn!(turn.id = %turn, %error, "a turn of a removed person cannot be stopped");
-            }
-        }
-        for operation in self.store.open_operations_of_user(tenant, user).await? {
-            if let Err(error) = self.operations.stop(tenant, operation).await {
-                tracing::warn!(operation.id = %operation, %error, "an operation of a removed person cannot be stopped");
-            }
-        }
+    async fn stop_all(
+        &self,
+        tenant: TenantId,
+        (user, by): (UserId, UserId),
+    ) -> Result<(), AppError> {
+        let turns = self.store.unfinished_turns_of_user(tenant, user).await?;
+        let turns = turns
+            .into_iter()
+            .map(|(session, turn)| Work::Turn(session, turn));
+        let operations = self.store.open_operations_of_user(tenant, user).await?;
+        let operations = operations.into_iter().map(Work::Operation);
+        let all = turns.chain(operations).map(|work| ToStop {
+            tenant,
+            work,
+            why: StopReason::PersonRemoved,
+            by,
+        });
+        self.stop(all.collect()).await;
         Ok(())
+    }
+
+    /// Stops, for as long as the server runs, what is under way or queued under credentials that were revoked or
+    /// have expired. A wake-up carries no data, and one that is lost costs [`LOOK_AGAIN_EVERY`].
+    pub(crate) async fn end_with_credentials(self, stop: CancellationToken) {
+        loop {
+            match self.store.work_of_ended_credentials(self.clock.now()).await {
+                Ok(all) => self.stop(all).await,
+                Err(error) => {
+                    tracing::warn!(%error, "what credentials that ended left under way cannot be stopped yet");
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN_EVERY) => {}
+                () = self.access.until_revoked() => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    async fn stop(&self, all: Vec<ToStop>) {
+        let stopped = futures_util::stream::iter(all).map(async |one| {
+            if let Err(error) = self.stop_one(one).await {
+                tracing::warn!(?one, %error, "what has lost its right cannot be stopped");
+            }
+        });
+        stopped
+            .buffer_unordered(STOPPED_AT_ONCE)
+            .collect::<()>()
+            .await;
+    }
+
+    async fn stop_one(&self, one: ToStop) -> Result<(), AppError> {
+        let ToStop {
+            tenant,
+            work,
+            why,
+            by,
+        } = one;
+        match work {
+            Work::Turn(session, turn) => {
+                let stopped = self.sessions.stop(tenant, (by, Some(why)), session, turn);
+                stopped.await.map(drop)
+            }
+            Work::Operation(operation) => {
+                let stopped = self.operations.has_to_stop(tenant, operation, (why, by));
+                stopped.await
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use shared_types::{
     Clock, Entropy, RunnerId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp, TurnId,
     UserId,
     clean::clean_line,
+    event::StopReason,
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
 use tokio::sync::Notify;
@@ -278,6 +279,7 @@ impl Sessions {
         let input = Input {
             turn: TurnId::generate(&*self.clock, &*self.entropy),
             by: ctx.user,
+            credential: Some(ctx.credential),
             client_id,
             text,
             trace: ctx.trace,
@@ -319,13 +321,14 @@ impl Sessions {
             return Ok(None);
         };
         let (this, ctx, turn) = (self.clone(), ctx.clone(), row.id);
-        whole(async move { this.stop((ctx.tenant, ctx.user), session, turn).await }).await
+        whole(async move { this.stop(ctx.tenant, (ctx.user, None), session, turn).await }).await
     }
 
     /// Stops a turn in the name of this user, whoever's it is. Answers it, unless it has ended.
     pub(crate) async fn stop(
         &self,
-        (tenant, by): (TenantId, UserId),
+        tenant: TenantId,
+        by: (UserId, Option<StopReason>),
         session: SessionId,
         turn: TurnId,
     ) -> Result<Option<TurnId>, AppError> {

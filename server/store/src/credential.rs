@@ -2,7 +2,8 @@
 //!
 //! A key that a key made ends with it, so that removing a key takes back all that its holder could
 //! have made of it. What a sign-in made stays: a person signs out of a terminal, and the programs that
-//! got their keys there go on.
+//! got their keys there go on. What is under way or queued under a credential ends with it as well, unless the
+//! person signs out with that very one: then it goes on, as the programs do.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -13,8 +14,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use shared_types::{
-    AddressRange, CredentialId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES,
-    token::TokenHash,
+    AddressRange, CredentialId, TenantId, Timestamp, UserId, event::StopReason,
+    limits::MAX_NAME_BYTES, token::TokenHash,
 };
 
 use crate::{
@@ -29,6 +30,20 @@ use crate::{
 
 /// Most API keys of a user that hold at once.
 pub const KEYS_OF_USER_AT_MOST: u64 = 100;
+
+/// Until when what was begun under a row of `credentials` may go on: without an end where the person signed out
+/// with it, [`REVOKED`] where it was revoked. A browser's sign-in that is over has signed the person out.
+macro_rules! credential_until {
+    () => {
+        "CASE WHEN signed_out_at IS NOT NULL THEN NULL
+             WHEN credentials.revoked_at IS NOT NULL THEN 0
+             WHEN credentials.kind = 'api_key' THEN credentials.expires_at END"
+    };
+}
+pub(crate) use credential_until;
+
+/// Before every moment.
+const REVOKED: Timestamp = Timestamp::from_micros(0);
 
 /// What a credential is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -228,9 +243,12 @@ impl Store {
             let mut tx = self.write(tenant).await?;
             // No key is made meanwhile with one of those that end.
             lock_user(&mut tx, tenant, user).await?;
-            let ended = end(&mut tx, tenant, credential, now).await?;
+            let ended = end(&mut tx, tenant, (credential, by.user), now).await?;
             if ended.is_empty() {
                 return Err(StoreError::NotFound);
+            }
+            if by.origin.credential == Some(credential) {
+                sign_out(&mut tx, tenant, credential).await?;
             }
             for (revoked, of) in ended {
                 let with = (revoked != credential).then(|| credential.to_string());
@@ -246,17 +264,18 @@ impl Store {
 pub(crate) async fn end(
     tx: &mut Connection,
     tenant: TenantId,
-    credential_or_user: impl Display,
+    (credential_or_user, by): (impl Display, UserId),
     now: Timestamp,
 ) -> Result<Vec<(CredentialId, UserId)>, StoreError> {
     let ended: Vec<Row> = query(
-        "UPDATE credentials SET revoked_at = $3
+        "UPDATE credentials SET revoked_at = $3, revoked_by = $4
          WHERE tenant_id = $1 AND (id = $2 OR user_id = $2) AND revoked_at IS NULL
          RETURNING id, user_id, kind",
     )
     .bind(tenant.to_string())
     .bind(credential_or_user.to_string())
     .bind(now.as_micros())
+    .bind(by.to_string())
     .fetch_all(&mut *tx)
     .await?;
     // What is made meanwhile with one of them was committed before that one ended here, or is
@@ -267,13 +286,14 @@ pub(crate) async fn end(
         if row.text("kind")? == word(&CredentialKind::ApiKey) {
             join_token::end_with(tx, tenant, id, now).await?;
             let made: Vec<Row> = query(
-                "UPDATE credentials SET revoked_at = $3
+                "UPDATE credentials SET revoked_at = $3, revoked_by = $4
                  WHERE tenant_id = $1 AND made_by = $2 AND revoked_at IS NULL
                  RETURNING id, user_id, kind",
             )
             .bind(tenant.to_string())
             .bind(id.to_string())
             .bind(now.as_micros())
+            .bind(by.to_string())
             .fetch_all(&mut *tx)
             .await?;
             ended.extend(made);
@@ -281,6 +301,34 @@ pub(crate) async fn end(
         all.push((id, row.parsed("user_id")?));
     }
     Ok(all)
+}
+
+/// The person signs out with it: what the person has under way goes on. A key that ends itself takes its work along.
+async fn sign_out(
+    tx: &mut Connection,
+    tenant: TenantId,
+    credential: CredentialId,
+) -> Result<(), StoreError> {
+    query(
+        "UPDATE credentials SET signed_out_at = revoked_at
+         WHERE tenant_id = $1 AND id = $2 AND kind <> $3",
+    )
+    .bind(tenant.to_string())
+    .bind(credential.to_string())
+    .bind(word(&CredentialKind::ApiKey))
+    .execute(tx)
+    .await
+    .map(drop)?;
+    Ok(())
+}
+
+/// Why what was begun under a credential has to stop that holds until then.
+pub(crate) fn ended(until: Option<Timestamp>, now: Timestamp) -> Option<StopReason> {
+    match until {
+        Some(REVOKED) => Some(StopReason::CredentialRevoked),
+        Some(until) if until <= now => Some(StopReason::CredentialExpired),
+        _ => None,
+    }
 }
 
 /// Says in the audit log that a credential ended, with what, and whose it was where that is another one than

@@ -8,6 +8,7 @@ use shared_types::{
 use crate::{
     Role, RunnerAccess, Store, StoreError,
     columns::Columns as _,
+    credential::{self, credential_until},
     database::{MAX_PAGE, Row, page, query},
     turn,
 };
@@ -29,6 +30,14 @@ pub struct FleetRow {
     pub user: UserId,
     /// The role that the user has now; none where the user was removed.
     pub role: Option<Role>,
+    credential_until: Option<Timestamp>,
+}
+
+impl FleetRow {
+    /// Whether the credential under which the turn was queued holds no more.
+    pub fn credential_ended(&self, now: Timestamp) -> bool {
+        credential::ended(self.credential_until, now).is_some()
+    }
 }
 
 /// The runner that was chosen.
@@ -80,10 +89,12 @@ impl Store {
     /// [`StoreError::NotFound`] if there is no such turn, or it was not claimed.
     pub async fn fleet(&self, tenant: TenantId, turn: TurnId) -> Result<FleetRow, StoreError> {
         let rows = query(
-            "SELECT (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
+            concat!("SELECT (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
                      AND settings.name = 'isolation') AS demanded_isolation,
                  (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
                      AND settings.name = 'sudo') AS sudo_policy,
+                 (SELECT ", credential_until!(), " FROM credentials WHERE credentials.tenant_id = turns.tenant_id
+                     AND credentials.id = turns.credential_id) AS credential_until,
                  trusted_at, chosen_by, runners.id AS chosen_runner_id,
                  runners.name AS chosen_runner_name, revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
                  pool_backend, pool_isolation, pool_problem, sandboxes.owner_id AS sandbox_owner_id,
@@ -106,7 +117,7 @@ impl Store {
                      AND (sandboxes.owner_id IS NULL AND sandboxes.generation = runners.generation
                          OR pool_backend IS NOT NULL AND sandboxes.owner_id = sessions.user_id AND wanted = 1)
              WHERE turns.tenant_id = $1 AND turns.id = $2 AND chosen_by IS NOT NULL
-             ORDER BY position, sandboxes.name LIMIT $3",
+             ORDER BY position, sandboxes.name LIMIT $3"),
         )
         .bind(tenant.to_string())
         .bind(turn.to_string())
@@ -139,6 +150,7 @@ impl Store {
                 true => None,
                 false => Some(row.word("role")?),
             },
+            credential_until: row.maybe_time("credential_until")?,
         })
     }
 }

@@ -25,6 +25,7 @@
 //!
 //! A method that is dropped half-way has written everything or nothing.
 
+mod at_work;
 mod attempt;
 mod audit;
 mod backup;
@@ -55,6 +56,7 @@ mod tenant;
 mod turn;
 mod user;
 
+pub use at_work::{ToStop, Work};
 pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
 pub use audit::{Actor, AuditEntry, AuditFilter, AuditRow, By, Origin};
 pub use backup::{Backup, BackupContent, BackupError, BackupMade, write_backup};
@@ -71,7 +73,7 @@ pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{
     AskedBy, CallOf, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
     NewCallerOperation, NewOperation, OpenCallerOperation, OperationFilter, OperationRow, Placed,
-    Ran, Settled, StoredOutcome, Verdict,
+    Ran, Settled, Stopped, StoredOutcome, Verdict,
 };
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};

@@ -6,9 +6,9 @@
 
 use shared_types::{
     Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SessionEvent,
-    SessionId, TenantId, Timestamp, TraceContext, TurnId,
+    SessionId, TenantId, Timestamp, TraceContext, TurnId, UserId,
     clock::BootMoment,
-    event::{EventBody, Place},
+    event::{EventBody, Place, StopReason},
     limits::MAX_NAME_BYTES,
 };
 
@@ -32,7 +32,8 @@ macro_rules! select_operations {
             "SELECT id, session_id, turn_id, step, ordinal, attempt, digest, epoch, runner_id,
                  sandbox_id, journal_id, boot_id, effect, start_by_boot, start_by_us, deadline_at,
                  placed_at, cancel_requested_at, outcome, outcome_at, closed_at, user_id, request_key,
-                 traceparent",
+                 traceparent, stop_reason, (SELECT name FROM users WHERE users.tenant_id = operations.tenant_id
+                     AND users.id = stopped_by AND removed_at IS NULL) AS stopped_by_name",
             $also,
             " FROM operations ",
             $rest
@@ -70,7 +71,7 @@ pub(crate) use lost::{Lost, lose_all, lose_forgotten};
 pub use ran::Ran;
 use ran::ran;
 use row::verdict;
-pub use row::{AskedBy, CallOf, OperationRow, StoredOutcome, Verdict};
+pub use row::{AskedBy, CallOf, OperationRow, Stopped, StoredOutcome, Verdict};
 
 /// An operation of a tool call, about to be sent.
 #[derive(Debug, Clone)]
@@ -224,6 +225,30 @@ impl Store {
         let row = find(&mut tx, tenant, operation).await?;
         tx.commit().await?;
         Ok(row.verdict())
+    }
+
+    /// Records why an operation that has not ended has to stop, and who has brought that about; once.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn operation_has_to_stop(
+        &self,
+        tenant: TenantId,
+        operation: OperationId,
+        (why, by): (StopReason, UserId),
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        query(
+            "UPDATE operations SET stop_reason = $1, stopped_by = $2
+             WHERE tenant_id = $3 AND id = $4 AND stop_reason IS NULL AND outcome IS NULL",
+        )
+        .bind(word(&why))
+        .bind(by.to_string())
+        .bind(tenant.to_string())
+        .bind(operation.to_string())
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await
     }
 
     /// One operation.

@@ -197,7 +197,7 @@ impl Store {
                 return Err(StoreError::NotFound);
             }
             // Also what was made with the person's keys for a service account.
-            for (ended, of) in credential::end(&mut tx, tenant, person, now).await? {
+            for (ended, of) in credential::end(&mut tx, tenant, (person, by.user), now).await? {
                 if of != person {
                     let with = Some(person.to_string());
                     credential::record_end(&mut tx, tenant, by, (ended, of), with, now).await?;
@@ -258,7 +258,7 @@ impl Store {
         turns.collect()
     }
 
-    /// Users who were removed, and of whom a turn or a caller's operation has not ended, each with the tenant.
+    /// Users who were removed, and of whom a turn or an operation has not ended, each with the tenant.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -268,6 +268,11 @@ impl Store {
                  EXISTS (SELECT 1 FROM operations
                      WHERE operations.tenant_id = users.tenant_id
                          AND operations.user_id = users.id AND operations.outcome IS NULL)
+                 OR EXISTS (SELECT 1 FROM operations
+                     JOIN sessions ON sessions.tenant_id = operations.tenant_id
+                         AND sessions.id = operations.session_id
+                     WHERE operations.tenant_id = users.tenant_id
+                         AND sessions.user_id = users.id AND operations.outcome IS NULL)
                  OR EXISTS (SELECT 1 FROM turns
                      JOIN sessions ON sessions.tenant_id = turns.tenant_id
                          AND sessions.id = turns.session_id
@@ -283,7 +288,7 @@ impl Store {
         users.collect()
     }
 
-    /// The operations that a user asked for as a caller, and that have not ended.
+    /// The operations that a user or a user's session asked for, and that have not ended.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -294,7 +299,8 @@ impl Store {
     ) -> Result<Vec<OperationId>, StoreError> {
         let rows = query(
             "SELECT id FROM operations
-             WHERE tenant_id = $1 AND user_id = $2 AND outcome IS NULL ORDER BY id",
+             WHERE tenant_id = $1 AND outcome IS NULL AND (user_id = $2 OR session_id IN (
+                 SELECT id FROM sessions WHERE tenant_id = $1 AND user_id = $2)) ORDER BY id",
         )
         .bind(tenant.to_string())
         .bind(user.to_string())

@@ -30,6 +30,7 @@ mod browser;
 mod callers;
 mod choices;
 mod copies;
+mod ended_credentials;
 mod fixture;
 mod history;
 mod join_states;

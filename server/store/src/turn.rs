@@ -2,15 +2,16 @@
 //! Of one session at most one turn runs; the others wait in the order of their inputs.
 
 use shared_types::{
-    CallWait, Epoch, Event, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp,
-    TraceContext, TurnId, UserId,
-    event::{Choice, TurnOutcome, TurnSettings},
+    CallWait, CredentialId, Epoch, Event, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId,
+    Timestamp, TraceContext, TurnId, UserId,
+    event::{Choice, StopReason, TurnOutcome, TurnSettings},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
 
 use crate::{
     Full, Store, StoreError,
     columns::{Columns as _, integer, json, word},
+    credential::credential_until,
     database::{Connection, Row, page, query, query_as, retried},
     error::bounded,
     event, replica, session, setting,
@@ -39,7 +40,11 @@ macro_rules! select_turns {
         concat!(
             "SELECT id, session_id, client_id, input_seq, state, created_at, claimed_at, claimed_by,
                  claimed_epoch, waits_until, cancel_requested_at, ended_at, outcome, reason, chosen_by,
-                 chosen_runner_id, settings, traceparent,
+                 chosen_runner_id, settings, traceparent, credential_id,
+                 (SELECT ",
+            credential_until!(),
+            " FROM credentials WHERE credentials.tenant_id = turns.tenant_id
+                     AND credentials.id = turns.credential_id) AS credential_until,
                  (SELECT runners.name FROM runners WHERE runners.tenant_id = turns.tenant_id
                      AND runners.id = turns.chosen_runner_id) AS chosen_runner_name,
                  (SELECT sandboxes.name FROM sandboxes WHERE sandboxes.tenant_id = turns.tenant_id
@@ -58,6 +63,8 @@ pub struct Input {
     pub turn: TurnId,
     /// Who sends it.
     pub by: UserId,
+    /// The credential with which it is sent: the turn ends with that one.
+    pub credential: Option<CredentialId>,
     /// The client's idempotency key.
     pub client_id: Option<String>,
     /// The message.
@@ -99,8 +106,8 @@ pub struct ClaimedTurn {
     pub waited: Vec<CallWait>,
     /// The epoch of the worker that was lost with it, if one was.
     pub interrupted: Option<Epoch>,
-    /// The event that the claim added to the log; `None` for a turn that only waited.
-    pub event: Option<SessionEvent>,
+    /// What the claim added to the log; nothing for a turn that only waited.
+    pub events: Vec<SessionEvent>,
 }
 
 /// What became of the wish to stop a turn.
@@ -167,7 +174,8 @@ impl Store {
     /// records where the turn's calls go and what it is run with, `default` where nobody has set that, and
     /// later ones keep both. `None` if there is nothing to
     /// do; then nothing is written. A turn that was parked is taken whether its wait is over or not, except with
-    /// [`IfRunning::Leave`], and without an event: it was not interrupted.
+    /// [`IfRunning::Leave`], and without an event: it was not interrupted. Of a turn whose credential does not hold
+    /// any more the claim records that it is to be stopped.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; with [`IfRunning::Refuse`], [`StoreError::Conflict`] if a turn runs.
@@ -220,8 +228,18 @@ impl Store {
             let waits = matches!(turn.state, TurnState::Waiting { .. });
             // A turn that an earlier release let go of is told what it is run with from now on.
             let is_told = !waits || !had_settings;
-            raise(&mut tx, tenant, &turn, (replica, epoch), is_told, now).await?;
-            let (mut waited, mut told) = (Vec::new(), None);
+            let ended = turn.credential_ended(now);
+            let ended = ended.filter(|_| turn.cancel_requested_at.is_none());
+            let told = usize::from(is_told) + usize::from(ended.is_some());
+            raise(&mut tx, tenant, &turn, (replica, epoch), told, now).await?;
+            let (mut waited, mut events) = (Vec::new(), Vec::new());
+            let mut seq = next.seq;
+            if let Some(why) = ended {
+                let cancel = stop(&mut tx, tenant, (&turn, seq), (None, Some(why)), now);
+                events.push(cancel.await?);
+                turn.cancel_requested_at = Some(now);
+                seq += 1;
+            }
             if is_told {
                 let claimed = Event::TurnClaimed {
                     turn: turn.id,
@@ -230,8 +248,8 @@ impl Store {
                     choice: Some(choice),
                     settings: Some(settings),
                 };
-                let event = event::insert(&mut tx, tenant, session, next.seq, &claimed, now);
-                told = Some(event.await?);
+                let event = event::insert(&mut tx, tenant, session, seq, &claimed, now);
+                events.push(event.await?);
             }
             if waits {
                 waited = waiting::take(&mut tx, tenant, turn.id).await?;
@@ -247,12 +265,12 @@ impl Store {
                 epoch,
                 waited,
                 interrupted,
-                event: told,
+                events,
             }))
         })
     }
 
-    /// Records that someone wants the turn to stop, once. An inbox write: it needs no epoch.
+    /// Records that someone wants the turn to stop, once, or why it has to. An inbox write: it needs no epoch.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -261,7 +279,7 @@ impl Store {
         tenant: TenantId,
         session: SessionId,
         turn: TurnId,
-        by: UserId,
+        (by, why): (UserId, Option<StopReason>),
         now: Timestamp,
     ) -> Result<Cancel, StoreError> {
         let mut tx = self.write(tenant).await?;
@@ -276,14 +294,7 @@ impl Store {
         if row.cancel_requested_at.is_some() {
             return Ok(Cancel::Repeated);
         }
-        query("UPDATE turns SET cancel_requested_at = $1 WHERE tenant_id = $2 AND id = $3")
-            .bind(now.as_micros())
-            .bind(tenant.to_string())
-            .bind(turn.to_string())
-            .execute(&mut tx)
-            .await?;
-        let requested = Event::CancelRequested { turn, by };
-        let event = event::insert(&mut tx, tenant, session, seq, &requested, now).await?;
+        let event = stop(&mut tx, tenant, (&row, seq), (Some(by), why), now).await?;
         tx.commit().await?;
         Ok(Cancel::Requested(Box::new(event)))
     }
@@ -417,6 +428,38 @@ pub(crate) async fn end(
     Ok(row.count("turns_left")?)
 }
 
+/// Records that the turn is to stop, and an event of it with this number. Without a name it is its credential's
+/// end: then it is in the name of who ended that one, or of who sent the message.
+async fn stop(
+    tx: &mut Connection,
+    tenant: TenantId,
+    (turn, seq): (&TurnRow, u64),
+    (by, why): (Option<UserId>, Option<StopReason>),
+    now: Timestamp,
+) -> Result<SessionEvent, StoreError> {
+    let row: Row = query(
+        "UPDATE turns SET cancel_requested_at = $1 WHERE tenant_id = $2 AND id = $3
+         RETURNING COALESCE((SELECT COALESCE(revoked_by, user_id) FROM credentials
+             WHERE credentials.tenant_id = turns.tenant_id AND credentials.id = credential_id),
+             (SELECT user_id FROM sessions WHERE sessions.tenant_id = turns.tenant_id
+                 AND sessions.id = session_id)) AS ended_by",
+    )
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(turn.id.to_string())
+    .fetch_one(&mut *tx)
+    .await?;
+    let requested = Event::CancelRequested {
+        turn: turn.id,
+        by: match by {
+            Some(by) => by,
+            None => row.parsed("ended_by")?,
+        },
+        why,
+    };
+    event::insert(tx, tenant, turn.session, seq, &requested, now).await
+}
+
 async fn find(
     connection: &mut Connection,
     tenant: TenantId,
@@ -546,8 +589,8 @@ async fn insert(
 ) -> Result<(), StoreError> {
     query(
         "INSERT INTO turns (tenant_id, id, session_id, client_id, input_seq, state, created_at,
-             traceparent)
-         VALUES ($1, $2, $3, $4, $5, 'queued', $6, $7)",
+             traceparent, credential_id)
+         VALUES ($1, $2, $3, $4, $5, 'queued', $6, $7, $8)",
     )
     .bind(tenant.to_string())
     .bind(input.turn.to_string())
@@ -556,6 +599,7 @@ async fn insert(
     .bind(integer(seq))
     .bind(now.as_micros())
     .bind(input.trace.map(|trace| trace.to_string()))
+    .bind(input.credential.map(|credential| credential.to_string()))
     .execute(tx)
     .await?;
     Ok(())
@@ -605,21 +649,21 @@ fn machine(row: &Row) -> Result<Option<String>, sqlx::Error> {
     }))
 }
 
-/// Gives the turn to the worker, with its choice and its settings, and makes its epoch the session's. `is_told`: an
-/// event of it takes the session's next number.
+/// Gives the turn to the worker, with its choice and its settings, and makes its epoch the session's. `told` events
+/// of it take the session's next numbers.
 async fn raise(
     tx: &mut Connection,
     tenant: TenantId,
     turn: &TurnRow,
     (replica, epoch): (ReplicaId, Epoch),
-    is_told: bool,
+    told: usize,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     query(
         "UPDATE sessions SET epoch = $1, last_seq = last_seq + $2 WHERE tenant_id = $3 AND id = $4",
     )
     .bind(integer(epoch.0))
-    .bind(i64::from(is_told))
+    .bind(integer(told as u64))
     .bind(tenant.to_string())
     .bind(turn.session.to_string())
     .execute(&mut *tx)

@@ -37,7 +37,7 @@ pub use operation::{
     Download, Entry, Exec, InputKind, InputTaken, List, ListedEntry, Listing, MakeDirectory, Move,
     Operation, OperationClientMessage, OperationEnd, OperationRunner, OperationServerMessage,
     OperationState, Operations, Pack, Remove, SendSignal, Signal, Skipped, StartOperation, Stat,
-    TerminalSize, Unpack, Upload,
+    Stopped, TerminalSize, Unpack, Upload,
 };
 #[cfg(feature = "openapi")]
 pub use operation::{EntryKind, ExitCause};

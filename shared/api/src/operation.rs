@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use shared_types::{
     DigestAlgorithm, FileDigest, OperationId, RunnerId, SessionId, Timestamp, TurnId,
+    event::StopReason,
 };
 
 use crate::{Problem, StreamName};
@@ -296,6 +297,16 @@ messages! {
         pub next: Option<String>,
     }
 
+    /// Why an operation had to stop.
+    #[derive(Eq)]
+    pub struct Stopped {
+        /// The right that ended.
+        pub why: StopReason,
+        /// The name of the person who has ended it; absent where that person was removed since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub by: Option<String>,
+    }
+
     /// One request to one runner.
     pub struct Operation {
         /// Its id.
@@ -323,6 +334,9 @@ messages! {
         /// When a caller asked to stop it.
         #[serde(default)]
         pub cancel_requested_at: Option<Timestamp>,
+        /// Why it had to stop, where its own user has not asked for that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub stopped: Option<Stopped>,
         /// Whether it has ended.
         pub state: OperationState,
         /// When the server stored its end.

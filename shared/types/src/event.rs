@@ -274,8 +274,11 @@ pub enum Event {
     CancelRequested {
         /// The turn.
         turn: TurnId,
-        /// Who asked.
+        /// Who asked, or has ended the right to it.
         by: UserId,
+        /// Why it is stopped, where that was not asked for as such.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<StopReason>,
     },
     /// The turn ended; it has exactly one outcome.
     #[serde(rename = "turn.ended")]
@@ -363,6 +366,22 @@ impl Event {
             | Self::TurnEnded { turn, .. } => Some(*turn),
         }
     }
+}
+
+/// Why something is stopped that its own user has not stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The key or sign-in under which it was asked for was revoked.
+    CredentialRevoked,
+    /// The key under which it was asked for has expired.
+    CredentialExpired,
+    /// Its user was removed.
+    PersonRemoved,
+    /// A reason that a newer version gives.
+    #[serde(other)]
+    Other,
 }
 
 /// One request of the model.

@@ -150,6 +150,7 @@ impl Cycles {
         let input = Input {
             turn: TurnId::generate(&clock, &OsEntropy),
             by,
+            credential: None,
             client_id: None,
             text: "hello".to_owned(),
             trace: None,

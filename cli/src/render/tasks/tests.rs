@@ -66,6 +66,7 @@ fn ended() -> Attached {
         input: None,
         placed_at: Timestamp::from_micros(0),
         cancel_requested_at: None,
+        stopped: None,
         state: OperationState::Ended,
         ended_at: None,
         end: Some(OperationEnd::Lost {

@@ -102,6 +102,7 @@ async fn a_wish_to_cancel_in_the_log_is_found_after_a_restart() {
     world.log.append(Event::CancelRequested {
         turn: TURN,
         by: UserId::from_u128(9),
+        why: None,
     });
     assert_eq!(world.run().await, Ok(TurnOutcome::Cancelled));
     let outcomes = outcomes(&world);

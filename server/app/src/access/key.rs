@@ -173,16 +173,19 @@ impl Access {
     }
 
     /// Ends a key or sign-in of the user's own, or a key of a service account; and with a key the keys that
-    /// it made: for requests at once, for a WebSocket that is open within five seconds.
+    /// it made: for requests at once, for a WebSocket that is open within five seconds. What was queued or is
+    /// under way under it is stopped, unless the person signs out with that very one.
     ///
     /// # Errors
     /// If the user has no such key.
     pub async fn revoke_key(&self, ctx: &OpContext, id: CredentialId) -> Result<(), AppError> {
         self.gate.key(ctx, Action::RevokeKey, id).await?;
-        Ok(self
+        let revoked = self
             .store
-            .revoke_credential(ctx.tenant, id, ctx.by(), self.clock.now())
-            .await?)
+            .revoke_credential(ctx.tenant, id, ctx.by(), self.clock.now());
+        revoked.await?;
+        self.revoked.notify_one();
+        Ok(())
     }
 }
 

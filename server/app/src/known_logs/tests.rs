@@ -50,6 +50,7 @@ impl Database {
         let input = Input {
             turn: TurnId::from_u128(number),
             by: OWNER,
+            credential: None,
             client_id: None,
             text: format!("message {number}"),
             trace: None,

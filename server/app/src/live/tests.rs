@@ -104,8 +104,18 @@ async fn a_late_watcher_learns_what_is_waited_for_until_something_happens() {
     hub.appended(session, vec![at(1, message)]).await;
     let watch = hub.watch(session).await.expect("the hub lives");
     assert_eq!(watch.under_way, [notice]);
-    hub.appended(session, vec![at(1, Event::CancelRequested { turn, by })])
-        .await;
+    hub.appended(
+        session,
+        vec![at(
+            1,
+            Event::CancelRequested {
+                turn,
+                by,
+                why: None,
+            },
+        )],
+    )
+    .await;
     let watch = hub.watch(session).await.expect("the hub lives");
     assert_eq!(watch.under_way, []);
 }

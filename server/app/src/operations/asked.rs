@@ -5,8 +5,8 @@ use std::time::Duration;
 use server_store::{AskedBy, MAX_REQUEST_KEY_BYTES, OpenCallerOperation, OperationRow};
 use shared_sandbox::{Operation, OperationLimits, Request};
 use shared_types::{
-    Effect, Epoch, OperationId, OperationKey, OperationScope, Owner, RunnerId, SandboxId, TenantId,
-    TraceContext, UserId,
+    CredentialId, Effect, Epoch, OperationId, OperationKey, OperationScope, Owner, RunnerId,
+    SandboxId, TenantId, TraceContext, UserId,
 };
 
 use crate::AppError;
@@ -18,6 +18,8 @@ const START_WITHIN: Duration = Duration::from_secs(60);
 pub(super) struct Asked {
     pub(super) tenant: TenantId,
     pub(super) user: UserId,
+    /// Of the request that asks.
+    pub(super) credential: Option<CredentialId>,
     pub(super) key: String,
     pub(super) runner: RunnerId,
     pub(super) sandbox: SandboxId,
@@ -37,6 +39,8 @@ impl Asked {
         Ok(Self {
             tenant: open.tenant,
             user: *user,
+            // Known to the row that is there.
+            credential: None,
             key: key.clone(),
             runner: open.row.runner,
             sandbox: open.row.sandbox,

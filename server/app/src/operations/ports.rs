@@ -13,7 +13,7 @@ use server_router::{
 };
 use server_store::{CallerPlace, NewCallerOperation, Placed, Store, StoreError};
 use shared_sandbox::Request;
-use shared_types::{Clock, RunnerId, SandboxId, TenantId, UserId, event::Choice};
+use shared_types::{Clock, CredentialId, RunnerId, SandboxId, TenantId, UserId, event::Choice};
 use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::{
@@ -90,6 +90,7 @@ pub(super) struct CallerIntents {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) tenant: TenantId,
     pub(super) user: UserId,
+    pub(super) credential: Option<CredentialId>,
     pub(super) key: String,
     /// Set once this has placed it.
     pub(super) placed: Arc<AtomicBool>,
@@ -101,6 +102,7 @@ impl Intents for CallerIntents {
         let operation = NewCallerOperation {
             id: intent.id,
             user: self.user,
+            credential: self.credential,
             key: self.key.clone(),
             request: serde_json::to_string(request).map_err(PortError::new)?,
             kept: !is_kept_nowhere(request),

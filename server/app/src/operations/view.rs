@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server_store::{AskedBy, ListedOperation};
+use server_store::{AskedBy, ListedOperation, Stopped};
 use shared_sandbox::{Controls, OperationEvent, Outcome, Request};
 use shared_types::{OperationId, RunnerId, SessionId, Timestamp, TurnId};
 
@@ -34,6 +34,8 @@ pub struct OperationView {
     pub placed_at: Timestamp,
     /// When somebody first asked to stop it.
     pub cancel_requested_at: Option<Timestamp>,
+    /// Why it had to stop, where its own user has not asked for that.
+    pub stopped: Option<Stopped>,
     /// When its end was stored.
     pub ended_at: Option<Timestamp>,
     /// How it ended; absent also where that is too long for a list.
@@ -119,6 +121,7 @@ pub(super) fn shown(listed: ListedOperation) -> OperationView {
         input: None,
         placed_at: row.placed_at,
         cancel_requested_at: row.cancel_requested_at,
+        stopped: row.stopped,
         ended_at: stored.as_ref().map(|stored| stored.at),
         outcome: stored.and_then(|stored| serde_json::from_str(&stored.json).ok()),
     }

@@ -83,7 +83,7 @@ impl Fleet for TurnFleet {
         if let Some(chosen) = &fleet.chosen
             && chosen.pool
             && chosen.sandboxes.is_empty()
-            && Gate::turn_may_use_runner(&fleet)
+            && Gate::turn_may_use_runner(&fleet, self.clock.now())
         {
             let whose = (chosen.id, fleet.user);
             let wanted = self
@@ -92,7 +92,7 @@ impl Fleet for TurnFleet {
             wanted.await.map_err(PortError::new)?;
             fleet = self.read().await?;
         }
-        let may_use = Gate::turn_may_use_runner(&fleet);
+        let may_use = Gate::turn_may_use_runner(&fleet, self.clock.now());
         let runners = match fleet.chosen {
             // What the session's user may not use any more is not there.
             Some(_) if !may_use => Vec::new(),

@@ -412,6 +412,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
     let input = Input {
         turn: TURN,
         by: OWNER,
+        credential: None,
         client_id: None,
         text: "go".to_owned(),
         trace: None,

@@ -119,7 +119,7 @@ impl Deletions {
             return;
         };
         for turn in &unended.turns {
-            let stopped = self.sessions.stop((tenant, row.user), session, *turn);
+            let stopped = self.sessions.stop(tenant, (row.user, None), session, *turn);
             if let Err(error) = stopped.await {
                 tracing::debug!(turn.id = %turn, %error, "a turn of a deleted session cannot be stopped yet");
             }

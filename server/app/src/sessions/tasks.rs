@@ -3,7 +3,7 @@
 use server_agent::Task;
 use server_store::{AskedBy, CallOf};
 use shared_sandbox::CancelAnswer;
-use shared_types::{OperationId, RefusalCode, Remedy, SessionId};
+use shared_types::{OperationId, RefusalCode, Remedy, SessionId, TenantId};
 
 use super::Sessions;
 use crate::{AppError, OpContext, rights::Action};
@@ -50,15 +50,25 @@ impl Sessions {
         ctx: &OpContext,
         operation: OperationId,
     ) -> Result<CancelAnswer, AppError> {
+        let found = self.gate.operation(ctx, Action::CancelOperation, operation);
+        let AskedBy::Call(call) = found.await?.row.asked_by else {
+            return Err(AppError::NotFound("operation"));
+        };
+        tracing::info!(operation.id = %operation, user.id = %ctx.user, "an operation is to be cancelled");
+        self.stop_operation(ctx.tenant, &call, operation).await
+    }
+
+    /// Stops the operation of a call, whoever's it is.
+    pub(crate) async fn stop_operation(
+        &self,
+        tenant: TenantId,
+        &CallOf { session, turn, .. }: &CallOf,
+        operation: OperationId,
+    ) -> Result<CancelAnswer, AppError> {
         let mut attempts = 0..EPOCHS;
         loop {
-            let found = self.gate.operation(ctx, Action::CancelOperation, operation);
-            let AskedBy::Call(CallOf { session, turn, .. }) = found.await?.row.asked_by else {
-                return Err(AppError::NotFound("operation"));
-            };
-            let session = self.store.session(ctx.tenant, session).await?;
-            tracing::info!(operation.id = %operation, user.id = %ctx.user, "an operation is to be cancelled");
-            let cancel = self.turns.cancel(ctx.tenant, &session, turn, operation);
+            let session = self.store.session(tenant, session).await?;
+            let cancel = self.turns.cancel(tenant, &session, turn, operation);
             match cancel.await {
                 Ok(answer) => return Ok(answer),
                 // A turn was claimed in between, under a newer epoch.

@@ -81,8 +81,8 @@ impl Worker {
         let bench = Arc::clone(&self.bench);
         let _running = RunningTurn::begin();
         self.view = None;
-        if let Some(event) = turn.event.clone() {
-            let events = vec![event];
+        if !turn.events.is_empty() {
+            let events = turn.events.clone();
             bench.logs.appended((self.tenant, self.session), &events);
             bench.hub.appended(self.session, events).await;
         }
@@ -189,7 +189,7 @@ impl Worker {
     async fn carry(&self, turn: &ClaimedTurn) -> Result<(Carried, ControlFlow<()>), Obstacle> {
         let (cancel, woken) = (CancellationToken::new(), AtomicBool::new(false));
         let under = Under {
-            claimed_at: turn.event.as_ref().map(|event| event.seq),
+            claimed_at: turn.events.last().map(|event| event.seq),
             ..Under::new(self.session, turn.epoch)
         };
         let was_last = Arc::clone(&under.was_last);

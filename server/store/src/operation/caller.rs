@@ -2,8 +2,8 @@
 //! of them; the caller's key finds them again, so that a request that is repeated places nothing anew.
 
 use shared_types::{
-    Digest, Effect, Epoch, Incarnation, OperationId, Owner, TenantId, Timestamp, TraceContext,
-    UserId, clock::BootMoment, event::Place, limits::MAX_NAME_BYTES,
+    CredentialId, Digest, Effect, Epoch, Incarnation, OperationId, Owner, TenantId, Timestamp,
+    TraceContext, UserId, clock::BootMoment, event::Place, limits::MAX_NAME_BYTES,
 };
 
 use super::{Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, Settled, find, micros, ran};
@@ -25,6 +25,8 @@ pub struct NewCallerOperation {
     pub id: OperationId,
     /// Who asks.
     pub user: UserId,
+    /// The credential with which that is asked: the operation ends with that one.
+    pub credential: Option<CredentialId>,
     /// What the caller calls it.
     pub key: String,
     /// The request: JSON.
@@ -312,9 +314,9 @@ async fn insert(
     let inserted = query(
         "INSERT INTO operations (tenant_id, id, owner, epoch, digest, runner_id, sandbox_id,
              journal_id, boot_id, effect, deadline_at, placed_at, start_by_boot, start_by_us, kind,
-             title, user_id, request_key, request, kept, traceparent)
+             title, user_id, request_key, request, kept, traceparent, credential_id)
          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-             $20, $21
+             $20, $21, $22
          WHERE EXISTS (SELECT 1 FROM runners
                  WHERE tenant_id = $1 AND id = $6 AND journal_id = $8 AND boot_id = $9
                      AND revoked_at IS NULL AND locked_at IS NULL)
@@ -342,6 +344,7 @@ async fn insert(
     .bind(&operation.request)
     .bind(i64::from(operation.kept))
     .bind(operation.trace.map(|trace| trace.to_string()))
+    .bind(operation.credential.map(|credential| credential.to_string()))
     .execute(tx)
     .await?;
     Ok(inserted == 1)

@@ -50,6 +50,9 @@ macro_rules! select_listed {
                  start_by_boot, start_by_us, deadline_at, placed_at, cancel_requested_at,
                  CASE WHEN length(outcome) > $4 THEN '' ELSE outcome END AS outcome, outcome_at,
                  closed_at, operations.user_id, request_key, traceparent, kind, operations.title,
+                 stop_reason, (SELECT stoppers.name FROM users AS stoppers
+                     WHERE stoppers.tenant_id = operations.tenant_id AND stoppers.id = stopped_by
+                         AND stoppers.removed_at IS NULL) AS stopped_by_name,
                  runners.name AS runner_name, users.name AS user_name, ",
             $request,
             " AS request

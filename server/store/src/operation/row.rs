@@ -2,7 +2,7 @@
 
 use shared_types::{
     Digest, Effect, Epoch, Incarnation, OperationId, Owner, RunnerId, SandboxId, SessionId,
-    Timestamp, TraceContext, TurnId, UserId, clock::BootMoment,
+    Timestamp, TraceContext, TurnId, UserId, clock::BootMoment, event::StopReason,
 };
 
 use crate::{
@@ -37,12 +37,23 @@ pub struct OperationRow {
     pub placed_at: Timestamp,
     /// When someone first asked to stop it.
     pub cancel_requested_at: Option<Timestamp>,
+    /// Why it had to stop, where its own user has not asked for that.
+    pub stopped: Option<Stopped>,
     /// What became of it.
     pub outcome: Option<StoredOutcome>,
     /// When its call ended: nobody waits for the outcome any more.
     pub closed_at: Option<Timestamp>,
     /// The span that it is part of.
     pub trace: Option<TraceContext>,
+}
+
+/// Why an operation had to stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// Why.
+    pub why: StopReason,
+    /// The name of who has brought that about, which may be its own user; absent where that one was removed.
+    pub by: Option<String>,
 }
 
 /// Who asked for an operation.
@@ -184,9 +195,20 @@ impl FromRow for OperationRow {
             deadline_at: row.time("deadline_at")?,
             placed_at: row.time("placed_at")?,
             cancel_requested_at: row.maybe_time("cancel_requested_at")?,
+            stopped: stopped(row)?,
             outcome,
             closed_at: row.maybe_time("closed_at")?,
             trace: row.maybe_parsed("traceparent")?,
         })
     }
+}
+
+fn stopped(row: &Row) -> Result<Option<Stopped>, sqlx::Error> {
+    if row.maybe_text("stop_reason")?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Stopped {
+        why: row.word("stop_reason")?,
+        by: row.maybe_text("stopped_by_name")?,
+    }))
 }

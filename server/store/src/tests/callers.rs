@@ -33,6 +33,7 @@ async fn asked(ours: &Tenant, runner: RunnerId, key: &str) -> NewCallerOperation
     NewCallerOperation {
         id: OperationId::derive(&scope, &Owner::Sandbox(sandbox), &operation_key),
         user: ours.owner,
+        credential: None,
         key: key.to_owned(),
         request: r#"{"exec":{}}"#.to_owned(),
         kept: true,

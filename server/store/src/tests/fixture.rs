@@ -219,6 +219,7 @@ impl Tenant {
         Input {
             turn: TurnId::from_u128(unique()),
             by: self.owner,
+            credential: None,
             client_id: None,
             text: text.to_owned(),
             trace: None,

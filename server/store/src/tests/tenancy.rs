@@ -145,7 +145,7 @@ async fn sessions_and_turns_of_another_tenant_are_not_found(fixture: Fixture) {
             usual(),
             at(9)
         ),
-        db.request_cancel(ours.id, session, turn, ours.owner, at(9)),
+        db.request_cancel(ours.id, session, turn, (ours.owner, None), at(9)),
         db.append(ours.id, session, epoch, &end, at(9)),
     );
     assert_empty!(db.list_sessions(ours.id, theirs.owner, crate::SessionFilter::default(), 10));
@@ -153,7 +153,7 @@ async fn sessions_and_turns_of_another_tenant_are_not_found(fixture: Fixture) {
     let work = ours.at_work().await;
     assert_not_found!(
         db.append(ours.id, work.session, work.epoch, &end, at(9)),
-        db.request_cancel(ours.id, work.session, turn, ours.owner, at(9)),
+        db.request_cancel(ours.id, work.session, turn, (ours.owner, None), at(9)),
     );
     let row = db.session(theirs.id, session).await.expect("it is there");
     assert_eq!((row.last_seq, row.running_turn), (3, Some(turn)));

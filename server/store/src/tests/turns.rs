@@ -364,7 +364,7 @@ async fn a_cancel_is_recorded_once_and_not_after_the_end(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let work = ours.at_work().await;
     let cancel = async |now| {
-        db.request_cancel(ours.id, work.session, work.turn, ours.owner, now)
+        db.request_cancel(ours.id, work.session, work.turn, (ours.owner, None), now)
             .await
             .expect("the turn is there")
     };
@@ -382,7 +382,7 @@ async fn a_cancel_is_recorded_once_and_not_after_the_end(fixture: Fixture) {
     assert_eq!(told[3..], ["cancel.requested", "turn.ended"]);
 
     let other = ours.session().await;
-    let wrong = db.request_cancel(ours.id, other, work.turn, ours.owner, at(9));
+    let wrong = db.request_cancel(ours.id, other, work.turn, (ours.owner, None), at(9));
     assert!(matches!(wrong.await, Err(StoreError::NotFound)));
 }
 
@@ -557,7 +557,7 @@ async fn failures_are_counted_until_the_turn_goes_on(fixture: Fixture) {
             let answer = [call_ended(turn, CallOutcome::Completed)];
             let appended = db.append(ours.id, session, epoch, &answer, at(4)).await;
             appended.expect("it runs");
-            let cancelled = db.request_cancel(ours.id, session, turn, ours.owner, at(5));
+            let cancelled = db.request_cancel(ours.id, session, turn, (ours.owner, None), at(5));
             cancelled.await.expect("it runs");
         }
         let failures = db.count_failure(ours.id, session, turn, epoch).await;

@@ -184,7 +184,13 @@ async fn a_wish_to_cancel_and_the_moment_end_a_wait_and_a_new_message_does_not(f
     assert_eq!(next, Some(at(100)));
     let next = db.next_wait_over_at(at(100)).await.expect("it answers");
     assert_eq!(next, None, "those that are over are not waited for");
-    let cancel = db.request_cancel(ours.id, other.session, other.turn, ours.owner, at(9));
+    let cancel = db.request_cancel(
+        ours.id,
+        other.session,
+        other.turn,
+        (ours.owner, None),
+        at(9),
+    );
     assert!(matches!(cancel.await, Ok(Cancel::Requested { .. })));
     assert!(!waits(&ours, &other, 9).await);
 }

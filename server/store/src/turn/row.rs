@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use shared_types::{
-    Epoch, ReplicaId, SessionId, TenantId, Timestamp, TraceContext, TurnId,
-    event::{Choice, TurnOutcome, TurnSettings},
+    CredentialId, Epoch, ReplicaId, SessionId, TenantId, Timestamp, TraceContext, TurnId,
+    event::{Choice, StopReason, TurnOutcome, TurnSettings},
 };
 
 use crate::{
     columns::{Columns as _, word},
+    credential,
     database::{FromRow, Row},
 };
 
@@ -34,6 +35,17 @@ pub struct TurnRow {
     pub settings: Option<TurnSettings>,
     /// The span that it is part of.
     pub trace: Option<TraceContext>,
+    /// The credential with which its message was sent; absent where an earlier release accepted it.
+    pub credential: Option<CredentialId>,
+    /// Until when that credential holds; before every moment, where it was revoked.
+    pub(super) credential_until: Option<Timestamp>,
+}
+
+impl TurnRow {
+    /// Why the turn has to stop, where its credential does not hold any more.
+    pub fn credential_ended(&self, now: Timestamp) -> Option<StopReason> {
+        credential::ended(self.credential_until, now)
+    }
 }
 
 /// How far a turn is.
@@ -118,6 +130,8 @@ impl FromRow for TurnRow {
             state,
             created_at: row.time("created_at")?,
             cancel_requested_at: row.maybe_time("cancel_requested_at")?,
+            credential: row.maybe_parsed("credential_id")?,
+            credential_until: row.maybe_time("credential_until")?,
             choice: match row.maybe_text("chosen_by")? {
                 Some(_) => Some(choice(row)?),
                 None => None,

@@ -363,6 +363,7 @@ fn a_gap_in_the_log_breaks_the_connection_and_moves_nothing() {
     let input = Event::CancelRequested {
         turn: turn(1),
         by: UserId::from_u128(1),
+        why: None,
     };
     let broken = cursor.accept(event(5, input), &mut items);
     assert_eq!(broken, Err(Broken::Gap { have: 3, next: 5 }));

@@ -385,6 +385,7 @@ fn events_that_are_not_conversation_change_no_byte() {
     full.push(Event::CancelRequested {
         turn: turn(1),
         by: UserId::from_u128(1),
+        why: None,
     });
     full.push(Event::TurnEnded {
         turn: turn(1),

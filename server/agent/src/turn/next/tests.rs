@@ -61,6 +61,7 @@ fn cancel() -> Event {
     Event::CancelRequested {
         turn: TURN,
         by: UserId::from_u128(1),
+        why: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use server_app::{OperationView, TakesInput};
 use shared_api::{
     Entry, InputKind, ListedEntry, Listing, Operation, OperationEnd, OperationRunner,
-    OperationState, Skipped,
+    OperationState, Skipped, Stopped,
 };
 use shared_sandbox::{EntryKind, ExitCause, ExitRecord, ExitStatus, Found, Listed, Outcome};
 use shared_types::{FileDigest, RefusalCode, Timestamp, clean::clean_line, limits::MAX_PEER_TEXT};
@@ -28,6 +28,10 @@ pub(crate) fn to_operation(view: OperationView) -> Operation {
         }),
         placed_at: view.placed_at,
         cancel_requested_at: view.cancel_requested_at,
+        stopped: view.stopped.map(|stopped| Stopped {
+            why: stopped.why,
+            by: stopped.by,
+        }),
         // Of a long end a list has only the time.
         state: match view.ended_at.is_some() || view.outcome.is_some() {
             true => OperationState::Ended,

@@ -1,0 +1,107 @@
+//! What is under way or queued under credentials that do not hold any more.
+
+use shared_types::{
+    OperationId, SessionId, TenantId, Timestamp, TurnId, UserId, event::StopReason,
+};
+
+use crate::{
+    Store, StoreError,
+    columns::Columns as _,
+    credential::{self, credential_until},
+    database::{MAX_PAGE, Row, page, query},
+};
+
+/// Something that has to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToStop {
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// What it is.
+    pub work: Work,
+    /// Why.
+    pub why: StopReason,
+    /// Who has brought that about; its own user, where nobody else has.
+    pub by: UserId,
+}
+
+/// A turn, or an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// A turn that is queued, runs or waits, of this session.
+    Turn(SessionId, TurnId),
+    /// An operation that a caller or a turn asked for.
+    Operation(OperationId),
+}
+
+impl Store {
+    /// Turns and operations that have not ended, and that nobody has asked to stop yet, whose credential was
+    /// revoked or has expired; a bounded number of each. Without a tenant: it is about time.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn work_of_ended_credentials(
+        &self,
+        now: Timestamp,
+    ) -> Result<Vec<ToStop>, StoreError> {
+        let mut connection = self.read_any("credentials end by themselves, too").await?;
+        let turns = query(concat!(
+            "SELECT turns.tenant_id, turns.session_id, turns.id, users.removed_at AS user_removed_at,
+                 COALESCE(revoked_by, credentials.user_id) AS ended_by, ",
+            credential_until!(),
+            " AS credential_until
+             FROM turns
+             JOIN credentials ON credentials.tenant_id = turns.tenant_id
+                 AND credentials.id = turns.credential_id
+             JOIN users ON users.tenant_id = credentials.tenant_id AND users.id = credentials.user_id
+             WHERE turns.state <> 'ended' AND turns.cancel_requested_at IS NULL AND ",
+            credential_until!(),
+            " <= $1 ORDER BY turns.id LIMIT $2"
+        ))
+        .bind(now.as_micros())
+        .bind(page(MAX_PAGE))
+        .fetch_all(&mut connection)
+        .await?;
+        let operations = query(concat!(
+            "SELECT operations.tenant_id, operations.id, users.removed_at AS user_removed_at,
+                 COALESCE(revoked_by, credentials.user_id) AS ended_by, ",
+            credential_until!(),
+            " AS credential_until
+             FROM operations
+             LEFT JOIN turns ON turns.tenant_id = operations.tenant_id
+                 AND turns.id = operations.turn_id
+             JOIN credentials ON credentials.tenant_id = operations.tenant_id
+                 AND credentials.id = COALESCE(operations.credential_id, turns.credential_id)
+             JOIN users ON users.tenant_id = credentials.tenant_id AND users.id = credentials.user_id
+             WHERE operations.outcome IS NULL AND operations.cancel_requested_at IS NULL AND ",
+            credential_until!(),
+            " <= $1 ORDER BY operations.id LIMIT $2"
+        ))
+        .bind(now.as_micros())
+        .bind(page(MAX_PAGE))
+        .fetch_all(&mut connection)
+        .await?;
+        let turns = turns.iter().map(|row| {
+            let turn = Work::Turn(row.parsed("session_id")?, row.parsed("id")?);
+            to_stop(row, turn, now)
+        });
+        let operations = operations.iter().map(|row| {
+            let operation = Work::Operation(row.parsed("id")?);
+            to_stop(row, operation, now)
+        });
+        let found: Result<_, sqlx::Error> = turns.chain(operations).collect();
+        Ok(found?)
+    }
+}
+
+fn to_stop(row: &Row, work: Work, now: Timestamp) -> Result<ToStop, sqlx::Error> {
+    let why = credential::ended(row.maybe_time("credential_until")?, now);
+    Ok(ToStop {
+        tenant: row.parsed("tenant_id")?,
+        work,
+        why: match row.maybe_time("user_removed_at")? {
+            Some(_) => StopReason::PersonRemoved,
+            None => why.unwrap_or(StopReason::CredentialExpired),
+        },
+        by: row.parsed("ended_by")?,
+    })
+}
