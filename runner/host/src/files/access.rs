@@ -1,5 +1,6 @@
 //! The access to a file, as far as its replacement keeps it: mode and access list, and owner and group
-//! where the host permits. Where it does not, nobody is let in who was kept out before.
+//! where the host permits. Where it does not, nobody is let in who was kept out before. The attributes that
+//! people and programs gave it are kept as well.
 
 use std::fs::File;
 
@@ -35,6 +36,9 @@ const GROUP_BITS: u32 = 0o070;
 /// When the host refuses the mode.
 pub(super) fn keep(file: &File, target: &Target, before: &Stat) -> Result<(), Errno> {
     let mode = before.st_mode & KEPT_MODE;
+    if let Err(errno) = attributes(file, target) {
+        tracing::warn!(error = %errno, "failed to keep the attributes of a file");
+    }
     let has_group = keep_owner(file, before)?;
     let (mode, kept) = match access_list(target) {
         Ok(Some(mut list)) => {
@@ -73,6 +77,14 @@ fn keep_owner(file: &File, before: &Stat) -> Result<bool, Errno> {
         || now.st_gid == before.st_gid
         || rustix::fs::fchown(file, None, Some(group)).is_ok();
     Ok(is_kept)
+}
+
+fn attributes(file: &File, target: &Target) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::openat(&target.directory, &target.name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        before => shared_program::files::keep_attributes(before?, file),
+    }
 }
 
 /// The access list of what is there; `None` where it has none but its mode.

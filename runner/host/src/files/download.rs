@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Read as _, Write as _},
     sync::Arc,
 };
 
@@ -13,10 +13,11 @@ use rustix::{
     fd::{AsFd as _, BorrowedFd},
     fs::Stat,
 };
+use shared_program::files::{self, State};
 use shared_sandbox::{Download, Downloaded, FileFailure};
-use shared_types::FileHasher;
+use shared_types::{FileHasher, limits::MAX_TRANSFER_BYTES};
 
-use super::{Allowance, Failure, bytes, io_failure};
+use super::{Allowance, Failure, bytes, io_failure, pack::scratch};
 use crate::workspace::Workspace;
 
 /// Read at once for the digest.
@@ -70,9 +71,14 @@ pub(super) fn download(
     hand_over: impl FnOnce(OpenFile),
 ) -> Result<Downloaded, Failure> {
     let (file, before) = workspace.open_file(&download.path)?;
+    let failed = |error: io::Error| io_failure(&download.path, &error);
+    let lies = files::lies_about_its_size(&file, state(&before)).map_err(failed)?;
+    let (file, before) = match lies {
+        true => read_to_end(download, &file, workspace, allowance)?,
+        false => (file, before),
+    };
     let file = OpenFile::new(file, bytes(before.st_size));
     hand_over(file.clone());
-    let failed = |error: io::Error| io_failure(&download.path, &error);
     let changed = || FileFailure::Changed {
         path: download.path.clone(),
     };
@@ -90,7 +96,7 @@ pub(super) fn download(
         }
     }
     let after = rustix::fs::fstat(&file.file).map_err(|errno| failed(errno.into()))?;
-    if state(&before) != state(&after) {
+    if files::settled(state(&before), state(&after), file.bytes).is_none() {
         return Err(changed().into());
     }
     Ok(Downloaded {
@@ -99,8 +105,45 @@ pub(super) fn download(
     })
 }
 
+/// What is in a file whose size says nothing, in a file that has one.
+fn read_to_end(
+    download: &Download,
+    mut file: &File,
+    workspace: &Workspace,
+    allowance: &Allowance,
+) -> Result<(File, Stat), Failure> {
+    let failed = |error: io::Error| io_failure(&download.path, &error);
+    let mut whole = scratch(workspace).map_err(failed)?;
+    let (mut buffer, mut read) = (vec![0; BUFFER_BYTES], 0);
+    loop {
+        allowance.check()?;
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => {
+                whole.write_all(&buffer[..length]).map_err(failed)?;
+                read += length as u64;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+        if read > MAX_TRANSFER_BYTES {
+            return Err(FileFailure::TooLarge {
+                path: download.path.clone(),
+                bytes: read,
+                limit: MAX_TRANSFER_BYTES,
+            }
+            .into());
+        }
+    }
+    let stat = rustix::fs::fstat(&whole).map_err(|errno| failed(errno.into()))?;
+    Ok((whole, stat))
+}
+
 /// What differs once a file was written to, unless somebody hides it. That it was renamed or
 /// removed meanwhile is no difference.
-pub(super) fn state(stat: &Stat) -> [i64; 3] {
-    [stat.st_size, stat.st_mtime, stat.st_mtime_nsec as i64]
+pub(super) fn state(stat: &Stat) -> State {
+    State {
+        bytes: bytes(stat.st_size),
+        modified: (stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
+    }
 }

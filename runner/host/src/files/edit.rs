@@ -1,6 +1,9 @@
 //! Replaces text that stands in a file exactly once, or wherever it stands.
+//!
+//! Line ends are not typed: text without `\r` fits lines that end in `\r\n` as well, and what takes its place
+//! ends its lines as the file does there. Text with `\r` is taken as it is.
 
-use std::{io::Read as _, path::Path};
+use std::{borrow::Cow, io::Read as _, ops::Range, path::Path};
 
 use memchr::memmem;
 use shared_sandbox::{Edit, Edited, FileFailure, Outcome};
@@ -17,6 +20,9 @@ use crate::{
     change::Digests,
     workspace::{Links, Parents, Target, Workspace, open_ordinary},
 };
+
+/// What some programs put at the beginning of a text file.
+const MARK: char = '\u{feff}';
 
 /// Edits the file and says where.
 pub(super) fn edit(
@@ -41,13 +47,13 @@ pub(super) fn edit(
         return Err(FileFailure::NotFound { path }.into());
     };
     let content = load(&target, &edit.path)?;
-    let at = occurrences(&content, edit)?;
+    let at = occurrences(&content, old(edit, &content), edit)?;
     let edited = rewrite(&content, &at, edit);
     if edited.len() > MAX_INLINE_FILE_BYTES {
         return Err(too_large(&edit.path, edited.len() as u64).into());
     }
     let done = Edited {
-        line: memchr::memchr_iter(b'\n', &content[..at[0]]).count() as u64 + 1,
+        line: memchr::memchr_iter(b'\n', &content[..at[0].start]).count() as u64 + 1,
         replaced: at.len() as u64,
         before: Digest::of(&content),
         after: Digest::of(&edited),
@@ -94,16 +100,35 @@ fn load(target: &Target, asked: &str) -> Result<Vec<u8>, Failure> {
     Ok(content)
 }
 
+/// The old text; without the mark at the beginning of a file (BOM) that the new one does not repeat, so
+/// that it stays.
+fn old<'a>(edit: &'a Edit, content: &[u8]) -> &'a str {
+    let without = edit.old.strip_prefix(MARK).filter(|old| !old.is_empty());
+    match without {
+        Some(old)
+            if content.starts_with(MARK.encode_utf8(&mut [0; 4]).as_bytes())
+                && !edit.new.starts_with(MARK) =>
+        {
+            old
+        }
+        _ => &edit.old,
+    }
+}
+
 /// Where the old text stands, at least once; with `every` unset exactly once.
-fn occurrences(content: &[u8], edit: &Edit) -> Result<Vec<usize>, Failure> {
-    let old = memmem::Finder::new(&edit.old);
-    let at: Vec<usize> = old.find_iter(content).collect();
+fn occurrences(content: &[u8], old: &str, edit: &Edit) -> Result<Vec<Range<usize>>, Failure> {
+    let (text, returns) = match old.contains('\n') && !old.contains('\r') {
+        true => without_returns(content),
+        false => (Cow::Borrowed(content), Vec::new()),
+    };
+    let finder = memmem::Finder::new(old);
+    let at: Vec<usize> = finder.find_iter(&text).collect();
     let path = || edit.path.clone();
     let Some(first) = at.first() else {
         return Err(FileFailure::NoMatch { path: path() }.into());
     };
     // "aa" stands in "aaa" twice, though only once without overlap.
-    let overlaps = at.len() == 1 && old.find(&content[first + 1..]).is_some();
+    let overlaps = at.len() == 1 && finder.find(&text[first + 1..]).is_some();
     if !edit.every && (at.len() > 1 || overlaps) {
         let count = at.len() as u64 + u64::from(overlaps);
         return Err(FileFailure::ManyMatches {
@@ -112,16 +137,54 @@ fn occurrences(content: &[u8], edit: &Edit) -> Result<Vec<usize>, Failure> {
         }
         .into());
     }
-    Ok(at)
+    let in_file = |at: usize| at + returns.partition_point(|end| *end < at);
+    let ranges = at
+        .into_iter()
+        .map(|at| in_file(at)..in_file(at + old.len()));
+    Ok(ranges.collect())
 }
 
-fn rewrite(content: &[u8], at: &[usize], edit: &Edit) -> Vec<u8> {
+/// The content with lines that end in `\n` alone, and where those end in it that ended in `\r\n`.
+fn without_returns(content: &[u8]) -> (Cow<'_, [u8]>, Vec<usize>) {
+    let (mut text, mut ends, mut from) = (Vec::new(), Vec::new(), 0);
+    for at in memmem::find_iter(content, b"\r\n") {
+        text.extend_from_slice(&content[from..at]);
+        ends.push(text.len());
+        from = at + 1;
+    }
+    if ends.is_empty() {
+        return (Cow::Borrowed(content), ends);
+    }
+    text.extend_from_slice(&content[from..]);
+    (Cow::Owned(text), ends)
+}
+
+/// The end of the line in which a place begins, and whether it, or where it is the last one the line before it,
+/// ends in `\r\n`.
+fn line_end(content: &[u8], place: usize) -> (usize, bool) {
+    let after = memchr::memchr(b'\n', &content[place..]).map(|at| place + at);
+    let end = after.or_else(|| memchr::memrchr(b'\n', &content[..place]));
+    let has_return = end.is_some_and(|end| content[..end].ends_with(b"\r"));
+    (after.unwrap_or(content.len()), has_return)
+}
+
+fn rewrite(content: &[u8], at: &[Range<usize>], edit: &Edit) -> Vec<u8> {
+    let has_lines = edit.new.contains('\n') && !edit.old.contains('\r') && !edit.new.contains('\r');
+    let with_returns = edit.new.replace('\n', "\r\n");
     let mut edited = Vec::with_capacity(content.len());
-    let mut from = 0;
-    for &start in at {
-        edited.extend_from_slice(&content[from..start]);
-        edited.extend_from_slice(edit.new.as_bytes());
-        from = start + edit.old.len();
+    let (mut from, mut line) = (0, None::<(usize, bool)>);
+    for place in at {
+        edited.extend_from_slice(&content[from..place.start]);
+        // Many places may be in one line.
+        if has_lines && line.is_none_or(|(end, _)| end < place.start) {
+            line = Some(line_end(content, place.start));
+        }
+        let new = match line {
+            Some((_, true)) => &with_returns,
+            _ => &edit.new,
+        };
+        edited.extend_from_slice(new.as_bytes());
+        from = place.end;
         // What is too large already is refused; it need not grow to its full size first.
         if edited.len() > MAX_INLINE_FILE_BYTES {
             return edited;

@@ -13,6 +13,7 @@ use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{MemfdFlags, Mode, OFlags, Stat},
 };
+use shared_program::files;
 use shared_sandbox::{FileFailure, Pack, Packed, Skipped};
 use shared_types::{
     FileHasher,
@@ -100,12 +101,26 @@ fn read(directory: &OwnedFd, path: &str, limit: u64) -> Result<(Vec<u8>, Stat), 
         }
         let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         let read = (&file)
-            .take(size.saturating_add(1))
+            .take(limit.saturating_add(1))
             .read_to_end(&mut content);
         read.map_err(|error| crate::workspace::io_failure(path, &error))?;
-        let after = rustix::fs::fstat(&file).map_err(failed)?;
-        if content.len() as u64 == size && state(&before) == state(&after) {
-            return Ok((content, after));
+        let (after, read) = (
+            rustix::fs::fstat(&file).map_err(failed)?,
+            content.len() as u64,
+        );
+        match files::settled(state(&before), state(&after), read) {
+            Some(bytes) if bytes > limit => {
+                return Err(FileFailure::TooLarge {
+                    path: path.to_owned(),
+                    bytes,
+                    limit,
+                });
+            }
+            Some(bytes) => {
+                content.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+                return Ok((content, before));
+            }
+            None => {}
         }
     }
     let path = path.to_owned();
@@ -113,7 +128,7 @@ fn read(directory: &OwnedFd, path: &str, limit: u64) -> Result<(Vec<u8>, Stat), 
 }
 
 /// A file without a name.
-fn scratch(workspace: &Workspace) -> io::Result<File> {
+pub(super) fn scratch(workspace: &Workspace) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let root = workspace.open_directory("");
     let unnamed = root

@@ -1,15 +1,22 @@
 //! Puts a file into place at once: a reader sees the old content or the new, never half.
+//!
+//! But a file with an owner that a new file could not have is written into, so that it keeps him. The new content
+//! is on the disk before that begins. Other names of a file (hard links) may lie outside the workspace, so nothing is
+//! written through them: they keep the old content.
 
 use std::{
     fs::File,
-    io::{self, Write as _},
+    io::{self, ErrorKind, Write as _},
+    os::unix::fs::FileExt as _,
 };
 
 use rustix::{
+    fd::OwnedFd,
     fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 
+use shared_program::files::write_with_holes;
 use shared_sandbox::FileFailure;
 
 use super::{Allowance, Failure, access, download::state, failure, io_failure, step};
@@ -21,6 +28,9 @@ pub(super) const KEPT_MODE: u32 = 0o777;
 
 /// What a new file allows, less what the umask takes away.
 pub(super) const NEW_MODE: u32 = 0o666;
+
+/// Copied at once into a file that stays.
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// What is there now; `None` where there is nothing.
 pub(super) fn existing(target: &Target, asked: &str) -> Result<Option<Stat>, Failure> {
@@ -45,7 +55,7 @@ pub(super) struct Names<'a> {
     pub(super) expected: Option<&'a Stat>,
 }
 
-/// A file beside the target under the change's own name, synced, renamed into place; the directory
+/// A file beside the target under the change's own name, synced, put into place; the directory
 /// synced too. The access to what was there is kept as far as permitted; other names of it (hard links) keep
 /// the old content.
 pub(super) fn replace(
@@ -58,8 +68,8 @@ pub(super) fn replace(
     let file = create(target, names.unfinished, before);
     let file = file.map_err(|errno| failure(names.asked, errno))?;
     step();
-    let written = fill(file, content, target, before);
-    rename(target, written, names, allowance)
+    let written = fill(&file, content, target, before);
+    put_synced(target, &file, written, names, allowance)
 }
 
 /// Gives a file without a name, which has all of its content and is synced, the target's name, by
@@ -78,12 +88,13 @@ pub(super) fn name(
     });
     named.map_err(|errno| failure(names.asked, errno))?;
     step();
-    rename(target, file.sync_all(), names, allowance)
+    put_synced(target, file, file.sync_all(), names, allowance)
 }
 
 /// The last step, if all before it `went` well; else what is unfinished is removed.
-fn rename(
+fn put_synced(
     target: &Target,
+    file: &File,
     went: io::Result<()>,
     names: Names<'_>,
     allowance: &Allowance,
@@ -93,28 +104,84 @@ fn rename(
         unfinished,
         expected,
     } = names;
-    let failed = |errno| failure(asked, errno);
     let written = went.map_err(|error| io_failure(asked, &error));
     // The last moment at which nothing has changed.
-    let renamed = written.and_then(|()| allowance.check()).and_then(|()| {
+    let put = written.and_then(|()| allowance.check()).and_then(|()| {
         // A file that became something else meanwhile is not replaced, nor what somebody has saved.
         let now = existing(target, asked)?;
         if expected.is_some_and(|expected| !now.is_some_and(|now| is_same(expected, &now))) {
             let path = asked.to_owned();
             return Err(FileFailure::Changed { path }.into());
         }
-        let name = target.name.as_os_str();
-        rustix::fs::renameat(&target.directory, unfinished, &target.directory, name).map_err(failed)
+        let from = (&target.directory, unfinished);
+        put(file, from, target, now.as_ref()).map_err(|error| io_failure(asked, &error))
     });
     step();
-    match &renamed {
+    match &put {
         Ok(()) => sync_directory(&target.directory),
         Err(_) => {
             // Where it cannot be removed, settling the change finds it again.
             let _ = rustix::fs::unlinkat(&target.directory, unfinished, AtFlags::empty());
         }
     }
-    renamed
+    put
+}
+
+/// Puts a file, which has all of its content and this name, where another one is `now`, or nothing.
+pub(super) fn put(
+    file: &File,
+    (directory, name): (&OwnedFd, &str),
+    target: &Target,
+    now: Option<&Stat>,
+) -> io::Result<()> {
+    let stays = now.map_or(Ok(None), |now| stays(file, target, now))?;
+    let Some(mut stays) = stays else {
+        rustix::fs::renameat(directory, name, &target.directory, &target.name)?;
+        return Ok(());
+    };
+    stays.set_len(0)?;
+    let (mut buffer, mut at) = (vec![0; BUFFER_BYTES], 0);
+    loop {
+        match file.read_at(&mut buffer, at) {
+            Ok(0) => break,
+            Ok(read) => {
+                write_with_holes(&mut stays, &buffer[..read])?;
+                at += read as u64;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    stays.set_len(at)?;
+    stays.sync_all()?;
+    step();
+    // Where it cannot be removed, settling the change finds it again.
+    let _ = rustix::fs::unlinkat(directory, name, AtFlags::empty());
+    Ok(())
+}
+
+/// The file that is there, open to be written into, where a new one in its place would have another owner.
+fn stays(new: &File, target: &Target, now: &Stat) -> Result<Option<File>, Errno> {
+    let has_owner = now.st_uid == rustix::fs::fstat(new)?.st_uid;
+    if has_owner || now.st_nlink > 1 {
+        return Ok(None);
+    }
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::openat(&target.directory, &target.name, flags, Mode::empty()) {
+        Ok(file) => {
+            let opened = rustix::fs::fstat(&file)?;
+            let key = |stat: &Stat| (stat.st_dev, stat.st_ino);
+            match key(&opened) == key(now) {
+                true => Ok(Some(File::from(file))),
+                false => Err(Errno::STALE),
+            }
+        }
+        Err(Errno::ACCESS | Errno::PERM | Errno::TXTBSY) => {
+            tracing::warn!("a file is replaced whose owner cannot be kept");
+            Ok(None)
+        }
+        Err(errno) => Err(errno),
+    }
 }
 
 fn is_same(before: &Stat, now: &Stat) -> bool {
@@ -123,17 +190,17 @@ fn is_same(before: &Stat, now: &Stat) -> bool {
 }
 
 fn create(target: &Target, name: &str, before: Option<&Stat>) -> Result<File, Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Nobody else reads it before it has the mode that it is to keep.
     let mode = before.map_or(NEW_MODE, |_| 0o600);
     let file = rustix::fs::openat(&target.directory, name, flags, Mode::from_raw_mode(mode))?;
     Ok(File::from(file))
 }
 
-fn fill(mut file: File, content: &[u8], target: &Target, before: Option<&Stat>) -> io::Result<()> {
+fn fill(mut file: &File, content: &[u8], target: &Target, before: Option<&Stat>) -> io::Result<()> {
     file.write_all(content)?;
     if let Some(before) = before {
-        access::keep(&file, target, before)?;
+        access::keep(file, target, before)?;
     }
     file.sync_all()
 }

@@ -434,3 +434,63 @@ fn a_result_is_cut_where_it_would_not_fit_a_frame() {
     assert_eq!(names.len(), 2);
     assert!(!fit(&mut names, String::len));
 }
+
+#[tokio::test]
+async fn an_edit_fits_lines_of_either_end_and_keeps_them_and_the_mark_at_the_beginning() {
+    let scene = Scene::new();
+    for (content, old, new, edited) in [
+        ("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\n", "x\r\ny\r\nc\r\n"),
+        ("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n"),
+        ("a\r\nb", "b", "x\ny", "a\r\nx\r\ny"),
+        ("a\nb\r\nc", "\nb\nc", "!", "a!"),
+        ("a\nb\r\n", "a", "x\ny", "x\ny\nb\r\n"),
+        ("a\r\nb", "a\r\n", "a\n", "a\nb"),
+        ("\u{feff}a\r\n", "\u{feff}a\n", "b\n", "\u{feff}b\r\n"),
+        ("\u{feff}a\n", "a", "b", "\u{feff}b\n"),
+    ] {
+        scene.put("file", content);
+        let outcome = scene.outcome(edit(old, new, false)).await;
+        assert!(
+            matches!(outcome, Outcome::Edited(_)),
+            "{content:?} {old:?}: {outcome:?}"
+        );
+        assert_eq!(scene.text("file"), edited, "{content:?} {old:?}");
+    }
+    scene.put("file", "a\nb\na\r\nb\r\n");
+    let failure = scene.failure(edit("a\nb", "x\ny", false)).await;
+    assert!(
+        matches!(failure, FileFailure::ManyMatches { count: 2, .. }),
+        "{failure:?}"
+    );
+    scene.outcome(edit("a\nb", "x\ny", true)).await;
+    assert_eq!(scene.text("file"), "x\ny\nx\r\ny\r\n");
+}
+
+#[tokio::test]
+async fn a_changed_file_keeps_the_attributes_that_people_gave_it() {
+    let scene = Scene::new();
+    scene.put("file", "short");
+    let none = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(scene.path("file"), "user.note", b"mine", none).expect("it is ours");
+    scene.outcome(edit("short", "new", false)).await;
+    let mut value = [0; 8];
+    let length = rustix::fs::getxattr(scene.path("file"), "user.note", &mut value[..]);
+    assert_eq!(&value[..length.expect("it is kept")], b"mine");
+    let names = fs::read_dir(scene.host.root()).expect("it is there");
+    assert_eq!(names.count(), 1, "nothing is left beside it");
+}
+
+#[tokio::test]
+async fn as_root_a_file_keeps_its_owner() {
+    let scene = Scene::new();
+    scene.put("file", "old");
+    let owner = Some(crate::testing::STRANGER);
+    std::os::unix::fs::chown(scene.path("file"), owner, owner).expect("root");
+    scene.outcome(edit("old", "new", false)).await;
+    let metadata = fs::metadata(scene.path("file")).expect("it is there");
+    let kept = (
+        std::os::unix::fs::MetadataExt::uid(&metadata),
+        scene.text("file"),
+    );
+    assert_eq!(kept, (crate::testing::STRANGER, "new".to_owned()));
+}

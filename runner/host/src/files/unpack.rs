@@ -13,7 +13,7 @@ use std::{
 
 use rustix::{
     fd::OwnedFd,
-    fs::{Mode, OFlags, Stat},
+    fs::{FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 use shared_sandbox::{EntryKind, FileFailure, Outcome, Skipped, Unpack, Unpacked};
@@ -395,8 +395,28 @@ impl Step {
             Content::File { .. } => workspace.locate(&self.path, Parents::Expect)?,
             Content::Link { .. } => workspace.make_parent(&self.path)?,
         };
-        rustix::fs::renameat(&place.handle, name, &target.directory, &target.name)
-            .map_err(|errno| crate::workspace::failure(&self.path, errno))
+        let failed = |errno| crate::workspace::failure(&self.path, errno);
+        // Since it was looked at first, something else may have come there.
+        let now = crate::workspace::stat_entry(&target.directory, &target.name).map_err(failed)?;
+        let kind = now.as_ref().map(|now| FileType::from_raw_mode(now.st_mode));
+        let wanted = match &self.content {
+            Content::Link { .. } => FileType::Symlink,
+            _ => FileType::RegularFile,
+        };
+        if kind.is_some_and(|kind| kind != wanted) {
+            return Err(FileFailure::Exists {
+                path: self.path.clone(),
+            });
+        }
+        if wanted == FileType::Symlink {
+            return rustix::fs::renameat(&place.handle, name, &target.directory, &target.name)
+                .map_err(failed);
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&place.handle, name, flags, Mode::empty());
+        let file = File::from(file.map_err(failed)?);
+        replace::put(&file, (&place.handle, name), &target, now.as_ref())
+            .map_err(|error| crate::workspace::io_failure(&self.path, &error))
     }
 }
 
