@@ -53,11 +53,13 @@ impl Outcome {
     fn paths(&mut self) -> Vec<&mut String> {
         match self {
             Self::Globbed(globbed) => globbed.paths.iter_mut().collect(),
-            Self::Grepped(grepped) => grepped
-                .matches
-                .iter_mut()
-                .map(|found| &mut found.path)
-                .collect(),
+            Self::Grepped(grepped) => {
+                let matches = grepped.matches.iter_mut().map(|found| &mut found.path);
+                let skipped = grepped.skipped.iter_mut().flat_map(|skipped| {
+                    std::iter::once(&mut skipped.path).chain(skipped.failure.path())
+                });
+                matches.chain(skipped).collect()
+            }
             Self::Failed(failure) => failure.path().into_iter().collect(),
             Self::Exited(_)
             | Self::Read(_)

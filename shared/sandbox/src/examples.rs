@@ -185,6 +185,11 @@ examples! {
             }],
             more: true,
             unread_rules: 2,
+            skipped: vec![Skipped {
+                path: path(),
+                failure: FileFailure::Binary { path: path() },
+            }],
+            more_skipped: 3,
         })],
         Outcome::Downloaded(_) => [Outcome::Downloaded(Downloaded {
             bytes: 7,

@@ -313,6 +313,12 @@ pub struct Grepped {
     /// How many `.gitignore` files were too large to be read, so that what they name is here too.
     #[serde(default)]
     pub unread_rules: u32,
+    /// The first files that were not searched, or not to their end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
+    /// How many more such files there are.
+    #[serde(default)]
+    pub more_skipped: u64,
 }
 
 /// A line that fits a pattern.

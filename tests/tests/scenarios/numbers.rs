@@ -119,6 +119,8 @@ fn asks() -> [Ask; 9] {
                 }],
                 more: false,
                 unread_rules: 0,
+                skipped: Vec::new(),
+                more_skipped: n,
             })
         }),
         ("Glob", json!({ "pattern": "a" }), |n| {

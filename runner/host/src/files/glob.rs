@@ -48,13 +48,16 @@ pub(super) fn glob(
     })
 }
 
-/// A matcher of whole paths, in which only `**` crosses a `/`.
+/// A matcher of whole paths, in which only `**` crosses a `/`; a pattern without a `/` fits names at any depth.
 ///
 /// # Errors
 /// [`FileFailure::Pattern`] in one line.
 pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, Failure> {
     let unusable = |reason: String| Failure::File(FileFailure::Pattern { reason });
-    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    let (is_name, pattern) = (
+        !pattern.contains('/'),
+        pattern.strip_prefix("./").unwrap_or(pattern),
+    );
     if pattern.is_empty() {
         return Err(unusable("it is empty; ** fits every file".to_owned()));
     }
@@ -62,7 +65,8 @@ pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, Failure> {
         let reason = "it begins with a /; a glob is relative to the directory that is searched";
         return Err(unusable(reason.to_owned()));
     }
-    GlobBuilder::new(pattern)
+    let any_depth = if is_name { "**/" } else { "" };
+    GlobBuilder::new(&format!("{any_depth}{pattern}"))
         .literal_separator(true)
         .build()
         .map(|glob| glob.compile_matcher())

@@ -4,12 +4,13 @@ use std::{fs::File, io, ops::ControlFlow};
 
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
-use shared_sandbox::{FileFailure, Grep, GrepMatch, Grepped};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use rustix::io::Errno;
+use shared_sandbox::{FileFailure, Grep, GrepMatch, Grepped, Skipped};
 
 use super::{
-    Allowance, Failure, MAX_RESULT_BYTES, glob, io_failure,
-    read::is_binary,
+    Allowance, Failure, MAX_RESULT_BYTES, glob,
+    read::{is_binary, is_utf_16},
     walk::{Seen, Start},
     wanted,
 };
@@ -18,8 +19,11 @@ use crate::{text, workspace::Workspace};
 /// A matching line is cut here.
 const LINE_BYTES: usize = 500;
 
-/// Memory for one line; a file with a longer one is passed over.
-const LONGEST_LINE_BYTES: usize = 1024 * 1024;
+/// Memory for one line; a file is searched up to a longer one.
+const LONGEST_LINE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Files that were left out and are named.
+const MAX_SKIPPED: usize = 10;
 
 /// Memory for one compiled pattern, and again for its lazily built automaton.
 const PATTERN_BYTES: usize = 4 * 1024 * 1024;
@@ -46,9 +50,15 @@ pub(super) fn grep(
         if files.as_ref().is_some_and(|files| !files.is_match(below)) {
             return Ok(ControlFlow::Continue(()));
         }
-        // What cannot be read, or is not text, has no lines.
-        if let Ok((file, _)) = start.open(below) {
-            search.file(file, || start.shown(below))?;
+        match start.open(below) {
+            Ok((file, _)) => search.file(file, || start.shown(below))?,
+            // It has gone meanwhile.
+            Err(Errno::NOENT) => {}
+            Err(errno) => {
+                let path = start.shown(below);
+                let failure = crate::workspace::failure(&path, errno);
+                search.skip(path, failure);
+            }
         }
         Ok(if search.full {
             ControlFlow::Break(())
@@ -59,7 +69,7 @@ pub(super) fn grep(
     Ok(search.result(seen))
 }
 
-/// A file that was named is searched whatever `files` says, and failures with it are told.
+/// A file that was named is searched whatever `files` says; that it is none of text is a failure.
 fn one_file(
     mut search: Search<'_>,
     grep: &Grep,
@@ -72,13 +82,16 @@ fn one_file(
             place.to_string_lossy().into_owned()
         })
     };
-    match search.file(file, shown)? {
-        Searched::Text => Ok(search.result(Seen::default())),
-        Searched::Binary => Err(FileFailure::Binary {
-            path: grep.path.clone(),
+    search.file(file, shown)?;
+    match search.skipped.pop() {
+        Some(skipped) if search.matches.is_empty() && skipped.failure.kind() == "binary" => {
+            let path = grep.path.clone();
+            Err(FileFailure::Binary { path }.into())
         }
-        .into()),
-        Searched::Failed(error) => Err(io_failure(&grep.path, &error)),
+        skipped => {
+            search.skipped.extend(skipped);
+            Ok(search.result(Seen::default()))
+        }
     }
 }
 
@@ -111,14 +124,10 @@ struct Search<'a> {
     wanted: usize,
     /// Whether there are more matches than are wanted or fit.
     full: bool,
+    /// The first files that were left out, and how many more.
+    skipped: Vec<Skipped>,
+    more_skipped: u64,
     allowance: &'a Allowance,
-}
-
-/// What became of one file.
-enum Searched {
-    Text,
-    Binary,
-    Failed(io::Error),
 }
 
 impl<'a> Search<'a> {
@@ -126,7 +135,8 @@ impl<'a> Search<'a> {
         let searcher = SearcherBuilder::new()
             .line_terminator(LineTerminator::crlf())
             .line_number(true)
-            .binary_detection(BinaryDetection::quit(0))
+            // A NUL byte in the middle of a text, as in a log, makes it no other file.
+            .binary_detection(BinaryDetection::none())
             .heap_limit(Some(LONGEST_LINE_BYTES))
             .build();
         Self {
@@ -136,42 +146,59 @@ impl<'a> Search<'a> {
             bytes: 0,
             wanted,
             full: false,
+            skipped: Vec::new(),
+            more_skipped: 0,
             allowance,
         }
     }
 
-    /// Adds the lines of a file that fit; of a binary file none.
-    fn file(&mut self, file: File, path: impl FnOnce() -> String) -> Result<Searched, Failure> {
-        match is_binary(&file) {
-            Ok(false) => {}
-            Ok(true) => return Ok(Searched::Binary),
-            Err(error) => return Ok(Searched::Failed(error)),
-        }
+    /// Adds the lines of a file that fit; of a binary file none, which is noted.
+    fn file(&mut self, file: File, path: impl FnOnce() -> String) -> Result<(), Failure> {
+        let is_text = is_utf_16(&file).and_then(|wide| Ok(wide || !is_binary(&file)?));
         let mut lines = Lines {
             room: (self.wanted - self.matches.len()).saturating_add(1),
             bytes: 0,
             lines: Vec::new(),
-            binary: false,
         };
-        let reader = Guarded {
-            file,
-            allowance: self.allowance,
-        };
-        let searched = self
-            .searcher
-            .search_reader(&self.pattern, reader, &mut lines);
+        let searched = is_text.and_then(|is_text| match is_text {
+            true => {
+                let reader = Guarded {
+                    file,
+                    allowance: self.allowance,
+                };
+                let pattern = &self.pattern;
+                let searched = self.searcher.search_reader(pattern, reader, &mut lines);
+                searched.map(|()| true)
+            }
+            false => Ok(false),
+        });
         // The reader ends a search that is not wanted any more with an error.
         self.allowance.check()?;
-        if lines.binary {
-            return Ok(Searched::Binary);
+        if matches!(searched, Ok(true)) && lines.lines.is_empty() {
+            return Ok(());
         }
-        if let Err(error) = searched {
-            return Ok(Searched::Failed(error));
+        let path = path();
+        self.add(&path, lines.lines);
+        let failure = match searched {
+            Ok(true) => return Ok(()),
+            Ok(false) => FileFailure::Binary { path: path.clone() },
+            // How the searcher says that a line does not fit into its memory.
+            Err(error) if error.kind() == io::ErrorKind::Other => FileFailure::Io {
+                reason: format!(
+                    "a line has more than {LONGEST_LINE_BYTES} bytes; what stands before it was searched"
+                ),
+            },
+            Err(error) => crate::workspace::io_failure(&path, &error),
+        };
+        self.skip(path, failure);
+        Ok(())
+    }
+
+    fn skip(&mut self, path: String, failure: FileFailure) {
+        match self.skipped.len() < MAX_SKIPPED {
+            true => self.skipped.push(Skipped { path, failure }),
+            false => self.more_skipped += 1,
         }
-        if !lines.lines.is_empty() {
-            self.add(&path(), lines.lines);
-        }
-        Ok(Searched::Text)
     }
 
     fn add(&mut self, path: &str, lines: Vec<(u64, String)>) {
@@ -191,6 +218,8 @@ impl<'a> Search<'a> {
             matches: self.matches,
             more: self.full || seen.part,
             unread_rules: seen.unread_rules,
+            skipped: self.skipped,
+            more_skipped: self.more_skipped,
         }
     }
 }
@@ -215,7 +244,6 @@ struct Lines {
     room: usize,
     bytes: usize,
     lines: Vec<(u64, String)>,
-    binary: bool,
 }
 
 impl Sink for Lines {
@@ -225,21 +253,12 @@ impl Sink for Lines {
         let line = found.bytes();
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let text = text::cut_lossy(line, LINE_BYTES);
+        // A NUL byte is no text for those that keep or show it.
+        let text = text::cut_lossy(line, LINE_BYTES).replace('\0', "\u{fffd}");
         self.bytes += text.len();
         self.lines
             .push((found.line_number().unwrap_or_default(), text));
         self.room -= 1;
         Ok(self.room > 0 && self.bytes <= MAX_RESULT_BYTES)
-    }
-
-    fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
-        self.binary = true;
-        Ok(false)
-    }
-
-    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
-        self.binary |= finish.binary_byte_offset().is_some();
-        Ok(())
     }
 }

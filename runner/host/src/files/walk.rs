@@ -2,10 +2,13 @@
 //! `.gitignore` files name and without `.git`.
 //!
 //! Every directory and file is opened from the handle where the walk began, by the kernel and
-//! through no symbolic link, so a rename meanwhile leads nowhere. The rules are the `ignore`
+//! through no symbolic link, so a rename meanwhile leads nowhere. What a link leads to is seen by the
+//! link's path, where that is in the workspace: it is opened from the workspace's root. No directory is
+//! entered by a link from within itself, nor twice. The rules are the `ignore`
 //! crate's; its own walker opens by path and would wait for a pipe called `.gitignore`.
 
 use std::{
+    collections::HashSet,
     ffi::{OsStr, OsString},
     fs::File,
     io::Read as _,
@@ -26,7 +29,7 @@ use rustix::{
 };
 
 use super::{Allowance, Failure, failure};
-use crate::workspace::{Links, Workspace, open_beneath, open_ordinary, stat_entry};
+use crate::workspace::{Links, Workspace, open_beneath, open_ordinary, real_path, stat_entry};
 
 /// Most names that wait to be visited, over all open directories; more are left out, and said to be.
 const MAX_PENDING: usize = 200_000;
@@ -42,6 +45,7 @@ const GITIGNORE: &str = ".gitignore";
 /// Where a walk begins.
 #[derive(Debug)]
 pub(super) struct Start {
+    root: OwnedFd,
     handle: OwnedFd,
     /// Where that is beneath the workspace root.
     place: PathBuf,
@@ -69,8 +73,12 @@ struct Rules {
     bytes: u64,
 }
 
+/// A file system and a number in it, by which a directory is known again.
+type Identity = (u64, u64);
+
 /// A directory that is being visited.
 struct Level {
+    identity: Identity,
     /// Its path below the start.
     below: PathBuf,
     names: std::vec::IntoIter<(OsString, FileType)>,
@@ -93,6 +101,7 @@ impl Start {
             rules = Rules::read(&root, directory, directory, rules, &mut unread_rules);
         }
         Ok(Self {
+            root,
             handle,
             place,
             rules,
@@ -107,17 +116,29 @@ impl Start {
 
     /// Opens a file that the walk found.
     pub(super) fn open(&self, below: &Path) -> Result<(File, Stat), Errno> {
-        open_ordinary(&self.handle, below, Links::Refuse)
+        match open_ordinary(&self.handle, below, Links::Refuse) {
+            Err(Errno::LOOP) => open_ordinary(&self.root, &self.place.join(below), Links::Follow),
+            opened => opened,
+        }
+    }
+
+    /// What a link leads to in the workspace.
+    fn follow(&self, below: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = Path::new(".").join(&self.place).join(below);
+        open_beneath(&self.root, &path, flags, Links::Follow)
     }
 
     /// What the host says of a file that the walk found; it need not be readable.
     pub(super) fn stat(&self, below: &Path) -> Result<Stat, Errno> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let file = open_beneath(&self.handle, below, flags, Links::Refuse)?;
+        let file = match open_beneath(&self.handle, below, flags, Links::Refuse) {
+            Err(Errno::LOOP) => self.follow(below, flags)?,
+            opened => opened?,
+        };
         rustix::fs::fstat(file)
     }
 
-    /// Visits every ordinary file by its path below the start, until `visit` breaks. What cannot
+    /// Visits every ordinary file, and link to one, by its path below the start, until `visit` breaks. What cannot
     /// be read, or has gone meanwhile, is passed over.
     pub(super) fn walk(
         &self,
@@ -129,6 +150,7 @@ impl Start {
             allowance,
             levels: Vec::new(),
             pending: 0,
+            linked: HashSet::new(),
             seen: Seen {
                 part: false,
                 unread_rules: self.unread_rules,
@@ -166,6 +188,8 @@ struct Walk<'a> {
     levels: Vec<Level>,
     /// Names in all levels.
     pending: usize,
+    /// Directories that were entered by way of a link.
+    linked: HashSet<Identity>,
     seen: Seen,
 }
 
@@ -174,9 +198,25 @@ impl Walk<'_> {
     fn enter(&mut self, below: PathBuf, above: Option<Arc<Rules>>) -> Result<(), Failure> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let path = Path::new(".").join(&below);
-        let Ok(directory) = open_beneath(&self.start.handle, &path, flags, Links::Refuse) else {
+        let (opened, is_linked) =
+            match open_beneath(&self.start.handle, &path, flags, Links::Refuse) {
+                Err(Errno::LOOP) => (self.start.follow(&below, flags), true),
+                opened => (opened, false),
+            };
+        let Ok(directory) = opened else {
             return Ok(());
         };
+        let Ok(stat) = rustix::fs::fstat(&directory) else {
+            return Ok(());
+        };
+        let identity = (stat.st_dev, stat.st_ino);
+        if is_linked
+            && (self.levels.iter().any(|level| level.identity == identity)
+                || is_of_git(&directory)
+                || !self.linked.insert(identity))
+        {
+            return Ok(());
+        }
         let Ok(entries) = Dir::read_from(&directory) else {
             return Ok(());
         };
@@ -191,6 +231,10 @@ impl Walk<'_> {
             has_rules |= name == GITIGNORE;
             let kind = match entry.file_type() {
                 FileType::Unknown => kind_of(&directory, name),
+                kind => kind,
+            };
+            let kind = match kind {
+                FileType::Symlink => self.kind_behind(&below.join(name)),
                 kind => kind,
             };
             if !matches!(kind, FileType::RegularFile | FileType::Directory) {
@@ -216,12 +260,31 @@ impl Walk<'_> {
             above
         };
         self.levels.push(Level {
+            identity,
             below,
             names: names.into_iter(),
             rules,
         });
         Ok(())
     }
+}
+
+impl Walk<'_> {
+    /// What a link leads to, where that is in the workspace.
+    fn kind_behind(&self, below: &Path) -> FileType {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let there = self.start.follow(below, flags);
+        let stat = there.and_then(rustix::fs::fstat);
+        stat.map_or(FileType::Unknown, |stat| {
+            FileType::from_raw_mode(stat.st_mode)
+        })
+    }
+}
+
+/// Whether a link led into what git keeps for itself.
+fn is_of_git(directory: &OwnedFd) -> bool {
+    let place = real_path(directory).unwrap_or_default();
+    place.components().any(|part| part.as_os_str() == ".git")
 }
 
 /// Some file systems do not say in the directory what an entry is.

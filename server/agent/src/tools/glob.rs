@@ -29,7 +29,7 @@ impl Tool for GlobTool {
                 name: "pattern",
                 kind: Kind::PATTERN,
                 required: true,
-                about: "A glob such as src/**/*.rs, relative to path.",
+                about: "A glob such as src/**/*.rs, relative to path; without a slash, as *.rs, it fits at any depth.",
             },
             Parameter {
                 name: "path",

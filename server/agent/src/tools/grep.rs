@@ -5,7 +5,7 @@ use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
 
 use super::{
     Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool,
-    lines::{lines, unread_rules},
+    lines::{lines, not_searched, unread_rules},
 };
 
 const MAX_MATCHES: u32 = 500;
@@ -20,8 +20,8 @@ impl Tool for GrepTool {
     }
 
     fn description(&self) -> &'static str {
-        "Finds lines by content and shows them as path:line:text. Binary files and what \
-         .gitignore names are left out; long lines are cut."
+        "Finds lines by content and shows them as path:line:text. What .gitignore names is left \
+         out, and binary files, of which that is said; long lines are cut."
     }
 
     fn parameters(&self) -> &'static [Parameter] {
@@ -42,7 +42,8 @@ impl Tool for GrepTool {
                 name: "files",
                 kind: Kind::DIRECTORY,
                 required: false,
-                about: "Only in files whose path below path fits this glob, such as *.rs; default all.",
+                about: "Only in files whose path below path fits this glob, such as *.rs or src/**/*.rs; without a slash it \
+                        fits at any depth; default all.",
             },
             Parameter {
                 name: "ignore_case",
@@ -79,7 +80,8 @@ impl Tool for GrepTool {
             .matches
             .iter()
             .map(|found| format!("{}:{}:{}", found.path, found.line, found.text));
-        let said = unread_rules(found.unread_rules);
+        let skipped = not_searched(&found.skipped, found.more_skipped);
+        let said = unread_rules(found.unread_rules) + &skipped;
         let limit = limit.saturating_sub(said.len());
         let lines = match found.matches.is_empty() {
             true => "[no line matches]".to_owned(),

@@ -1,7 +1,14 @@
 //! Lists: as many whole lines as fit, and how many do not.
 
+use shared_sandbox::{FileFailure, Skipped};
+
+use super::excerpt;
+
 /// Room for the line that says what is missing.
 const NOTE_BYTES: usize = 160;
+
+/// What is said of one file that was left out takes at most so many bytes.
+const SKIPPED_BYTES: usize = 300;
 
 /// What is said of a search that could not read some `.gitignore` files; nothing, where it could.
 pub(super) fn unread_rules(count: u32) -> String {
@@ -13,6 +20,28 @@ pub(super) fn unread_rules(count: u32) -> String {
             "[{count} .gitignore files are too large and were not read: what they name was searched as well]\n"
         ),
     }
+}
+
+/// What is said of files that a search left out; nothing, where there are none.
+pub(super) fn not_searched(skipped: &[Skipped], more: u64) -> String {
+    if skipped.is_empty() {
+        return String::new();
+    }
+    let mut words: Vec<String> = skipped
+        .iter()
+        .map(|skipped| match &skipped.failure {
+            // It names no file.
+            FileFailure::Io { reason } => format!("{:?}: {reason}", skipped.path),
+            failure => failure.to_string(),
+        })
+        .map(|words| excerpt::bounded(&words, SKIPPED_BYTES))
+        .collect();
+    match more {
+        0 => {}
+        1 => words.push("and 1 more file".to_owned()),
+        more => words.push(format!("and {more} more files")),
+    }
+    format!("[not searched, or not to the end: {}]\n", words.join("; "))
 }
 
 /// The lines, cut between two of them where they do not fit into `limit` bytes. `more` says that

@@ -1,5 +1,6 @@
 use shared_sandbox::{
-    Edited, EntryKind, FileFailure, Globbed, GrepMatch, Grepped, Listed, ListedEntry, Written,
+    Edited, EntryKind, FileFailure, Globbed, GrepMatch, Grepped, Listed, ListedEntry, Skipped,
+    Written,
 };
 use shared_types::Digest;
 
@@ -184,8 +185,18 @@ fn searches_and_lists_show_lines_and_say_when_there_are_more() {
         matches,
         more: false,
         unread_rules: 0,
+        skipped: vec![Skipped {
+            path: "b.png".to_owned(),
+            failure: FileFailure::Binary {
+                path: "b.png".to_owned(),
+            },
+        }],
+        more_skipped: 2,
     });
-    assert_eq!(told("Grep", r#"{"pattern":"x"}"#, found).text, "a:2:fn x\n");
+    assert_eq!(
+        told("Grep", r#"{"pattern":"x"}"#, found).text,
+        "[not searched, or not to the end: \"b.png\" is a binary file; and 2 more files]\na:2:fn x\n"
+    );
     let entry = |name: &str, kind| ListedEntry {
         name: name.to_owned(),
         kind,

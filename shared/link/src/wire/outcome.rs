@@ -71,7 +71,12 @@ pub(super) fn numbers(outcome: &Outcome) -> Vec<(&'static str, u64)> {
         }
         Outcome::Grepped(grepped) => {
             let lines = grepped.matches.iter().map(|found| found.line);
-            vec![("the line of a match", lines.max().unwrap_or(0))]
+            let mut numbers = vec![
+                ("the line of a match", lines.max().unwrap_or(0)),
+                ("the count of files", grepped.more_skipped),
+            ];
+            numbers.extend(skipped_numbers(&grepped.skipped));
+            numbers
         }
         Outcome::Downloaded(downloaded) => vec![("the size of the file", downloaded.bytes)],
         Outcome::Found(found) => vec![("the size of the file", found.bytes)],
@@ -216,6 +221,8 @@ impl OnWire<Malformed> for Grepped {
             matches: all_to_wire(matches),
             more: self.more || cut,
             unread_rules: self.unread_rules,
+            skipped: all_to_wire(self.skipped),
+            more_skipped: self.more_skipped,
         }
     }
 
@@ -224,6 +231,8 @@ impl OnWire<Malformed> for Grepped {
             matches: all_from_wire(wire.matches)?,
             more: wire.more,
             unread_rules: wire.unread_rules,
+            skipped: all_from_wire(wire.skipped)?,
+            more_skipped: wire.more_skipped,
         })
     }
 }

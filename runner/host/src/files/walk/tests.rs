@@ -4,7 +4,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use shared_sandbox::{FileFailure, Glob, Globbed, Grep, GrepMatch, Outcome};
+use shared_sandbox::{FileFailure, Glob, Globbed, Grep, GrepMatch, Outcome, Skipped};
 
 use crate::testing::Scene;
 
@@ -39,6 +39,17 @@ impl Scene {
         let mut paths = self.glob(glob).await.paths;
         paths.sort();
         paths
+    }
+
+    /// What a search of everything left out.
+    async fn skipped(&self, pattern: &str) -> Vec<String> {
+        match self.outcome(grep("", pattern)).await {
+            Outcome::Grepped(grepped) => {
+                let words = |skipped: &Skipped| skipped.failure.to_string();
+                grepped.skipped.iter().map(words).collect()
+            }
+            other => panic!("expected lines, not {other:?}"),
+        }
     }
 
     /// The lines that fit as `path:line:text`, and whether there are more.
@@ -85,10 +96,15 @@ async fn a_glob_finds_files_newest_first() {
         (few.paths.as_slice(), few.more),
         (&all.map(str::to_owned)[..2], true)
     );
-    assert_eq!(scene.paths(glob("", "*.rs")).await, ["old.rs"]);
+    assert_eq!(scene.paths(glob("", "./*.rs")).await, ["old.rs"]);
+    assert_eq!(
+        scene.paths(glob("", "*.rs")).await,
+        ["old.rs", "src/deep/middle.rs", "src/new.rs"],
+        "a name fits at any depth"
+    );
     assert_eq!(
         scene.paths(glob("src", "*.{rs,txt}")).await,
-        ["src/new.rs", "src/other.txt"]
+        ["src/deep/middle.rs", "src/new.rs", "src/other.txt"]
     );
     assert_eq!(
         scene.paths(glob("", "./src/*/*.rs")).await,
@@ -148,7 +164,7 @@ async fn what_gitignore_names_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_walk_follows_no_link_and_waits_for_no_pipe() {
+async fn a_walk_follows_links_within_the_workspace_and_never_in_circles_and_waits_for_no_pipe() {
     let scene = Scene::new();
     fs::write(scene.outside().join("secret"), "needle").expect("a secret");
     scene.put("a/file", "needle\n");
@@ -164,6 +180,25 @@ async fn a_walk_follows_no_link_and_waits_for_no_pipe() {
         scene.paths(glob("alias", "*")).await,
         ["a/file"],
         "a start may be a link"
+    );
+    scene.put("b/other", "needle\n");
+    symlink("../a", scene.path("b/to-a")).expect("a link");
+    symlink("../b", scene.path("a/to-b")).expect("a link");
+    symlink("a/file", scene.path("link")).expect("a link");
+    symlink("nowhere", scene.path("dangling")).expect("a link");
+    scene.put(".git/config", "needle\n");
+    symlink(".git", scene.path("git")).expect("a link");
+    let found = scene.paths(glob("", "**")).await;
+    assert_eq!(
+        found,
+        ["a/file", "a/to-b/other", "alias/file", "b/other", "link",]
+    );
+    assert_eq!(
+        scene.grep(grep("", "needle")).await.0,
+        found
+            .iter()
+            .map(|path| format!("{path}:1:needle"))
+            .collect::<Vec<_>>()
     );
 }
 
@@ -217,6 +252,7 @@ async fn lines_are_found_by_path_and_number() {
     scene.put("a/z.txt", "one");
     scene.put("a.rs", "one\n");
     scene.put("binary", b"one\none\0");
+    assert_eq!(scene.skipped("one").await, ["\"binary\" is a binary file"]);
     let all = ["a/z.txt:1:one", "a.rs:1:one", "b.rs:3:fn one"].map(str::to_owned);
     assert_eq!(scene.grep(grep("", "one")).await, (all.to_vec(), false));
     let (lines, _) = scene
@@ -266,13 +302,47 @@ async fn a_long_line_is_shown_cut_between_characters() {
 }
 
 #[tokio::test]
-async fn a_file_that_turns_out_to_be_binary_has_no_lines() {
+async fn text_is_found_beside_nul_bytes_in_long_lines_and_in_utf_16() {
     let scene = Scene::new();
     scene.put(
         "late",
-        [b"one\n".repeat(20).as_slice(), &[b'x'; 100_000], b"\0"].concat(),
+        [&b"x\n".repeat(10_000)[..], b"\0one\nlast one\n"].concat(),
     );
-    assert_eq!(scene.grep(grep("", "one")).await, (Vec::new(), false));
+    let long = [&[b'x'; 2 * 1024 * 1024][..], b"one\n"].concat();
+    scene.put("long", &long);
+    let wide = |text: &str, order: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        text.encode_utf16().flat_map(order).collect()
+    };
+    scene.put("utf-16", wide("\u{feff}no\r\none\r\n", u16::to_le_bytes));
+    scene.put("utf-16-be", wide("\u{feff}one\n", u16::to_be_bytes));
+    let (lines, _) = scene.grep(grep("", "one")).await;
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    assert_eq!(lines[0], "late:10001:\u{fffd}one");
+    assert_eq!(lines[1], "late:10002:last one");
+    assert!(lines[2].starts_with("long:1:xxx"), "{}", lines[2]);
+    assert_eq!(lines[3..], ["utf-16:2:one", "utf-16-be:1:one"]);
+    assert!(scene.skipped("one").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_search_names_what_it_left_out() {
+    let scene = Scene::new();
+    let long = [&b"one\n"[..], &[b'x'; 9 * 1024 * 1024], b"\none\n"].concat();
+    scene.put("long", &long);
+    for name in 10..22 {
+        scene.put(&format!("{name}.bin"), b"one\0");
+    }
+    let Outcome::Grepped(found) = scene.outcome(grep("", "one")).await else {
+        panic!("lines");
+    };
+    assert_eq!(found.matches.len(), 1, "what stands before the long line");
+    assert_eq!((found.skipped.len(), found.more_skipped), (10, 3));
+    assert_eq!(found.skipped[0].path, "10.bin");
+    let Outcome::Grepped(alone) = scene.outcome(grep("long", "one")).await else {
+        panic!("lines");
+    };
+    let said = alone.skipped[0].failure.to_string();
+    assert!(said.contains("a line has more than"), "{said}");
 }
 
 #[tokio::test]

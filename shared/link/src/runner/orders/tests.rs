@@ -197,6 +197,8 @@ fn lists_that_do_not_fit_into_a_frame_are_cut_and_say_so() {
         ],
         more: false,
         unread_rules: 0,
+        skipped: Vec::new(),
+        more_skipped: 0,
     });
     let tiny = Outcome::Listed(Listed {
         entries: vec![
