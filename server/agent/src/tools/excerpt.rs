@@ -1,4 +1,7 @@
 //! The beginning and the end of something long, with what was left out stated in bytes.
+//!
+//! Programs that show their progress return to the beginning of a line (`\r`) and write it anew. Of such a line only
+//! the last state is kept.
 
 use std::collections::VecDeque;
 
@@ -19,6 +22,12 @@ pub(crate) struct Excerpt {
     end: u64,
     /// The offset after the last byte that came.
     came: u64,
+    /// Bytes at the end of what is kept that a line would write over after a return.
+    line: usize,
+    /// Whether a return came last: what follows writes over the line, unless it ends it.
+    is_returned: bool,
+    /// Bytes that were written over.
+    stale: u64,
 }
 
 /// An excerpt as text.
@@ -27,6 +36,8 @@ pub(crate) struct Shown {
     pub(crate) text: String,
     /// Whether there are bytes that are not UTF-8; they are shown as U+FFFD.
     pub(crate) lossy: bool,
+    /// Whether lines were written over.
+    pub(crate) has_stale: bool,
 }
 
 impl Excerpt {
@@ -40,6 +51,9 @@ impl Excerpt {
             from,
             end: from,
             came: 0,
+            line: 0,
+            is_returned: false,
+            stale: 0,
         }
     }
 
@@ -70,6 +84,28 @@ impl Excerpt {
             return;
         };
         self.skip_to(offset);
+        while let Some(first) = fresh.first() {
+            let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+            let length = match is_end(first) {
+                true => 1,
+                false => fresh.iter().position(is_end).unwrap_or(fresh.len()),
+            };
+            let (piece, rest) = fresh.split_at(length);
+            if self.is_returned && !is_end(first) {
+                self.drop_line();
+            }
+            self.is_returned = *first == b'\r';
+            self.append(piece);
+            self.line = if *first == b'\n' {
+                0
+            } else {
+                self.line + length
+            };
+            fresh = rest;
+        }
+    }
+
+    fn append(&mut self, mut fresh: &[u8]) {
         self.end = self.end.saturating_add(fresh.len() as u64);
         if self.head_is_open {
             let room = self.keep - self.head.len();
@@ -84,6 +120,28 @@ impl Excerpt {
         self.tail.extend(fresh);
     }
 
+    /// Forgets what is kept of the line that is written over.
+    fn drop_line(&mut self) {
+        let was_whole = self.missing() == 0;
+        let of_tail = self.line.min(self.tail.len());
+        // Where bytes went from between the two, it is not known how much of the line is in the head.
+        let of_head = match was_whole {
+            true => (self.line - of_tail).min(self.head.len()),
+            false => 0,
+        };
+        self.tail.truncate(self.tail.len() - of_tail);
+        self.head.truncate(self.head.len() - of_head);
+        self.head_is_open |= was_whole && self.tail.is_empty() && self.head.len() < self.keep;
+        self.stale = self.stale.saturating_add((of_tail + of_head) as u64);
+        self.line = 0;
+    }
+
+    /// Bytes between the head and the tail that are not kept.
+    fn missing(&self) -> u64 {
+        let kept = (self.head.len() + self.tail.len()) as u64;
+        (self.end - self.from).saturating_sub(kept.saturating_add(self.stale))
+    }
+
     /// Notes that the stream goes on at `offset`, and that what lies before it and was not
     /// pushed is missing.
     pub(crate) fn skip_to(&mut self, offset: u64) {
@@ -91,21 +149,27 @@ impl Excerpt {
         if offset > self.end {
             self.head_is_open = false;
             self.tail.clear();
+            (self.line, self.is_returned) = (0, false);
             self.end = offset;
         }
     }
 
     /// As text of at most `limit` bytes.
     pub(crate) fn show(&self, limit: usize) -> Shown {
-        let kept = (self.head.len() + self.tail.len()) as u64;
         let mut tail = Vec::with_capacity(self.tail.len());
         tail.extend(&self.tail);
-        match (self.end - self.from).saturating_sub(kept) {
+        // Lines that were written over move the offset of a gap forward: one that reads on from what is said misses
+        // nothing.
+        let shown = match self.missing() {
             0 => {
                 let all = [self.head.as_slice(), &tail].concat();
                 whole(&all, limit, Some(self.from))
             }
             missing => cut(&self.head, missing, &tail, limit, Some(self.from)),
+        };
+        Shown {
+            has_stale: self.stale > 0,
+            ..shown
         }
     }
 }
@@ -128,6 +192,7 @@ fn whole(bytes: &[u8], limit: usize, from: Option<u64>) -> Shown {
     Shown {
         lossy: std::str::from_utf8(bytes).is_err(),
         text: text.into_owned(),
+        has_stale: false,
     }
 }
 
@@ -152,6 +217,7 @@ fn cut(head: &[u8], missing: u64, tail: &[u8], limit: usize, from: Option<u64>) 
             head.text, tail.text
         ),
         lossy: head.lossy || tail.lossy,
+        has_stale: false,
     }
 }
 

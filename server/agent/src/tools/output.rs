@@ -2,7 +2,7 @@
 
 use shared_sandbox::OutputStream;
 
-use super::excerpt::{Excerpt, Shown};
+use super::excerpt::Excerpt;
 
 /// Room for headings and notes around the output.
 const FRAME_BYTES: usize = 256;
@@ -61,13 +61,22 @@ impl CommandOutput {
             (true, false) => format!("[stderr]\n{}", stderr.text),
             (false, false) => format!(
                 "[stdout]\n{}[stderr]\n{}",
-                with_line_end(&stdout),
+                with_line_end(&stdout.text),
                 stderr.text
             ),
         };
-        if stdout.lossy || stderr.lossy {
-            text = with_line_end(&Shown { text, lossy: true });
-            text.push_str("[the output is not all UTF-8; other bytes are shown as \u{FFFD}]");
+        let notes = [
+            (
+                stdout.has_stale || stderr.has_stale,
+                "[of lines that were written over (progress) only the last state is shown]",
+            ),
+            (
+                stdout.lossy || stderr.lossy,
+                "[the output is not all UTF-8; other bytes are shown as \u{FFFD}]",
+            ),
+        ];
+        for (_, note) in notes.into_iter().filter(|(is_so, _)| *is_so) {
+            text = with_line_end(&text) + note;
         }
         text
     }
@@ -102,8 +111,8 @@ fn share(room: usize, one: usize, other: usize) -> (usize, usize) {
     }
 }
 
-fn with_line_end(shown: &Shown) -> String {
-    let mut text = shown.text.clone();
+fn with_line_end(text: &str) -> String {
+    let mut text = text.to_owned();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }

@@ -41,6 +41,31 @@ fn output_that_is_not_utf_8_is_said_to_be() {
     );
 }
 
+#[test]
+fn of_a_line_that_is_written_over_only_the_last_state_takes_room() {
+    let mut written = b"begin\r\n".to_vec();
+    for percent in 0..=100 {
+        written.extend(format!("\r{percent:3} % of a large file {}", "#".repeat(100)).bytes());
+    }
+    written.extend(b"\r\nthe one important line\n");
+    for frame in 0..2000 {
+        written.extend(format!("frame {frame} of many\r").bytes());
+    }
+    let mut output = CommandOutput::new(2048);
+    for (number, piece) in written.chunks(7).enumerate() {
+        output.push(Stdout, number as u64 * 7, piece);
+    }
+    let text = output.show(2048);
+    assert!(text.starts_with("begin\r\n100 % of"), "{text}");
+    assert!(
+        text.contains("\nthe one important line\nframe 1999 of many\r"),
+        "{text}"
+    );
+    assert!(text.ends_with("only the last state is shown]"), "{text}");
+    assert!(!text.contains("left out"), "{text}");
+    assert_eq!(output.ends(), [written.len() as u64, 0]);
+}
+
 proptest! {
     #[test]
     fn both_streams_together_stay_within_the_limit(
