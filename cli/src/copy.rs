@@ -52,6 +52,7 @@ impl FromStr for Place {
 
 /// Copies a file or folder one way or the other.
 pub(crate) async fn run(client: Client, screen: Screen, args: args::Copy) -> anyhow::Result<Exit> {
+    let here = file_here(&args.source);
     match (args.source, args.target) {
         (Place::Here(source), Place::There { runner, path }) => {
             let copying = Copying::new(client, runner, Progress::new(screen));
@@ -59,17 +60,37 @@ pub(crate) async fn run(client: Client, screen: Screen, args: args::Copy) -> any
         }
         (Place::There { runner, path }, Place::Here(target)) => {
             let copying = Copying::new(client, runner, Progress::new(screen));
-            until_interrupted(&copying, download::run(&copying, &path, &target)).await
+            let copied = until_interrupted(&copying, download::run(&copying, &path, &target)).await;
+            if let (Err(_), Some(file)) = (&copied, here) {
+                copying.note(&format!(
+                    "there is a file {file} here as well; ./{file} names that one"
+                ));
+            }
+            copied
         }
         (Place::Here(_), Place::Here(_)) => {
             bail!("one of the two has to be on a runner: write it as NAME:PATH")
         }
         (Place::There { .. }, Place::There { .. }) => {
+            if let Some(file) = here {
+                bail!(
+                    "{file} names a path on a runner, though there is such a file here; write ./{file} for that one"
+                );
+            }
             bail!(
                 "one of the two has to be here: copy it here first, and from here to the other runner"
             )
         }
     }
+}
+
+/// A file here whose name looks like a path on a runner.
+fn file_here(place: &Place) -> Option<String> {
+    let Place::There { runner, path } = place else {
+        return None;
+    };
+    let name = format!("{runner}:{path}");
+    Path::new(&name).symlink_metadata().is_ok().then_some(name)
 }
 
 /// Copies until a signal comes, and stops what is under way then: a copy is of no use without this end.

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use shared_client::{Client, Options, PING_EVERY, Trust};
-use shared_types::{Digest, Entropy};
+use shared_types::{Digest, Entropy, clean::without_mark};
 
 use crate::{
     args::Login,
@@ -120,7 +120,7 @@ fn code(given: Option<&str>) -> anyhow::Result<String> {
     input
         .read_line(&mut text)
         .context("failed to read the code")?;
-    match text.trim() {
+    match without_mark(&text).trim() {
         "" => bail!(
             "there is no code on standard input: the server prints one when it starts for the first \
              time, and gantry-server sign-in-code a new one"

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use shared_api::Operation;
+use shared_api::{Operation, OperationEnd};
 use shared_client::{Attach, Attached, Client, ClientError, Controls};
 use shared_types::OperationId;
 use tokio::time::{Instant, sleep, timeout};
@@ -23,6 +23,7 @@ mod code;
 mod escape;
 mod interrupts;
 pub(crate) mod keyboard;
+mod modes;
 mod notes;
 mod printer;
 mod signals;
@@ -76,7 +77,7 @@ pub(crate) async fn run(
         controls,
         ties,
         signals: Signals::listen().context("failed to listen for signals")?,
-        printer: Printer::start().context("failed to use standard output")?,
+        printer: Printer::start(ties.terminal).context("failed to use standard output")?,
         typing: None,
         interrupts: Interrupts::default(),
         stop: Stop::No,
@@ -150,14 +151,21 @@ impl Remote {
     async fn until_over(mut self) -> anyhow::Result<Exit> {
         let over = loop {
             let happened = self.next().await;
-            if let Some(over) = self.handle(happened)? {
-                break over;
+            match self.handle(happened) {
+                Ok(Some(over)) => break over,
+                Ok(None) => {}
+                Err(error) => {
+                    self.printer.abandon().await;
+                    return Err(error);
+                }
             }
         };
         match over {
             Over::Ended(operation) => self.ended(*operation).await,
             Over::Left(code) => {
-                self.notes.say(&self.left());
+                let (notes, words) = (self.notes, self.left());
+                self.printer.abandon().await;
+                notes.say(&words);
                 Ok(Exit::Code(code))
             }
             Over::Unread => self.unread().await,
@@ -357,6 +365,9 @@ impl Remote {
     }
 
     async fn ended(mut self, operation: Operation) -> anyhow::Result<Exit> {
+        if !ended_by_itself(&operation) {
+            self.printer.restore();
+        }
         let printed = tokio::select! {
             printed = self.printer.finish() => printed,
             code = self.signals.ended() => return Ok(Exit::Code(code)),
@@ -418,6 +429,14 @@ impl Remote {
 
     fn runner(&self) -> &str {
         self.operation.as_ref().map_or("", |(_, runner)| runner)
+    }
+}
+
+/// Whether nothing stopped the command, so that it leaves the terminal as it wants to.
+fn ended_by_itself(operation: &Operation) -> bool {
+    match &operation.end {
+        Some(OperationEnd::Exited { cause, signal, .. }) => cause == "exited" && signal.is_none(),
+        _ => false,
     }
 }
 

@@ -120,7 +120,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("token");
         let [argument, file, variable, stdin] = [1, 2, 3, 4].map(token);
-        std::fs::write(&path, format!("{}\n", file.1)).expect("a file");
+        std::fs::write(&path, format!("\u{feff}{}\n", file.1)).expect("a file");
         let mut all = Sources {
             argument: Some(&argument.1),
             file: Some(&path),

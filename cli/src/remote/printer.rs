@@ -3,24 +3,37 @@
 
 use std::{
     fs::File,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     os::fd::AsFd,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use rustix::event::PollFlags;
 use shared_api::StreamName;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 
-use super::keyboard::wait_after;
+use super::{keyboard::wait_after, modes::Modes};
 
 /// Pieces that may wait.
 const QUEUE: usize = 4;
+
+/// How long a terminal may take to show what is left where nobody waits for it.
+const ABANDONED_AFTER: Duration = Duration::from_secs(1);
 
 type Piece = (StreamName, Box<dyn AsRef<[u8]> + Send>);
 
 /// The thread that writes.
 pub(super) struct Printer {
     pieces: mpsc::Sender<Piece>,
+    /// Whether the terminal gets its usual modes back in the end.
+    restores: Arc<AtomicBool>,
     ended: oneshot::Receiver<io::Result<()>>,
 }
 
@@ -28,13 +41,21 @@ pub(super) struct Printer {
 pub(super) struct Room<'a>(mpsc::Permit<'a, Piece>);
 
 impl Printer {
-    pub(super) fn start() -> io::Result<Self> {
+    /// `in_terminal`: the command runs in a terminal, whose modes are those of this one.
+    pub(super) fn start(in_terminal: bool) -> io::Result<Self> {
         let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         let (pieces, receiver) = mpsc::channel(QUEUE);
         let (end, ended) = oneshot::channel();
-        std::thread::spawn(move || end.send(write(receiver, stdout, stderr)));
-        Ok(Self { pieces, ended })
+        let restores = Arc::new(AtomicBool::new(false));
+        let modes = (in_terminal && stdout.is_terminal())
+            .then(|| (Modes::default(), Arc::clone(&restores)));
+        std::thread::spawn(move || end.send(write(receiver, stdout, stderr, modes)));
+        Ok(Self {
+            pieces,
+            restores,
+            ended,
+        })
     }
 
     /// Waits until there is room for a piece; `None` where standard output takes nothing any more.
@@ -46,6 +67,17 @@ impl Printer {
     /// Waits until standard output takes nothing any more.
     pub(super) async fn closed(&self) {
         self.pieces.closed().await;
+    }
+
+    /// After all that is written, the modes are switched off that the command left on in the terminal.
+    pub(super) fn restore(&self) {
+        self.restores.store(true, Ordering::Relaxed);
+    }
+
+    /// Restores the terminal, where it takes something still.
+    pub(super) async fn abandon(self) {
+        self.restore();
+        let _ = timeout(ABANDONED_AFTER, self.finish()).await;
     }
 
     /// Waits until everything is written.
@@ -65,16 +97,31 @@ impl Room<'_> {
     }
 }
 
-fn write(mut pieces: mpsc::Receiver<Piece>, mut stdout: File, mut stderr: File) -> io::Result<()> {
+fn write(
+    mut pieces: mpsc::Receiver<Piece>,
+    mut stdout: File,
+    mut stderr: File,
+    mut modes: Option<(Modes, Arc<AtomicBool>)>,
+) -> io::Result<()> {
     while let Some((stream, data)) = pieces.blocking_recv() {
         let data = (*data).as_ref();
         match stream {
-            StreamName::Stdout => write_all(&mut stdout, data)?,
+            StreamName::Stdout => {
+                if let Some((modes, _)) = &mut modes {
+                    modes.take(data);
+                }
+                write_all(&mut stdout, data)?;
+            }
             // Nobody is left to be told where standard error is closed.
             StreamName::Stderr => drop(write_all(&mut stderr, data)),
         }
     }
-    Ok(())
+    match modes {
+        Some((modes, restores)) if restores.load(Ordering::Relaxed) => {
+            write_all(&mut stdout, modes.undone().as_bytes())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn write_all(file: &mut File, mut data: &[u8]) -> io::Result<()> {

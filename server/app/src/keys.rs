@@ -19,7 +19,7 @@ use std::{
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use proto::public_key::is_sound;
-use shared_types::{Digest, Entropy};
+use shared_types::{Digest, Entropy, clean::without_mark};
 
 /// An Ed25519 key that can sign.
 pub struct SigningKey {
@@ -94,6 +94,7 @@ impl SigningKey {
         })?;
         std::str::from_utf8(&bytes)
             .ok()
+            .map(without_mark)
             .and_then(Self::from_pem)
             .ok_or_else(|| KeyError::NotAKey(path.to_owned()))
     }

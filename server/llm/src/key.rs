@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use shared_types::clean::without_mark;
+
 /// A shorter key is a placeholder such as `none`, which local servers want; to remove it from a
 /// text would only mangle words.
 const SECRET_FROM_BYTES: usize = 8;
@@ -11,10 +13,10 @@ const SECRET_FROM_BYTES: usize = 8;
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// The key in `text`, without surrounding white space; `None` where nothing is left, which
+    /// The key in `text`, without surrounding white space and a mark at its beginning; `None` where nothing is left, which
     /// is how an empty environment variable means "no key".
     pub fn new(text: &str) -> Option<Self> {
-        let text = text.trim();
+        let text = without_mark(text).trim();
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 

@@ -23,6 +23,9 @@ use shared_types::Digest;
 
 use crate::{TlsError, provider};
 
+/// What some editors put at the beginning of a text file (BOM).
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
 const CERTIFICATE_FILE: &str = "certificate.pem";
 const KEY_FILE: &str = "certificate.key";
 
@@ -151,7 +154,11 @@ fn write(directory: &Path, name: &str, content: &[u8], mode: u32) -> Result<(), 
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(path).map_err(failed("read", path))
+    let mut text = fs::read(path).map_err(failed("read", path))?;
+    if text.starts_with(MARK) {
+        text.drain(..MARK.len());
+    }
+    Ok(text)
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> TlsError {

@@ -30,6 +30,11 @@ enum State {
     StringEscape(usize),
 }
 
+/// The text of a file without the mark (BOM) that some editors put at its beginning.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// One whole text, made harmless.
 pub fn clean(text: &str) -> String {
     Clean::default().take(text)

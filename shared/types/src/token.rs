@@ -11,7 +11,7 @@ use std::{fmt, str::FromStr};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use subtle::ConstantTimeEq;
 
-use crate::{Digest, Entropy};
+use crate::{Digest, Entropy, clean::without_mark};
 
 /// What a token is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl FromStr for Token {
     type Err = TokenError;
 
     fn from_str(text: &str) -> Result<Self, TokenError> {
-        let text = text.trim();
+        let text = without_mark(text).trim();
         if text.is_empty() {
             return Err(TokenError::Empty);
         }

@@ -79,17 +79,38 @@ async fn a_file_is_copied_both_ways_and_into_a_folder() {
     assert_eq!(runner.file("empty").as_deref(), Some(""));
 }
 
+/// A file where programs run that the tests start, removed in the end.
+struct OwnFile(&'static str);
+
+impl OwnFile {
+    fn here(name: &'static str) -> Self {
+        std::fs::write(name, "").expect("it is written");
+        Self(name)
+    }
+}
+
+impl Drop for OwnFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.0);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_copied_is_said_and_leaves_nothing_behind() {
     let gantry = Gantry::practice().await;
     let runner = gantry.runner("laptop").await;
     let here = tempfile::tempdir().expect("a folder");
     let folder = here.path().to_str().expect("text");
+    // A file whose name looks like a path on a runner; it is looked for where the program runs.
+    let own = "log:1.txt";
+    let _own = OwnFile::here(own);
     for (words, said) in [
         (["laptop:missing", folder], "missing"),
         (["a", "b"], "NAME:PATH"),
         (["laptop:a", "laptop:b"], "has to be here"),
         (["laptop:../outside", folder], "outside"),
+        ([own, "laptop:in/"], "write ./"),
+        ([own, folder], "./"),
     ] {
         let copied = gantry.cli(&["cp", words[0], words[1]]).await;
         let told = text(&copied.stderr);

@@ -322,6 +322,32 @@ async fn a_shell_that_was_left_goes_on_and_is_taken_up_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_switched_on_in_the_terminal_is_switched_off_when_it_is_left_or_killed() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let editor = r"printf '\033[?1049h\033[?2004h\033[?25lfull screen'; exec sleep 300";
+    let off = "\x1b[?25h\x1b[?2004l\x1b[?1049l";
+    let mut left = gantry.screen(&["exec", "-t", "--", "sh", "-c", editor]);
+    left.until_shown("full screen").await;
+    left.type_in("\r~.");
+    left.until_shown("come back with: gantry attach op_").await;
+    assert_eq!(left.ended().await, Some(0));
+    let shown = left.shown();
+    let (_, after) = shown.split_once(off).expect("it is switched off");
+    assert!(after.contains("come back with"), "{shown:?}");
+    let id = after.split("gantry attach ").nth(1).expect("it is said");
+    let id = id.split_whitespace().next().expect("an id");
+    let mut killed = gantry.screen(&["attach", id]);
+    killed.until_shown("full screen").await;
+    gantry.cli(&["kill", id]).await;
+    killed.ended().await;
+    assert!(killed.shown().contains(off), "{:?}", killed.shown());
+    let mut ended = gantry.screen(&["exec", "-t", "--", "printf", r"\033[?25lhidden"]);
+    assert_eq!(ended.ended().await, Some(0));
+    assert!(!ended.shown().contains("[?25h"), "it wanted it so");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_terminal_goes_on_over_a_cut_and_says_so() {
     let gantry = Gantry::practice().await;
     let _runner = gantry.runner("laptop").await;
