@@ -852,7 +852,8 @@ impl Container {
     pub(super) async fn check(&self, paused: Result<bool, &EngineError>) {
         let told = lock(&self.0.told).clone();
         let was_kept = told == self.is_paused() || told == EngineError::Away.to_string();
-        if !self.seems_to_run() && !(was_kept && matches!(paused, Ok(false))) {
+        let may_go_on = was_kept && matches!(paused, Ok(false));
+        if !(self.seems_to_run() || may_go_on) {
             return;
         }
         // Whoever stops or starts it now knows better.
