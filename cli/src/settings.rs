@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 /// Largest file that can be a sign-in, in bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
+
+/// Bits of a mode that only the file's owner may have, as ssh asks of its keys.
+const READABLE_BY_OTHERS: u32 = 0o077;
 
 /// Where the sign-in is kept.
 #[derive(Debug, Clone)]
@@ -60,6 +63,17 @@ impl Settings {
                 return Err(error).with_context(|| format!("failed to read {}", path.display()));
             }
         };
+        let about = file
+            .metadata()
+            .with_context(|| format!("failed to read {}", path.display()))?;
+        let mode = about.mode() & 0o777;
+        if mode & READABLE_BY_OTHERS != 0 {
+            bail!(
+                "others can read or change {path}, which holds your token (its mode is {mode:04o}); if nobody \
+                 has, run: chmod 600 {path}, else end that sign-in (gantry keys) and run: gantry login",
+                path = path.display()
+            );
+        }
         let mut text = String::new();
         file.take(MAX_FILE_BYTES)
             .read_to_string(&mut text)
@@ -160,9 +174,34 @@ mod tests {
             "token = \"gantry_user_secret\"\ncolour = 1\n",
         )
         .expect("written");
+        only_ours(&settings);
         let error = settings.load().err().expect("it is damaged");
         let text = format!("{error:#}");
         assert!(text.contains("cli.toml"), "{text}");
         assert!(!text.contains("secret"), "{text}");
+    }
+
+    #[test]
+    fn a_sign_in_that_others_can_read_is_refused_with_what_to_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = Settings::in_home(folder.path().to_owned());
+        settings.store(&sign_in()).expect("it is written");
+        for mode in [0o640, 0o604, 0o620] {
+            let shown = fs::Permissions::from_mode(mode);
+            fs::set_permissions(settings.path(), shown).expect("it is ours");
+            let error = settings.load().err().expect("others can read it");
+            let text = error.to_string();
+            assert!(
+                text.contains("chmod 600") && text.contains(&format!("{mode:04o}")),
+                "{text}"
+            );
+        }
+        only_ours(&settings);
+        assert!(settings.load().expect("it is read") == Some(sign_in()));
+    }
+
+    fn only_ours(settings: &Settings) {
+        let ours = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(settings.path(), ours).expect("it is ours");
     }
 }
