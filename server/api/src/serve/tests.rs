@@ -1,6 +1,7 @@
 use axum::{
     Extension,
     body::Body,
+    http::StatusCode,
     middleware::from_fn_with_state,
     routing::{get, post},
 };
@@ -119,6 +120,19 @@ async fn a_connection_that_only_pings_is_cut_off_as_soon_as_a_silent_one() {
     }
     let within = Limits::default().first_request_within + Duration::from_secs(1);
     assert!(began.elapsed() <= within, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_by_its_head_is_answered_and_closed_before_its_body_comes() {
+    let routes = Router::new().route("/", post(async || StatusCode::UNAUTHORIZED));
+    let served = Served::with(routes).await;
+    let head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 209715200\r\n\r\n";
+    let began = Instant::now();
+    let stream = served.connect(head).await;
+    let answer = String::from_utf8(until_closed(stream).await).expect("text");
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+    assert!(began.elapsed() < Limits::default().taken_within);
 }
 
 #[tokio::test(start_paused = true)]
