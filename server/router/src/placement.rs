@@ -31,15 +31,15 @@ pub enum NotPlaced {
     Away(Away),
 }
 
-/// A runner that was heard of within its lease, and has no link.
+/// A runner that was heard of within its lease, and has no link here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Away {
     /// The runner.
     pub runner: RunnerId,
     /// Its name.
     pub name: String,
-    /// When it was last heard of.
-    pub since: Timestamp,
+    /// How it is, behind its name.
+    pub state: String,
     /// What is said where it is not waited for any longer.
     pub refusal: Refusal,
 }
@@ -157,13 +157,27 @@ pub(crate) fn offline(
                 true => NotPlaced::Away(Away {
                     runner,
                     name: name.to_owned(),
-                    since,
+                    state: format!("offline since {since:.0}"),
                     refusal,
                 }),
                 false => NotPlaced::Refused(refusal),
             }
         }
     }
+}
+
+/// What follows from a chosen runner whose link another server of this database holds: where one takes
+/// the other's place, the runner comes over within seconds.
+pub(crate) fn elsewhere(snapshot: &FleetSnapshot, (runner, name): (RunnerId, &str)) -> NotPlaced {
+    let (which, other) = (which(snapshot, name), other(snapshot));
+    let state = "is online at another server, and not at this one";
+    let message = format!("{which} {state}; try again in a minute, or {other}");
+    NotPlaced::Away(Away {
+        runner,
+        name: name.to_owned(),
+        state: state.to_owned(),
+        refusal: Refusal::new(RefusalCode::Unavailable, message),
+    })
 }
 
 fn chosen(snapshot: &FleetSnapshot) -> Result<&FleetRunner, Refusal> {

@@ -152,7 +152,11 @@ proptest! {
             Err(NotPlaced::Away(away)) => {
                 prop_assert_eq!(chosen.map(|runner| runner.id), Some(away.runner));
                 prop_assert!(chosen.is_some_and(|runner| !runner.locked));
-                prop_assert!(NOW.since(away.since) < RECENT.lease);
+                let since = chosen.and_then(|runner| match runner.state {
+                    RunnerState::Offline { since } => since,
+                    _ => None,
+                });
+                prop_assert!(since.is_some_and(|since| NOW.since(since) < RECENT.lease));
                 says_why(&fleet, chosen, &away.refusal)?;
             }
         }

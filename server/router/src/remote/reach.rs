@@ -50,7 +50,7 @@ impl RemoteSandbox {
         Ok((placement, link))
     }
 
-    /// The store says that the runner is online; refuses where this replica knows better.
+    /// The store says that the runner is online; refuses where it is so elsewhere, or not as it was placed.
     async fn linked_now(
         &self,
         snapshot: &FleetSnapshot,
@@ -64,11 +64,8 @@ impl RemoteSandbox {
             Connection::Online(_) | Connection::Linking => {
                 Err(NotPlaced::Refused(linked_anew(name)))
             }
-            Connection::Offline { since } => {
-                let recent = self.recent();
-                let since = since.or(Some(recent.now));
-                Err(placement::offline(snapshot, (runner, name), since, recent))
-            }
+            // What lists say of it is true: the row of its link names another server.
+            Connection::Offline { .. } => Err(placement::elsewhere(snapshot, (runner, name))),
             Connection::Revoked => Err(NotPlaced::Refused(removed(name))),
         }
     }
@@ -86,10 +83,7 @@ impl RemoteSandbox {
             is_first: self.waiting.fetch_add(1, Ordering::Relaxed) == 0,
             until: Instant::now() + self.links.options().away_at_most,
         };
-        waiting.tell(format!(
-            "runner {} offline since {:.0}; waiting",
-            away.name, away.since
-        ));
+        waiting.tell(format!("runner {} {}; waiting", away.name, away.state));
         waiting
     }
 

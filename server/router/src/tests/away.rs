@@ -111,3 +111,20 @@ async fn a_runner_that_comes_back_with_another_memory_is_sent_the_call() {
     assert!(frame.request.is_some());
     assert!(within(start).await.expect("it does not panic"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_the_link_says_that_another_one_has_it_as_lists_do() {
+    let (first, _runner, _link) = World::chosen().await;
+    let second = first.restarted();
+    let refusal = second.sandbox.start(exec(10)).await;
+    let refusal = refusal.expect_err("its link is not there");
+    assert_eq!(refusal.code, RefusalCode::Unavailable);
+    let told = second.store.rows().told.clone();
+    for words in [&refusal.message, &told[0]] {
+        assert!(words.contains("is online at another server"), "{words}");
+        assert!(
+            !words.contains("start it") && !words.contains("offline"),
+            "{words}"
+        );
+    }
+}
