@@ -26,6 +26,9 @@ use crate::{
 /// Bytes of all streams that may wait in memory.
 const PENDING_BYTES: usize = 4 * 1024 * 1024;
 
+/// How often it is tried to append behind what another server has appended.
+const APPENDS: u32 = 8;
+
 /// The task; see the module.
 pub(super) struct Rows {
     store: Store,
@@ -287,8 +290,29 @@ impl Rows {
         }
     }
 
-    /// Streams of one tenant, in one transaction.
+    /// Streams of one tenant. Where another server has appended to one meanwhile, this one goes on behind
+    /// that: the bytes at an offset are the same, whoever has them from the runner.
     async fn write_of(&mut self, tenant: TenantId, keys: &[OutputKey]) {
+        let mut refused = keys.to_vec();
+        for _ in 0..APPENDS {
+            refused = self.write_once(tenant, &refused).await;
+            if refused.is_empty() {
+                return;
+            }
+            for key in &refused {
+                self.go_on_behind(*key).await;
+            }
+            refused.retain(|key| self.row_stream(*key).is_some_and(RowStream::is_dirty));
+        }
+        for key in refused {
+            if let Some(Place::Rows(stream)) = self.streams.get_mut(&key) {
+                stream.give_up("another server appends to it all the time");
+            }
+        }
+    }
+
+    /// In one transaction; says of which streams another server has moved the end.
+    async fn write_once(&mut self, tenant: TenantId, keys: &[OutputKey]) -> Vec<OutputKey> {
         let written: Result<Vec<bool>, StoreError> = retried!({
             let mut tx = self.store.write(tenant).await?;
             let mut written = Vec::with_capacity(keys.len());
@@ -299,15 +323,28 @@ impl Rows {
             tx.commit().await?;
             Ok(written)
         });
+        let mut refused = Vec::new();
         for (number, key) in keys.iter().enumerate() {
             let Some(Place::Rows(stream)) = self.streams.get_mut(key) else {
                 continue;
             };
             match &written {
                 Ok(written) if written[number] => stream.was_written(),
-                Ok(_) => stream.give_up("another server has appended to it"),
+                Ok(_) => refused.push(*key),
                 Err(error) => stream.give_up(&error.to_string()),
             }
+        }
+        refused
+    }
+
+    async fn go_on_behind(&mut self, key: OutputKey) {
+        let found = self.load(key).await;
+        let Some(Place::Rows(stream)) = self.streams.get_mut(&key) else {
+            return;
+        };
+        match found {
+            Ok(found) => stream.go_on_behind(found),
+            Err(error) => stream.give_up(&error.to_string()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One stream in rows: `outputs` says where it ends, `output_frames` has its bytes.
 //!
 //! A stream is appended to only at the end that the writer knows of. Of two servers that both hold
-//! themselves for the runner's, the second is refused, and reads anew where the stream ends.
+//! themselves for the runner's, the second is refused, reads anew where the stream ends, and goes on there.
 
 use std::io;
 
@@ -127,6 +127,20 @@ impl RowStream {
         self.pending.clear();
         self.end = self.written;
         self.broken = Some(why.to_owned());
+    }
+
+    /// Takes what another server has written for its own, and keeps of what waits the bytes behind it.
+    pub(super) fn go_on_behind(&mut self, written: Self) {
+        if written.end < self.written {
+            return self.give_up("it was removed meanwhile");
+        }
+        let before = std::mem::replace(self, written);
+        for (offset, data) in before.pending {
+            // No bytes wait for a gap.
+            self.append(offset, Vec::new());
+            self.append(offset, data);
+        }
+        self.append(before.end, Vec::new());
     }
 
     /// Writes what waits. Says no where another server has appended meanwhile.
