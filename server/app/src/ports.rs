@@ -110,7 +110,7 @@ impl Operations for TenantOperations {
         match self.store.placed_operation(self.tenant, id).await {
             Ok(placed) => Ok(Some(stored(placed)?)),
             Err(StoreError::NotFound) => Ok(None),
-            Err(error) => Err(PortError::new(error)),
+            Err(error) => Err(not_answered(error)),
         }
     }
 
@@ -118,7 +118,7 @@ impl Operations for TenantOperations {
         match self.store.runner(self.tenant, runner).await {
             Ok(row) => Ok(state_of(&row)),
             Err(StoreError::NotFound) => Ok(RunnerState::Revoked),
-            Err(error) => Err(PortError::new(error)),
+            Err(error) => Err(not_answered(error)),
         }
     }
 
@@ -126,17 +126,17 @@ impl Operations for TenantOperations {
         let cancelled = self
             .store
             .cancel_operation(self.tenant, id, self.clock.now());
-        cancelled.await.map(drop).map_err(PortError::new)
+        cancelled.await.map(drop).map_err(not_answered)
     }
 
     async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
-        let json = serde_json::to_string(outcome).map_err(PortError::new)?;
+        let json = serde_json::to_string(outcome).map_err(PortError::lasting)?;
         let (summary, now) = (summary(outcome), self.clock.now());
         let settled = self
             .store
             .settle_operation(self.tenant, id, &json, &summary, now)
             .await;
-        match settled.map_err(PortError::new)? {
+        match settled.map_err(not_answered)? {
             server_store::Settled::Already(stored) => {
                 let stored = decode(&stored.json)?;
                 operation_ended_twice(&stored, outcome);
@@ -466,7 +466,15 @@ pub(crate) fn lost(why: Refusal) -> Result<LostOutcome, serde_json::Error> {
 }
 
 fn decode(json: &str) -> Result<Outcome, PortError> {
-    serde_json::from_str(json).map_err(PortError::new)
+    serde_json::from_str(json).map_err(PortError::lasting)
+}
+
+/// The store's answer, where it is none that was wanted.
+fn not_answered(error: StoreError) -> PortError {
+    match error.is_passing() {
+        true => PortError::new(error),
+        false => PortError::lasting(error),
+    }
 }
 
 /// What became of an operation whose call had ended without it: for people and for the model, in one

@@ -19,11 +19,11 @@ pub(crate) const PLACE_AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(10);
 /// How long the rows may take to show a link that is there.
 pub(crate) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// How often a collector asks the store before it gives the operation up, with doubling pauses.
-pub(crate) const STORE_ATTEMPTS: u32 = 6;
+/// The pause before a store that did not answer is asked a second time. Each pause is twice the one before.
+pub(crate) const STORE_PAUSE: Duration = Duration::from_millis(100);
 
-/// The pause before the store is asked a second time.
-pub(crate) const STORE_PAUSE: Duration = Duration::from_millis(50);
+/// The longest of these pauses. There is no last attempt: the runner keeps what the store does not have.
+pub(crate) const STORE_PAUSE_AT_MOST: Duration = Duration::from_secs(5);
 
 /// How long an end waits for the reader that may store it. Then its collector stores it alone. A reader
 /// that has taken the end is waited for until it has stored it, or drops it.

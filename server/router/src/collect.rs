@@ -16,6 +16,7 @@ mod board;
 mod controls;
 mod driver;
 mod keeping;
+mod patience;
 mod reading;
 
 use std::{
@@ -42,6 +43,7 @@ use self::{
     controls::RemoteControls,
     driver::{Begin, Driver},
     keeping::Keeping,
+    patience::patiently,
 };
 use crate::{
     bounds::{ENDED_AT_ONCE, RUNNING_AT_ONCE},
@@ -249,6 +251,18 @@ impl Collectors {
         Ok(Some(cell.cell.get_or_init(|| begin).await.clone()))
     }
 
+    /// The same for an operation that nobody else asks for: a store that is away is waited for.
+    ///
+    /// # Errors
+    /// What is stored of it cannot be read.
+    pub(crate) async fn attach_in_the_end(
+        &self,
+        ports: &Ports,
+        id: OperationId,
+    ) -> Result<Option<Collected>, PortError> {
+        patiently(|| self.attach(ports, id)).await
+    }
+
     /// What can be read of an operation that is placed: one that has ended is read from what is kept of
     /// it, and neither asks anything of its runner nor waits for one that is away. Nothing, where there is none.
     ///
@@ -298,13 +312,13 @@ impl Collectors {
         let attached = stream::iter(ids).for_each_concurrent(at_once, |id| {
             let (all, ports) = (self.clone(), ports.clone());
             async move {
-                match all.attach(&ports, id).await {
+                match all.attach_in_the_end(&ports, id).await {
                     Ok(Some(collected)) => {
                         collected.settled().await;
                     }
                     Ok(None) => {}
                     Err(error) => {
-                        tracing::warn!(operation.id = %id, %error, "left to the next link");
+                        tracing::error!(operation.id = %id, %error, "an operation cannot be collected: what is stored of it cannot be read");
                     }
                 }
             }
@@ -409,7 +423,7 @@ fn spawn(begin: Begin, connection: Watch, ending: impl Send + 'static) {
         async move {
             let _ending = ending;
             if let Err(error) = driver.run(connection).await {
-                tracing::error!(%error, "gave an operation up: the store does not answer");
+                tracing::error!(%error, "gave an operation up: what is stored of it cannot be used");
             }
         }
         .instrument(span),

@@ -45,6 +45,7 @@ pub(crate) use self::{
 };
 pub use crate::ports::{HelloFacts, LinkIdentity};
 use crate::{
+    bounds::STORE_PAUSE_AT_MOST,
     collect::{self, Collected, Collectors},
     ports::{LinkRows, Operations, PortError},
 };
@@ -94,8 +95,8 @@ pub struct LinkOptions {
     pub lost_after: Duration,
     /// How long the runner may take to answer a cancel before the wish counts as recorded.
     pub cancel_within: Duration,
-    /// How often it is tried to keep output that could not be kept, because the disk was full for
-    /// instance, and for which nobody waits.
+    /// The longest pause between two attempts to keep output that could not be kept, because the disk was
+    /// full for instance.
     pub keep_again_after: Duration,
     /// How long a last word to a runner may take before the link is cut.
     pub goodbye_within: Duration,
@@ -113,7 +114,7 @@ impl Default for LinkOptions {
             heard_every: Duration::from_secs(9),
             lost_after: Duration::from_secs(7 * 24 * 60 * 60),
             cancel_within: Duration::from_secs(15),
-            keep_again_after: Duration::from_secs(60),
+            keep_again_after: STORE_PAUSE_AT_MOST,
             goodbye_within: Duration::from_millis(500),
             age_at_most: None,
         }

@@ -295,13 +295,30 @@ pub struct LinkIdentity {
 
 /// The store did not answer, or refused.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct PortError(Box<dyn std::error::Error + Send + Sync>);
+pub enum PortError {
+    /// The store is away; it may answer later.
+    #[error(transparent)]
+    Away(Box<dyn std::error::Error + Send + Sync>),
+    /// The store has answered, and will answer the same again: there is no such row for instance, or this
+    /// version cannot read it.
+    #[error(transparent)]
+    Lasting(Box<dyn std::error::Error + Send + Sync>),
+}
 
 impl PortError {
-    /// Says why: lower case, no full stop.
+    /// Says why the store did not answer: lower case, no full stop.
     pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self(cause.into())
+        Self::Away(cause.into())
+    }
+
+    /// Says why it is of no use to ask again.
+    pub fn lasting(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Lasting(cause.into())
+    }
+
+    /// Whether the store may answer later.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Away(_))
     }
 }
 

@@ -287,11 +287,11 @@ impl Sandbox for RemoteSandbox {
             // A collector that was there already may have read the operation before its call ended. It does
             // not fence it, so another one has to.
             for _ in 0..2 {
-                match collectors.attach(&ports, operation).await {
+                match collectors.attach_in_the_end(&ports, operation).await {
                     Ok(Some(collected)) if !collected.settled().await => {}
                     Ok(_) => return,
                     Err(error) => {
-                        tracing::debug!(operation.id = %operation, %error, "left to the next link");
+                        tracing::error!(operation.id = %operation, %error, "an operation cannot be collected: what is stored of it cannot be read");
                         return;
                     }
                 }

@@ -14,4 +14,5 @@ mod reconnect;
 mod sandbox;
 mod simulation;
 mod start_by;
+mod store_away;
 mod unheard;

@@ -251,11 +251,19 @@ impl Known {
         (skip < data.len()).then(|| data.slice(skip..))
     }
 
-    /// Whether bytes that are not kept at this offset will still be.
-    pub(super) fn may_still_be_kept(&self, stream: OutputStream, from: u64) -> bool {
+    /// Whether bytes that are not kept at this offset will still be: those that could not be kept now, and
+    /// those behind all that is kept until the collector has seen that nothing is missing. Where something is
+    /// kept behind them (`is_middle`), they are left out for good, unless all of the output is to be kept.
+    pub(super) fn may_still_be_kept(
+        &self,
+        stream: OutputStream,
+        from: u64,
+        is_middle: bool,
+    ) -> bool {
         let never_came = from < self.missing[stream as usize];
-        let is_over = self.closed || self.ended.is_some();
-        self.whole && !never_came && (self.unkept || !is_over)
+        let is_over = self.closed || (is_middle && self.ended.is_some());
+        let is_to_be_kept = self.whole || !is_middle;
+        !never_came && ((self.unkept && !self.closed) || (is_to_be_kept && !is_over))
     }
 
     /// The end, where it waits for the reader with this claim.

@@ -27,9 +27,10 @@ use super::{
     audience::Audience,
     controls::{Answer, RemoteControls, Wishes},
     keeping::Keeping,
+    patience::{Pauses, patiently},
 };
 use crate::{
-    bounds::{LOOK_WHILE_AWAY_EVERY, STORE_ATTEMPTS, STORE_PAUSE},
+    bounds::LOOK_WHILE_AWAY_EVERY,
     links::{Connection, Gone, LinkHandle, Reader, Watch, linked, linked_or_not},
     mailbox::Mailbox,
     ports::{Outputs, PortError, StoredIntent},
@@ -61,6 +62,8 @@ pub(super) struct Driver {
     keeping: Keeping,
     /// When it is looked whether output can be kept that could not be.
     look_for_room_at: Option<Instant>,
+    /// Before it is looked again; they grow until something is kept.
+    room_pauses: Pauses,
     /// When it is looked next whether the end was stored while the runner is away.
     look_while_away_at: Instant,
     audience: Audience,
@@ -115,12 +118,14 @@ impl Driver {
             kept,
             ..
         } = begin;
+        let room_pauses = room_pauses(&begin.ports);
         let mut driver = Self {
             machine: server::Follow::new(begin.id, asked, intent, begin.fresh, kept),
             mailbox: Mailbox::starting_at(kept),
             ports: begin.ports,
             keeping: begin.keeping,
             look_for_room_at: None,
+            room_pauses,
             look_while_away_at: Instant::now() + LOOK_WHILE_AWAY_EVERY,
             audience: begin.audience,
             link: None,
@@ -432,6 +437,9 @@ impl Driver {
                 }
             }
             Event::Kept(grown) => {
+                if !grown.is_empty() {
+                    self.room_pauses = room_pauses(&self.ports);
+                }
                 for (stream, up_to) in grown {
                     self.machine.commit(stream, up_to);
                 }
@@ -582,14 +590,12 @@ impl Driver {
     }
 
     fn look_for_room_later(&mut self) {
-        let again_after = self.ports.links.options().keep_again_after;
-        self.look_for_room_at = Some(Instant::now() + again_after);
+        self.look_for_room_at = Some(Instant::now() + self.room_pauses.next());
     }
 
     async fn until_there_is_room(&mut self) {
-        let again_after = self.ports.links.options().keep_again_after;
         loop {
-            sleep(again_after).await;
+            sleep(self.room_pauses.next()).await;
             if self.keeping.can_go_on().await {
                 return;
             }
@@ -622,6 +628,10 @@ impl Driver {
     }
 }
 
+fn room_pauses(ports: &Ports) -> Pauses {
+    Pauses::up_to(ports.links.options().keep_again_after)
+}
+
 /// Whether the last byte is kept of each stream of an operation that ended so.
 async fn is_kept_to_the_end(outputs: &dyn Outputs, id: OperationId, outcome: &Outcome) -> bool {
     for (stream, end) in outcome.output() {
@@ -639,21 +649,4 @@ async fn until(moment: Option<Instant>) {
         Some(moment) => sleep_until(moment).await,
         None => std::future::pending().await,
     }
-}
-
-/// Asks the store until it answers, a bounded number of times.
-async fn patiently<T, F>(mut ask: impl FnMut() -> F) -> Result<T, PortError>
-where
-    F: Future<Output = Result<T, PortError>>,
-{
-    let mut pause = STORE_PAUSE;
-    for _ in 1..STORE_ATTEMPTS {
-        match ask().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => tracing::warn!(%error, "the store did not answer; asking again"),
-        }
-        sleep(pause).await;
-        pause *= 2;
-    }
-    ask().await
 }

@@ -8,7 +8,14 @@ use shared_types::OperationId;
 
 use crate::ports::{Outputs, PortError};
 
-type Syncing = Pin<Box<dyn Future<Output = Result<[u64; 2], PortError>> + Send>>;
+type Synced = Result<[u64; 2], PortError>;
+
+/// A sync that has begun.
+struct Syncing {
+    /// How far stdout and stderr had come by then: so far they are durable behind it.
+    came: [u64; 2],
+    synced: Pin<Box<dyn Future<Output = Synced> + Send>>,
+}
 
 /// See the module.
 pub(super) struct Keeping {
@@ -112,17 +119,24 @@ impl Keeping {
     /// grown are now. Cancel-safe.
     pub(super) async fn committed(&mut self) -> Vec<(OutputStream, u64)> {
         loop {
-            let synced = match &mut self.syncing {
-                Some(syncing) => syncing.await,
+            let (came, synced) = match &mut self.syncing {
+                Some(syncing) => (syncing.came, syncing.synced.as_mut().await),
                 None if std::mem::take(&mut self.appended) => {
                     let (outputs, id) = (Arc::clone(&self.outputs), self.id);
-                    self.syncing = Some(Box::pin(async move { outputs.synced(id).await }));
+                    self.syncing = Some(Syncing {
+                        came: self.came,
+                        synced: Box::pin(async move { outputs.synced(id).await }),
+                    });
                     continue;
                 }
                 None => return pending().await,
             };
             self.syncing = None;
             match synced {
+                Ok(synced) if synced[0] < came[0] || synced[1] < came[1] => {
+                    self.give_up(&lost_on_the_way());
+                    return Vec::new();
+                }
                 Ok(synced) => {
                     let grown = self.grown(synced);
                     if !grown.is_empty() {
@@ -145,7 +159,7 @@ impl Keeping {
         let error = match self.outputs.synced(self.id).await {
             Ok(synced) if synced[0] >= self.came[0] && synced[1] >= self.came[1] => return true,
             // The output area has dropped some, which only another append would have shown.
-            Ok(_) => PortError::new("some of it is not there"),
+            Ok(_) => lost_on_the_way(),
             Err(error) => error,
         };
         self.give_up(&error);
@@ -168,7 +182,12 @@ impl Keeping {
     }
 
     fn give_up(&mut self, error: &PortError) {
-        tracing::error!(operation.id = %self.id, %error, "the output of an operation cannot be kept; its runner is to keep it");
+        tracing::error!(operation.id = %self.id, %error, "the output of an operation cannot be kept now; its runner keeps it, and is asked for it again");
         (self.state, self.appended) = (State::GaveUp, false);
     }
+}
+
+/// What was appended is not there, though no write of it has failed.
+fn lost_on_the_way() -> PortError {
+    PortError::new("some of it is not there")
 }

@@ -77,8 +77,8 @@ impl Reading {
         reading
     }
 
-    /// What happens next; nothing after the end. Where the server gives an operation up, because its
-    /// own store does not answer for instance, there is no end: read again later. Cancel-safe.
+    /// What happens next; nothing after the end. Where what is kept cannot be read now, there is no end:
+    /// read again later. Cancel-safe.
     pub async fn next(&mut self) -> Option<OperationEvent> {
         loop {
             if let Some(fetching) = &mut self.fetching {
@@ -203,7 +203,7 @@ impl Reading {
                     data,
                 })
             }
-            _ if known.may_still_be_kept(stream, from) => None,
+            ref kept if known.may_still_be_kept(stream, from, kept.is_some()) => None,
             later => {
                 *told = later.map_or(came, |(offset, _)| offset.min(came)).max(from);
                 let to = *told;

@@ -60,6 +60,11 @@ impl World {
         Self::on(self.store.clone(), self.links.options().clone())
     }
 
+    /// On a store whose callers this befalls.
+    pub(super) fn under(weather: Arc<dyn Weather>) -> Self {
+        Self::on(Arc::new(Store::under(weather)), LinkOptions::default())
+    }
+
     fn on(store: Arc<Store>, options: LinkOptions) -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
         let shutdown = CancellationToken::new();

@@ -30,10 +30,18 @@ impl World {
                 self.clock.clock.set_wall(forward);
             }
             24..=26 => self.stall(),
-            27..=29 => {
+            27 | 28 => {
                 let refuses = self.dice.one_in(2);
                 self.say(format!("the store refuses: {refuses}"));
                 self.storm.refuse(refuses);
+            }
+            29 => {
+                let is_away = self.dice.one_in(2);
+                self.say(format!("the store is away: {is_away}"));
+                self.storm.go_away(is_away);
+                if is_away {
+                    self.checks.tally.count("store away");
+                }
             }
             _ => self.fill(),
         }

@@ -19,7 +19,7 @@ use super::{
 use crate::{ports::never_started, tests::double::Store};
 
 /// What happens in simulations; a run in which one of them never does proves nothing.
-const COUNTED: [&str; 20] = [
+const COUNTED: [&str; 21] = [
     "finished",
     "cancelled",
     "lost",
@@ -43,6 +43,7 @@ const COUNTED: [&str; 20] = [
     "read from within",
     "refused by the store",
     "disk full",
+    "store away",
 ];
 
 /// How often each of [`COUNTED`] happened.

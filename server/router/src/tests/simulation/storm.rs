@@ -20,6 +20,8 @@ struct State {
     /// Nothing fails.
     calm: bool,
     refuses: bool,
+    /// It answers nothing at all.
+    away: bool,
     /// Now and then what is appended is lost.
     loses: bool,
     /// The process must live.
@@ -36,6 +38,7 @@ impl Storm {
             dice: Dice::new(seed),
             calm: false,
             refuses: false,
+            away: false,
             loses: seed.is_multiple_of(8),
             spares: false,
             dies: false,
@@ -55,11 +58,15 @@ impl Storm {
     /// Nothing fails from now on.
     pub(super) fn calm_down(&self) {
         let mut state = self.state();
-        (state.calm, state.refuses) = (true, false);
+        (state.calm, state.refuses, state.away) = (true, false, false);
     }
 
     pub(super) fn refuse(&self, refuses: bool) {
         self.state().refuses = refuses;
+    }
+
+    pub(super) fn go_away(&self, away: bool) {
+        self.state().away = away;
     }
 
     pub(super) fn has_refused(&self) -> bool {
@@ -108,7 +115,7 @@ impl State {
     }
 
     fn answer(&mut self, times: u64) -> Result<(), PortError> {
-        if self.refuses && self.dice.one_in(times) {
+        if self.away || (self.refuses && self.dice.one_in(times)) {
             self.has_refused = true;
             return Err(PortError::new("the store is busy"));
         }

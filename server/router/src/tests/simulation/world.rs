@@ -127,11 +127,10 @@ impl World {
         }
         self.nothing_fails();
         if self.storm.has_refused() {
-            // What was given up while the store did not answer waits for another link.
             self.checks.tally.count("refused by the store");
-            self.over_another_link();
         }
-        // Everything ends over the link that is there, or the next one where that has to come.
+        // Everything ends over the link that is there, or the next one where that has to come: also what the
+        // store did not answer for a while, and what could not be kept.
         self.until_idle(0);
         for id in self.operations.keys() {
             let intent = self.store.rows().intent(*id);
