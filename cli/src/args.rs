@@ -26,12 +26,15 @@ pub(crate) struct Args {
     pub(crate) command: Option<Command>,
 }
 
+// Not wider than a usual terminal, so that the columns stand.
 const ENVIRONMENT: &str = "\
 Environment:
   GANTRY_HOME    the folder that stores the sign-in (default ~/.gantry)
-  GANTRY_SERVER  the server's address (default: the one you signed in to, else http://127.0.0.1:7000); your
-                 sign-in is sent to no other server, so that another address needs GANTRY_TOKEN or gantry login
-  GANTRY_TOKEN   an API key that replaces the sign-in; it is sent to GANTRY_SERVER, if that is set
+  GANTRY_SERVER  the server's address (default: the one you signed in to, else
+                 http://127.0.0.1:7000); your sign-in is sent to no other
+                 server: another address needs GANTRY_TOKEN or gantry login
+  GANTRY_TOKEN   an API key that replaces the sign-in; it is sent to
+                 GANTRY_SERVER, if that is set
   NO_COLOR       turns colours off
 
 Exit codes:
@@ -40,9 +43,11 @@ Exit codes:
   2    wrong usage
   130  cancelled, or left with Ctrl-C
   141  the reader of the output is gone
-  exec, shell and attach exit with the command's own code, or with 255 if it never started.
+  exec, shell and attach exit with the command's own code, or with 255 if it
+  never started.
 
-Ids may be shortened to any unique beginning. `last` is the most recent session. Runners are also found by name.";
+Ids may be shortened to any unique beginning. `last` is the most recently used
+session that is not archived. Runners are also found by name.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -206,7 +211,7 @@ pub(crate) struct Chat {
     /// Continue this session
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
     pub(crate) session: Option<SessionName>,
-    /// Continue the most recently used session
+    /// Continue the most recently used session that is not archived, as --session last
     #[arg(long = "continue", short = 'c')]
     pub(crate) resume: bool,
     /// Pin the session to this runner (name or id); `-` removes the pin
@@ -280,6 +285,8 @@ pub(crate) struct SandboxChanges {
 }
 
 #[derive(Debug, clap::Args)]
+// A line that names all options has no room.
+#[command(override_usage = "gantry sandboxes set [OPTIONS] <SANDBOX>")]
 pub(crate) struct SetSandbox {
     /// Its id, or the runner on which it is yours
     pub(crate) sandbox: String,

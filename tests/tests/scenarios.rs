@@ -28,6 +28,7 @@ mod scenarios {
     mod ephemeral;
     mod exec;
     mod folders;
+    mod help;
     mod hidden;
     mod idempotency;
     mod install;

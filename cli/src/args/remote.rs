@@ -14,8 +14,8 @@ const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// What becomes of the processes that a command leaves running, for the help text.
 const EXEC: &str = "\
-What a command leaves running in the background is ended with it. Run what should go on as a command of its own,
-with -d.
+What a command leaves running in the background is ended with it. Run what
+should go on as a command of its own, with -d.
 
 ";
 
@@ -26,9 +26,10 @@ In a terminal, at the beginning of a line:
   ~?  list these escapes
   ~~  type a ~
 
-Without a terminal, Ctrl-C interrupts the command. A second Ctrl-C within 2 s stops the command and everything
-that it started. The exit code is the command's own, 128 + n if signal n ended it, or 255 if it never started or
-its end is unknown.";
+Without a terminal, Ctrl-C interrupts the command. A second Ctrl-C within 2 s
+stops the command and everything that it started. The exit code is the
+command's own, 128 + n if signal n ended it, or 255 if it never started or its
+end is unknown.";
 
 #[derive(Debug, Arguments)]
 #[command(after_help = format!("{EXEC}{ESCAPES}"))]
@@ -109,13 +110,14 @@ pub(crate) struct Kill {
 
 /// How `gantry cp` finds its target, told in its help text.
 const COPIES: &str = "\
-A folder is copied with everything in it. Where the target is a folder, the copy lies in it; otherwise
-the target is the copy, and folders that are missing above it are made. A target that ends in / is a
-folder. FOLDER/. stands for what is in FOLDER. NAME: is the runner's workspace.
+A folder is copied with everything in it. Where the target is a folder, the copy
+lies in it; otherwise the target is the copy, and folders that are missing above
+it are made. A target that ends in / is a folder. FOLDER/. stands for what is in
+FOLDER. NAME: is the runner's workspace.
 
-Files that are there are replaced and keep their permissions; others get those of the source, less the
-umask. Links in a folder are copied as links where they lead to something in it. What is left out is
-named, and the exit code is 1 then.";
+Files that are there are replaced and keep their permissions; others get those
+of the source, less the umask. Links in a folder are copied as links where they
+lead to something in it. What is left out is named, and the exit code is 1 then.";
 
 #[derive(Debug, Arguments)]
 #[command(after_help = COPIES)]
