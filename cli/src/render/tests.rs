@@ -274,7 +274,7 @@ fn each_end_of_a_call_and_of_a_turn_reads_differently() {
         (
             CallOutcome::TimedOut,
             "x\n[stopped at its time limit of 2 min; exit code 143]",
-            "✗ stopped at its time limit of 2 min 0 s · 1.2 s",
+            "✗ stopped at its time limit of 2 min · 1.2 s",
         ),
         (
             CallOutcome::Cancelled,

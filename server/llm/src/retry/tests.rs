@@ -186,7 +186,7 @@ async fn a_vendor_that_asks_for_more_than_a_minute_is_not_waited_for_and_its_tim
     for (asked, words) in [
         (61, "wait 1 min 1 s"),
         (90 * 60, "wait 1 h 30 min"),
-        (7 * 3600 + 1, "wait 7 h 0 min"),
+        (7 * 3600 + 1, "wait 7 h"),
     ] {
         let refused = Failure {
             error: ModelError::RateLimited("429".to_owned()),
