@@ -23,6 +23,7 @@ mod seats;
 mod serve;
 mod status;
 mod traced;
+mod words;
 mod ws;
 
 pub use archives::{ArchiveError, Archives};

@@ -6,16 +6,16 @@
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use crate::words;
+
 /// Reads a message whose objects all come as objects.
 ///
 /// # Errors
-/// What is wrong with it.
-pub(crate) fn read_by_name<T: DeserializeOwned + Serialize>(
-    text: &str,
-) -> Result<T, serde_json::Error> {
-    let read = serde_json::from_str(text)?;
-    by_name(text.as_bytes(), &read)?;
-    Ok(read)
+/// What is wrong with it, in words.
+pub(crate) fn read_by_name<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
+    let read = serde_json::from_str(text);
+    let read = read.and_then(|read| by_name(text.as_bytes(), &read).map(|()| read));
+    read.map_err(|wrong| words::of_message(&wrong))
 }
 
 /// Refuses what was read from lists where objects are meant: written again, it has an object there.

@@ -420,7 +420,7 @@ impl Access {
         let name = name.trim();
         if name.is_empty() || name.len() > MAX_NAME_BYTES || !is_clean_line(name) {
             return Err(AppError::Invalid(format!(
-                "a name has 1 to {MAX_NAME_BYTES} printable bytes"
+                "a name has 1 to {MAX_NAME_BYTES} bytes, on one line, and no invisible characters"
             )));
         }
         Ok(NewCredential {

@@ -59,6 +59,9 @@ impl BootMoment {
     }
 }
 
+/// What is said of text that is none.
+const NOT_A_MOMENT: &str = "a time has to be written like 2026-11-24T13:05:00Z";
+
 /// A moment in UTC, in whole microseconds since 1970: the resolution that every database keeps.
 /// Its JSON form is RFC 3339, and so is its text; `{:.0}` leaves out the parts of a second, for people.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,7 +137,8 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        let moment = DateTime::parse_from_rfc3339(&text).map_err(serde::de::Error::custom)?;
+        let moment = DateTime::parse_from_rfc3339(&text);
+        let moment = moment.map_err(|_| serde::de::Error::custom(NOT_A_MOMENT))?;
         Ok(Self(moment.timestamp_micros()))
     }
 }

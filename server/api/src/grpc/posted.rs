@@ -17,6 +17,7 @@ use server_app::App;
 use tonic::{Code, Extensions, Status, metadata::MetadataMap};
 
 use super::{MAX_ENROLMENT_BYTES, enrolment::Service};
+use crate::words;
 
 pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
@@ -45,7 +46,7 @@ type Answer = Result<Response, Refused>;
 async fn read<T: Message + Default>(request: Request) -> Result<tonic::Request<T>, Status> {
     let extensions: Extensions = request.extensions().clone();
     let body = Bytes::from_request(request, &()).await;
-    let body = body.map_err(|error| Status::invalid_argument(error.body_text()))?;
+    let body = body.map_err(|error| Status::invalid_argument(words::of_bytes(&error)))?;
     let message = T::decode(body).map_err(|error| Status::internal(error.to_string()))?;
     let metadata = MetadataMap::new();
     Ok(tonic::Request::from_parts(metadata, extensions, message))

@@ -5,12 +5,12 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
 };
 use serde::Deserialize;
-use server_app::{AppError, AuditQuery, AuditRow};
+use server_app::{AuditQuery, AuditRow};
 use shared_api::{AuditEntry, AuditLog, AuditOutcome, Problem};
 use shared_types::Timestamp;
 
 use super::{Signed, page, problem::Refused};
-use crate::Doors;
+use crate::{Doors, words};
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -41,7 +41,7 @@ pub(crate) async fn audit(
     State(doors): State<Doors>,
     query: Result<Query<LogQuery>, QueryRejection>,
 ) -> Result<Json<AuditLog>, Refused> {
-    let Query(query) = query.map_err(|wrong| AppError::Invalid(wrong.body_text()))?;
+    let Query(query) = query.map_err(words::of_query)?;
     let limit = page::limit(query.limit)?;
     let asked = AuditQuery {
         after: query.after,

@@ -18,7 +18,7 @@ use shared_types::Digest;
 use tracing::Instrument as _;
 
 use super::{Code, Refused, Signed, problem::body_problem, respond, signed::Asked};
-use crate::Doors;
+use crate::{Doors, words};
 
 /// Longest key, in bytes.
 pub(super) const MAX_KEY_BYTES: usize = 255;
@@ -95,7 +95,8 @@ async fn keyed(
     let asked = Asked::of(&parts.extensions);
     let body = Bytes::from_request(request, &doors).await;
     asked.again(&doors).await?;
-    let body = body.map_err(|wrong| respond(body_problem(wrong.status(), wrong.body_text())))?;
+    let body =
+        body.map_err(|wrong| respond(body_problem(wrong.status(), words::of_bytes(&wrong))))?;
     let digest = digest(&parts, &body);
     let key = key.unwrap_or_default();
     let request = Request::from_parts(parts, Body::from(body));

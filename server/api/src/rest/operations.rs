@@ -21,7 +21,7 @@ use super::{
     page::{self, cursor},
     problem::{Body, Refused},
 };
-use crate::Doors;
+use crate::{Doors, words};
 
 pub(crate) use self::{
     input::{hand_over, to_signal, to_size},
@@ -89,7 +89,7 @@ pub(crate) async fn operations(
     State(doors): State<Doors>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<Operations>, Refused> {
-    let Query(query) = query.map_err(invalid_query)?;
+    let Query(query) = query.map_err(words::of_query)?;
     let filter = OperationFilter {
         open_only: matches!(query.state, Listed::Open),
         prefix: query.prefix,
@@ -132,10 +132,6 @@ pub(crate) async fn cancel(
     };
     let answer = answer.to_owned();
     Ok((StatusCode::ACCEPTED, Json(OperationCancelled { answer })))
-}
-
-fn invalid_query(rejection: QueryRejection) -> AppError {
-    AppError::Invalid(rejection.body_text())
 }
 
 /// A refusal of an operation as an answer.

@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use server_app::{AppError, Page};
 
-use super::sessions::invalid_query;
+use crate::words;
 
 /// Most things on one page of any list.
 pub(super) const MAX_PAGE: u32 = 500;
@@ -41,7 +41,7 @@ pub(super) fn asked<T: DeserializeOwned>(
     list: &str,
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Page<T>, AppError> {
-    let Query(query) = query.map_err(invalid_query)?;
+    let Query(query) = query.map_err(words::of_query)?;
     Ok(Page {
         limit: limit(query.limit)?,
         after: place(list, query.after.as_deref())?,

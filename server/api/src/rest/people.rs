@@ -15,9 +15,8 @@ use super::{
     id::Id,
     page::{self, cursor},
     problem::{Body, Refused},
-    sessions::invalid_query,
 };
-use crate::Doors;
+use crate::{Doors, words};
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -45,7 +44,7 @@ pub(crate) async fn people(
     State(doors): State<Doors>,
     query: Result<Query<PeopleQuery>, QueryRejection>,
 ) -> Result<Json<People>, Refused> {
-    let Query(query) = query.map_err(invalid_query)?;
+    let Query(query) = query.map_err(words::of_query)?;
     page::search(&query.search)?;
     let page = Page {
         limit: page::limit(query.limit)?,

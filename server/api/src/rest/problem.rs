@@ -19,7 +19,7 @@ use shared_api::Problem;
 use self::code::About;
 pub(crate) use self::code::Code;
 use super::signed::Asked;
-use crate::{Doors, named::by_name};
+use crate::{Doors, named::by_name, words};
 
 /// A use case's error on its way out.
 pub(crate) struct Refused(AppError);
@@ -74,10 +74,10 @@ impl<T: DeserializeOwned + Serialize + Send> FromRequest<Doors> for Body<T> {
         let (parts, body) = request.into_parts();
         let body = Bytes::from_request(Request::from_parts(parts.clone(), body), doors).await;
         let refused = |status, words| respond(body_problem(status, words));
-        let body = body.map_err(|wrong| refused(wrong.status(), wrong.body_text()))?;
+        let body = body.map_err(|wrong| refused(wrong.status(), words::of_bytes(&wrong)))?;
         let whole = Request::from_parts(parts, body.clone().into());
         let read = Json::<T>::from_request(whole, doors).await;
-        let Json(value) = read.map_err(|wrong| refused(wrong.status(), wrong.body_text()))?;
+        let Json(value) = read.map_err(|wrong| refused(wrong.status(), words::of_json(&wrong)))?;
         if let Err(wrong) = by_name(&body, &value) {
             return Err(respond(Code::Invalid.problem(wrong.to_string())));
         }

@@ -19,7 +19,7 @@ use super::{
     page::{self, cursor},
     problem::{Body, Refused},
 };
-use crate::Doors;
+use crate::{Doors, words};
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -80,7 +80,7 @@ pub(crate) async fn sessions(
     State(doors): State<Doors>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<Sessions>, Refused> {
-    let Query(query) = query.map_err(invalid_query)?;
+    let Query(query) = query.map_err(words::of_query)?;
     let limit = page::limit(query.limit)?;
     page::search(&query.search)?;
     let (sessions, after) = (&doors.app.sessions, query.after.as_deref());
@@ -133,7 +133,7 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(to_session(session))))
 }
 
-/// Pin a session to a runner, whatever runner the user chose. It counts from the next turn.
+/// Pin a session to a runner, whatever the user's active runner is. It counts from the next turn.
 #[utoipa::path(put, path = "/api/v1/sessions/{id}/runner", params(("id" = inline(SessionId), Path)), request_body = UseRunner, responses(
     (status = 200, body = Session), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn pin(
@@ -146,7 +146,7 @@ pub(crate) async fn pin(
     Ok(Json(to_session(pinned)))
 }
 
-/// Let a session work on the runner that the user chose. It counts from the next turn.
+/// Let a session work on the user's active runner. It counts from the next turn.
 #[utoipa::path(delete, path = "/api/v1/sessions/{id}/runner", params(("id" = inline(SessionId), Path)), responses(
     (status = 204), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn unpin(
@@ -207,7 +207,7 @@ pub(crate) async fn events(
     Id(id): Id<SessionId>,
     query: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Json<Events>, Refused> {
-    let Query(query) = query.map_err(invalid_query)?;
+    let Query(query) = query.map_err(words::of_query)?;
     let limit = page::limit(query.limit)?;
     let (events, more) = doors
         .app
@@ -261,7 +261,7 @@ pub(crate) async fn tasks(
     Id(id): Id<SessionId>,
     query: Result<Query<TasksQuery>, QueryRejection>,
 ) -> Result<Json<Tasks>, Refused> {
-    let Query(query) = query.map_err(invalid_query)?;
+    let Query(query) = query.map_err(words::of_query)?;
     let limit = page::limit(query.limit)? as usize;
     let after: Option<u32> = page::place("tasks", query.after.as_deref())?;
     let mut tasks = doors.app.sessions.tasks(&ctx, id).await?;
@@ -295,10 +295,6 @@ fn to_task(task: server_app::Task) -> Task {
         started_at: task.placed.at,
         ended: task.ended,
     }
-}
-
-pub(super) fn invalid_query(rejection: QueryRejection) -> AppError {
-    AppError::Invalid(rejection.body_text())
 }
 
 fn to_session(session: server_app::Session) -> Session {

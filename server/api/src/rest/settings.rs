@@ -13,7 +13,7 @@ use super::{
     Signed,
     problem::{Body, Refused},
 };
-use crate::Doors;
+use crate::{Doors, words};
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -33,7 +33,7 @@ pub(crate) async fn settings(
     State(doors): State<Doors>,
     query: Result<Query<SettingsQuery>, QueryRejection>,
 ) -> Result<Json<Settings>, Refused> {
-    let Query(query) = query.map_err(|wrong| AppError::Invalid(wrong.body_text()))?;
+    let Query(query) = query.map_err(words::of_query)?;
     let session = query.session.map(|id| id.parse()).transpose();
     let session = session.map_err(|_| AppError::NotFound("session"))?;
     let current = doors.app.settings.list(&ctx, session).await?;

@@ -20,9 +20,9 @@ use super::{
     id::Id,
     page as pages,
     problem::{Body, Refused},
-    sessions::{EventsQuery, invalid_query, to_page},
+    sessions::{EventsQuery, to_page},
 };
-use crate::{Doors, serve::Place};
+use crate::{Doors, serve::Place, words};
 
 /// Where a shared session is shown, before the link's secret.
 const SHOWN_AT: &str = "/shared/";
@@ -93,7 +93,7 @@ pub(crate) async fn events(
     link: Link,
     query: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Json<Events>, Refused> {
-    let Query(query) = query.map_err(invalid_query)?;
+    let Query(query) = query.map_err(words::of_query)?;
     let limit = pages::limit(query.limit)?;
     let found = link.follow(&doors).await?;
     let events = doors.app.sessions.shared_events(&found, query.after, limit);
@@ -107,7 +107,7 @@ async fn shown(
     link: Link,
     query: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Response, Refused> {
-    let Query(query) = query.map_err(invalid_query)?;
+    let Query(query) = query.map_err(words::of_query)?;
     let found = match link.follow(&doors).await {
         Err(AppError::NotFound(_)) => {
             let page = (

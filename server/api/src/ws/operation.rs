@@ -42,6 +42,7 @@ use crate::{
     named::read_by_name,
     rest::{Id, Refused, SignedStream, problem, refused, to_operation, to_signal, to_size},
     seats::{self, Seat, Seats},
+    words,
 };
 
 #[derive(Deserialize)]
@@ -87,8 +88,7 @@ pub(super) async fn upgrade(
 }
 
 fn offsets(query: Result<Query<From>, QueryRejection>) -> Result<[u64; 2], AppError> {
-    let Query(From { stdout, stderr, .. }) =
-        query.map_err(|rejection| AppError::Invalid(rejection.body_text()))?;
+    let Query(From { stdout, stderr, .. }) = query.map_err(words::of_query)?;
     match stdout.max(stderr) > MAX_NUMBER {
         true => Err(AppError::Invalid(format!(
             "no output is longer than {MAX_NUMBER} bytes; give the offsets that you have"

@@ -28,13 +28,14 @@ use super::{
         id::Id,
         problem::{Body, Refused},
     },
-    invalid_query, refused,
+    refused,
 };
 use crate::{
     Doors,
     measured::Waited,
     rest::{Code, respond},
     seats::{self, Seats},
+    words,
 };
 
 /// Largest body with input, in bytes: a whole window.
@@ -67,7 +68,7 @@ pub(crate) async fn input(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(Extension<Waited>, Result<Json<InputTaken>, Response>), Response> {
     let answer = |error: AppError| Refused::from(error).into_response();
-    let Query(query) = query.map_err(invalid_query).map_err(answer)?;
+    let Query(query) = query.map_err(words::of_query).map_err(answer)?;
     let data = body.map_err(too_large)?;
     if query.offset > MAX_NUMBER {
         let why = format!(
@@ -99,7 +100,7 @@ fn too_large(rejection: BytesRejection) -> Response {
     };
     respond(code.problem(format!(
         "{}; send at most {MAX_INPUT_BODY_BYTES} bytes at once",
-        rejection.body_text()
+        words::of_bytes(&rejection)
     )))
 }
 

@@ -13,14 +13,12 @@ use server_app::{AppError, MAX_OUTPUT_PAGE_BYTES, OutputStream};
 use shared_api::{Output, Problem, StreamName};
 use shared_types::OperationId;
 
-use super::{
-    super::{Signed, id::Id, page::within, problem::Refused},
-    invalid_query,
-};
+use super::super::{Signed, id::Id, page::within, problem::Refused};
 use crate::{
     Doors,
     measured::Waited,
     seats::{self, Seats},
+    words,
 };
 
 /// Longest time that a request waits for output, in milliseconds.
@@ -98,7 +96,7 @@ pub(crate) async fn output(
 fn checked(
     query: Result<Query<OutputQuery>, QueryRejection>,
 ) -> Result<(OutputQuery, usize, Duration), AppError> {
-    let Query(query) = query.map_err(invalid_query)?;
+    let Query(query) = query.map_err(words::of_query)?;
     let limit = within(query.limit, MAX_OUTPUT_PAGE_BYTES)?;
     if query.wait_ms > MAX_WAIT_MS {
         return Err(AppError::Invalid(format!(
