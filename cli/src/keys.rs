@@ -62,38 +62,37 @@ async fn list(
     let heading = [
         "",
         "KEY",
+        "NAME",
         "KIND",
         "SCOPES",
         "MADE",
         "LAST USED",
+        "LAST FROM",
         "EXPIRES",
-        "FROM",
-        "NAME",
+        "ONLY FROM",
     ];
-    let mut table = Table::new(heading);
+    let mut table = Table::new(heading).whole(&[0, 1]).spare(&[5, 9, 7, 3]);
+    let ids: Vec<_> = keys.iter().map(|key| key.id.to_string()).collect();
     for key in &keys {
         table.row([
-            if key.is_this { "this one" } else { "" }.to_owned(),
-            key.id.to_string(),
+            if key.is_this { "*" } else { "" }.to_owned(),
+            pick::beginning(&key.id.to_string(), &ids).to_owned(),
+            clean_line(&key.name, MAX_NAME),
             key.kind.replace('_', " "),
             scopes(key),
             ago(now.since(key.created_at)),
-            last_used(key, now),
+            key.last_used_at
+                .map_or("never".to_owned(), |at| ago(now.since(at))),
+            key.last_address.clone().unwrap_or_default(),
             expiry(key, now),
             key.from.clone().unwrap_or_default(),
-            clean_line(&key.name, MAX_NAME),
         ]);
     }
-    screen.print(&table.show(screen.style(), screen.columns()))
-}
-
-/// When, and from where.
-fn last_used(key: &Key, now: Timestamp) -> String {
-    match (key.last_used_at, &key.last_address) {
-        (None, _) => "never".to_owned(),
-        (Some(at), None) => ago(now.since(at)),
-        (Some(at), Some(address)) => format!("{} from {address}", ago(now.since(at))),
+    screen.print(&table.show(screen.style(), screen.columns()))?;
+    if keys.iter().any(|key| key.is_this) {
+        screen.note("* what this command itself is signed in with");
     }
+    Ok(())
 }
 
 /// A sign-in is good for all that its person may do.

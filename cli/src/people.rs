@@ -56,7 +56,7 @@ async fn list(client: &Client, screen: Screen, name: &str, json: bool) -> anyhow
         return Ok(());
     }
     let now = SystemClock::new().now();
-    let mut table = Table::new(["", "PERSON", "ROLE", "STATE"]);
+    let mut table = Table::new(["", "PERSON", "ROLE", "STATE"]).whole(&[0]);
     for person in &people {
         table.row([
             if person.is_you { "*" } else { "" }.to_owned(),
@@ -65,7 +65,11 @@ async fn list(client: &Client, screen: Screen, name: &str, json: bool) -> anyhow
             state(person, now),
         ]);
     }
-    screen.print(&table.show(screen.style(), screen.columns()))
+    screen.print(&table.show(screen.style(), screen.columns()))?;
+    if people.iter().any(|person| person.is_you) {
+        screen.note("* you");
+    }
+    Ok(())
 }
 
 async fn invite(

@@ -29,7 +29,10 @@ const LOOKED_FOR: u32 = CANDIDATES + 1;
 /// Letters of an id behind its prefix.
 const ID_LETTERS: usize = 26;
 
-/// The word for the session that was used last.
+/// Fewest letters of an id in a list, behind its prefix.
+const MIN_LETTERS: usize = 6;
+
+/// The word for the session that was used last, of those that are not archived.
 const LAST: &str = "last";
 
 /// A session as it is named on a command line.
@@ -96,7 +99,10 @@ pub(crate) async fn session(client: &Client, name: &SessionName) -> anyhow::Resu
             let newest = client.sessions(1).await?.into_iter().next();
             return match newest {
                 Some(session) => Ok(session),
-                None => bail!("there is no session yet; begin one with: gantry chat \"…\""),
+                None => bail!(
+                    "there is no session, or all are archived (gantry sessions --archived); begin \
+                     one with: gantry chat \"…\""
+                ),
             };
         }
         SessionName::Id(IdName::Whole(id)) => return Ok(client.session(*id).await?),
@@ -220,6 +226,18 @@ fn of_beginning<T>(
     all.filter(|(id, ..)| is_meant(id)).collect()
 }
 
+/// The beginning of an id that no other one of the list has: enough to name it.
+pub(crate) fn beginning<'a>(id: &'a str, ids: &[String]) -> &'a str {
+    let others = ids.iter().filter(|other| *other != id);
+    let common = others.map(|other| {
+        let pairs = id.bytes().zip(other.bytes());
+        pairs.take_while(|(one, other)| one == other).count()
+    });
+    let unique = common.max().unwrap_or(0) + 1;
+    let least = id.find('_').map_or(0, |prefix| prefix + 1) + MIN_LETTERS;
+    &id[..unique.max(least).min(id.len())]
+}
+
 /// The only candidate; each is an id, what stands beside it, and the thing itself.
 fn only<T>(
     noun: &str,
@@ -262,6 +280,14 @@ mod tests {
         for wrong in ["", "ses_", "trn_01m8", "run_1", "a b", &format!("{ID}0")] {
             assert!(named(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_id_is_shown_as_far_as_it_takes_to_name_it_alone() {
+        let ids = ["op_aaaaaaaaab", "op_aaaaaaaabb", "op_bbbbbbbbbb"];
+        let all: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        let shown = ids.map(|id| beginning(id, &all));
+        assert_eq!(shown, ["op_aaaaaaaaa", "op_aaaaaaaab", "op_bbbbbb"]);
     }
 
     #[test]

@@ -19,9 +19,6 @@ const MAX_CELL: usize = 60;
 const ASK_EVERY: Duration = Duration::from_millis(100);
 const ENDS_WITHIN: u32 = 20;
 
-/// Fewest letters of an id in a list.
-const MIN_ID: usize = OperationId::PREFIX.len() + 1 + 6;
-
 pub(crate) async fn list(client: &Client, screen: Screen, args: args::Ps) -> anyhow::Result<()> {
     let operations = client.operations(args.all, args.limit).await?;
     if args.json {
@@ -41,11 +38,12 @@ pub(crate) async fn list(client: &Client, screen: Screen, args: args::Ps) -> any
         .iter()
         .map(|found| found.id.to_string())
         .collect();
-    let mut table = Table::new(["OPERATION", "RUNNER", "BY", "BEGUN", "STATE", "TITLE"]);
+    let mut table =
+        Table::new(["OPERATION", "RUNNER", "BY", "BEGUN", "STATE", "TITLE"]).whole(&[0]);
     for operation in &operations {
         let id = operation.id.to_string();
         table.row([
-            beginning(&id, &ids).to_owned(),
+            pick::beginning(&id, &ids).to_owned(),
             clean_line(&operation.runner.name, MAX_CELL),
             clean_line(&by(operation), MAX_CELL),
             ago(now.since(operation.placed_at)),
@@ -92,17 +90,6 @@ async fn signal(client: &Client, id: OperationId, signal: Signal) -> anyhow::Res
     Err(refused.into())
 }
 
-/// The beginning of an id that no other one of the list has.
-fn beginning<'a>(id: &'a str, ids: &[String]) -> &'a str {
-    let others = ids.iter().filter(|other| *other != id);
-    let common = others.map(|other| {
-        let pairs = id.bytes().zip(other.bytes());
-        pairs.take_while(|(one, other)| one == other).count()
-    });
-    let unique = common.max().unwrap_or(0) + 1;
-    &id[..unique.max(MIN_ID).min(id.len())]
-}
-
 /// The user who started it, or the session whose agent did.
 fn by(operation: &Operation) -> String {
     match (&operation.started_by, operation.session) {
@@ -122,18 +109,5 @@ fn state(operation: &Operation, now: Timestamp) -> String {
             "stopping".to_owned()
         }
         (OperationState::Open, _) => format!("runs, {}", ran()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_shown_as_far_as_it_takes_to_name_it_alone() {
-        let ids = ["op_aaaaaaaaab", "op_aaaaaaaabb", "op_bbbbbbbbbb"];
-        let all: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
-        let shown = ids.map(|id| beginning(id, &all));
-        assert_eq!(shown, ["op_aaaaaaaaa", "op_aaaaaaaab", "op_bbbbbb"]);
     }
 }

@@ -82,10 +82,12 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
         "NETWORK",
         "WHY",
     ];
-    let mut table = Table::new(heading);
+    // What each of them may use is with `--json`, too.
+    let mut table = Table::new(heading).whole(&[0]).spare(&[4, 3, 8, 7]);
+    let ids: Vec<_> = sandboxes.iter().map(|known| known.id.to_string()).collect();
     for sandbox in &sandboxes {
         table.row([
-            sandbox.id.to_string(),
+            pick::beginning(&sandbox.id.to_string(), &ids).to_owned(),
             sandbox.runner_name.clone(),
             sandbox.owner.clone(),
             sandbox.template.clone(),

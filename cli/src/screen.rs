@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::Context as _;
 use shared_types::clean::is_harmless;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::style::Style;
 
@@ -62,6 +63,20 @@ impl Screen {
         (self.is_live && rows > 0).then_some(rows)
     }
 
+    /// The width of the terminal on which standard error is, if it is one.
+    fn error_columns(self) -> Option<usize> {
+        let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    }
+
+    /// Text for the terminal, if there is one: its lines are broken between words.
+    pub(crate) fn fold(self, text: &str) -> String {
+        match self.columns() {
+            Some(columns) => folded(text, columns),
+            None => text.to_owned(),
+        }
+    }
+
     /// The width of a terminal whose last line may change.
     pub(crate) fn live_columns(self) -> Option<usize> {
         self.columns().filter(|_| self.is_live)
@@ -104,6 +119,10 @@ impl Screen {
 
     /// Says something beside the output.
     pub(crate) fn note(self, text: &str) {
+        let text = match self.error_columns() {
+            Some(columns) => folded(text, columns),
+            None => text.to_owned(),
+        };
         // Nobody is left to be told where standard error is closed.
         let _ = writeln!(io::stderr(), "{text}");
     }
@@ -121,9 +140,39 @@ fn harmless(json: &str) -> String {
     text
 }
 
+/// The text with its lines broken between words, where they are too long.
+fn folded(text: &str, columns: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let mut used = 0;
+        for word in line.split_inclusive(' ') {
+            let width = word.trim_end().width();
+            if used > 0 && used + width > columns {
+                out.truncate(out.trim_end_matches(' ').len());
+                out.push('\n');
+                used = 0;
+            }
+            out.push_str(word);
+            used += word.width();
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_is_broken_between_words_and_a_longer_word_is_whole() {
+        assert_eq!(folded("ask who invites\nyou", 8), "ask who\ninvites\nyou");
+        assert_eq!(folded("  a 漢字漢字 b", 8), "  a\n漢字漢字\nb");
+        assert_eq!(
+            folded("https://gantry.example/x y", 8),
+            "https://gantry.example/x\ny"
+        );
+        assert_eq!(folded("fits", 4), "fits");
+    }
 
     #[test]
     fn json_drives_no_terminal_and_says_the_same() {

@@ -1,5 +1,7 @@
 //! Columns of text.
 
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
 use crate::{render::clean::clean_line, style::Style};
 
 /// Widest cell, in characters.
@@ -8,15 +10,18 @@ const MAX_CELL: usize = 80;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// Before what has no room beside the columns before it.
-const INDENT: &str = "    ";
+/// A column that may be left out is, before others become narrower than this.
+const NARROW: usize = 16;
 
-/// How much of the last column is seen at least, in characters, where its line ends.
-const LAST_AT_LEAST: usize = 20;
+/// Stands where something was cut out.
+const CUT: char = '…';
 
-/// A heading and rows; the last column is as wide as it likes.
+/// A heading and rows, each on one line. On a terminal the widest cells are cut in their middle, so that a line
+/// fits; what is cut is whole elsewhere, and with `--json`.
 pub(crate) struct Table<const COLUMNS: usize> {
     rows: Vec<[String; COLUMNS]>,
+    whole: &'static [usize],
+    spare: &'static [usize],
 }
 
 /// A column that is shown, and its width.
@@ -30,7 +35,21 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
     pub(crate) fn new(heading: [&str; COLUMNS]) -> Self {
         Self {
             rows: vec![heading.map(str::to_owned)],
+            whole: &[],
+            spare: &[],
         }
+    }
+
+    /// These columns are never cut, such as ids that are to be typed.
+    pub(crate) fn whole(mut self, columns: &'static [usize]) -> Self {
+        self.whole = columns;
+        self
+    }
+
+    /// These columns are left out, one after the other, where a terminal is too narrow for all.
+    pub(crate) fn spare(mut self, columns: &'static [usize]) -> Self {
+        self.spare = columns;
+        self
     }
 
     /// Adds a row. What it holds may come from elsewhere and is made harmless.
@@ -39,67 +58,105 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
             .push(cells.map(|cell| clean_line(&cell, MAX_CELL)));
     }
 
-    /// The text. On a terminal of this many columns, what has no room beside the columns before it
-    /// stands below them, and the last column is cut.
+    /// The text, for a terminal of this many columns.
     pub(crate) fn show(&self, style: Style, terminal: Option<usize>) -> String {
-        let lines = self.lines(terminal.unwrap_or(usize::MAX));
+        let columns = self.fitted(terminal.unwrap_or(usize::MAX));
         let mut out = String::new();
         for (number, row) in self.rows.iter().enumerate() {
-            for (place, columns) in lines.iter().enumerate() {
-                let cells: Vec<_> = columns.iter().map(|column| column.of(row)).collect();
-                let cells = cells.join(GAP);
-                let line = match (place, cells.trim_end()) {
-                    (0, cells) => cells.to_owned(),
-                    (_, "") => continue,
-                    (_, cells) => format!("{INDENT}{cells}"),
-                };
-                out.push_str(&match number {
-                    0 => style.dim(&line),
-                    _ => line,
-                });
-                out.push('\n');
-            }
+            let cells: Vec<_> = columns.iter().map(|column| column.of(row)).collect();
+            let line = cells.join(GAP);
+            out.push_str(&match number {
+                0 => style.dim(line.trim_end()),
+                _ => line.trim_end().to_owned(),
+            });
+            out.push('\n');
         }
         out
     }
 
-    /// The columns that stand side by side, line by line. One that is empty throughout takes no room.
-    fn lines(&self, terminal: usize) -> Vec<Vec<Column>> {
-        let mut lines = vec![Vec::new()];
-        let mut used = 0;
-        for index in 0..COLUMNS {
-            let lengths = self.rows.iter().map(|row| row[index].chars().count());
-            let width = lengths.max().unwrap_or(0);
-            let is_last = index == COLUMNS - 1;
-            let needed = if is_last {
-                width.min(LAST_AT_LEAST)
-            } else {
-                width
-            };
-            let (line, begins) = match lines.last_mut() {
-                _ if width == 0 => continue,
-                Some(line) if line.is_empty() => (line, 0),
-                Some(line) if used + GAP.len() + needed <= terminal => (line, used + GAP.len()),
-                _ => (lines.push_mut(Vec::new()), INDENT.len()),
-            };
-            let room = terminal.saturating_sub(begins).max(1);
-            let width = if is_last { width.min(room) } else { width };
-            line.push(Column { index, width });
-            used = begins + width;
+    /// The columns that are shown. One that is empty throughout takes no room.
+    fn fitted(&self, terminal: usize) -> Vec<Column> {
+        let mut columns: Vec<_> = (0..COLUMNS)
+            .map(|index| Column {
+                index,
+                width: self
+                    .rows
+                    .iter()
+                    .map(|row| row[index].width())
+                    .max()
+                    .unwrap_or(0),
+            })
+            .filter(|column| {
+                self.rows[1..]
+                    .iter()
+                    .any(|row| !row[column.index].is_empty())
+            })
+            .collect();
+        let mut spare = self.spare.iter();
+        loop {
+            let most = self.most(&columns, terminal);
+            if most < NARROW
+                && let Some(left_out) = spare.next()
+            {
+                columns.retain(|column| column.index != *left_out);
+                continue;
+            }
+            for column in &mut columns {
+                if !self.whole.contains(&column.index) {
+                    column.width = column.width.min(most);
+                }
+            }
+            return columns;
         }
-        lines
+    }
+
+    /// How wide a column that may be cut can be, so that all of them fit.
+    fn most(&self, columns: &[Column], terminal: usize) -> usize {
+        let (whole, cut): (Vec<Column>, Vec<Column>) =
+            (columns.iter().copied()).partition(|column| self.whole.contains(&column.index));
+        let gaps = GAP.len() * columns.len().saturating_sub(1);
+        let taken = gaps + whole.iter().map(|column| column.width).sum::<usize>();
+        let room = terminal.saturating_sub(taken);
+        let widest = cut.iter().map(|column| column.width).max().unwrap_or(0);
+        let fits = |most: &usize| {
+            cut.iter()
+                .map(|column| column.width.min(*most))
+                .sum::<usize>()
+                <= room
+        };
+        (1..=widest).rev().find(fits).unwrap_or(1)
     }
 }
 
 impl Column {
     /// Its cell of a row.
     fn of(self, row: &[String]) -> String {
-        let Self { index, width } = self;
-        match row[index].chars().count() > width {
-            true => clean_line(&row[index], width - 1),
-            false => format!("{:<width$}", row[index]),
-        }
+        let cell = cut(&row[self.index], self.width);
+        let missing = self.width.saturating_sub(cell.width());
+        cell + &" ".repeat(missing)
     }
+}
+
+/// The beginning and the end of a text that is too wide.
+fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let room = columns.saturating_sub(1);
+    let end = fitting(text.chars().rev(), room / 2);
+    let begin = fitting(text.chars(), room - room / 2);
+    let end: String = end.chars().rev().collect();
+    format!("{begin}{CUT}{end}")
+}
+
+/// The first letters, as far as they fit.
+fn fitting(letters: impl Iterator<Item = char>, columns: usize) -> String {
+    let mut used = 0;
+    let fits = |letter: &char| {
+        used += letter.width().unwrap_or(0);
+        used <= columns
+    };
+    letters.take_while(fits).collect()
 }
 
 #[cfg(test)]
@@ -118,26 +175,30 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_on_a_terminal_stands_below_and_the_last_column_is_cut() {
-        let mut table = Table::new(["NAME", "SYSTEM", "OWNER", "WORKSPACE"]);
+    fn a_row_is_one_line_that_fits_with_its_widest_cells_cut_in_the_middle() {
+        let mut table = Table::new(["NAME", "SYSTEM", "OWNER", "WORKSPACE"])
+            .whole(&[0])
+            .spare(&[1]);
         let workspace = "laptop:/home/ann/work/of/this/year";
         let cells = ["laptop", "linux/x86_64", "ann", workspace];
         table.row(cells.map(str::to_owned));
-        table.row(["pc", "linux/aarch64", "", ""].map(str::to_owned));
+        table.row(["pc", "linux/aarch64", "漢字漢字漢字漢字漢字", ""].map(str::to_owned));
         let shown = |terminal| table.show(Style::new(false), Some(terminal));
         assert_eq!(
-            shown(32),
-            "NAME    SYSTEM         OWNER\n    WORKSPACE\n\
-             laptop  linux/x86_64   ann\n    laptop:/home/ann/work/of/th…\n\
-             pc      linux/aarch64\n"
+            shown(40),
+            "NAME    OWNER            WORKSPACE\n\
+             laptop  ann              laptop:/…is/year\n\
+             pc      漢字漢字…字漢字  \n"
+                .replace("  \n", "\n")
         );
-        assert!(shown(200).ends_with(&format!("{workspace}\npc      linux/aarch64\n")));
-        for terminal in 14..100 {
-            let longest = shown(terminal)
-                .lines()
-                .map(|line| line.chars().count())
-                .max();
-            assert!(longest <= Some(terminal.max(17)), "{}", shown(terminal));
+        assert!(shown(200).contains(workspace) && shown(200).contains("linux/aarch64"));
+        for terminal in 12..100 {
+            let shown = shown(terminal);
+            assert_eq!(shown.lines().count(), 3, "{shown}");
+            assert!(
+                shown.lines().all(|line| line.width() <= terminal),
+                "{shown}"
+            );
         }
     }
 }

@@ -33,10 +33,13 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
         return Ok(());
     }
     let now = SystemClock::new().now();
-    let mut table = Table::new(["TOKEN", "MADE", "EXPIRES", "USED", "FROM", "RUNNER"]);
+    let mut table = Table::new(["TOKEN", "MADE", "EXPIRES", "USED", "FROM", "RUNNER"])
+        .whole(&[0])
+        .spare(&[1]);
+    let ids: Vec<_> = tokens.iter().map(|token| token.id.to_string()).collect();
     for token in &tokens {
         table.row([
-            token.id.to_string(),
+            pick::beginning(&token.id.to_string(), &ids).to_owned(),
             ago(now.since(token.created_at)),
             format!("in {}", duration(token.expires_at.since(now))),
             format!("{} of {}", token.used, token.uses),

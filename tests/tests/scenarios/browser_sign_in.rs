@@ -79,7 +79,7 @@ async fn a_page_signs_in_works_follows_a_session_and_signs_out() {
     let line = listed.lines().find(|line| line.contains(" browser "));
     let line = line.unwrap_or_else(|| panic!("{listed}"));
     assert!(
-        line.contains("from 127.0.0.1") && line.contains("Firefox"),
+        line.contains("127.0.0.1") && line.contains("Firefox"),
         "{line}"
     );
 
