@@ -26,6 +26,7 @@ mod prompt;
 mod recent;
 mod slash;
 mod turn;
+mod unechoed;
 
 /// Longest line about a place, in characters.
 const MAX_LINE: usize = 200;

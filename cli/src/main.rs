@@ -6,6 +6,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
+use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 use shared_client::ClientError;
 use shared_types::{Entropy, OsEntropy};
@@ -46,6 +47,7 @@ mod watch;
 
 use args::{Args, Command};
 use exit::Exit;
+use remote::Signals;
 use screen::{ReaderGone, Screen};
 use server::Environment;
 use settings::Settings;
@@ -150,7 +152,13 @@ async fn run(
     let client = server::client(settings.load()?.as_ref(), &environment, entropy)?;
     match command {
         Command::Chat(args) => {
-            return chat::run(client, screen, args, (settings.home(), advice)).await;
+            let chat = chat::run(client, screen, args, (settings.home(), advice));
+            let mut signals = Signals::listen().context("failed to listen for signals")?;
+            return tokio::select! {
+                exit = chat => exit,
+                // What was done to the terminal is undone as the conversation is dropped.
+                code = signals.killed() => Ok(Exit::Code(code)),
+            };
         }
         Command::Exec(args) => return exec::run(client, screen, args, term).await,
         Command::Shell(args) => return exec::shell(client, screen, args, term).await,

@@ -14,7 +14,7 @@ use tokio::{
     time::Interval,
 };
 
-use super::Chat;
+use super::{Chat, unechoed::Unechoed};
 use crate::{exit::Exit, watch};
 
 /// How often a wish to stop is sent while the server cannot be reached.
@@ -118,8 +118,10 @@ enum Happened {
 
 impl Turn {
     async fn until_over(self, chat: &mut Chat) -> anyhow::Result<Exit> {
+        let unechoed = chat.screen.live_columns().and_then(|_| Unechoed::enter());
         chat.view.wait(true)?;
         let exit = self.happen(chat).await;
+        drop(unechoed);
         chat.view.wait(false)?;
         exit
     }

@@ -50,6 +50,18 @@ impl Signals {
         }
     }
 
+    /// Waits for one that ends a program and is no key; the exit code that shells give it.
+    pub(crate) async fn killed(&mut self) -> u8 {
+        loop {
+            let signal = self.next().await;
+            if let (Signalled::Terminate | Signalled::Hangup, Some(code)) =
+                (&signal, signal.exit_code())
+            {
+                return code;
+            }
+        }
+    }
+
     /// Waits for one that ends a program; the exit code that shells give it.
     pub(crate) async fn ended(&mut self) -> u8 {
         loop {
