@@ -16,6 +16,9 @@ use crate::{
     settings::{Settings, SignIn},
 };
 
+/// What a person is asked.
+const ASKED: &str = "sign-in code (from who invites you; a new server prints one): ";
+
 /// Longest code that is read, in bytes.
 const MAX_CODE_BYTES: u64 = 4096;
 
@@ -109,10 +112,7 @@ fn code(given: Option<&str>) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         let mut asking = std::io::stderr().lock();
-        let _ = write!(
-            asking,
-            "sign-in code (the server prints it when it starts): "
-        );
+        let _ = write!(asking, "{ASKED}");
         let _ = asking.flush();
     }
     let mut text = String::new();
@@ -122,8 +122,8 @@ fn code(given: Option<&str>) -> anyhow::Result<String> {
         .context("failed to read the code")?;
     match without_mark(&text).trim() {
         "" => bail!(
-            "there is no code on standard input: the server prints one when it starts for the first \
-             time, and gantry-server sign-in-code a new one"
+            "there is no code on standard input: ask the person who invites you for one (gantry people \
+             invite NAME); a new server prints one, and gantry-server sign-in-code another"
         ),
         code => Ok(code.to_owned()),
     }

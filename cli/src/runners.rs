@@ -25,8 +25,14 @@ const MAX_WORDS: usize = 120;
 /// A runner with less room on its disk is told to be short of it, in bytes.
 const LOW_ON_DISK_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
-/// What to do where no runner can be used.
+/// What to do where no runner is active.
 const CHOOSE: &str = "choose one with: gantry runners use NAME";
+
+/// What to do where there is none to choose.
+const ASK: &str = "ask its owner to share one, or add a machine: gantry runners add";
+
+/// What the star of the list means.
+const STAR: &str = "* your active runner, on which your tools run";
 
 /// Does what was asked; without a command, lists them. `home` is where a runner of this machine has its
 /// enrolment.
@@ -80,7 +86,7 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
         "SHARED WITH",
         "WORKSPACE",
     ];
-    let mut table = Table::new(heading);
+    let mut table = Table::new(heading).whole(&[0]).spare(&[5, 3]);
     for runner in &runners {
         table.row([
             if runner.active { "*" } else { "" }.to_owned(),
@@ -101,16 +107,18 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
         }
     }
     match runners.is_empty() {
-        true => screen.note("no runners yet; add a machine with: gantry runners add"),
+        true => screen.note(&format!("you see no runner; {ASK}")),
         false => screen.print(&table.show(screen.style(), screen.columns()))?,
     }
-    if !runners.iter().any(|runner| runner.active) {
-        let me = client.me().await?;
-        match (&me.active_runner, runners.is_empty()) {
-            (Some(_), _) => screen.note(&format!("active: {}", active(&me, &runners, now))),
-            (None, false) => screen.note(&format!("none is chosen; {CHOOSE}")),
-            (None, true) => {}
-        }
+    if runners.iter().any(|runner| runner.active) {
+        screen.note(STAR);
+        return Ok(());
+    }
+    let me = client.me().await?;
+    match (&me.active_runner, runners.is_empty()) {
+        (Some(_), _) => screen.note(&format!("active: {}", active(&me, &runners, now))),
+        (None, false) => screen.note(&format!("no runner is active; {CHOOSE}")),
+        (None, true) => {}
     }
     Ok(())
 }
@@ -154,8 +162,12 @@ pub(crate) fn isolation(runner: &Runner) -> String {
 
 /// The runner on which the person works, in words.
 pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
+    let advice = match runners.is_empty() {
+        true => ASK,
+        false => CHOOSE,
+    };
     let Some(id) = me.active_runner else {
-        return format!("none chosen; {CHOOSE}");
+        return format!("none: {advice}");
     };
     if let Some(runner) = runners.iter().find(|runner| runner.id == id) {
         let ephemeral = if runner.ephemeral {
@@ -175,7 +187,7 @@ pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
         );
     }
     let Some(name) = &me.active_runner_name else {
-        return format!("{id} (not there); {CHOOSE}");
+        return format!("{id} (not there); {advice}");
     };
     let gone = match me.active_runner_removed {
         true => "removed",
@@ -185,7 +197,7 @@ pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
         true => format!("; the {name} that is enrolled now is another one"),
         false => String::new(),
     };
-    format!("{name} ({gone}){namesake}; {CHOOSE}")
+    format!("{name} ({gone}){namesake}; {advice}")
 }
 
 async fn choose(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
@@ -195,7 +207,7 @@ async fn choose(client: &Client, screen: Screen, name: &str) -> anyhow::Result<(
     let state = state(&runner, SystemClock::new().now());
     let workspace = place.split_once('/').map(|(_, workspace)| workspace);
     let using = format!(
-        "using {} ({state}, isolation: {})",
+        "{} is your active runner now ({state}, isolation: {})",
         with_workspace(&runner.name, workspace),
         isolation(&runner)
     );

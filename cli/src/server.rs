@@ -102,13 +102,13 @@ pub(crate) fn advice(environment: &Environment) -> &'static str {
 /// What to do where the credential is the environment's: no sign-in takes its place.
 const WITH_A_TOKEN: &str = "\
 GANTRY_TOKEN holds a key that this server does not take (any more): put a valid one there, or unset it
-to use your sign-in";
+to use your sign-in; where you were removed, ask the person who invites you";
 
 /// What to do without a sign-in.
 const HOW_TO_SIGN_IN: &str = "\
 run: gantry login
-it asks for a code, which the server prints when it starts for the first time, and `make up` shows it;
-for a new one, run on the server's machine: gantry-server sign-in-code";
+it asks for a code: ask the person who invites you for one (gantry people invite NAME)
+where the server is your own, its machine makes one: gantry-server sign-in-code";
 
 fn parse(server: &str) -> anyhow::Result<Url> {
     Url::parse(server).with_context(|| {

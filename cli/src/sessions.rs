@@ -1,5 +1,6 @@
 //! Sessions: listing, naming, archiving, deleting and sharing them.
 
+use anyhow::bail;
 use shared_api::{ChangeSession, Session};
 use shared_client::Client;
 use shared_types::{
@@ -37,6 +38,9 @@ pub(crate) async fn run(client: &Client, screen: Screen, command: Sessions) -> a
                 quoted(&session)
             ))
         }
+        Sessions::Unarchive {
+            session: pick::SessionName::Last,
+        } => bail!("`last` is never an archived session: gantry sessions --archived lists them"),
         Sessions::Unarchive { session } => {
             let session = change(client, &session, &archived(false)).await?;
             screen.line(&format!("{} is on the list again", quoted(&session)))
@@ -105,7 +109,7 @@ pub(crate) async fn list(
         return Ok(());
     }
     let now = SystemClock::new().now();
-    let mut table = Table::new(["SESSION", "LAST USED", "", "TITLE"]);
+    let mut table = Table::new(["SESSION", "LAST USED", "", "TITLE"]).whole(&[0]);
     for session in &sessions {
         table.row([
             session.id.to_string(),

@@ -1,7 +1,7 @@
 //! Who is signed in, where, with which model, on which runner.
 
 use serde::Serialize;
-use shared_api::{Me, Runner};
+use shared_api::{Me, Runner, Session};
 use shared_client::Client;
 use shared_types::{Clock as _, SystemClock};
 
@@ -49,6 +49,24 @@ pub(crate) async fn run(client: &Client, screen: Screen, json: bool) -> anyhow::
     ];
     lines.iter().try_for_each(|(name, value)| {
         let name = screen.style().dim(&format!("{name:<8}"));
-        screen.line(&format!("{name}{}", clean_line(value, MAX_LINE)))
+        screen.line(&screen.fold(&format!("{name}{}", clean_line(value, MAX_LINE))))
+    })?;
+    let last = client.sessions(1).await?.into_iter().next();
+    if let Some(place) = last.as_ref().and_then(|last| elsewhere(last, &me)) {
+        screen.note(&clean_line(&place, MAX_LINE));
+    }
+    Ok(())
+}
+
+/// That the session used last does not work on the active runner, and where it works.
+fn elsewhere(last: &Session, me: &Me) -> Option<String> {
+    let pin = last.runner.as_ref()?;
+    let is_active = Some(pin.id) == me.active_runner && pin.workspace == me.active_workspace;
+    let place = runners::with_workspace(&pin.name, pin.workspace.as_deref());
+    (!is_active).then(|| {
+        format!(
+            "the last session (gantry chat -c) is pinned to runner {place}; \
+             gantry chat -c --runner - lifts the pin"
+        )
     })
 }

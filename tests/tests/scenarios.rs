@@ -59,6 +59,7 @@ mod scenarios {
     mod room;
     mod rotation;
     mod schemathesis;
+    mod screens;
     mod service;
     mod sessions;
     mod settings;

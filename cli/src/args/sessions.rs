@@ -40,7 +40,7 @@ pub(crate) enum Sessions {
         /// The session: an id, the beginning of one, or `last`
         session: SessionName,
     },
-    /// Put an archived session back on the list
+    /// Put an archived session back on the list; `last` is never an archived one
     Unarchive {
         /// The session: an id, or the beginning of one
         session: SessionName,

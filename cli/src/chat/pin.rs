@@ -36,8 +36,9 @@ pub(super) async fn list(chat: &mut Chat) -> anyhow::Result<()> {
         return Ok(());
     }
     let place = place(chat).await?;
-    chat.view
-        .aside(&format!("{place}; /runner - goes back to the one you use"))
+    chat.view.aside(&format!(
+        "{place}; /runner - goes back to your active runner"
+    ))
 }
 
 /// Where the session works, in words.

@@ -445,7 +445,8 @@ impl Operations {
                 let in_use = self.store.runner_in_use(ctx.tenant, ctx.user).await?;
                 let active = in_use.ok_or_else(|| {
                     AppError::Conflict(
-                        "no runner is chosen; name one, or choose one with: gantry runners use NAME"
+                        "no runner is active; name one (-r NAME), or choose one with: gantry runners \
+                         use NAME; where gantry runners lists none, ask its owner to share one"
                             .to_owned(),
                     )
                 })?;

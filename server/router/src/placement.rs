@@ -56,7 +56,7 @@ pub struct Recent {
 /// The workspace that was chosen with the runner, else the runner's first one.
 ///
 /// # Errors
-/// `Unavailable`: no runner is chosen, or the chosen one is unknown, offline, locked or removed.
+/// `Unavailable`: no runner is active, or the active one is unknown, offline, locked or removed.
 /// `ForbiddenByRunnerPolicy`: it does not report the isolation that is demanded, or its word does not
 /// count.
 pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotPlaced> {
@@ -137,7 +137,7 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
     })
 }
 
-/// What follows from a chosen runner without a link: it is away, or offline for longer.
+/// What follows from an active runner without a link: it is away, or offline for longer.
 pub(crate) fn offline(
     snapshot: &FleetSnapshot,
     (runner, name): (RunnerId, &str),
@@ -183,13 +183,14 @@ pub(crate) fn elsewhere(snapshot: &FleetSnapshot, (runner, name): (RunnerId, &st
 fn chosen(snapshot: &FleetSnapshot) -> Result<&FleetRunner, Refusal> {
     let Some((choice, name)) = snapshot.choice.runner() else {
         let advice = if snapshot.runners.is_empty() {
-            "enrol a machine with: gantry-runner enrol --server URL"
+            "ask its owner to share one, or add a machine with: gantry runners add"
         } else {
-            "choose one for the next message with: gantry runners use NAME"
+            "choose one for the next message with: gantry runners use NAME; where gantry runners lists \
+             none, ask its owner to share one"
         };
         return Err(Refusal::new(
             RefusalCode::Unavailable,
-            format!("no runner was chosen when this turn began; {advice}"),
+            format!("no runner was active when this turn began; {advice}"),
         ));
     };
     let found = snapshot.runners.iter().find(|runner| runner.id == choice);
@@ -209,8 +210,8 @@ fn which(snapshot: &FleetSnapshot, name: &str) -> String {
     match &snapshot.choice {
         _ if snapshot.is_callers => format!("runner {name:?}"),
         Choice::Session { .. } => format!("runner {name:?}, to which this session is pinned,"),
-        Choice::Tenant { .. } => format!("runner {name:?}, which is the default here,"),
-        Choice::None | Choice::User { .. } => format!("runner {name:?}, which is chosen,"),
+        Choice::Tenant { .. } => format!("the active runner {name:?}, the tenant's default,"),
+        Choice::None | Choice::User { .. } => format!("the active runner {name:?}"),
     }
 }
 

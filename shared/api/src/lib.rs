@@ -67,7 +67,7 @@ messages! {
     /// Exchanges a one-time code for a token.
     #[serde(deny_unknown_fields)]
     pub struct SignIn {
-        /// The code that the server printed.
+        /// The code, from an invitation or from the server's operator.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
         pub code: String,
         /// What the token is called in lists, such as the terminal's host name.
@@ -158,7 +158,7 @@ messages! {
         #[cfg_attr(feature = "openapi", schema(max_length = 252))]
         pub title: String,
         /// The name or id of the runner to which the session is pinned, alone or with one of its
-        /// workspaces (`laptop/api`); without one, its turns work where the user chose.
+        /// workspaces (`laptop/api`); without one, its turns work on the user's active runner.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub runner: Option<String>,
         /// The directory in which it works, relative to the root of the workspace: commands start there,
@@ -185,7 +185,7 @@ messages! {
         pub last_seq: u64,
         /// The turn that is under way.
         pub running_turn: Option<TurnId>,
-        /// The runner to which it is pinned; absent where the user's choice counts.
+        /// The runner to which it is pinned; absent where it works on the user's active runner.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub runner: Option<PinnedRunner>,
         /// When its user put it out of the list; absent where it is in it.

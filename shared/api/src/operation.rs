@@ -16,7 +16,7 @@ messages! {
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct StartOperation {
-        /// The name or id of the runner; without one, the runner that the user chose.
+        /// The name or id of the runner; without one, the user's active runner.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63))]
         pub runner: Option<String>,

@@ -503,7 +503,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// The runner and its name, where one is chosen.
+    /// The runner and its name, where one is active.
     pub fn runner(&self) -> Option<(RunnerId, &str)> {
         match self {
             Self::None => None,
@@ -545,7 +545,7 @@ pub struct TurnSettings {
     /// The most model calls in the turn.
     pub steps: u32,
     /// What its runner is by its own word, such as `linux/x86_64`, or `a container on linux/x86_64`; absent where
-    /// no runner was chosen or it had not linked yet.
+    /// no runner was active or it had not linked yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
 }

@@ -34,7 +34,7 @@ pub enum RefusalCode {
     NotFound,
     /// The request makes no sense.
     Invalid,
-    /// The chosen runner is not connected, or none is chosen.
+    /// The active runner is not connected, or none is active.
     Unavailable,
 }
 

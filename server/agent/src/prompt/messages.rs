@@ -159,11 +159,11 @@ fn moved(before: Option<&Choice>, now: &Choice, machine: Option<&str>) -> Option
             let machine = machine.unwrap_or_default();
             format!("your tools now work on runner {name}{machine}")
         }
-        None => "no runner is chosen now, so your tools cannot run".to_owned(),
+        None => "no runner is active now, so your tools cannot run".to_owned(),
     };
     let there = match before {
         None => String::new(),
-        Some(None) => "; before this message no runner was chosen".to_owned(),
+        Some(None) => "; before this message no runner was active".to_owned(),
         Some(Some(name)) => {
             let which = match now {
                 Some(same) if same == name => "another runner of the same name".to_owned(),

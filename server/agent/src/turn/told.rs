@@ -174,7 +174,7 @@ pub(super) fn not_run(why: impl std::fmt::Display) -> Rendered {
     }
 }
 
-/// Whether the chosen runner is away, or none is chosen.
+/// Whether the active runner is away, or none is active.
 fn has_no_place(refusal: &Refusal) -> bool {
     refusal.code == RefusalCode::Unavailable && refusal.remedy() == Remedy::Person
 }

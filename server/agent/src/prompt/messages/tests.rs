@@ -111,12 +111,12 @@ fn the_model_hears_before_an_input_that_its_tools_work_elsewhere() {
         (
             &none,
             &alpha,
-            "now work on runner alpha; before this message no runner was chosen",
+            "now work on runner alpha; before this message no runner was active",
         ),
         (
             &laptop,
             &none,
-            "no runner is chosen now, so your tools cannot run",
+            "no runner is active now, so your tools cannot run",
         ),
         (&None, &alpha, "[your tools now work on runner alpha]"),
     ];
