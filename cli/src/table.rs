@@ -95,7 +95,10 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         let mut spare = self.spare.iter();
         loop {
             let most = self.most(&columns, terminal);
+            let is_cut =
+                |column: &Column| column.width > most && !self.whole.contains(&column.index);
             if most < NARROW
+                && columns.iter().any(is_cut)
                 && let Some(left_out) = spare.next()
             {
                 columns.retain(|column| column.index != *left_out);
@@ -165,7 +168,7 @@ mod tests {
 
     #[test]
     fn columns_stand_below_their_headings() {
-        let mut table = Table::new(["", "NAME", "STATE"]);
+        let mut table = Table::new(["", "NAME", "STATE"]).spare(&[2]);
         table.row(["*".into(), "laptop".into(), "online".into()]);
         table.row(["".into(), "pc\x1b[2J".into(), "offline".into()]);
         assert_eq!(
@@ -187,8 +190,8 @@ mod tests {
         assert_eq!(
             shown(40),
             "NAME    OWNER            WORKSPACE\n\
-             laptop  ann              laptop:/…is/year\n\
-             pc      漢字漢字…字漢字  \n"
+             laptop  ann              laptop:…is/year\n\
+             pc      漢字漢…字漢字  \n"
                 .replace("  \n", "\n")
         );
         assert!(shown(200).contains(workspace) && shown(200).contains("linux/aarch64"));

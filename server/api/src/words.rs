@@ -240,7 +240,7 @@ mod tests {
             ),
             (
                 r#"{"text":"a","text":"b"}"#,
-                "`text`: the field `text` is there twice",
+                "the field `text` is there twice",
             ),
             (
                 r#"{"text":"a","since":"2026"}"#,

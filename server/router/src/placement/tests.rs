@@ -173,7 +173,8 @@ fn says_why(
     prop_assert_eq!(says("this session is pinned"), is_pinned);
     let Some(chosen) = chosen else {
         prop_assert_eq!(refusal.code, RefusalCode::Unavailable);
-        let helps = says("gantry runners use") || says("/runner NAME") || says("enrol");
+        let helps =
+            says("gantry runners use") || says("/runner NAME") || says("gantry runners add");
         prop_assert!(helps);
         return Ok(());
     };
