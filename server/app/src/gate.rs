@@ -7,7 +7,7 @@
 
 use server_store::{
     CredentialRow, FleetRow, ListedOperation, PersonRow, PooledSandbox, Role, RunnerRow,
-    SandboxRow, Scopes, SessionRow, Store, StoreError, UserKind,
+    SandboxRow, Scopes, SessionRow, Store, StoreError, UserKind, UserRow,
 };
 use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, Timestamp, UserId};
 
@@ -314,6 +314,17 @@ impl Gate {
             ))),
             found => Ok(found?),
         }
+    }
+
+    /// Whether this user, with the role that it has now, may still do what it has made something for: that is asked
+    /// again where a token or a link of the user's is used. The credential that made it may be gone.
+    pub(crate) fn may_still(user: &UserRow, action: Action) -> bool {
+        let subject = Subject {
+            user: user.id,
+            role: user.role,
+            scopes: Scopes::ALL,
+        };
+        allow(&subject, action, &Resource::Own).is_ok()
     }
 
     /// Whether the user of a turn may use the runner that was chosen for it, with the role that the user has now.

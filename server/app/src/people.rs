@@ -189,6 +189,9 @@ impl People {
         let changed = self.store.change_role(ctx.tenant, id, role, &by, now);
         changed.await?;
         let row = self.store.person(ctx.tenant, &id.to_string()).await?;
+        if !Gate::may_still(&row.user, Action::SendMessage) {
+            self.stop_turns(ctx.tenant, (id, ctx.user)).await?;
+        }
         Ok(person(ctx, row))
     }
 
@@ -272,6 +275,19 @@ impl People {
                 () = stop.cancelled() => return,
             }
         }
+    }
+
+    /// Stops what the sessions of a person have under way or queued who may send no messages any more.
+    async fn stop_turns(
+        &self,
+        tenant: TenantId,
+        (user, by): (UserId, UserId),
+    ) -> Result<(), AppError> {
+        for (session, turn) in self.store.unfinished_turns_of_user(tenant, user).await? {
+            let stopped = self.sessions.stop(tenant, (by, None), session, turn);
+            stopped.await?;
+        }
+        Ok(())
     }
 
     async fn stop(&self, all: Vec<ToStop>) {

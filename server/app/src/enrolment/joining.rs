@@ -18,7 +18,7 @@ use super::{
     Enrolment,
     refused::{self, Refused},
 };
-use crate::{AppError, keys::verifies, refusals::place};
+use crate::{AppError, gate::Gate, keys::verifies, refusals::place, rights::Action};
 
 /// A runner that is enrolled.
 #[derive(Debug)]
@@ -126,7 +126,11 @@ impl Enrolment {
         }
         let known = inner.store.join_token_by_hash(&token.hash()).await?;
         let known = known.ok_or(EnrolRefusal::Unknown)?;
+        let owner = inner.store.user(known.tenant, known.owner).await?;
         let tried = match known.is_good(now) {
+            Ok(()) if !Gate::may_still(&owner, Action::MakeJoinToken) => {
+                Err(Refused::maker_may_not())
+            }
             Ok(()) if !may_come_from(&known, asked.address) => Err(Refused::elsewhere()),
             Ok(()) if !may_be_called(&known, &asked.content.name) => {
                 Err(Refused::another_name(&known.name, &asked.content.name))

@@ -73,6 +73,14 @@ impl Refused {
         Self::new(ENROL, "address out of range", error)
     }
 
+    /// A good token of a person whose role does not allow to make it any more.
+    pub(super) fn maker_may_not() -> Self {
+        let error = AppError::Forbidden(
+            "the person who made this join token may not add runners any more; ask an admin for one: gantry runners add".into(),
+        );
+        Self::new(ENROL, "maker's role too small", error)
+    }
+
     pub(super) fn bad_signature() -> Self {
         let error = AppError::Unauthenticated("the enrolment's signature does not hold; try again");
         Self::new(ENROL, "bad signature", error)

@@ -7,7 +7,7 @@ use server_store::NewSessionLink;
 use shared_types::{SessionEvent, SessionId, TenantId, Timestamp, Token, TokenKind};
 
 use super::{Session, Sessions};
-use crate::{AppError, OpContext, rights::Action};
+use crate::{AppError, OpContext, gate::Gate, rights::Action};
 
 /// How long a link can be made for: a minute to ten years.
 const VALID_FOR: RangeInclusive<Duration> =
@@ -101,6 +101,10 @@ impl Sessions {
         let (hash, now) = (token.hash(), self.clock.now());
         let found = self.store.session_by_link(&hash, now).await?;
         let (tenant, session) = found.ok_or(AppError::NotFound(NOUN))?;
+        let owner = self.store.user(tenant, session.user).await?;
+        if !Gate::may_still(&owner, Action::ShareSession) {
+            return Err(AppError::NotFound(NOUN));
+        }
         Ok(SharedSession { tenant, session })
     }
 
