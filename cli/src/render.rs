@@ -17,7 +17,7 @@ use crate::style::Style;
 pub(crate) use shared_types::clean;
 
 mod call;
-mod card;
+pub(crate) mod card;
 mod output;
 mod tasks;
 #[cfg(test)]

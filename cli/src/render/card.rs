@@ -14,7 +14,7 @@ const TAB: &str = "    ";
 /// `text` in rows of fewer than `columns` columns. On the first row `taken` of them are in use
 /// already; the others begin with `indent` spaces. Rows end at spaces where they can. What is too
 /// long is cut, with a row that counts the letters that are left.
-pub(super) fn hanging(text: &str, taken: usize, indent: usize, columns: Option<usize>) -> String {
+pub(crate) fn hanging(text: &str, taken: usize, indent: usize, columns: Option<usize>) -> String {
     let text = text.trim_end().replace('\t', TAB);
     let margin = " ".repeat(indent);
     let total = text.chars().count();

@@ -1,5 +1,8 @@
 //! The tenant's audit log, for those who may read it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
 use server_store::{AuditFilter, AuditRow, Store};
 use shared_types::Timestamp;
 
@@ -7,6 +10,9 @@ use crate::{AppError, OpContext, gate::Gate, pages::cut, rights::Action};
 
 /// The word for what the server did itself, or somebody whom it does not know.
 const SYSTEM: &str = "system";
+
+/// Letters of an id behind its prefix.
+const ID_LETTERS: usize = 26;
 
 /// Which entries are asked for.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +33,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// A page of the log, in order, and whether there is more behind it.
+    /// A page of the log, in order, and whether there is more behind it; with the names of what the ids in
+    /// it stand for.
     ///
     /// # Errors
     /// If the user may not read it, or there is no such person.
@@ -36,7 +43,7 @@ impl Audit {
         ctx: &OpContext,
         query: AuditQuery,
         limit: u32,
-    ) -> Result<(Vec<AuditRow>, bool), AppError> {
+    ) -> Result<(Vec<AuditRow>, bool, BTreeMap<String, String>), AppError> {
         self.gate.own(ctx, Action::ReadAudit)?;
         let actor = match query.who {
             None => String::new(),
@@ -56,6 +63,36 @@ impl Audit {
             None => limit,
         };
         let rows = self.store.audit_page(ctx.tenant, &filter, asked).await?;
-        Ok(cut(rows, limit))
+        let (rows, more) = cut(rows, limit);
+        let mut ids = BTreeSet::new();
+        for row in &rows {
+            collect_ids(&row.detail, &mut ids);
+            if row.subject_name.is_none() {
+                collect_ids(&row.subject.as_str().into(), &mut ids);
+            }
+        }
+        let names = self.store.names_of(ctx.tenant, ids).await?;
+        Ok((rows, more, names))
     }
+}
+
+/// The ids in the texts of a detail, alone or joined by `/` as a runner and its workspace are.
+fn collect_ids(detail: &Value, ids: &mut BTreeSet<String>) {
+    match detail {
+        Value::String(text) => ids.extend(
+            text.split('/')
+                .filter(|part| is_id(part))
+                .map(str::to_owned),
+        ),
+        Value::Array(items) => items.iter().for_each(|item| collect_ids(item, ids)),
+        Value::Object(fields) => fields.values().for_each(|field| collect_ids(field, ids)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    let rest = text.split_once('_').map(|(_, rest)| rest);
+    rest.is_some_and(|rest| {
+        rest.len() == ID_LETTERS && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }

@@ -12,10 +12,10 @@ use server_router::{
     },
 };
 use server_store::{
-    ClaimedPool, Label, LinkClaim, LinkHolds, LostOutcome, NewOperation, NewSandbox, OperationRow,
-    Outputs, Placed, Reported, Store, StoreError,
+    ClaimedPool, Ending, Label, LinkClaim, LinkHolds, LostOutcome, NewOperation, NewSandbox,
+    OperationRow, Outputs, Placed, Reported, Store, StoreError,
 };
-use shared_sandbox::{Outcome, Request};
+use shared_sandbox::{ExitStatus, Outcome, Request};
 use shared_types::{
     Clock, Epoch, Generation, OperationId, OperationKey, Refusal, RefusalCode, ReplicaId, RunnerId,
     SandboxId, SandboxSpec, SessionId, TenantId, clean::clean_line, event::Place,
@@ -131,10 +131,15 @@ impl Operations for TenantOperations {
 
     async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
         let json = serde_json::to_string(outcome).map_err(PortError::lasting)?;
-        let (summary, now) = (summary(outcome), self.clock.now());
+        let (summary, exit, now) = (summary(outcome), exit(outcome), self.clock.now());
+        let ending = Ending {
+            outcome: &json,
+            summary: &summary,
+            exit: &exit,
+        };
         let settled = self
             .store
-            .settle_operation(self.tenant, id, &json, &summary, now)
+            .settle_operation(self.tenant, id, ending, now)
             .await;
         match settled.map_err(not_answered)? {
             server_store::Settled::Already(stored) => {
@@ -483,6 +488,19 @@ fn summary(outcome: &Outcome) -> String {
     let words = words(outcome);
     let end = words.floor_char_boundary(MAX_SUMMARY_BYTES);
     clean_line(&words[..end], MAX_SUMMARY_BYTES)
+}
+
+/// How an operation ended, in a few words for the audit log; nothing of what it was asked to do.
+pub(crate) fn exit(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Exited(record) => match record.status {
+            ExitStatus::Code(code) => format!("exit {code}"),
+            ExitStatus::Signal(signal) => format!("signal {signal}"),
+            ExitStatus::NotStarted(_) => "not started".to_owned(),
+            ExitStatus::Unknown => "unknown".to_owned(),
+        },
+        other => other.cause().to_owned(),
+    }
 }
 
 fn words(outcome: &Outcome) -> String {

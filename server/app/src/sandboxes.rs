@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use server_router::links::Links;
 use server_store::{AuditEntry, PooledSandbox, RunnerRow, SandboxChange as StateChange, Store};
 use shared_types::{Clock, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec};
@@ -219,7 +219,14 @@ impl Sandboxes {
         self.store
             .set_sandbox_spec(ctx.tenant, id, &spec, now)
             .await?;
-        self.record(ctx, "sandbox.changed", &sandbox).await?;
+        let (before, after) = (told_of(&sandbox.spec), told_of(&spec));
+        self.record_with(
+            ctx,
+            "sandbox.changed",
+            &sandbox,
+            json!({ "values": after, "before": before }),
+        )
+        .await?;
         let spec = self.with_policy(ctx, spec).await?;
         // A runner without a link hears of it before the next operation that it gets.
         self.links
@@ -255,7 +262,10 @@ impl Sandboxes {
                 "runner {} is offline since {since:.0}; start it (gantry-runner run)",
                 runner.name
             ),
-            _ => format!("runner {} has no link here; try again", runner.name),
+            _ => format!(
+                "runner {} is online at another server, and not at this one; try again in a minute",
+                runner.name
+            ),
         }))
     }
 
@@ -265,18 +275,40 @@ impl Sandboxes {
         kind: &'static str,
         sandbox: &PooledSandbox,
     ) -> Result<(), AppError> {
+        self.record_with(ctx, kind, sandbox, json!({})).await
+    }
+
+    async fn record_with(
+        &self,
+        ctx: &OpContext,
+        kind: &'static str,
+        sandbox: &PooledSandbox,
+        mut detail: Value,
+    ) -> Result<(), AppError> {
+        detail["runner"] = sandbox.runner_name.as_str().into();
+        detail["owner"] = sandbox.owner_name.as_str().into();
         let by = ctx.by();
         let entry = AuditEntry {
             actor: server_store::Actor::User(by.user),
             kind,
             subject: sandbox.id.to_string(),
-            detail: json!({ "runner": sandbox.runner_name, "owner": sandbox.owner_name }),
+            detail,
             origin: by.origin,
         };
         let now = self.clock.now();
         self.store.record_audit(ctx.tenant, entry, now).await?;
         Ok(())
     }
+}
+
+/// What can be changed of a sandbox, for the audit log.
+fn told_of(spec: &SandboxSpec) -> Value {
+    let limits = &spec.limits;
+    json!({
+        "template": spec.template, "network": spec.network, "memory_bytes": limits.memory_bytes,
+        "cpu_millis": limits.cpu_millis, "processes": limits.processes,
+        "idle_for_ms": limits.idle_for_ms,
+    })
 }
 
 /// Refuses a template whose commands may be root.

@@ -7,7 +7,7 @@ use std::sync::{
 
 use async_trait::async_trait;
 use server_agent::{Live, LiveSink, LogError, SessionLog};
-use server_store::{Store, StoreError};
+use server_store::{Ending, Store, StoreError};
 use shared_sandbox::Outcome;
 use shared_types::{Clock, Epoch, Event, OperationId, SessionEvent, SessionId, TenantId};
 
@@ -15,6 +15,7 @@ use crate::{
     known_logs::KnownLogs,
     live::LiveHub,
     measured::{Counted, operation_ended},
+    ports::exit,
 };
 
 /// Writes of one worker to one session.
@@ -76,7 +77,14 @@ impl SessionLog for StoredLog {
         outcome: &Outcome,
     ) -> Result<(), LogError> {
         let json = serde_json::to_string(outcome).map_err(unusable)?;
-        let end = (operation, json.as_str());
+        let exit = exit(outcome);
+        let ending = Ending {
+            outcome: &json,
+            // The call has not ended before.
+            summary: "",
+            exit: &exit,
+        };
+        let end = (operation, ending);
         let (tenant, session, now) = (self.tenant, self.session, self.clock.now());
         let stored = self
             .store

@@ -1,6 +1,10 @@
 //! The tenant's own log: who made, used, refused or revoked what. Numbered from 1, never edited.
 
-use std::{fmt, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    net::IpAddr,
+};
 
 use serde_json::Value;
 use shared_types::{CredentialId, RunnerId, TenantId, Timestamp, UserId};
@@ -194,6 +198,58 @@ impl Store {
         rows.sort_by_key(|row| row.seq);
         Ok(rows)
     }
+
+    /// The names of what these ids stand for, as far as there are any. A session is called by its
+    /// person: its title tells of what is said in it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn names_of(
+        &self,
+        tenant: TenantId,
+        ids: BTreeSet<String>,
+    ) -> Result<BTreeMap<String, String>, StoreError> {
+        let mut connection = self.read(tenant).await?;
+        let mut names = BTreeMap::new();
+        for id in ids {
+            let row: Option<Row> = query(
+                "SELECT name FROM users WHERE tenant_id = $1 AND id = $2
+                 UNION ALL SELECT name FROM runners WHERE tenant_id = $1 AND id = $2
+                 UNION ALL SELECT name FROM credentials WHERE tenant_id = $1 AND id = $2
+                 UNION ALL SELECT name FROM join_tokens
+                     WHERE tenant_id = $1 AND id = $2 AND name <> ''
+                 UNION ALL SELECT CASE WHEN sandboxes.owner_id IS NULL THEN sandboxes.name
+                         ELSE 'sandbox on ' || runners.name END
+                     FROM sandboxes JOIN runners
+                         ON runners.tenant_id = sandboxes.tenant_id AND runners.id = runner_id
+                     WHERE sandboxes.tenant_id = $1 AND sandboxes.id = $2
+                 UNION ALL SELECT 'session of ' || users.name FROM sessions JOIN users
+                         ON users.tenant_id = sessions.tenant_id AND users.id = user_id
+                     WHERE sessions.tenant_id = $1 AND sessions.id = $2
+                 UNION ALL SELECT 'all of ' || name FROM tenants WHERE id = $1 AND id = $2",
+            )
+            .bind(tenant.to_string())
+            .bind(&id)
+            .fetch_optional(&mut connection)
+            .await?;
+            if let Some(row) = row {
+                names.insert(id, row.text("name")?);
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// Locks the tenant's log, for a transaction that locks what comes behind it before it records; see
+/// `database/lock.rs`.
+pub(crate) async fn lock(tx: &mut Connection, tenant: TenantId) -> Result<(), StoreError> {
+    if tx.is_shared() {
+        query("SELECT 1 FROM tenants WHERE id = $1 FOR NO KEY UPDATE")
+            .bind(tenant.to_string())
+            .execute(tx)
+            .await?;
+    }
+    Ok(())
 }
 
 /// Records it together with what the transaction writes.

@@ -8,7 +8,7 @@ use shared_types::{
 };
 
 use crate::{
-    MAX_OUTCOME_BYTES, Store, StoreError, StoredOutcome,
+    Ending, MAX_OUTCOME_BYTES, Store, StoreError, StoredOutcome,
     columns::{Columns as _, damaged, integer, json},
     database::{Connection, FromRow, Row, query, query_as, retried},
     error::bounded,
@@ -59,20 +59,23 @@ impl Store {
         session: SessionId,
         epoch: Epoch,
         ended: &Event,
-        (operation, outcome): (OperationId, &str),
+        (operation, ending): (OperationId, impl Into<Ending<'_>>),
         now: Timestamp,
     ) -> Result<Result<(SessionEvent, Option<operation::Ran>), StoredOutcome>, StoreError> {
-        bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
+        let ending = ending.into();
+        bounded("the outcome", ending.outcome, MAX_OUTCOME_BYTES)?;
         retried!({
             let mut tx = self.write(tenant).await?;
+            let is_told = operation::lock_log(&mut tx, tenant, operation).await?;
             let events = std::slice::from_ref(ended);
             let appended = report(&mut tx, tenant, session, epoch, events, now).await?;
             let event = appended.events.into_iter().next();
             let event = event.ok_or(StoreError::NotFound)?;
-            let set = operation::set_outcome(&mut tx, tenant, session, operation, outcome, now);
+            let set =
+                operation::set_outcome(&mut tx, tenant, session, (operation, is_told), ending, now);
             let ran = match set.await? {
                 Ok((ran, _)) => Some(ran),
-                Err(before) if before.json == outcome => None,
+                Err(before) if before.json == ending.outcome => None,
                 Err(before) => return Ok(Err(before)),
             };
             tx.commit().await?;

@@ -71,7 +71,7 @@ pub use event::{Appended, StoredEvent};
 pub use fleet::{CallerPlace, ChosenRunner, FleetRow, FleetSandbox};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{
-    AskedBy, CallOf, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
+    AskedBy, CallOf, Ending, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
     NewCallerOperation, NewOperation, OpenCallerOperation, OperationFilter, OperationRow, Placed,
     Ran, Settled, Stopped, StoredOutcome, Verdict,
 };

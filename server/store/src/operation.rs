@@ -64,6 +64,7 @@ mod list;
 mod lost;
 mod ran;
 mod row;
+mod told;
 
 pub use caller::{MAX_REQUEST_KEY_BYTES, NewCallerOperation, OpenCallerOperation};
 pub use list::{ListedOperation, OperationFilter};
@@ -72,6 +73,8 @@ pub use ran::Ran;
 use ran::ran;
 use row::verdict;
 pub use row::{AskedBy, CallOf, OperationRow, Stopped, StoredOutcome, Verdict};
+pub use told::Ending;
+pub(crate) use told::lock as lock_log;
 
 /// An operation of a tool call, about to be sent.
 #[derive(Debug, Clone)]
@@ -186,14 +189,14 @@ impl Store {
         &self,
         tenant: TenantId,
         operation: OperationId,
-        outcome: &str,
-        summary: &str,
+        ending: impl Into<Ending<'_>>,
         now: Timestamp,
     ) -> Result<Settled, StoreError> {
-        bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
+        let ending = ending.into();
+        bounded("the outcome", ending.outcome, MAX_OUTCOME_BYTES)?;
         retried!({
             let mut tx = self.write(tenant).await?;
-            let settled = settle(&mut tx, tenant, operation, (outcome, summary), now).await?;
+            let settled = settle(&mut tx, tenant, operation, ending, now).await?;
             if matches!(settled, Settled::First { .. }) {
                 tx.commit().await?;
             }
@@ -407,14 +410,15 @@ pub(crate) async fn close(
     Ok(())
 }
 
-/// Stores the outcome of an operation of the session, whose lock is held. Returns the kind of its request
+/// Stores the outcome of an operation of the session, whose lock is held, and before it that of the log
+/// ([`lock_log`]) where that tells of it. Returns the kind of its request
 /// and when its call ended, or what was stored before.
 pub(crate) async fn set_outcome(
     tx: &mut Connection,
     tenant: TenantId,
     session: SessionId,
-    operation: OperationId,
-    outcome: &str,
+    (operation, is_told): (OperationId, bool),
+    ending: Ending<'_>,
     now: Timestamp,
 ) -> Result<Result<(Ran, Option<Timestamp>), StoredOutcome>, StoreError> {
     let set: Option<Row> = query(concat!(
@@ -423,7 +427,7 @@ pub(crate) async fn set_outcome(
              RETURNING closed_at, ",
         ran!()
     ))
-    .bind(outcome)
+    .bind(ending.outcome)
     .bind(now.as_micros())
     .bind(tenant.to_string())
     .bind(operation.to_string())
@@ -431,7 +435,12 @@ pub(crate) async fn set_outcome(
     .fetch_optional(&mut *tx)
     .await?;
     match set {
-        Some(row) => Ok(Ok((Ran::from_row(&row)?, row.maybe_time("closed_at")?))),
+        Some(row) => {
+            if is_told {
+                told::tell(tx, tenant, operation, ending.exit, now).await?;
+            }
+            Ok(Ok((Ran::from_row(&row)?, row.maybe_time("closed_at")?)))
+        }
         None => {
             let row = find(tx, tenant, operation).await?;
             Ok(Err(row.outcome.ok_or(StoreError::NotFound)?))
@@ -444,16 +453,18 @@ async fn settle(
     tx: &mut Connection,
     tenant: TenantId,
     operation: OperationId,
-    (outcome, summary): (&str, &str),
+    ending: Ending<'_>,
     now: Timestamp,
 ) -> Result<Settled, StoreError> {
+    let is_told = lock_log(tx, tenant, operation).await?;
+    let told = (operation, is_told);
     let CallOf { session, .. } = match find(tx, tenant, operation).await?.asked_by {
         AskedBy::Call(call) => call,
-        AskedBy::Caller { .. } => return caller::settle(tx, tenant, operation, outcome, now).await,
+        AskedBy::Caller { .. } => return caller::settle(tx, tenant, told, ending, now).await,
     };
     // The session's lock comes first, so that the call cannot end between the two statements.
     session::next(tx, tenant, session, 0, now).await?;
-    let (ran, closed) = match set_outcome(tx, tenant, session, operation, outcome, now).await? {
+    let (ran, closed) = match set_outcome(tx, tenant, session, told, ending, now).await? {
         Ok(set) => set,
         Err(before) => return Ok(Settled::Already(before)),
     };
@@ -461,7 +472,7 @@ async fn settle(
     if closed.is_some() {
         let told = Event::OperationSettled {
             operation,
-            summary: summary.to_owned(),
+            summary: ending.summary.to_owned(),
         };
         let seq = session::next(tx, tenant, session, 1, now).await?.seq;
         let event = event::insert(tx, tenant, session, seq, &told, now).await?;

@@ -246,8 +246,9 @@ impl Store {
             }
             let mut changed = Vec::new();
             for change in changes {
+                let before = value(&mut tx, tenant, of, change.name).await?;
                 if put(&mut tx, tenant, of, change, (by.user, now)).await? {
-                    changed.push(change);
+                    changed.push((change, before));
                 }
             }
             if changed.is_empty() {
@@ -493,6 +494,45 @@ pub fn place_value(
     }
 }
 
+/// The value that is stored in a layer; none, where a wider one counts.
+async fn value(
+    tx: &mut Connection,
+    tenant: TenantId,
+    of: SettingsOf,
+    name: SettingName,
+) -> Result<Option<String>, StoreError> {
+    let chosen = match (name, of) {
+        (SettingName::Runner, SettingsOf::User(_)) => Some(
+            "SELECT active_runner_id AS runner_id, active_sandbox_id AS sandbox_id FROM users
+             WHERE tenant_id = $1 AND id = $2",
+        ),
+        (SettingName::Runner, SettingsOf::Session(_)) => Some(
+            "SELECT pinned_runner_id AS runner_id, pinned_sandbox_id AS sandbox_id FROM sessions
+             WHERE tenant_id = $1 AND id = $2",
+        ),
+        _ => None,
+    };
+    let (tenant, subject) = (tenant.to_string(), of.subject(tenant));
+    if let Some(statement) = chosen {
+        let row: Row = query(statement)
+            .bind(tenant)
+            .bind(subject)
+            .fetch_one(tx)
+            .await?;
+        let sandbox = row.maybe_text("sandbox_id")?;
+        let runner = row.maybe_text("runner_id")?;
+        return Ok(runner.map(|runner| place_value(&runner, sandbox)));
+    }
+    let row: Option<Row> =
+        query("SELECT value FROM settings WHERE tenant_id = $1 AND subject = $2 AND name = $3")
+            .bind(tenant)
+            .bind(subject)
+            .bind(word(&name))
+            .fetch_optional(tx)
+            .await?;
+    Ok(row.map(|row| row.text("value")).transpose()?)
+}
+
 /// Sets or unsets one value; says whether that changed anything.
 async fn put(
     tx: &mut Connection,
@@ -562,16 +602,22 @@ async fn grow(tx: &mut Connection, tenant: TenantId) -> Result<u64, StoreError> 
     Ok(row.count("settings_generation")?)
 }
 
-fn entry(by: &By, subject: String, changed: &[&SettingChange], generation: u64) -> AuditEntry {
-    let values = changed
-        .iter()
-        .map(|change| (word(&change.name), json!(change.value)));
-    let values: serde_json::Map<_, _> = values.collect();
+fn entry(
+    by: &By,
+    subject: String,
+    changed: &[(&SettingChange, Option<String>)],
+    generation: u64,
+) -> AuditEntry {
+    let (mut values, mut before) = (serde_json::Map::new(), serde_json::Map::new());
+    for (change, was) in changed {
+        values.insert(word(&change.name), json!(change.value));
+        before.insert(word(&change.name), json!(was));
+    }
     AuditEntry {
         actor: by.actor(),
         kind: "settings.changed",
         subject,
-        detail: json!({ "values": values, "generation": generation }),
+        detail: json!({ "values": values, "before": before, "generation": generation }),
         origin: by.origin,
     }
 }

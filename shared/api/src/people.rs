@@ -1,5 +1,7 @@
 //! The messages about people and their rights.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use shared_types::{CredentialId, Timestamp, UserId};
 
@@ -171,6 +173,9 @@ messages! {
     pub struct AuditLog {
         /// The entries, in order.
         pub entries: Vec<AuditEntry>,
+        /// The names of what the ids in the details stand for, as far as there are any.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub names: BTreeMap<String, String>,
         /// The number of the last entry where others follow it, to be passed as `after`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,

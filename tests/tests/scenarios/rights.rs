@@ -591,7 +591,7 @@ async fn the_audit_log_tells_who_did_what_from_where_to_admins_alone() {
     let printed = String::from_utf8(printed).expect("text");
     assert!(
         printed.lines().count() == 2
-            && printed.contains("bob  credential.created  ci  done  from 127.0.0.1"),
+            && printed.contains("bob  credential.created  ci  from 127.0.0.1"),
         "{printed}"
     );
     let none = bob.audit(None, None, None, 10).await;

@@ -1,5 +1,7 @@
 //! The audit log, page by page.
 
+use std::collections::BTreeMap;
+
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -48,14 +50,21 @@ pub(crate) async fn audit(
         who: query.who,
         since: query.since,
     };
-    let (rows, more) = doors.app.audit.page(&ctx, asked, limit).await?;
+    let (rows, more, names) = doors.app.audit.page(&ctx, asked, limit).await?;
     Ok(Json(AuditLog {
         next: rows.last().filter(|_| more).map(|row| row.seq.to_string()),
-        entries: rows.into_iter().map(to_entry).collect(),
+        entries: rows.into_iter().map(|row| to_entry(row, &names)).collect(),
+        names: names
+            .iter()
+            .map(|(id, name)| (id.clone(), named(Some(name.clone()), id)))
+            .collect(),
     }))
 }
 
-fn to_entry(row: AuditRow) -> AuditEntry {
+fn to_entry(row: AuditRow, names: &BTreeMap<String, String>) -> AuditEntry {
+    let to = row
+        .subject_name
+        .or_else(|| names.get(&row.subject).cloned());
     let outcome = match row.kind.ends_with("refused") {
         true => AuditOutcome::Refused,
         false => AuditOutcome::Done,
@@ -66,7 +75,7 @@ fn to_entry(row: AuditRow) -> AuditEntry {
         who: named(row.actor_name, &row.actor),
         who_id: row.actor,
         what: row.kind,
-        to: named(row.subject_name, &row.subject),
+        to: named(to, &row.subject),
         to_id: row.subject,
         outcome,
         address: row.address,

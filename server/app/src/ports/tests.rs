@@ -229,7 +229,7 @@ async fn a_runner_keeps_what_came_to_an_end_that_this_version_cannot_read() {
     call_without_an_outcome(&store, &who).await;
     let (json, summary) = (r#"{"of a newer version":{}}"#, "it ended");
     let now = rows.clock.now();
-    let settled = store.settle_operation(TENANT, OPERATION, json, summary, now);
+    let settled = store.settle_operation(TENANT, OPERATION, (json, summary), now);
     settled.await.expect("the store answers");
     let verdicts = rows.verdicts(&who, &[OPERATION]).await;
     let verdict = verdicts.expect("the store answers").remove(0).1;

@@ -6,7 +6,9 @@ use shared_types::{
     TraceContext, UserId, clock::BootMoment, event::Place, limits::MAX_NAME_BYTES,
 };
 
-use super::{Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, Settled, find, micros, ran};
+use super::{
+    Ending, Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, Settled, find, micros, ran, told,
+};
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
@@ -274,8 +276,8 @@ impl OpenCallerOperation {
 pub(super) async fn settle(
     tx: &mut Connection,
     tenant: TenantId,
-    operation: OperationId,
-    outcome: &str,
+    (operation, is_told): (OperationId, bool),
+    ending: Ending<'_>,
     now: Timestamp,
 ) -> Result<Settled, StoreError> {
     let set = query(concat!(
@@ -284,7 +286,7 @@ pub(super) async fn settle(
              WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING ",
         ran!()
     ))
-    .bind(outcome)
+    .bind(ending.outcome)
     .bind(now.as_micros())
     .bind(tenant.to_string())
     .bind(operation.to_string())
@@ -295,10 +297,15 @@ pub(super) async fn settle(
             let row = find(tx, tenant, operation).await?;
             Ok(Settled::Already(row.outcome.ok_or(StoreError::NotFound)?))
         }
-        Some(row) => Ok(Settled::First {
-            ran: Ran::from_row(&row)?,
-            late: None,
-        }),
+        Some(row) => {
+            if is_told {
+                told::tell(tx, tenant, operation, ending.exit, now).await?;
+            }
+            Ok(Settled::First {
+                ran: Ran::from_row(&row)?,
+                late: None,
+            })
+        }
     }
 }
 

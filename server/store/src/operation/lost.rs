@@ -11,7 +11,7 @@ use std::{collections::HashSet, time::Duration};
 use shared_telemetry::server::{OPERATIONS_ENDED, OPERATIONS_LOST};
 use shared_types::{Generation, OperationId, RunnerId, SessionId, TenantId, Timestamp};
 
-use super::{OperationRow, Ran, Settled, settle};
+use super::{Ending, OperationRow, Ran, Settled, settle};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
@@ -51,8 +51,8 @@ impl Store {
             let mut late = Vec::new();
             for row in &open {
                 let (tenant, id) = (row.parsed("tenant_id")?, row.parsed("id")?);
-                let words = (lost.outcome.as_str(), lost.summary.as_str());
-                let settled = settle(&mut tx, tenant, id, words, now).await?;
+                let ending = Ending::from((lost.outcome.as_str(), lost.summary.as_str()));
+                let settled = settle(&mut tx, tenant, id, ending, now).await?;
                 late.extend(ended.note(settled, now));
             }
             tx.commit().await?;
@@ -201,7 +201,7 @@ async fn lose(
     is_lost: impl Fn(&OperationRow) -> bool,
     now: Timestamp,
 ) -> Result<Lost, StoreError> {
-    let words = (lost.outcome.as_str(), lost.summary.as_str());
+    let ending = Ending::from((lost.outcome.as_str(), lost.summary.as_str()));
     let mut lost = Lost::default();
     let mut after = String::new();
     loop {
@@ -220,7 +220,7 @@ async fn lose(
         };
         after = last.id.to_string();
         for row in open.iter().filter(|row| is_lost(row)) {
-            let settled = settle(tx, tenant, row.id, words, now).await?;
+            let settled = settle(tx, tenant, row.id, ending, now).await?;
             let late = lost.ended.note(settled, now);
             lost.late.extend(late.map(|session| (row.id, session)));
         }

@@ -124,7 +124,7 @@ async fn the_end_of_a_callers_operation_closes_it(fixture: Fixture) {
     place(&ours, 1, &operation).await.expect("it is new");
     let settle = |outcome| {
         ours.db
-            .settle_operation(ours.id, operation.id, outcome, "done", at(6))
+            .settle_operation(ours.id, operation.id, (outcome, "done"), at(6))
     };
     let first = settle("\"first\"").await.expect("it is there");
     let as_asked =
@@ -154,7 +154,7 @@ async fn what_only_the_runner_keeps_is_closed_once_it_was_read_or_after_a_while(
     }
     let db = &ours.db;
     for (id, ended) in ids.iter().zip([6, 7, 8]) {
-        let settled = db.settle_operation(ours.id, *id, "1", "done", at(ended));
+        let settled = db.settle_operation(ours.id, *id, ("1", "done"), at(ended));
         settled.await.expect("it is there");
     }
     let closed = async || {
@@ -184,7 +184,7 @@ async fn what_callers_have_open_is_found_again_with_its_request(fixture: Fixture
     }
     let end = ours
         .db
-        .settle_operation(ours.id, ended.id, "1", "done", at(6));
+        .settle_operation(ours.id, ended.id, ("1", "done"), at(6));
     end.await.expect("it is there");
     let found = ours.db.open_caller_operations(None).await;
     let [found] = &found.expect("it answers")[..] else {
@@ -212,7 +212,7 @@ async fn what_a_caller_ran_is_removed_only_once_it_has_ended_and_is_closed(fixtu
         place(&ours, 1, operation).await.expect("it is new");
     }
     for (operation, ended) in [(&old, 6), (&unread, 6), (&new, 8)] {
-        let settled = db.settle_operation(ours.id, operation.id, "1", "done", at(ended));
+        let settled = db.settle_operation(ours.id, operation.id, ("1", "done"), at(ended));
         settled.await.expect("it is there");
     }
     let ended = db.ended_caller_operations(at(8)).await.expect("it answers");

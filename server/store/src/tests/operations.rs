@@ -1,5 +1,6 @@
+use serde_json::Value;
 use shared_types::{
-    Digest, Epoch, Event, OperationId, TenantId,
+    Digest, Effect, Epoch, Event, OperationId, TenantId,
     event::{CallOutcome, TurnOutcome},
 };
 
@@ -29,6 +30,7 @@ on_every_backend!(
     an_intent_for_a_memory_that_is_gone_writes_nothing,
     the_end_of_a_call_brings_the_outcome_of_its_operation,
     the_end_of_a_call_is_not_stored_where_its_operation_has_another_outcome,
+    the_end_of_what_may_change_something_is_one_line_of_the_audit_log,
 );
 
 async fn place(ours: &Tenant, work: &AtWork) {
@@ -41,7 +43,7 @@ async fn place(ours: &Tenant, work: &AtWork) {
 
 async fn settle(ours: &Tenant, id: OperationId, outcome: &str, seconds: i64) -> Settled {
     ours.db
-        .settle_operation(ours.id, id, outcome, "exited with 0", at(seconds))
+        .settle_operation(ours.id, id, (outcome, "exited with 0"), at(seconds))
         .await
         .expect("the operation is there")
 }
@@ -162,7 +164,8 @@ async fn an_outcome_is_stored_once_also_when_many_race(fixture: Fixture) {
         let (db, tenant, id) = (db.clone(), ours.id, work.operation.id);
         tries.spawn(async move {
             let outcome = format!("{{\"exited\":{number}}}");
-            db.settle_operation(tenant, id, &outcome, "", at(5)).await
+            db.settle_operation(tenant, id, (outcome.as_str(), ""), at(5))
+                .await
         });
     }
     let tries = tries.join_all().await.into_iter();
@@ -181,7 +184,7 @@ async fn an_outcome_is_stored_once_also_when_many_race(fixture: Fixture) {
     assert_eq!(session.expect("it is there").last_seq, 4, "nothing to tell");
 
     let huge = "x".repeat(MAX_OUTCOME_BYTES + 1);
-    let huge = db.settle_operation(ours.id, work.operation.id, &huge, "", at(6));
+    let huge = db.settle_operation(ours.id, work.operation.id, (huge.as_str(), ""), at(6));
     assert!(matches!(huge.await, Err(StoreError::TooLarge { .. })));
 }
 
@@ -488,7 +491,7 @@ async fn the_end_of_a_call_brings_the_outcome_of_its_operation(fixture: Fixture)
     place(&ours, &work).await;
     let ended = call_ended(work.turn, CallOutcome::Completed);
     let end = async |outcome, now| {
-        let end = (work.operation.id, outcome);
+        let end = (work.operation.id, (outcome, "done"));
         db.append_end(ours.id, work.session, work.epoch, &ended, end, now)
             .await
     };
@@ -514,7 +517,7 @@ async fn the_end_of_a_call_is_not_stored_where_its_operation_has_another_outcome
     settle(&ours, work.operation.id, "\"lost\"", 5).await;
     let ended = call_ended(work.turn, CallOutcome::Completed);
     let end = async |epoch, outcome| {
-        let end = (work.operation.id, outcome);
+        let end = (work.operation.id, (outcome, "done"));
         db.append_end(ours.id, work.session, epoch, &ended, end, at(6))
             .await
     };
@@ -529,4 +532,39 @@ async fn the_end_of_a_call_is_not_stored_where_its_operation_has_another_outcome
     assert!(matches!(stale, Err(StoreError::StaleEpoch { .. })));
     let same = end(work.epoch, "\"lost\"").await.expect("it answers");
     assert_eq!(same.expect("it is what is stored").0.seq, 5);
+}
+
+async fn the_end_of_what_may_change_something_is_one_line_of_the_audit_log(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    let mut reading = sibling(&work, 7);
+    reading.effect = Effect::Pure;
+    let placed = db.place_operation(ours.id, work.epoch, &reading, at(4));
+    assert!(matches!(placed.await, Ok(Placed::New { .. })));
+    for id in [work.operation.id, reading.id] {
+        // Whoever comes second changes nothing.
+        settle(&ours, id, "{}", 5).await;
+        settle(&ours, id, "{}", 6).await;
+    }
+    let log = db.audit_after(ours.id, 0, 100).await.expect("it answers");
+    let mut ended = log.iter().filter(|row| row.kind == "operation.ended");
+    let (row, second) = (ended.next().expect("it is told"), ended.next());
+    assert_eq!(second, None, "what only reads is not told");
+    assert_eq!(
+        (row.at, &*row.subject),
+        (at(5), &*work.operation.id.to_string())
+    );
+    assert_eq!(row.actor_name.as_deref(), Some("owner"));
+    let Value::Object(detail) = &row.detail else {
+        panic!("{row:?}");
+    };
+    assert_eq!(detail["exit"], "exited with 0");
+    assert_eq!(detail["operation"], work.operation.label.kind);
+    let runner = db.runner(ours.id, work.operation.place.runner).await;
+    let place = detail["place"].as_str().expect("a place");
+    assert!(
+        place.starts_with(&runner.expect("it is there").name),
+        "{place}"
+    );
 }

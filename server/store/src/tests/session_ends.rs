@@ -89,7 +89,7 @@ async fn a_deleted_session_is_nowhere_and_goes_whole_once_nothing_of_it_runs(fix
     assert_eq!(left.operations, [(work.turn, work.operation.id)]);
     let purged = db.purge_session(ours.id, session).await;
     assert!(!purged.expect("it answers"), "its command may still run");
-    let settled = db.settle_operation(ours.id, work.operation.id, "\"lost\"", "lost", at(7));
+    let settled = db.settle_operation(ours.id, work.operation.id, ("\"lost\"", "lost"), at(7));
     settled.await.expect("it is there");
     let ended = turn_ended(work.turn, TurnOutcome::Cancelled);
     db.append(ours.id, session, work.epoch, &[ended], at(8))

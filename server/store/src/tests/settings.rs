@@ -88,7 +88,9 @@ async fn the_narrowest_layer_counts_and_each_value_says_who_set_it_and_when(fixt
     let mut entries = audit.iter().filter(|row| row.kind == "settings.changed");
     let last = entries.next_back().expect("they are recorded");
     assert_eq!(last.subject, ours.id.to_string());
-    let detail = serde_json::json!({ "values": { "model": null }, "generation": 12 });
+    let detail = serde_json::json!({
+        "values": { "model": null }, "before": { "model": "large" }, "generation": 12
+    });
     assert_eq!(last.detail, detail);
 }
 

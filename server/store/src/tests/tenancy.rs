@@ -177,7 +177,7 @@ async fn operations_of_another_tenant_are_not_found(fixture: Fixture) {
         db.place_operation(ours.id, mine.epoch, &of_their_turn, at(9)),
         db.operation(ours.id, id),
         db.placed_operation(ours.id, id),
-        db.settle_operation(ours.id, id, "{}", "", at(9)),
+        db.settle_operation(ours.id, id, ("{}", ""), at(9)),
         db.cancel_operation(ours.id, id, at(9)),
     );
     assert_empty!(db.operations_of_turn(ours.id, work.turn),);

@@ -39,7 +39,7 @@ async fn a_turn_and_an_operation_keep_where_they_stand_in_a_trace(fixture: Fixtu
     };
     let listed = db.operations_of_user(ours.id, ours.owner, &filter).await;
     assert_eq!(listed.expect("it answers")[0].row.trace, trace());
-    let settled = db.settle_operation(ours.id, operation.id, "{}", "", at(5));
+    let settled = db.settle_operation(ours.id, operation.id, ("{}", ""), at(5));
     let Settled::First { ran, .. } = settled.await.expect("it is there") else {
         panic!("it had no end");
     };
@@ -52,7 +52,7 @@ async fn a_turn_and_an_operation_keep_where_they_stand_in_a_trace(fixture: Fixtu
     };
     let placed = db.place_operation(ours.id, work.epoch, &again, at(6));
     placed.await.expect("it is new");
-    let settled = db.settle_operation(ours.id, again.id, "{}", "", at(7));
+    let settled = db.settle_operation(ours.id, again.id, ("{}", ""), at(7));
     let Settled::First { ran, .. } = settled.await.expect("it is there") else {
         panic!("it had no end");
     };

@@ -143,7 +143,7 @@ async fn the_wait_of_a_turn_is_over_with_the_end_of_its_operation_and_no_sooner(
     park(&ours, &work, Awaited::Command).await;
     park(&ours, &other, Awaited::Command).await;
     assert!(waits(&ours, &work, 9).await, "its runner has a link");
-    let settled = db.settle_operation(ours.id, work.operation.id, "1", "done", at(9));
+    let settled = db.settle_operation(ours.id, work.operation.id, ("1", "done"), at(9));
     settled.await.expect("it is there");
     assert!(!waits(&ours, &work, 9).await);
     assert!(waits(&ours, &other, 9).await, "that is another one's");
@@ -251,7 +251,7 @@ async fn a_turn_that_waits_is_found_after_a_restart(fixture: Fixture) {
     let db = &fixture.db;
     let unfinished = db.unfinished_turns(None, 9).await.expect("it answers");
     assert_eq!(unfinished.len(), 1);
-    let settled = db.settle_operation(id, work.operation.id, "1", "done", at(9));
+    let settled = db.settle_operation(id, work.operation.id, ("1", "done"), at(9));
     settled.await.expect("it is there");
     let woken = db.turns_to_wake(over(9), None, 9).await;
     let woken = woken.expect("it answers");
