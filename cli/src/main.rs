@@ -112,7 +112,7 @@ fn read_environment() -> (
     let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
     let environment = Environment {
         server: text("GANTRY_SERVER"),
-        token: text("GANTRY_TOKEN"),
+        token: shared_program::take_secret("GANTRY_TOKEN").filter(|text| !text.is_empty()),
     };
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let term = text("TERM");

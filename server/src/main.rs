@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     });
     let ended = kept
         .context("failed to keep other processes from reading this one's memory")
-        .and_then(|()| run(cli));
+        .and_then(|()| run(cli, Environment::read()));
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -109,9 +109,8 @@ fn manual(folder: &Path) -> ExitCode {
 }
 
 #[tokio::main]
-async fn run(cli: Cli) -> anyhow::Result<()> {
+async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
     shared_tls::install_provider();
-    let environment = Environment::read();
     let home = cli.home(&environment)?;
     let (folder, config) = (home.join("server"), cli.config.as_deref());
     if !matches!(cli.verb, Verb::Restore { .. }) {

@@ -194,7 +194,8 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// The one place of the server that reads it; what has a flag as well is read by clap.
+    /// The one place of the server that reads it, once, before there are other threads: the secrets in it are
+    /// overwritten. What has a flag as well is read by clap.
     #[expect(
         clippy::disallowed_methods,
         reason = "`main` reads the environment and passes it down"
@@ -202,8 +203,8 @@ impl Environment {
     pub(crate) fn read() -> Self {
         Self {
             user_home: std::env::var_os("HOME").map(PathBuf::from),
-            openai_api_key: std::env::var("OPENAI_API_KEY").ok(),
-            database_url: std::env::var(database::URL).ok(),
+            openai_api_key: shared_program::take_secret("OPENAI_API_KEY"),
+            database_url: shared_program::take_secret(database::URL),
             journal_stream: std::env::var(shared_telemetry::JOURNAL_STREAM).ok(),
             downloads: std::env::current_exe()
                 .unwrap_or_default()

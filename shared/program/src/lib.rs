@@ -9,6 +9,7 @@ pub const VERSION: &str = env!("GANTRY_VERSION");
 /// The version alone: `0.1.0`.
 pub const NUMBER: &str = env!("CARGO_PKG_VERSION");
 
+mod environment;
 #[cfg(feature = "files")]
 pub mod files;
 #[cfg(feature = "manual")]
@@ -17,6 +18,7 @@ mod manual;
 mod markdown;
 mod say;
 
+pub use environment::take_secret;
 #[cfg(feature = "manual")]
 pub use manual::write_manual;
 pub use say::{line, note_line};

@@ -44,6 +44,14 @@ async fn another_process_of_the_same_user_does_not_read_the_models_key_from_the_
     );
     while !server.line().await.starts_with("listening on ") {}
     is_refused(&ordinary, server.pid()).await;
+    // Nor does root find it where a process shows what it was started with.
+    let shown = std::fs::read(format!("/proc/{}/environ", server.pid()));
+    let shown = String::from_utf8_lossy(&shown.expect("root sees it")).into_owned();
+    assert!(shown.contains("GANTRY_MODEL=some-model"), "{shown}");
+    assert!(
+        shown.contains("OPENAI_API_KEY=\0") && !shown.contains("sk-secret"),
+        "{shown}"
+    );
     assert_eq!(server.terminate().await, Some(0));
 }
 
