@@ -325,6 +325,22 @@ impl Access {
         self.revoked.notified().await;
     }
 
+    /// Whether the subject may read the metrics of the whole server: its operator's tenant is the first one.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn read_metrics(&self, ctx: &OpContext) -> Result<(), AppError> {
+        self.gate.own(ctx, Action::ReadMetrics)?;
+        let first = self.store.first_owner().await?;
+        match first.is_some_and(|(operator, _)| operator == ctx.tenant) {
+            true => Ok(()),
+            false => Err(AppError::Forbidden(
+                "the metrics tell of the whole server, and are its operator's: ask for them to be sent to you"
+                    .into(),
+            )),
+        }
+    }
+
     /// Whether the subject may do this, for what is about no object.
     ///
     /// # Errors

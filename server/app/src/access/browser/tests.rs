@@ -179,3 +179,22 @@ async fn a_ticket_that_is_late_or_of_a_browser_that_was_signed_out_opens_nothing
     take(&orphan).await.expect_err("its browser is signed out");
     browser.is_refused(&browser.cookie).await;
 }
+
+#[tokio::test]
+async fn the_metrics_of_the_whole_server_are_for_the_operators_tenant_alone() {
+    let fixture = Fixture::practice().await;
+    let access = &fixture.app.access;
+    access
+        .read_metrics(&fixture.ctx)
+        .await
+        .expect("it is the operator's");
+    let other = OpContext {
+        tenant: shared_types::TenantId::from_u128(9),
+        ..fixture.ctx.clone()
+    };
+    let refused = access.read_metrics(&other).await.err();
+    assert!(
+        matches!(refused, Some(AppError::Forbidden(_))),
+        "{refused:?}"
+    );
+}
