@@ -200,8 +200,16 @@ impl Peer {
     /// What the server says where it does not let it in.
     pub async fn try_dial(&self) -> Result<(PeerLink, String), Status> {
         let token = self.try_access_token().await?;
-        let link = PeerLink::dial(&self.line, &token).await?;
+        let link = self.try_dial_with(&token).await?;
         Ok((link, token))
+    }
+
+    /// The same with an access token from before.
+    ///
+    /// # Errors
+    /// What the server says where it does not let it in.
+    pub async fn try_dial_with(&self, token: &str) -> Result<PeerLink, Status> {
+        PeerLink::dial(&self.line, token).await
     }
 
     /// A link that carries operations, and its generation.

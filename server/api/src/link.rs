@@ -93,21 +93,29 @@ where
         broken.try_recv().map_or(Ok(()), Err)
     }
 
+    async fn may_link(&self) -> Result<(), Status> {
+        let may = self.app.enrolment.may_link(&self.caller.claims).await;
+        may.map_err(|error| status(&error))
+    }
+
     /// What the runner says of itself, once it has proved that it holds the key which the token names.
     async fn hello(
         &mut self,
         challenge: LinkChallenge,
         outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
     ) -> Result<(LinkIdentity, Opener<v1::RunnerFrame>, v1::Hello), Status> {
+        self.may_link().await?;
         let kind = server_frame::Kind::Challenge(challenge.said().clone());
         outbound
             .send(Box::new(kind.into()))
             .await
             .map_err(|_| Status::cancelled("the runner is gone"))?;
-        let frame = tokio::time::timeout(HELLO_WITHIN, self.inbound.next())
-            .await
-            .map_err(|_| Status::deadline_exceeded("no hello came within 10 s"))?
-            .ok_or_else(|| Status::cancelled("the runner is gone"))??;
+        let Ok(frame) = tokio::time::timeout(HELLO_WITHIN, self.inbound.next()).await else {
+            // Removed meanwhile is the better reason.
+            self.may_link().await?;
+            return Err(Status::deadline_exceeded("no hello came within 10 s"));
+        };
+        let frame = frame.ok_or_else(|| Status::cancelled("the runner is gone"))??;
         if frame.encoded_len() > MAX_HELLO_BYTES {
             return Err(too_large_a_hello());
         }

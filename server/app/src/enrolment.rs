@@ -328,6 +328,21 @@ impl Enrolment {
         self.inner.tokens.check(token, &*self.inner.clock)
     }
 
+    /// Whether the bearer of a link token may still link.
+    ///
+    /// # Errors
+    /// The runner was removed or locked since the token was given.
+    pub async fn may_link(&self, claims: &LinkClaims) -> Result<(), AppError> {
+        let row = self.inner.store.runner_for_authentication(claims.runner);
+        let row = row.await?.ok_or_else(|| Refused::stranger().error)?;
+        let Err(refused) = lives_still(&row) else {
+            return Ok(());
+        };
+        let refused = refused.of(row.tenant, row.id);
+        let now = self.inner.clock.now();
+        Err(self.refuse(refused, String::new(), now).await)
+    }
+
     /// The challenge of a new link for the bearer of this token, and what seals all that the server says
     /// behind it.
     pub async fn challenge_link(
@@ -358,7 +373,7 @@ impl Enrolment {
     ) -> Result<(LinkIdentity, Opener<v1::RunnerFrame>), AppError> {
         let row = self.inner.store.runner_for_authentication(claims.runner);
         let row = row.await?.ok_or_else(|| Refused::stranger().error)?;
-        lives(&row).map_err(|refused| refused.error)?;
+        lives_still(&row).map_err(|refused| refused.error)?;
         let bound = row.tenant == claims.tenant && Digest::of(&row.public_key) == claims.key;
         let signed = signing::proof(token, challenge.said(), proof);
         if !bound || !verifies(&row.public_key, &signed, &proof.signature) {
@@ -398,6 +413,14 @@ fn lives(row: &RunnerRow) -> Result<(), Refused> {
         return Err(Refused::locked());
     }
     Ok(())
+}
+
+/// The same for who shows a link token: that it was a runner's is known, so it hears what became of it.
+fn lives_still(row: &RunnerRow) -> Result<(), Refused> {
+    match row.revoked_at {
+        Some(_) => Err(Refused::removed_since()),
+        None => lives(row),
+    }
 }
 
 /// Refuses a runner of another version before it sends anything secret.

@@ -21,6 +21,7 @@ over_both! {
     #[tokio::test(flavor = "multi_thread")]
     a_first_frame_that_is_wrong_is_refused_with_its_reason,
     a_link_that_does_not_say_hello_is_ended_after_ten_seconds,
+    the_bearer_of_a_removed_runners_token_hears_at_once_that_it_was_removed,
     a_runner_that_is_too_old_is_listed_with_what_to_do_until_it_is_let_in,
     a_newer_runner_is_welcomed_with_the_version_that_both_speak,
     a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nobody,
@@ -96,6 +97,21 @@ async fn a_link_that_does_not_say_hello_is_ended_after_ten_seconds(over: Over) {
     let reason = link.reason().await;
     assert!(reason.contains("no hello came within 10 s"), "{reason}");
     drop((link, peer));
+    before.is_restored(&gantry).await;
+}
+
+async fn the_bearer_of_a_removed_runners_token_hears_at_once_that_it_was_removed(over: Over) {
+    let (gantry, _laptop, before) = behaving().await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
+    let token = peer.access_token().await;
+    let removed = gantry.client().remove_runner(peer.runner).await;
+    removed.expect("it is there");
+    let refused = peer.try_dial_with(&token).await.err().expect("it is gone");
+    assert!(
+        refused.message().contains("this runner was removed"),
+        "{refused}"
+    );
+    drop(peer);
     before.is_restored(&gantry).await;
 }
 

@@ -148,6 +148,14 @@ impl Refused {
         Self::new(AUTHENTICATE, "removed runner", STRANGER)
     }
 
+    /// The bearer of a link token that was given before the removal.
+    pub(super) fn removed_since() -> Self {
+        let error = AppError::Unauthenticated(
+            "this runner was removed; enrol it anew with a new join token (gantry runners add)",
+        );
+        Self::new(LINK, "removed runner", error)
+    }
+
     /// Somebody without the runner's key.
     pub(super) fn impostor() -> Self {
         Self::new(AUTHENTICATE, "bad signature", STRANGER)
