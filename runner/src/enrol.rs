@@ -12,7 +12,7 @@ use crate::{
     endpoints::Endpoints,
     enrolment::{EnrolmentError, Introduction, Proven},
     home::{Enrolled, Home, HomeError},
-    key::{RunnerKey, ServerIdentity},
+    key::ServerIdentity,
 };
 
 /// The most labels that a runner may bring along.
@@ -53,8 +53,7 @@ pub(crate) async fn enrol(
             server: enrolled.servers.join(", "),
         });
     }
-    let key = RunnerKey::generate(entropy);
-    home.prepare_key(&key)?;
+    let key = home.prepare_key(&wanted.token, entropy)?;
 
     let proven = reach(&mut wanted.endpoints, &server_identity, entropy).await?;
     let certificate = proven.certificate;

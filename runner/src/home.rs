@@ -21,13 +21,18 @@ use std::{
 
 pub(crate) use join_state::JoinState;
 use serde::{Deserialize, Deserializer, Serialize};
-use shared_types::{Digest, RunnerId};
+use shared_types::{Digest, Entropy, RunnerId, Token};
 pub(crate) use watch::Watch;
 
 use crate::key::{KeyError, RunnerKey, ServerIdentity};
 
 /// The file that tells a runner from a copy of itself.
 const JOIN_STATE: &str = "join-state";
+
+/// The key of an enrolment that is not known to be finished, and the digest of the token that it is for.
+const PREPARED_KEY: &str = "identity.key.new";
+/// See [`PREPARED_KEY`].
+const PREPARED_FOR: &str = "identity.key.for";
 
 /// What the workspace is called with which a runner is enrolled.
 pub(crate) const FIRST_WORKSPACE: &str = "workspace";
@@ -226,32 +231,49 @@ impl Home {
         RunnerKey::load(&self.directory.join("identity.key"))
     }
 
-    /// Writes a new key beside the one in use, so that what cannot be saved is known before a
-    /// join token is spent.
-    pub(crate) fn prepare_key(&self, key: &RunnerKey) -> Result<(), HomeError> {
-        let path = self.directory.join("identity.key.new");
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(self.failed("remove", "identity.key.new")(error));
-            }
-            _ => {}
+    /// The key to enrol with, beside the one in use, so that what cannot be saved is known before a join
+    /// token is spent. An enrolment that is tried again with the same token has the same key: where the
+    /// answer was lost on its way, the server gives it again.
+    pub(crate) fn prepare_key(
+        &self,
+        token: &Token,
+        entropy: &dyn Entropy,
+    ) -> Result<RunnerKey, HomeError> {
+        let path = self.directory.join(PREPARED_KEY);
+        let token = token.hash().to_string();
+        let of = fs::read_to_string(self.directory.join(PREPARED_FOR));
+        if of.is_ok_and(|of| of == token)
+            && let Ok(key) = RunnerKey::load(&path)
+        {
+            return Ok(key);
         }
+        for name in [PREPARED_FOR, PREPARED_KEY] {
+            self.take_away(name)?;
+        }
+        let key = RunnerKey::generate(entropy);
         key.store(&path)
-            .map_err(self.failed("write", "identity.key.new"))
+            .map_err(self.failed("write", PREPARED_KEY))?;
+        self.put(PREPARED_FOR, &token)
+            .map_err(self.failed("write", PREPARED_FOR))?;
+        Ok(key)
+    }
+
+    fn take_away(&self, name: &'static str) -> Result<(), HomeError> {
+        match fs::remove_file(self.directory.join(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(self.failed("remove", name)(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes the prepared key and `enrolled` those that count.
     pub(crate) fn enrol(&self, enrolled: &Enrolled) -> Result<(), HomeError> {
-        for name in ["runner.toml", JOIN_STATE] {
-            match fs::remove_file(self.directory.join(name)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(self.failed("remove", name)(error));
-                }
-                _ => {}
-            }
+        for name in ["runner.toml", JOIN_STATE, PREPARED_FOR] {
+            self.take_away(name)?;
         }
         fs::rename(
-            self.directory.join("identity.key.new"),
+            self.directory.join(PREPARED_KEY),
             self.directory.join("identity.key"),
         )
         .map_err(self.failed("write", "identity.key"))?;

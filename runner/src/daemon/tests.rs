@@ -7,14 +7,13 @@ use proto::{
     v1::{self, exit_record, runner_frame::Kind},
 };
 use shared_link::runner::Incoming;
-use shared_types::{SystemClock, entropy::SeededEntropy};
+use shared_types::{SystemClock, Token, TokenKind, entropy::SeededEntropy};
 use tokio::task::JoinHandle;
 use tonic::Status;
 
 use super::*;
 use crate::{
     home::Enrolled,
-    key::RunnerKey,
     testing::{FakeLink, FakeServer, RUNNER, SOON, incoming, operation_frame, shell, supervisor},
 };
 
@@ -32,8 +31,9 @@ impl Daemon {
         let directory = tempfile::tempdir().expect("a directory");
         let home = Home::within(directory.path());
         drop(home.lock().expect("a home"));
-        let key = RunnerKey::generate(&SeededEntropy::new(1));
-        home.prepare_key(&key).expect("a key");
+        let entropy = SeededEntropy::new(1);
+        let token = Token::generate(TokenKind::Join, &entropy);
+        home.prepare_key(&token, &entropy).expect("a key");
         home.enrol(&Enrolled {
             servers: vec![server.url.clone()],
             allow_plain_text: false,

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use shared_types::entropy::SeededEntropy;
+use shared_types::{Token, TokenKind, entropy::SeededEntropy};
 
 use super::*;
 use crate::testing::SmallDisk;
@@ -24,10 +24,19 @@ fn what_was_enrolled_reads_back() {
     let home = Home::within(directory.path());
     let _lock = home.lock().expect("the lock");
     assert_eq!(home.enrolled().expect("a home"), None);
-    let key = RunnerKey::generate(&SeededEntropy::new(1));
-    home.prepare_key(&key).expect("a key");
-    home.prepare_key(&key)
-        .expect("a key over an unfinished one");
+    let entropy = SeededEntropy::new(1);
+    let token = || Token::generate(TokenKind::Join, &entropy);
+    let prepared = |token: &Token| home.prepare_key(token, &entropy).expect("a key");
+    let (first, second) = (token(), token());
+    let lost = prepared(&first);
+    let again = prepared(&first);
+    assert_eq!(
+        again.public(),
+        lost.public(),
+        "the server may know it by now"
+    );
+    let key = prepared(&second);
+    assert_ne!(key.public(), lost.public(), "another token, another runner");
     assert!(home.key().is_err(), "a prepared key does not count yet");
     home.enrol(&enrolled()).expect("an enrolment");
     assert_eq!(home.enrolled().expect("a home"), Some(enrolled()));

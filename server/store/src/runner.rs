@@ -190,6 +190,26 @@ impl Store {
         })
     }
 
+    /// The runner with this key that was enrolled with this token, unless it is revoked.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn enrolled_with(
+        &self,
+        token: &JoinTokenRow,
+        public_key: &[u8],
+    ) -> Result<Option<RunnerRow>, StoreError> {
+        let row = query_as(select_runners!(
+            "WHERE tenant_id = $1 AND public_key = $2 AND join_token_id = $3 AND revoked_at IS NULL"
+        ))
+        .bind(token.tenant.to_string())
+        .bind(public_key.to_vec())
+        .bind(token.id.to_string())
+        .fetch_optional(&mut self.read(token.tenant).await?)
+        .await?;
+        Ok(row)
+    }
+
     /// A runner by its id, also a revoked one. Without a tenant: it is how a runner that shows up
     /// is told whose it is.
     ///
@@ -340,8 +360,8 @@ async fn insert(
     }
     let inserted = query(
         "INSERT INTO runners (tenant_id, id, owner_id, name, labels, public_key, hostname, os,
-             architecture, version, features, enrolled_at, ephemeral)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', $8, '[]', $9, $10)
+             architecture, version, features, enrolled_at, ephemeral, join_token_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', $8, '[]', $9, $10, $11)
          ON CONFLICT (tenant_id, name) WHERE revoked_at IS NULL DO NOTHING",
     )
     .bind(token.tenant.to_string())
@@ -354,6 +374,7 @@ async fn insert(
     .bind(&runner.version)
     .bind(now.as_micros())
     .bind(i64::from(token.ephemeral))
+    .bind(token.id.to_string())
     .execute(tx)
     .await?;
     if inserted == 0 {

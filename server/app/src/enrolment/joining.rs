@@ -135,7 +135,10 @@ impl Enrolment {
             Ok(()) if !may_be_called(&known, &asked.content.name) => {
                 Err(Refused::another_name(&known.name, &asked.content.name))
             }
-            Ok(()) => self.try_good(asked, &token, now).await,
+            Ok(()) => self.try_good(asked, (&token, &known), now).await,
+            Err(refusal @ EnrolRefusal::Spent) if may_come_from(&known, asked.address) => {
+                self.again(asked, &known, refusal).await
+            }
             Err(refusal) => Err(refusal.into()),
         };
         tried.map_err(|refused| refused.of(known.tenant, known.id))
@@ -144,20 +147,47 @@ impl Enrolment {
     async fn try_good(
         &self,
         asked: &Asked,
-        token: &Token,
+        (token, known): (&Token, &JoinTokenRow),
         now: Timestamp,
     ) -> Result<RunnerRow, Refused> {
         let inner = &*self.inner;
-        let content = &asked.content;
-        if !public_key::is_sound(&content.public_key) {
-            return Err(Refused::unsound_key());
+        signs_for_itself(asked)?;
+        let runner = new_runner(&asked.content, &*inner.clock, &*inner.entropy)?;
+        match inner.store.enrol(&token.hash(), &runner, now).await {
+            Err(refusal @ EnrolRefusal::KeyTaken) => self.again(asked, known, refusal).await,
+            enrolled => Ok(enrolled?),
         }
-        let signed = signing::enrol(&asked.challenge, &asked.ephemeral_key, &content.join_token);
-        if !verifies(&content.public_key, &signed, &content.signature) {
-            return Err(Refused::bad_signature());
+    }
+
+    /// The runner that this request has enrolled before: its answer may have been lost on the way, and then
+    /// the same machine asks with the same token and key. Of everybody else it is refused.
+    async fn again(
+        &self,
+        asked: &Asked,
+        known: &JoinTokenRow,
+        refusal: EnrolRefusal,
+    ) -> Result<RunnerRow, Refused> {
+        if signs_for_itself(asked).is_err() {
+            return Err(refusal.into());
         }
-        let runner = new_runner(content, &*inner.clock, &*inner.entropy)?;
-        Ok(inner.store.enrol(&token.hash(), &runner, now).await?)
+        let store = &self.inner.store;
+        let enrolled = store
+            .enrolled_with(known, &asked.content.public_key)
+            .await?;
+        Ok(enrolled.ok_or(refusal)?)
+    }
+}
+
+/// Refuses a request that the holder of its key has not signed.
+fn signs_for_itself(asked: &Asked) -> Result<(), Refused> {
+    let content = &asked.content;
+    if !public_key::is_sound(&content.public_key) {
+        return Err(Refused::unsound_key());
+    }
+    let signed = signing::enrol(&asked.challenge, &asked.ephemeral_key, &content.join_token);
+    match verifies(&content.public_key, &signed, &content.signature) {
+        true => Ok(()),
+        false => Err(Refused::bad_signature()),
     }
 }
 

@@ -261,9 +261,51 @@ async fn a_fleet_token_enrols_nobody_by_a_request_that_is_repeated() {
         address: first.address,
     };
     let enrolled = fixture.app.enrolment.join(first).await;
-    enrolled.expect("the token is good");
-    let again = fixture.app.enrolment.join(again).await.err();
-    assert!(matches!(again, Some(AppError::Conflict(_))), "{again:?}");
+    let enrolled = enrolled.expect("the token is good");
+    let again = fixture.app.enrolment.join(again).await;
+    let again = again.expect("it is the same runner");
+    assert_eq!((again.runner, again.name), (enrolled.runner, enrolled.name));
+    // The same key with another token is no repetition.
+    let other = self::token(&fixture, JoinTerms::default()).await;
+    let other = fixture
+        .app
+        .enrolment
+        .join(ask(&fixture, &key, &other))
+        .await;
+    let other = other.err();
+    assert!(matches!(other, Some(AppError::Conflict(_))), "{other:?}");
+}
+
+#[tokio::test]
+async fn an_enrolment_whose_answer_was_lost_gets_the_same_answer_and_nobody_else_does() {
+    let fixture = Fixture::practice().await;
+    let token = token(&fixture, JoinTerms::default()).await;
+    let (key, other) = (
+        SigningKey::generate(&OsEntropy),
+        SigningKey::generate(&OsEntropy),
+    );
+    let join = async |key| fixture.app.enrolment.join(ask(&fixture, key, &token)).await;
+    let first = join(&key).await.expect("the token is good");
+    let again = join(&key).await.expect("it asks for the same");
+    assert_eq!((again.runner, again.name), (first.runner, first.name));
+    let stranger = join(&other).await.err();
+    assert!(
+        matches!(stranger, Some(AppError::Unauthenticated(words)) if words.contains("used already"))
+    );
+    let mut forged = ask(&fixture, &other, &token);
+    forged.content.public_key = key.public().to_vec();
+    let forged = fixture.app.enrolment.join(forged).await.err();
+    assert!(
+        matches!(forged, Some(AppError::Unauthenticated(_))),
+        "{forged:?}"
+    );
+    let removed = fixture.app.runners.remove(&fixture.ctx, first.runner).await;
+    removed.expect("it is there");
+    let late = join(&key).await.err();
+    assert!(
+        matches!(late, Some(AppError::Unauthenticated(_))),
+        "{late:?}"
+    );
 }
 
 /// What is refused to these requests, and what the log says of each: reason, subject and count.
