@@ -72,7 +72,7 @@ fn fact(said: &str) -> String {
     });
     match found {
         None => said.to_owned(),
-        Some((field, told)) if matches!(field, "" | ".") => told,
+        Some(("" | ".", told)) => told,
         Some((field, told)) => format!("`{field}`: {told}"),
     }
 }

@@ -351,7 +351,7 @@ impl Access {
 
     /// The context of who shows this credential; the audit log is told where it does not hold.
     fn let_in(&self, row: &SubjectRow, from: Option<IpAddr>) -> Result<OpContext, AppError> {
-        self.context(row, from).map_err(|error| {
+        self.context(row, from).inspect_err(|_| {
             let has_expired = row.expires_at.is_some_and(|at| at <= self.clock.now());
             let reason = match has_expired || row.kind == CredentialKind::Browser {
                 true => "expired",
@@ -364,7 +364,6 @@ impl Access {
                 subject: row.credential.to_string(),
                 ..Refusal::of_stranger(CREDENTIAL, reason, place(from))
             });
-            error
         })
     }
 
