@@ -7,7 +7,7 @@ use proto::{
     v1::{self, exit_record, runner_frame::Kind},
 };
 use shared_link::runner::Incoming;
-use shared_types::{SystemClock, Token, TokenKind, entropy::SeededEntropy};
+use shared_types::{SystemClock, Token, entropy::SeededEntropy};
 use tokio::task::JoinHandle;
 use tonic::Status;
 
@@ -32,7 +32,7 @@ impl Daemon {
         let home = Home::within(directory.path());
         drop(home.lock().expect("a home"));
         let entropy = SeededEntropy::new(1);
-        let token = Token::generate(TokenKind::Join, &entropy);
+        let token = Token::join([1; 32], &entropy);
         home.prepare_key(&token, &entropy).expect("a key");
         home.enrol(&Enrolled {
             servers: vec![server.url.clone()],

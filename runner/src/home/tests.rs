@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use shared_types::{Token, TokenKind, entropy::SeededEntropy};
+use shared_types::{Token, entropy::SeededEntropy};
 
 use super::*;
 use crate::testing::SmallDisk;
@@ -25,7 +25,7 @@ fn what_was_enrolled_reads_back() {
     let _lock = home.lock().expect("the lock");
     assert_eq!(home.enrolled().expect("a home"), None);
     let entropy = SeededEntropy::new(1);
-    let token = || Token::generate(TokenKind::Join, &entropy);
+    let token = || Token::join([1; 32], &entropy);
     let prepared = |token: &Token| home.prepare_key(token, &entropy).expect("a key");
     let (first, second) = (token(), token());
     let lost = prepared(&first);
