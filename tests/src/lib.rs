@@ -1,6 +1,9 @@
 //! What the scenarios in `tests/` are made of: the real binaries as processes, and the doubles at
 //! the outer edges.
 
+// Its feature for tests, see Cargo.toml.
+use shared_link as _;
+
 mod before;
 pub mod browser;
 pub mod collector;

@@ -106,7 +106,8 @@ impl Screen {
 
     /// Waits until this is shown.
     pub async fn until_shown(&self, text: &str) {
-        let is_shown = async || self.shown().contains(text).then_some(());
+        let has = |shown: &str| shown.contains(text) || shown.replace("\r\n", " ").contains(text);
+        let is_shown = async || has(&self.shown()).then_some(());
         eventually(&format!("{text:?} is shown"), is_shown).await;
     }
 

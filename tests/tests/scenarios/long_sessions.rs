@@ -61,7 +61,10 @@ async fn a_session_that_is_longer_than_the_window_goes_on_and_a_restart_sends_th
         panic!("two requests")
     };
     assert_eq!(held.to_string(), again.to_string());
-    assert!(says(again, "[left out: 9,0") && says(again, "heliotrope"));
+    assert!(
+        says(again, "[left out: 9,0") && says(again, "heliotrope"),
+        "{again:#}"
+    );
     let left_out = left_out(&told);
     assert!(left_out.len() >= 2, "it was too long twice: {left_out:?}");
     assert!(
@@ -141,7 +144,7 @@ async fn a_long_message_and_long_results_of_one_answer_fit_into_a_small_window_a
             .collect(),
     };
     model.script(vec![five, Reply::text("done")]);
-    let long = format!("begin {} finish", "word ".repeat(8_000));
+    let long = format!("begin {}finish", "word ".repeat(8_000));
     let told = talk.say(&long).await;
     assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
     let shortened = told.events.iter().filter_map(|event| event.known());

@@ -71,6 +71,7 @@ function live(live: Schemas["Live"]): string {
     switch (live.kind) {
         case "output": return `${live.stream} ${live.bytes}`;
         case "gap": return `${live.stream} lacks ${live.to - live.from}`;
+        case "taken_back": return `${live.step} ${live.attempt}`;
         default: return live.text;
     }
 }

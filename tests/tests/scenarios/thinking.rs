@@ -130,9 +130,18 @@ async fn what_an_answer_said_before_it_broke_off_is_taken_back() {
         "{written}"
     );
 
-    model.script(vec![broken(), Reply::text("whole")]);
-    let written = gantry.cli(&["chat", "--json", "go"]).await;
-    let lines = String::from_utf8_lossy(&written.stdout).into_owned();
+    let breaks = std::sync::Arc::new(tokio::sync::Notify::new());
+    let broken = vec![
+        Step::text("half of it"),
+        Step::Hold(breaks.clone()),
+        Step::Reset,
+    ];
+    model.script(vec![Reply::Raw(broken), Reply::text("whole")]);
+    let mut screen = gantry.screen(&["chat", "--json", "go"]);
+    screen.until_shown("half of it").await;
+    breaks.notify_one();
+    assert_eq!(screen.ended().await, Some(0));
+    let lines = screen.shown();
     let kinds: Vec<_> = lines
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
