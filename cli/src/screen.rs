@@ -120,7 +120,8 @@ impl Screen {
     /// Says something beside the output.
     pub(crate) fn note(self, text: &str) {
         let text = match self.error_columns() {
-            Some(columns) => folded(text, columns),
+            // A terminal that passes every key on begins no line by itself.
+            Some(columns) => folded(text, columns).replace('\n', "\r\n"),
             None => text.to_owned(),
         };
         // Nobody is left to be told where standard error is closed.

@@ -104,10 +104,15 @@ impl Screen {
             .len()
     }
 
+    /// What was shown so far as one line, however it was folded.
+    pub fn unfolded(&self) -> String {
+        self.shown().replace('\r', "").replace('\n', " ")
+    }
+
     /// Waits until this is shown.
     pub async fn until_shown(&self, text: &str) {
-        let has = |shown: &str| shown.contains(text) || shown.replace("\r\n", " ").contains(text);
-        let is_shown = async || has(&self.shown()).then_some(());
+        let has = || self.shown().contains(text) || self.unfolded().contains(text);
+        let is_shown = async || has().then_some(());
         eventually(&format!("{text:?} is shown"), is_shown).await;
     }
 

@@ -307,7 +307,7 @@ async fn a_shell_that_was_left_goes_on_and_is_taken_up_again() {
         .await;
     assert_eq!(screen.ended().await, Some(0));
     assert!(screen.echoes(), "the terminal is as it was");
-    let shown = screen.shown();
+    let shown = screen.unfolded();
     let id = shown.split("gantry attach ").nth(1).expect("it is said");
     let id = id.split_whitespace().next().expect("an id");
 
@@ -335,11 +335,12 @@ async fn what_a_command_switched_on_in_the_terminal_is_switched_off_when_it_is_l
     let shown = left.shown();
     let (_, after) = shown.split_once(off).expect("it is switched off");
     assert!(after.contains("come back with"), "{shown:?}");
-    let id = after.split("gantry attach ").nth(1).expect("it is said");
-    let id = id.split_whitespace().next().expect("an id");
-    let mut killed = gantry.screen(&["attach", id]);
+    let mut killed = gantry.screen(&["exec", "-t", "--", "sh", "-c", editor]);
     killed.until_shown("full screen").await;
-    gantry.cli(&["kill", id]).await;
+    let run = gantry.client().operations(false, 10).await;
+    for operation in run.expect("they are listed") {
+        gantry.cli(&["kill", &operation.id.to_string()]).await;
+    }
     killed.ended().await;
     assert!(killed.shown().contains(off), "{:?}", killed.shown());
     let mut ended = gantry.screen(&["exec", "-t", "--", "printf", r"\033[?25lhidden"]);
