@@ -5,6 +5,7 @@
 //! allows to nobody is refused before the look-up, so that such a refusal tells nothing either. Each refusal
 //! is told to the audit log, also one that the subject is answered as if there were nothing.
 
+use server_router::not_allowed;
 use server_store::{
     CredentialRow, FleetRow, ListedOperation, PersonRow, PooledSandbox, Role, RunnerRow,
     SandboxRow, Scopes, SessionRow, Store, StoreError, UserKind, UserRow,
@@ -139,12 +140,7 @@ impl Gate {
         match allowed {
             _ if access.revoked => Ok(()),
             Err(Denied::Hidden) => Err(AppError::Forbidden(
-                format!(
-                    "runner {name} is not shared with you any more; ask its owner to share it (gantry \
-                     runners share {name}), or choose another: gantry runners use NAME",
-                    name = access.name
-                )
-                .into(),
+                not_allowed(&access.name).message.into(),
             )),
             Err(denied) => Err(AppError::Forbidden(denied.to_string().into())),
             Ok(()) => Ok(()),

@@ -14,6 +14,7 @@ mod error;
 mod fleet_figures;
 mod follow;
 mod gate;
+mod guarded;
 mod isolation;
 pub mod keys;
 mod known_logs;
@@ -381,7 +382,7 @@ impl App {
             entropy,
         };
         tasks.spawn(people.clone().finish_removals(parts.stop.clone()));
-        tasks.spawn(people.clone().end_with_credentials(parts.stop.clone()));
+        tasks.spawn(people.clone().end_with_rights(parts.stop.clone()));
         Ok(Self {
             access,
             sessions,

@@ -47,6 +47,7 @@ use crate::{
     AppError, OpContext,
     allowance::Allowance,
     gate::Gate,
+    guarded::Right,
     isolation::IsolationPolicy,
     live::LiveHub,
     pages::cut,
@@ -250,7 +251,7 @@ impl Operations {
             return Ok(Attached {
                 view,
                 does: Action::FollowOperation,
-                reading: Reading::Collected(collected.read(from)),
+                reading: Reading::new(collected.read(from), self.right(ctx.tenant, id)),
                 controls: Arc::new(TakesNothing),
             });
         };
@@ -266,9 +267,10 @@ impl Operations {
             true => Read::Collected(self.kept(ctx.tenant, id).await?),
             false => self.collected(ctx.tenant, id).await?,
         };
+        let right = self.right(ctx.tenant, id);
         let (reading, controls) = match read {
             Read::Collected(collected) => (
-                Reading::Collected(collected.read(from)),
+                Reading::new(collected.read(from), right),
                 collected.controls(),
             ),
             Read::Alone(running, sandbox) => {
@@ -280,7 +282,7 @@ impl Operations {
                     id,
                 };
                 let (alone, controls) = Alone::new(*running, from[0], closing);
-                (Reading::Alone(Box::new(alone)), controls)
+                (Reading::new(alone, right), controls)
             }
         };
         let controls = match does {
@@ -293,6 +295,14 @@ impl Operations {
             reading,
             controls,
         })
+    }
+
+    fn right(&self, tenant: TenantId, operation: OperationId) -> Right {
+        Right {
+            store: self.store.clone(),
+            tenant,
+            operation,
+        }
     }
 
     /// Whether the user may do this with an operation.
@@ -359,7 +369,10 @@ impl Operations {
         id: OperationId,
         why: (StopReason, UserId),
     ) -> Result<(), AppError> {
-        self.store.operation_has_to_stop(tenant, id, why).await?;
+        let now = self.clock.now();
+        self.store
+            .operation_has_to_stop(tenant, id, why, now)
+            .await?;
         let row = self.store.operation(tenant, id).await?;
         match &row.asked_by {
             AskedBy::Call(call) => self.sessions.stop_operation(tenant, call, id).await,

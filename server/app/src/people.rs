@@ -260,13 +260,13 @@ impl People {
     }
 
     /// Stops, for as long as the server runs, what is under way or queued under credentials that were revoked or
-    /// have expired. A wake-up carries no data, and one that is lost costs [`LOOK_AGAIN_EVERY`].
-    pub(crate) async fn end_with_credentials(self, stop: CancellationToken) {
+    /// have expired, and what runs on runners that its user may not use any more. A wake-up carries no data, and one that is lost costs [`LOOK_AGAIN_EVERY`].
+    pub(crate) async fn end_with_rights(self, stop: CancellationToken) {
         loop {
-            match self.store.work_of_ended_credentials(self.clock.now()).await {
+            match self.store.work_to_stop(self.clock.now()).await {
                 Ok(all) => self.stop(all).await,
                 Err(error) => {
-                    tracing::warn!(%error, "what credentials that ended left under way cannot be stopped yet");
+                    tracing::warn!(%error, "what has lost its right cannot be stopped yet");
                 }
             }
             tokio::select! {

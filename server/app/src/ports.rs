@@ -87,6 +87,7 @@ impl Intents for SessionIntents {
             }
             Ok(Placed::Known(_)) | Err(StoreError::Conflict(_)) => Err(PlaceError::Conflict),
             Ok(Placed::Barred) => Err(PlaceError::Barred),
+            Ok(Placed::NotAllowed) => Err(PlaceError::NotAllowed),
             Ok(Placed::OtherIncarnation) => Err(PlaceError::OtherIncarnation),
             Err(StoreError::StaleEpoch { .. }) => Err(PlaceError::StaleEpoch),
             Err(error) => Err(PortError::new(error).into()),

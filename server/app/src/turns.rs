@@ -28,6 +28,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    guarded::Guarded,
     isolation::IsolationPolicy,
     known_logs::KnownLogs,
     live::LiveHub,
@@ -165,6 +166,12 @@ impl Bench {
             isolation: isolation.clone(),
             tenant,
         };
+        let sandbox = RemoteSandbox::new(
+            links.clone(),
+            Arc::new(fleet),
+            (Arc::new(intents), Arc::new(operations)),
+            clock.clone(),
+        );
         SessionPorts {
             log: Arc::new(StoredLog {
                 store: store.clone(),
@@ -182,12 +189,7 @@ impl Bench {
                 ),
                 was_last,
             }),
-            sandbox: Arc::new(RemoteSandbox::new(
-                links.clone(),
-                Arc::new(fleet),
-                (Arc::new(intents), Arc::new(operations)),
-                clock.clone(),
-            )),
+            sandbox: Arc::new(Guarded::new(sandbox, store.clone(), tenant)),
             live: Arc::new(SessionSink {
                 hub: hub.clone(),
                 session,

@@ -15,7 +15,7 @@ pub mod ports;
 mod remote;
 
 pub use collect::{Collected, Reading, is_kept_nowhere};
-pub use remote::RemoteSandbox;
+pub use remote::{RemoteSandbox, not_allowed};
 
 #[cfg(test)]
 mod tests;

@@ -337,6 +337,9 @@ pub enum PlaceError {
     /// The runner was revoked or locked meanwhile.
     #[error("the runner was removed or locked")]
     Barred,
+    /// The user may not use the runner any more.
+    #[error("the runner may not be used any more")]
+    NotAllowed,
     /// The store did not answer.
     #[error(transparent)]
     Unavailable(#[from] PortError),

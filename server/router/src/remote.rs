@@ -104,6 +104,7 @@ impl RemoteSandbox {
             Err(PlaceError::Conflict) => Err(conflict()),
             Err(PlaceError::OtherIncarnation) => Err(linked_anew(&intent.place.runner_name)),
             Err(PlaceError::Barred) => Err(removed(&intent.place.runner_name)),
+            Err(PlaceError::NotAllowed) => Err(not_allowed(&intent.place.runner_name)),
             Err(PlaceError::Unavailable(error)) => Err(not_stored("store the operation", &error)),
         }
     }
@@ -307,6 +308,15 @@ fn linked_anew(name: &str) -> Refusal {
 
 fn removed(name: &str) -> Refusal {
     let message = format!("runner {name:?} was removed; choose another for the next message");
+    Refusal::new(RefusalCode::Unavailable, message)
+}
+
+/// Where its user lost the right to use the runner, before the operation was placed or while it ran.
+pub fn not_allowed(runner: &str) -> Refusal {
+    let message = format!(
+        "runner {runner} is not shared with you any more; ask its owner to share it (gantry runners share \
+         {runner}), or choose another: gantry runners use NAME"
+    );
     Refusal::new(RefusalCode::Unavailable, message)
 }
 

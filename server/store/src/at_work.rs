@@ -1,4 +1,4 @@
-//! What is under way or queued under credentials that do not hold any more.
+//! What is under way or queued by rights that do not hold any more.
 
 use shared_types::{
     OperationId, SessionId, TenantId, Timestamp, TurnId, UserId, event::StopReason,
@@ -9,6 +9,7 @@ use crate::{
     columns::Columns as _,
     credential::{self, credential_until},
     database::{MAX_PAGE, Row, page, query},
+    operation::access::its_user_may_use,
 };
 
 /// Something that has to stop.
@@ -35,14 +36,12 @@ pub enum Work {
 
 impl Store {
     /// Turns and operations that have not ended, and that nobody has asked to stop yet, whose credential was
-    /// revoked or has expired; a bounded number of each. Without a tenant: it is about time.
+    /// revoked or has expired; and operations whose user may not use their runner any more. A bounded number of each.
+    /// Without a tenant: it is about time.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    pub async fn work_of_ended_credentials(
-        &self,
-        now: Timestamp,
-    ) -> Result<Vec<ToStop>, StoreError> {
+    pub async fn work_to_stop(&self, now: Timestamp) -> Result<Vec<ToStop>, StoreError> {
         let mut connection = self.read_any("credentials end by themselves, too").await?;
         let turns = query(concat!(
             "SELECT turns.tenant_id, turns.session_id, turns.id, users.removed_at AS user_removed_at,
@@ -80,6 +79,18 @@ impl Store {
         .bind(page(MAX_PAGE))
         .fetch_all(&mut connection)
         .await?;
+        let without_access = query(concat!(
+            "SELECT tenant_id, id, COALESCE(stopped_by, user_id,
+                 (SELECT user_id FROM sessions WHERE sessions.tenant_id = operations.tenant_id
+                     AND sessions.id = session_id)) AS ended_by
+             FROM operations
+             WHERE outcome IS NULL AND cancel_requested_at IS NULL AND (access_ended_at IS NOT NULL OR NOT ",
+            its_user_may_use!(),
+            ") ORDER BY id LIMIT $1"
+        ))
+        .bind(page(MAX_PAGE))
+        .fetch_all(&mut connection)
+        .await?;
         let turns = turns.iter().map(|row| {
             let turn = Work::Turn(row.parsed("session_id")?, row.parsed("id")?);
             to_stop(row, turn, now)
@@ -88,7 +99,15 @@ impl Store {
             let operation = Work::Operation(row.parsed("id")?);
             to_stop(row, operation, now)
         });
-        let found: Result<_, sqlx::Error> = turns.chain(operations).collect();
+        let without_access = without_access.iter().map(|row| {
+            Ok(ToStop {
+                tenant: row.parsed("tenant_id")?,
+                work: Work::Operation(row.parsed("id")?),
+                why: StopReason::AccessEnded,
+                by: row.parsed("ended_by")?,
+            })
+        });
+        let found: Result<_, sqlx::Error> = turns.chain(operations).chain(without_access).collect();
         Ok(found?)
     }
 }

@@ -72,8 +72,8 @@ pub use fleet::{CallerPlace, ChosenRunner, FleetRow, FleetSandbox};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{
     AskedBy, CallOf, Ending, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
-    NewCallerOperation, NewOperation, OpenCallerOperation, OperationFilter, OperationRow, Placed,
-    Ran, Settled, Stopped, StoredOutcome, Verdict,
+    NewCallerOperation, NewOperation, OpenCallerOperation, OperationAccess, OperationFilter,
+    OperationRow, Placed, Ran, Settled, Stopped, StoredOutcome, Verdict,
 };
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};

@@ -31,7 +31,7 @@ macro_rules! select_operations {
         concat!(
             "SELECT id, session_id, turn_id, step, ordinal, attempt, digest, epoch, runner_id,
                  sandbox_id, journal_id, boot_id, effect, start_by_boot, start_by_us, deadline_at,
-                 placed_at, cancel_requested_at, outcome, outcome_at, closed_at, user_id, request_key,
+                 placed_at, cancel_requested_at, access_ended_at, outcome, outcome_at, closed_at, user_id, request_key,
                  traceparent, stop_reason, (SELECT name FROM users WHERE users.tenant_id = operations.tenant_id
                      AND users.id = stopped_by AND removed_at IS NULL) AS stopped_by_name",
             $also,
@@ -41,11 +41,12 @@ macro_rules! select_operations {
     };
 }
 
-/// Writes an intent ([`intent`]) and answers with its id, where its turn runs, and its runner has this
-/// incarnation and is not barred.
+/// Writes an intent ([`intent`]) and answers with its id, where its turn runs, its runner has this incarnation and
+/// is not barred, and the session's user may use it.
 macro_rules! insert_intent {
     () => {
-        "INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
+        concat!(
+            "INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
              attempt, digest, runner_id, sandbox_id, journal_id, boot_id, effect, deadline_at,
              placed_at, start_by_boot, start_by_us, kind, title, traceparent)
          SELECT $3, $8, $9, $10, $4, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $2,
@@ -55,10 +56,18 @@ macro_rules! insert_intent {
              AND EXISTS (SELECT 1 FROM runners
                  WHERE tenant_id = $3 AND id = $16 AND journal_id = $18 AND boot_id = $19
                      AND revoked_at IS NULL AND locked_at IS NULL)
-         ON CONFLICT (tenant_id, id) DO NOTHING RETURNING id"
+             AND ",
+            access::may_use!(
+                "$3",
+                "(SELECT user_id FROM sessions WHERE tenant_id = $3 AND id = $4)",
+                "$16"
+            ),
+            " ON CONFLICT (tenant_id, id) DO NOTHING RETURNING id"
+        )
     };
 }
 
+pub(crate) mod access;
 mod caller;
 mod list;
 mod lost;
@@ -66,6 +75,8 @@ mod ran;
 mod row;
 mod told;
 
+pub use access::OperationAccess;
+pub(crate) use access::end_access;
 pub use caller::{MAX_REQUEST_KEY_BYTES, NewCallerOperation, OpenCallerOperation};
 pub use list::{ListedOperation, OperationFilter};
 pub(crate) use lost::{Lost, lose_all, lose_forgotten};
@@ -133,6 +144,8 @@ pub enum Placed {
     OtherIncarnation,
     /// Its runner is revoked or locked. Nothing was written.
     Barred,
+    /// Its user may not use the runner any more. Nothing was written.
+    NotAllowed,
 }
 
 /// Whether an outcome is new.
@@ -230,7 +243,8 @@ impl Store {
         Ok(row.verdict())
     }
 
-    /// Records why an operation that has not ended has to stop, and who has brought that about; once.
+    /// Records why an operation that has not ended has to stop, and who has brought that about; once. Where its user
+    /// may not use its runner any more, it is marked as well.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -239,16 +253,20 @@ impl Store {
         tenant: TenantId,
         operation: OperationId,
         (why, by): (StopReason, UserId),
+        now: Timestamp,
     ) -> Result<(), StoreError> {
+        let access_ended_at = (why == StopReason::AccessEnded).then_some(now.as_micros());
         let mut tx = self.write(tenant).await?;
         query(
-            "UPDATE operations SET stop_reason = $1, stopped_by = $2
-             WHERE tenant_id = $3 AND id = $4 AND stop_reason IS NULL AND outcome IS NULL",
+            "UPDATE operations SET stop_reason = COALESCE(stop_reason, $1),
+                 stopped_by = COALESCE(stopped_by, $2), access_ended_at = COALESCE(access_ended_at, $5)
+             WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL",
         )
         .bind(word(&why))
         .bind(by.to_string())
         .bind(tenant.to_string())
         .bind(operation.to_string())
+        .bind(access_ended_at)
         .execute(&mut tx)
         .await?;
         tx.commit().await
@@ -599,11 +617,38 @@ async fn why_not_placed(
         Some(_) => Err(StoreError::Conflict("the operation has another request")),
         None => {
             turn::require_running(tx, tenant, operation.session, operation.turn).await?;
-            let runner = runner::find(tx, tenant, operation.place.runner).await?;
-            Ok(match runner.is_barred() {
-                true => Placed::Barred,
-                false => Placed::OtherIncarnation,
-            })
+            let user = session_user(tx, tenant, operation.session).await?;
+            why_not_there(tx, tenant, (user, operation.place.runner)).await
         }
     }
+}
+
+async fn session_user(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+) -> Result<UserId, StoreError> {
+    let row: Row = query("SELECT user_id FROM sessions WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .fetch_one(tx)
+        .await?;
+    Ok(row.parsed("user_id")?)
+}
+
+/// Why an operation that is new cannot be placed on this runner.
+async fn why_not_there(
+    tx: &mut Connection,
+    tenant: TenantId,
+    (user, runner): (UserId, RunnerId),
+) -> Result<Placed, StoreError> {
+    if runner::find(tx, tenant, runner).await?.is_barred() {
+        return Ok(Placed::Barred);
+    }
+    Ok(
+        match access::is_allowed(tx, tenant, (user, runner)).await? {
+            true => Placed::OtherIncarnation,
+            false => Placed::NotAllowed,
+        },
+    )
 }

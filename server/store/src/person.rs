@@ -16,6 +16,7 @@ use crate::{
         Connection, FromRow, Page, Query, Row, containing, lock_user, page, query, query_as,
         retried,
     },
+    operation::end_access,
     sign_in_code, user,
 };
 
@@ -167,6 +168,7 @@ impl Store {
             )
             .await?;
             require_an_owner(&mut tx, tenant).await?;
+            end_access(&mut tx, tenant, by.user, now).await?;
             tx.commit().await
         })
     }
@@ -227,6 +229,7 @@ impl Store {
             }
             record(&mut tx, tenant, by, ("person.removed", person), detail, now).await?;
             require_an_owner(&mut tx, tenant).await?;
+            end_access(&mut tx, tenant, by.user, now).await?;
             tx.commit().await
         })
     }

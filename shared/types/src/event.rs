@@ -379,6 +379,8 @@ pub enum StopReason {
     CredentialExpired,
     /// Its user was removed.
     PersonRemoved,
+    /// Its user may not use its runner any more: that was unshared or taken over, or the user's role lowered.
+    AccessEnded,
     /// A reason that a newer version gives.
     #[serde(other)]
     Other,

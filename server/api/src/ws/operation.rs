@@ -130,6 +130,8 @@ enum Told {
     Event(OperationEvent),
     /// There is nothing more, and it has not ended.
     BrokenOff,
+    /// Its user may not use its runner any more.
+    TakenAway,
 }
 
 /// What happens on the server's side.
@@ -248,13 +250,14 @@ async fn told(
     }
     if rest.is_none() {
         *rest = Some(match reading.next().await {
-            Some(OperationEvent::Output {
+            Ok(Some(OperationEvent::Output {
                 stream,
                 offset,
                 data,
-            }) => Told::Output(stream, offset, data),
-            Some(event) => Told::Event(event),
-            None => Told::BrokenOff,
+            })) => Told::Output(stream, offset, data),
+            Ok(Some(event)) => Told::Event(event),
+            Ok(None) => Told::BrokenOff,
+            Err(_) => Told::TakenAway,
         });
     }
     match (room.take(), rest.take()) {
@@ -292,6 +295,7 @@ impl Following {
                 Some(message) => message,
                 None => return ControlFlow::Continue(()),
             },
+            Told::TakenAway => return ControlFlow::Break(End::TakenAway),
             Told::BrokenOff if self.doors.app.stopping().now_or_never().is_some() => {
                 return ControlFlow::Break(End::Stops);
             }

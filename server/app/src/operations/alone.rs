@@ -11,7 +11,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_router::RemoteSandbox;
 use server_store::Store;
-use shared_sandbox::{Control, Controls, Input, OperationEvent, Outcome, OutputStream, Running};
+use shared_sandbox::{
+    Control, Controls, EndToken, Events, Input, OperationEvent, Outcome, OutputStream, Running,
+};
 use shared_types::{Clock, OperationId, Refusal, TenantId};
 
 /// How long one that was just started waits for its first reader here. Afterwards its runner is asked
@@ -52,7 +54,7 @@ impl Waiting {
 
 /// The one reader of an operation.
 #[derive(Debug)]
-pub struct Alone {
+pub(super) struct Alone {
     running: Running,
     /// Below this the reader has stdout.
     from: u64,
@@ -71,8 +73,23 @@ impl Alone {
         (Self { running, from, end }, Arc::new(controls))
     }
 
-    /// What happens next; nothing after the end, or once another reader has taken it over. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<OperationEvent> {
+    /// What of the bytes the reader has not.
+    fn behind(&mut self, offset: u64, mut data: Bytes) -> Option<(u64, Bytes)> {
+        let end = offset.saturating_add(data.len() as u64);
+        if end <= self.from {
+            return None;
+        }
+        let known = self.from.saturating_sub(offset);
+        let data = data.split_off(usize::try_from(known).unwrap_or(usize::MAX));
+        self.from = end;
+        Some((offset + known, data))
+    }
+}
+
+/// Nothing follows once another reader has taken it over.
+#[async_trait]
+impl Events for Alone {
+    async fn recv(&mut self) -> Option<OperationEvent> {
         loop {
             match self.running.events.recv().await? {
                 OperationEvent::Output {
@@ -109,16 +126,12 @@ impl Alone {
         }
     }
 
-    /// What of the bytes the reader has not.
-    fn behind(&mut self, offset: u64, mut data: Bytes) -> Option<(u64, Bytes)> {
-        let end = offset.saturating_add(data.len() as u64);
-        if end <= self.from {
-            return None;
-        }
-        let known = self.from.saturating_sub(offset);
-        let data = data.split_off(usize::try_from(known).unwrap_or(usize::MAX));
-        self.from = end;
-        Some((offset + known, data))
+    fn came(&self) -> [u64; 2] {
+        self.running.events.came()
+    }
+
+    fn end_token(&mut self) -> Option<EndToken> {
+        None
     }
 }
 

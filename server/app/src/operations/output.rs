@@ -108,6 +108,8 @@ impl Operations {
         };
         let limit = limit.clamp(1, MAX_OUTPUT_PAGE_BYTES);
         let kept = self.area.read(key, from, limit).await?;
+        // After it was read, so nothing is among it that was written after the right had ended.
+        self.right(ctx.tenant, operation).require().await?;
         let KeptOutput { offset, data } = kept.unwrap_or_else(|| KeptOutput {
             offset: from.max(end),
             data: Vec::new(),

@@ -126,6 +126,7 @@ impl Intents for CallerIntents {
             }
             Ok(Placed::Known(_)) | Err(StoreError::Conflict(_)) => Err(PlaceError::Conflict),
             Ok(Placed::Barred) => Err(PlaceError::Barred),
+            Ok(Placed::NotAllowed) => Err(PlaceError::NotAllowed),
             Ok(Placed::OtherIncarnation) => Err(PlaceError::OtherIncarnation),
             Err(StoreError::StaleEpoch { .. }) => Err(PlaceError::StaleEpoch),
             Err(error) => Err(PortError::new(error).into()),

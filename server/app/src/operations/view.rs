@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use server_store::{AskedBy, ListedOperation, Stopped};
-use shared_sandbox::{Controls, OperationEvent, Outcome, Request};
+use shared_sandbox::{Controls, Events, OperationEvent, Outcome, Request};
 use shared_types::{OperationId, RunnerId, SessionId, Timestamp, TurnId};
 
-use super::alone::Alone;
-use crate::rights::Action;
+use crate::{
+    AppError,
+    guarded::{Held, Right},
+    rights::Action,
+};
 
 /// An operation as its user sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +41,8 @@ pub struct OperationView {
     pub stopped: Option<Stopped>,
     /// When its end was stored.
     pub ended_at: Option<Timestamp>,
-    /// How it ended; absent also where that is too long for a list.
+    /// How it ended; absent also where that is too long for a list, or holds something of the files of a runner that
+    /// its user might not use any more by then.
     pub outcome: Option<Outcome>,
 }
 
@@ -76,24 +80,38 @@ pub struct Attached {
     pub controls: Arc<dyn Controls>,
 }
 
-/// Reads one operation to its end.
+/// Reads one operation to its end, as long as its user may use its runner.
 #[derive(Debug)]
-pub enum Reading {
-    /// One whose output is kept: any number of readers may read it.
-    Collected(server_router::Reading),
-    /// One whose output is kept nowhere: this is its only reader.
-    Alone(Box<Alone>),
+pub struct Reading {
+    events: Box<dyn Events>,
+    held: Held,
 }
 
 impl Reading {
-    /// What happens next; nothing after the end, or once another reader has taken over what is kept
-    /// nowhere. Cancel-safe.
-    pub async fn next(&mut self) -> Option<OperationEvent> {
-        match self {
-            Self::Collected(reading) => reading.next().await,
-            Self::Alone(alone) => alone.next().await,
+    pub(super) fn new(events: impl Events + 'static, right: Right) -> Self {
+        Self {
+            events: Box::new(events),
+            held: Held::new(right),
         }
     }
+
+    /// What happens next; nothing after the end, or once another reader has taken over what is kept
+    /// nowhere. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`AppError::Forbidden`] once the user may not use the runner any more: the reading is over.
+    pub async fn next(&mut self) -> Result<Option<OperationEvent>, AppError> {
+        let next = self.held.next(&mut *self.events).await;
+        next.map_err(|refusal| AppError::Forbidden(refusal.message.into()))
+    }
+}
+
+/// Whether it holds something of the runner's files.
+fn has_content(outcome: &Outcome) -> bool {
+    !matches!(
+        outcome,
+        Outcome::Exited(_) | Outcome::Failed(_) | Outcome::Refused(_)
+    )
 }
 
 pub(super) fn shown(listed: ListedOperation) -> OperationView {
@@ -109,6 +127,10 @@ pub(super) fn shown(listed: ListedOperation) -> OperationView {
         AskedBy::Caller { .. } => (None, None),
     };
     let stored = row.outcome;
+    let outcome = stored
+        .as_ref()
+        .and_then(|stored| serde_json::from_str(&stored.json).ok());
+    let is_shown = row.access_ended_at.is_none();
     OperationView {
         id: row.id,
         runner: row.runner,
@@ -123,6 +145,6 @@ pub(super) fn shown(listed: ListedOperation) -> OperationView {
         cancel_requested_at: row.cancel_requested_at,
         stopped: row.stopped,
         ended_at: stored.as_ref().map(|stored| stored.at),
-        outcome: stored.and_then(|stored| serde_json::from_str(&stored.json).ok()),
+        outcome: outcome.filter(|outcome| is_shown || !has_content(outcome)),
     }
 }

@@ -7,14 +7,14 @@ use shared_types::{
 };
 
 use super::{
-    Ending, Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, Settled, find, micros, ran, told,
+    Ending, Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, Settled, access::may_use, find,
+    micros, ran, told, why_not_there,
 };
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
     database::{Connection, FromRow, MAX_PAGE, Row, lock_runner, page, query, query_as, retried},
     error::bounded,
-    runner,
 };
 
 /// Longest key of a caller's in bytes.
@@ -310,7 +310,7 @@ pub(super) async fn settle(
 }
 
 /// Writes the intent; nothing, where the id or the key is known, or the runner has another
-/// incarnation, or the sandbox another epoch.
+/// incarnation, the user may not use it, or the sandbox another epoch.
 async fn insert(
     tx: &mut Connection,
     tenant: TenantId,
@@ -318,7 +318,7 @@ async fn insert(
     operation: &NewCallerOperation,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let inserted = query(
+    let inserted = query(concat!(
         "INSERT INTO operations (tenant_id, id, owner, epoch, digest, runner_id, sandbox_id,
              journal_id, boot_id, effect, deadline_at, placed_at, start_by_boot, start_by_us, kind,
              title, user_id, request_key, request, kept, traceparent, credential_id)
@@ -328,8 +328,10 @@ async fn insert(
                  WHERE tenant_id = $1 AND id = $6 AND journal_id = $8 AND boot_id = $9
                      AND revoked_at IS NULL AND locked_at IS NULL)
              AND EXISTS (SELECT 1 FROM sandboxes WHERE tenant_id = $1 AND id = $7 AND epoch = $4)
-         ON CONFLICT DO NOTHING",
-    )
+             AND ",
+        may_use!("$1", "$17", "$6"),
+        " ON CONFLICT DO NOTHING"
+    ))
     .bind(tenant.to_string())
     .bind(operation.id.to_string())
     .bind(Owner::Sandbox(operation.place.sandbox).to_string())
@@ -388,9 +390,5 @@ async fn why_not_placed(
     if newest != held {
         return Err(StoreError::StaleEpoch { held, newest });
     }
-    let runner = runner::find(tx, tenant, operation.place.runner).await?;
-    Ok(match runner.is_barred() {
-        true => Placed::Barred,
-        false => Placed::OtherIncarnation,
-    })
+    why_not_there(tx, tenant, (operation.user, operation.place.runner)).await
 }

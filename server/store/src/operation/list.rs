@@ -47,7 +47,7 @@ macro_rules! select_listed {
         concat!(
             "SELECT operations.id, session_id, turn_id, step, ordinal, attempt, digest,
                  operations.epoch, runner_id, sandbox_id, operations.journal_id, operations.boot_id, effect,
-                 start_by_boot, start_by_us, deadline_at, placed_at, cancel_requested_at,
+                 start_by_boot, start_by_us, deadline_at, placed_at, cancel_requested_at, access_ended_at,
                  CASE WHEN length(outcome) > $4 THEN '' ELSE outcome END AS outcome, outcome_at,
                  closed_at, operations.user_id, request_key, traceparent, kind, operations.title,
                  stop_reason, (SELECT stoppers.name FROM users AS stoppers

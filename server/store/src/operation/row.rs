@@ -39,6 +39,8 @@ pub struct OperationRow {
     pub cancel_requested_at: Option<Timestamp>,
     /// Why it had to stop, where its own user has not asked for that.
     pub stopped: Option<Stopped>,
+    /// When its user lost the right to use its runner, where it ran then: what it wrote is not shown any more.
+    pub access_ended_at: Option<Timestamp>,
     /// What became of it.
     pub outcome: Option<StoredOutcome>,
     /// When its call ended: nobody waits for the outcome any more.
@@ -196,6 +198,7 @@ impl FromRow for OperationRow {
             placed_at: row.time("placed_at")?,
             cancel_requested_at: row.maybe_time("cancel_requested_at")?,
             stopped: stopped(row)?,
+            access_ended_at: row.maybe_time("access_ended_at")?,
             outcome,
             closed_at: row.maybe_time("closed_at")?,
             trace: row.maybe_parsed("traceparent")?,

@@ -8,6 +8,7 @@ use crate::{
     AuditEntry, By, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, Row, page, query, query_as},
+    operation::end_access,
 };
 
 /// With whom a runner is shared.
@@ -190,7 +191,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Takes back that a runner is shared: with everyone, with one person, or (`None`) at all.
+    /// Takes back that a runner is shared: with everyone, with one person, or (`None`) at all. What runs there for
+    /// people who have no right to it any more is marked.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -203,15 +205,17 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut tx = self.write(tenant).await?;
-        if matches!(with, None | Some(SharedWith::Everyone)) {
-            query(
-                "UPDATE runners SET shared_with_everyone_at = NULL WHERE tenant_id = $1 AND id = $2",
-            )
-            .bind(tenant.to_string())
-            .bind(runner.to_string())
-            .execute(&mut tx)
-            .await?;
-        }
+        // In any case: until it is committed, nothing is placed on a runner whose row was changed.
+        query(
+            "UPDATE runners SET shared_with_everyone_at =
+                 CASE WHEN $3 = 1 THEN NULL ELSE shared_with_everyone_at END
+             WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .bind(i64::from(!matches!(with, Some(SharedWith::Person(_)))))
+        .execute(&mut tx)
+        .await?;
         match with {
             Some(SharedWith::Everyone) => {}
             Some(SharedWith::Person(person)) => {
@@ -234,10 +238,12 @@ impl Store {
             }
         }
         record(&mut tx, (tenant, runner), "runner.unshared", with, by, now).await?;
+        end_access(&mut tx, tenant, by.user, now).await?;
         tx.commit().await
     }
 
-    /// Makes who does this the owner of a runner.
+    /// Makes who does this the owner of a runner. What runs there for the owner before is marked, where that one
+    /// has no right to it any more.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such runner, or it is revoked.
@@ -260,6 +266,7 @@ impl Store {
             return Err(StoreError::NotFound);
         }
         record(&mut tx, (tenant, runner), "runner.taken", None, by, now).await?;
+        end_access(&mut tx, tenant, by.user, now).await?;
         tx.commit().await
     }
 

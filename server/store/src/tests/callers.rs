@@ -23,7 +23,7 @@ on_every_backend!(
 );
 
 /// An operation of the tenant's owner on a runner that is linked.
-async fn asked(ours: &Tenant, runner: RunnerId, key: &str) -> NewCallerOperation {
+pub(super) async fn asked(ours: &Tenant, runner: RunnerId, key: &str) -> NewCallerOperation {
     let call = ours.at_work().await.operation;
     let sandbox = SandboxId::derive(runner, "workspace");
     let scope = OperationScope::of(ours.id);
@@ -51,7 +51,7 @@ async fn asked(ours: &Tenant, runner: RunnerId, key: &str) -> NewCallerOperation
     }
 }
 
-async fn linked(ours: &Tenant, name: &str) -> RunnerId {
+pub(super) async fn linked(ours: &Tenant, name: &str) -> RunnerId {
     let runner = ours.runner(name).await;
     ours.link(runner, at(2)).await;
     runner

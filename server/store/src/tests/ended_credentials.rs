@@ -28,7 +28,7 @@ async fn send(ours: &Tenant, session: SessionId, credential: CredentialId) -> Tu
 }
 
 async fn to_stop(ours: &Tenant, now: Timestamp) -> Vec<ToStop> {
-    let found = ours.db.work_of_ended_credentials(now).await;
+    let found = ours.db.work_to_stop(now).await;
     let found = found.expect("it answers").into_iter();
     found.filter(|one| one.tenant == ours.id).collect()
 }

@@ -1,15 +1,23 @@
 //! Roles, removal and sharing.
 
-use shared_types::{Digest, UserId};
+use shared_types::{Digest, Epoch, RunnerId, UserId, event::StopReason};
 
-use super::fixture::{Fixture, Tenant, at, new_credential, unique};
-use crate::{CredentialKind, NewSignInCode, NewUser, Role, SharedWith, StoreError};
+use super::{
+    callers::{asked, linked},
+    fixture::{Fixture, Tenant, at, new_credential, unique},
+};
+use crate::{
+    CredentialKind, NewCallerOperation, NewSignInCode, NewUser, Placed, Role, SharedWith,
+    StoreError, Work,
+};
 
 on_every_backend!(
     of_two_owners_who_go_at_once_one_stays,
     what_a_removed_person_had_is_worth_nothing_and_the_name_is_free,
     a_runner_is_seen_by_its_owner_and_by_whom_it_is_shared_with,
     a_turn_is_told_how_its_user_stands_to_its_runner_by_now,
+    what_runs_where_its_user_has_no_right_any_more_is_marked_and_nothing_new_is_placed,
+    what_is_placed_while_a_runner_is_unshared_is_refused_or_marked,
 );
 
 pub(super) async fn invited(ours: &Tenant, name: &str, role: Role) -> UserId {
@@ -187,4 +195,119 @@ async fn a_turn_is_told_how_its_user_stands_to_its_runner_by_now(fixture: Fixtur
     let removed = db.remove_person(ours.id, ours.owner, &by, at(6));
     removed.await.expect("another owner is left");
     assert_eq!(stands().await, (None, false, false));
+}
+
+/// An operation of the user's on the runner, not placed yet.
+async fn of(ours: &Tenant, user: UserId, runner: RunnerId) -> NewCallerOperation {
+    let operation = asked(ours, runner, &unique().to_string()).await;
+    NewCallerOperation { user, ..operation }
+}
+
+async fn place(ours: &Tenant, operation: &NewCallerOperation) -> Placed {
+    let placed = ours
+        .db
+        .place_caller_operation(ours.id, Epoch(1), operation, at(4));
+    placed.await.expect("it answers")
+}
+
+/// How a right ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Unshared(Option<SharedWith>),
+    Taken,
+    OwnerRemoved,
+    Role(Role),
+}
+
+async fn what_runs_where_its_user_has_no_right_any_more_is_marked_and_nothing_new_is_placed(
+    fixture: Fixture,
+) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let by = ours.owner.into();
+    let shared = Some(SharedWith::Everyone);
+    for (case, (role, shared, end)) in [
+        (Role::Member, shared, End::Unshared(None)),
+        (Role::Member, shared, End::Unshared(shared)),
+        (Role::Member, shared, End::OwnerRemoved),
+        (Role::Member, shared, End::Role(Role::Viewer)),
+        (Role::Member, None, End::Taken),
+        (Role::Admin, None, End::Role(Role::Member)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let ann = invited(&ours, &format!("ann-{case}"), role).await;
+        let bob = invited(&ours, &format!("bob-{case}"), Role::Member).await;
+        let runner = linked(&ours, &format!("laptop-{case}")).await;
+        let whose = match end {
+            End::Taken => ann,
+            _ => bob,
+        };
+        let taken = db.take_runner(ours.id, runner, &whose.into(), at(3)).await;
+        taken.expect("it is there");
+        if let Some(with) = shared {
+            let shared = db.share_runner(ours.id, runner, with, &by, at(3));
+            shared.await.expect("it is there");
+        }
+        let [runs, owners, later] = [
+            of(&ours, ann, runner).await,
+            of(&ours, whose, runner).await,
+            of(&ours, ann, runner).await,
+        ];
+        assert_eq!(place(&ours, &runs).await, Placed::New { event: None });
+        assert_eq!(place(&ours, &owners).await, Placed::New { event: None });
+        match end {
+            End::Unshared(with) => db.unshare_runner(ours.id, runner, with, &by, at(5)).await,
+            End::Taken => db.take_runner(ours.id, runner, &by, at(5)).await,
+            End::OwnerRemoved => db.remove_person(ours.id, bob, &by, at(5)).await,
+            End::Role(role) => db.change_role(ours.id, ann, role, &by, at(5)).await,
+        }
+        .expect("they are there");
+
+        let access = db.operation_access(ours.id, runs.id).await;
+        assert!(!access.expect("it is there").holds, "{end:?}");
+        let row = db.operation(ours.id, runs.id).await.expect("it is there");
+        assert_eq!(row.access_ended_at, Some(at(5)), "{end:?}");
+        let stopped = row.stopped.expect("it has to stop");
+        assert_eq!(stopped.why, StopReason::AccessEnded);
+        let to_stop = db.work_to_stop(at(6)).await.expect("it answers");
+        let to_stop: Vec<_> = to_stop.iter().filter(|one| one.tenant == ours.id).collect();
+        let is_found = to_stop
+            .iter()
+            .any(|one| one.work == Work::Operation(runs.id) && one.by == ours.owner);
+        assert!(is_found, "{end:?}: {to_stop:?}");
+        assert_eq!(place(&ours, &later).await, Placed::NotAllowed, "{end:?}");
+        if matches!(end, End::Unshared(_) | End::Role(_)) {
+            let owners = db.operation_access(ours.id, owners.id).await;
+            assert!(owners.expect("it is there").holds, "the owner's goes on");
+        }
+        for one in [runs.id, owners.id] {
+            let settled = db.settle_operation(ours.id, one, ("1", "done"), at(7));
+            settled.await.expect("it is there");
+        }
+        let access = db.operation_access(ours.id, runs.id).await;
+        assert!(!access.expect("it is there").holds, "also after its end");
+    }
+}
+
+async fn what_is_placed_while_a_runner_is_unshared_is_refused_or_marked(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let ann = invited(&ours, "ann", Role::Member).await;
+    let (by, with) = (ours.owner.into(), SharedWith::Person(ann));
+    for round in 0..20 {
+        let runner = linked(&ours, &format!("laptop-{round}")).await;
+        let shared = db.share_runner(ours.id, runner, with, &by, at(3));
+        shared.await.expect("it is there");
+        let operation = of(&ours, ann, runner).await;
+        let (placed, unshared) = tokio::join!(
+            place(&ours, &operation),
+            db.unshare_runner(ours.id, runner, Some(with), &by, at(5)),
+        );
+        unshared.expect("it is there");
+        if placed != Placed::NotAllowed {
+            let row = db.operation(ours.id, operation.id).await;
+            let marked = row.expect("it was placed").access_ended_at;
+            assert_eq!(marked, Some(at(5)), "round {round}: {placed:?}");
+        }
+    }
 }
