@@ -75,6 +75,7 @@ mod scenarios {
     mod traces;
     mod turn_places;
     mod unheard;
+    mod unshares;
     mod upgrades;
     mod waits;
     mod websocket;
