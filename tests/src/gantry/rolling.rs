@@ -2,8 +2,16 @@
 
 use std::{fs, path::Path};
 
-use super::Gantry;
+use tempfile::TempDir;
+
+use super::{Gantry, Process};
 use crate::proxy::Proxy;
+
+/// A server whose place another one has taken, and its folder.
+struct Old {
+    process: Process,
+    _home: TempDir,
+}
 
 impl Gantry {
     /// A new server starts with the same keys and settings in an empty folder; new connections through `front`
@@ -20,6 +28,22 @@ impl Gantry {
     /// # Panics
     /// As [`Self::roll`].
     pub async fn roll_behind<T>(&mut self, front: &Proxy, last: impl Future<Output = T>) -> T {
+        let (old, last) = self.start_another(front, last).await;
+        assert_eq!(old.process.terminate().await, Some(0), "it stops in order");
+        last
+    }
+
+    /// The same, and the old server is killed.
+    ///
+    /// # Panics
+    /// If the new one does not start.
+    pub async fn roll_by_kill(&mut self, front: &Proxy) {
+        let (old, ()) = self.start_another(front, async {}).await;
+        old.process.kill().await;
+    }
+
+    /// Returns the old server and its folder.
+    async fn start_another<T>(&mut self, front: &Proxy, last: impl Future<Output = T>) -> (Old, T) {
         let home = tempfile::tempdir().expect("a temporary folder");
         let keys = Path::new("server/keys");
         fs::create_dir_all(home.path().join(keys)).expect("it is made");
@@ -33,14 +57,16 @@ impl Gantry {
             let copied = fs::copy(self.home.path().join(settings), home.path().join(settings));
             copied.expect("it is copied");
         }
-        // Kept until the old server has stopped.
-        let _old_home = std::mem::replace(&mut self.home, home);
+        let old_home = std::mem::replace(&mut self.home, home);
         let old = self.server.take().expect("the server runs");
         self.url = "http://127.0.0.1:0".to_owned();
         self.start_server().await;
         let last = last.await;
         front.leads_to(&self.url);
-        assert_eq!(old.terminate().await, Some(0), "it stops in order");
-        last
+        let old = Old {
+            process: old,
+            _home: old_home,
+        };
+        (old, last)
     }
 }

@@ -1,6 +1,8 @@
 //! Servers that take each other's place on one PostgreSQL, as `helm upgrade` and `helm rollback` do it, while
 //! people work. `ROLLS=20` takes more of them.
 
+use std::{fs::File, process::Stdio};
+
 use serde_json::json;
 use shared_client::PING_EVERY;
 use shared_types::event::{CallOutcome, TurnOutcome};
@@ -79,6 +81,58 @@ async fn servers_that_take_each_others_place_under_load_lose_nothing() {
     assert_eq!(rolled.lines().count(), rolls as usize, "{rolled}");
     report(&format!(
         "{rolls} servers took each other's place; {lines} lines whole"
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_a_command_reads_on_whichever_way_the_server_before_ends() {
+    let rolls = rolls() + 1;
+    let (_postgres, mut gantry, front) = on_postgres("").await;
+    let runner = gantry.runner_by_way_of(front.url(), "laptop").await;
+    let script = "n=0; until [ -e enough ]; do n=$((n+1)); echo $n; sleep 0.02; done";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let seen = folder.path().join("seen");
+    let reader = gantry
+        .terminal_by_way_of(
+            front.url(),
+            &["exec", "-r", "laptop", "--", "sh", "-c", script],
+        )
+        .stdout(File::create(&seen).expect("it is made"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let lines = || {
+        let seen = std::fs::read_to_string(&seen).expect("it can be read");
+        seen.lines().count()
+    };
+    for roll in 0..rolls {
+        let before = lines();
+        eventually("it reads on", || async {
+            (lines() > before + 5).then_some(())
+        })
+        .await;
+        match roll % 2 {
+            0 => gantry.roll(&front).await,
+            _ => gantry.roll_by_kill(&front).await,
+        }
+    }
+    let before = lines();
+    eventually("it reads on", || async {
+        (lines() > before + 5).then_some(())
+    })
+    .await;
+    std::fs::write(runner.workspace().join("enough"), "").expect("it is written");
+    let ended = reader.wait_with_output().await.expect("it is ours");
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(0), "{told}");
+    let seen = std::fs::read_to_string(&seen).expect("it can be read");
+    let numbers = seen
+        .lines()
+        .map(|line| line.parse::<usize>().expect("a number"));
+    assert!(numbers.eq(1..=lines()), "{told}\n{seen}");
+    report(&format!(
+        "{rolls} servers were followed by the next; {} lines were read once each",
+        lines()
     ));
 }
 
