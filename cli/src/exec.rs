@@ -9,6 +9,7 @@ use shared_client::{Attach, Attached, Client, Controls};
 use crate::{
     args,
     exit::Exit,
+    patience::lost,
     pick,
     remote::{self, Ties, keyboard},
     screen::Screen,
@@ -134,7 +135,10 @@ async fn detach(screen: Screen, (mut attach, _): (Attach, Controls)) -> anyhow::
                 screen.line(&operation.id.to_string())?;
                 return Ok(Exit::Done);
             }
-            Attached::Lost { .. } => screen.note("gantry: connection lost; trying again"),
+            Attached::Lost { reason, is_refused } => {
+                let answer = is_refused.then_some(&*reason);
+                screen.note(&format!("gantry: {}", lost(answer)));
+            }
             Attached::Recovered => screen.note("gantry: connected again"),
             _ => {}
         }

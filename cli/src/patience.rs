@@ -1,6 +1,7 @@
 //! Asking again where a connection is lost, for verbs that go on until a person ends them.
 
 use shared_client::{Client, ClientError};
+use shared_types::{clean::clean_line, limits::MAX_PEER_TEXT};
 
 use crate::screen::Screen;
 
@@ -19,7 +20,7 @@ pub(crate) async fn patiently<T>(
             Err(error) if error.is_passing() => {
                 failures += 1;
                 if failures == 1 {
-                    screen.note("gantry: connection lost; trying again");
+                    screen.note(&format!("gantry: {}", lost(error.answer())));
                 }
                 client.wait_again(failures, error).await?;
             }
@@ -31,4 +32,13 @@ pub(crate) async fn patiently<T>(
             }
         }
     }
+}
+
+/// What a person is told while it is tried again: what the server said, where it has answered.
+pub(crate) fn lost(answer: Option<&str>) -> String {
+    let answer = answer.map(|answer| clean_line(answer, MAX_PEER_TEXT));
+    format!(
+        "{}; trying again",
+        answer.as_deref().unwrap_or("connection lost")
+    )
 }

@@ -16,7 +16,7 @@ use shared_client::{Attach, Attached, Client, ClientError, Controls};
 use shared_types::OperationId;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{exit::Exit, screen::Screen};
+use crate::{exit::Exit, patience::lost, screen::Screen};
 
 mod asking;
 mod code;
@@ -269,7 +269,9 @@ impl Remote {
             }
             Attached::Problem(problem) if !self.ties.terminal => self.notes.say(&problem.detail),
             Attached::Problem(_) => {}
-            Attached::Lost { .. } => self.notes.say("connection lost; trying again"),
+            Attached::Lost { reason, is_refused } => {
+                self.notes.say(&lost(is_refused.then_some(&*reason)));
+            }
             Attached::Recovered => {
                 self.notes.say("connected again");
                 self.resize(true);

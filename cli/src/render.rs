@@ -238,6 +238,7 @@ impl Renderer {
                 text,
                 ..
             } => self.call_ended(event, *ordinal, *task, text),
+            Event::CancelRequested { why: Some(why), .. } => self.note(&format!("stopping: {why}")),
             Event::CancelRequested { .. } => {
                 if !self.stopping {
                     self.note("stopping…");

@@ -15,7 +15,7 @@ use shared_types::{FileDigest, OperationId};
 use tokio::{task::JoinSet, time::timeout};
 
 use super::Progress;
-use crate::exit::Exit;
+use crate::{exit::Exit, patience::lost};
 
 /// Operations of one copy that are under way at the same time.
 pub(super) const AT_ONCE: usize = 4;
@@ -179,7 +179,9 @@ impl Copying {
                     self.cut("the runner cannot be reached; waiting for it")
                 }
                 Attached::Reachable => self.back("the runner is back"),
-                Attached::Lost { .. } => self.cut("connection lost; trying again"),
+                Attached::Lost { reason, is_refused } => {
+                    self.cut(&lost(is_refused.then_some(&*reason)));
+                }
                 Attached::Recovered => self.back("connected again"),
                 Attached::Problem(problem) => self.note(&problem.detail),
                 // What is only read is kept nowhere: a cut of both the runner and the server takes

@@ -73,7 +73,8 @@ pub fn router(doors: Doors) -> Router {
     let rest = rest::router()
         .merge(ws::router())
         .with_state(doors.clone())
-        .layer(from_fn_with_state(doors, rest::once))
+        .layer(from_fn_with_state(doors.clone(), rest::once))
+        .layer(from_fn_with_state(doors, rest::why_not_now))
         .layer(Extension(seats::Seats::default()))
         .layer(DefaultBodyLimit::max(MAX_API_BODY_BYTES));
     rest.merge(grpc)

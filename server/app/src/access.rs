@@ -221,15 +221,15 @@ impl Access {
             Err(RedeemRefusal::Store(error)) => return Err(error.into()),
             Err(RedeemRefusal::Unknown) => (
                 "unknown code",
-                "this code is wrong, or a newer one has taken its place; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code",
+                "this code is wrong, or a newer one has taken its place; ask the person who invites you for a new one, or run on the server's machine: gantry-server sign-in-code",
             ),
             Err(RedeemRefusal::Spent) => (
                 "spent code",
-                "this code was used already; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code",
+                "this code was used already; ask the person who invites you for a new one, or run on the server's machine: gantry-server sign-in-code",
             ),
             Err(RedeemRefusal::Expired) => (
                 "expired code",
-                "this code has expired; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code",
+                "this code has expired; ask the person who invites you for a new one, or run on the server's machine: gantry-server sign-in-code",
             ),
         };
         let from = place(Some(address));

@@ -88,7 +88,7 @@ pub use server_agent::{Live, Task};
 pub use server_router::links::{LinkIdentity, LinkSealer};
 pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, Role, Scope, Scopes, UserKind};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
-pub use server_store::{PooledSandbox, SandboxRow, SettingLayer, SettingName};
+pub use server_store::{PooledSandbox, SandboxRow, SettingLayer, SettingName, Stopped};
 pub use sessions::{Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession};
 pub use settings::{ChangeSettings, CurrentSettings, OperatorSettings, SetBy, Setting, Settings};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
@@ -426,6 +426,14 @@ impl App {
         }
         let checked = self.store.check().await;
         checked.map_err(|_| NotReady::Database)?;
+        self.has_room()
+    }
+
+    /// Whether the disk of the database has room; asks nobody else.
+    ///
+    /// # Errors
+    /// [`NotReady::Disk`].
+    pub fn has_room(&self) -> Result<(), NotReady> {
         match self.store.disk_free() {
             Some(free) if free < DISK_KEPT_FREE => Err(NotReady::Disk),
             _ => Ok(()),

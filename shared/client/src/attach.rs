@@ -39,9 +39,6 @@ const SLOW_AFTER: Duration = Duration::from_secs(10);
 /// A connection that broke after this time was none that fails.
 const LASTING: Duration = Duration::from_secs(60);
 
-/// The status of a limit that is reached.
-const TOO_MANY: u16 = 429;
-
 /// Failures in a row after which a server counts as gone: about a quarter of an hour.
 pub(crate) const GIVE_UP_AFTER: u32 = 180;
 
@@ -92,6 +89,8 @@ pub enum Attached {
     Lost {
         /// Why, for people.
         reason: String,
+        /// Whether the server has answered, and said no for now: the reason is its own words.
+        is_refused: bool,
     },
     /// The connection is back; what was missed comes next.
     Recovered,
@@ -434,16 +433,12 @@ impl Driver {
         }
         // A start that may have arrived is repeated like anything else that is under way.
         self.reached = true;
-        if let ClientError::Refused(problem) = &error
-            && problem.status == TOO_MANY
-            && !self.lost
-        {
-            self.outbox.push_back(Attached::Problem(problem.clone()));
-        }
-        self.note_lost(match error {
+        let is_refused = matches!(error, ClientError::Refused(_));
+        let reason = match error {
             ClientError::Unreachable { reason, .. } => reason,
             error => error.to_string(),
-        });
+        };
+        self.note_lost(reason, is_refused);
         self.empty_outbox().await;
         let wait = backoff::before(self.failures, &*self.entropy);
         self.wishes.meanwhile(sleep(wait)).await;
@@ -454,16 +449,16 @@ impl Driver {
     async fn again_within(&mut self, within: Duration) {
         let wait = backoff::asked(within, &*self.entropy);
         if wait > UNTOLD_WAIT {
-            self.note_lost(ASKED.to_owned());
+            self.note_lost(ASKED.to_owned(), false);
         }
         self.empty_outbox().await;
         self.wishes.meanwhile(sleep(wait)).await;
     }
 
     /// The consumer is to hear that there is no connection, once until it is back.
-    fn note_lost(&mut self, reason: String) {
+    fn note_lost(&mut self, reason: String, is_refused: bool) {
         if !std::mem::replace(&mut self.lost, true) {
-            self.outbox.push_back(Attached::Lost { reason });
+            self.outbox.push_back(Attached::Lost { reason, is_refused });
         }
     }
 

@@ -70,6 +70,14 @@ impl ClientError {
         }
     }
 
+    /// What the server said, where it has answered.
+    pub fn answer(&self) -> Option<&str> {
+        match self {
+            Self::Refused(problem) => Some(&problem.detail),
+            _ => None,
+        }
+    }
+
     /// Whether the same request may succeed later without anybody changing anything.
     pub fn is_passing(&self) -> bool {
         match self {

@@ -6,7 +6,7 @@
 //! the rest of a log. Only the engine goes no further where it cannot read an event of a kind that it
 //! acts on ([`SessionEvent::unreadable`]).
 
-use std::{borrow::Cow, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -384,6 +384,19 @@ pub enum StopReason {
     /// A reason that a newer version gives.
     #[serde(other)]
     Other,
+}
+
+/// Why, behind "stopped: ".
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CredentialRevoked => "its key or sign-in was revoked",
+            Self::CredentialExpired => "its key has expired",
+            Self::PersonRemoved => "its person was removed",
+            Self::AccessEnded => "its runner is not shared with its person any more",
+            Self::Other => "a right that it needs has ended",
+        })
+    }
 }
 
 /// One request of the model.

@@ -26,7 +26,7 @@ mod stream_tickets;
 pub(crate) use id::Id;
 pub(crate) use once::once;
 pub(crate) use operations::{hand_over, refused, to_operation, to_signal, to_size};
-pub(crate) use problem::{Code, Refused, panicked, problem, respond};
+pub(crate) use problem::{Code, Refused, panicked, problem, respond, why_not_now};
 pub(crate) use signed::{Signed, SignedStream};
 
 use axum::{

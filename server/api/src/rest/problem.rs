@@ -8,8 +8,9 @@ use std::any::Any;
 use axum::{
     Json,
     body::Bytes,
-    extract::{FromRequest, Request},
+    extract::{FromRequest, Request, State},
     http::{HeaderValue, StatusCode, header},
+    middleware::Next,
     response::{IntoResponse, Response},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -37,6 +38,9 @@ impl IntoResponse for Refused {
         }
         let problem = problem(&self.0);
         let mut response = respond(problem);
+        if matches!(self.0, AppError::Unavailable(_)) {
+            response.extensions_mut().insert(NotNow);
+        }
         if let AppError::TooMany { retry_after_s } | AppError::OverRate { retry_after_s, .. } =
             self.0
         {
@@ -61,6 +65,26 @@ pub(crate) fn problem(error: &AppError) -> Problem {
         AppError::Unavailable(_) => Code::Unavailable,
     };
     code.problem(error.to_string())
+}
+
+/// Marks an answer by which the server says that it cannot do this now.
+#[derive(Clone)]
+struct NotNow;
+
+/// Has such an answer say why, where the operator can do something about it: as `/readyz` does.
+pub(crate) async fn why_not_now(
+    State(doors): State<Doors>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
+    if response.extensions().get::<NotNow>().is_none() {
+        return response;
+    }
+    match doors.app.has_room() {
+        Ok(()) => response,
+        Err(full) => respond(Code::Unavailable.problem(full.to_string())),
+    }
 }
 
 /// A JSON object of at most `MAX_API_BODY_BYTES`; anything else is a problem that says what.

@@ -1,6 +1,6 @@
 //! An operation as clients see it.
 
-use server_app::{OperationView, TakesInput};
+use server_app::{OperationView, Stopped as HadToStop, TakesInput};
 use shared_api::{
     Entry, InputKind, ListedEntry, Listing, Operation, OperationEnd, OperationRunner,
     OperationState, Skipped, Stopped,
@@ -28,6 +28,7 @@ pub(crate) fn to_operation(view: OperationView) -> Operation {
         }),
         placed_at: view.placed_at,
         cancel_requested_at: view.cancel_requested_at,
+        end: (view.outcome.as_ref()).map(|outcome| end(outcome, view.stopped.as_ref())),
         stopped: view.stopped.map(|stopped| Stopped {
             why: stopped.why,
             by: stopped.by,
@@ -38,13 +39,12 @@ pub(crate) fn to_operation(view: OperationView) -> Operation {
             false => OperationState::Open,
         },
         ended_at: view.ended_at,
-        end: view.outcome.as_ref().map(end),
     }
 }
 
-fn end(outcome: &Outcome) -> OperationEnd {
+fn end(outcome: &Outcome, stopped: Option<&HadToStop>) -> OperationEnd {
     match outcome {
-        Outcome::Exited(record) => exited(record),
+        Outcome::Exited(record) => exited(record, stopped),
         Outcome::Read(read) => done(format!("read {} lines", read.lines), None),
         Outcome::Written(written) => file("wrote", written.bytes, written.after),
         Outcome::Edited(edited) => done(format!("replaced {} places", edited.replaced), None),
@@ -100,15 +100,23 @@ fn end(outcome: &Outcome) -> OperationEnd {
     }
 }
 
-fn exited(record: &ExitRecord) -> OperationEnd {
+fn exited(record: &ExitRecord, stopped: Option<&HadToStop>) -> OperationEnd {
     let (code, signal) = match record.status {
         ExitStatus::Code(code) => (Some(code), None),
         ExitStatus::Signal(signal) => (None, Some(signal)),
         ExitStatus::NotStarted(_) | ExitStatus::Unknown => (None, None),
     };
-    let words = match record.cause {
-        ExitCause::Exited => line(&record.status),
-        cause => line(format_args!("ended {cause}: {}", record.status)),
+    let words = match (record.cause, stopped) {
+        (ExitCause::Exited, _) => line(&record.status),
+        (ExitCause::Cancelled, Some(stopped)) => {
+            let by = stopped.by.as_ref().map(|name| format!(" (by {name})"));
+            line(format_args!(
+                "stopped: {}{}",
+                stopped.why,
+                by.unwrap_or_default()
+            ))
+        }
+        (cause, _) => line(format_args!("ended {cause}: {}", record.status)),
     };
     OperationEnd::Exited {
         code,
@@ -221,12 +229,20 @@ fn line(words: impl ToString) -> String {
 #[cfg(test)]
 mod tests {
     use shared_sandbox::{NotStarted, StreamEnd};
-    use shared_types::Refusal;
+    use shared_types::{Refusal, event::StopReason};
 
     use super::*;
 
     fn ends(status: ExitStatus, cause: ExitCause) -> OperationEnd {
-        end(&Outcome::Exited(ExitRecord {
+        ends_stopped(status, cause, None)
+    }
+
+    fn ends_stopped(
+        status: ExitStatus,
+        cause: ExitCause,
+        stopped: Option<&HadToStop>,
+    ) -> OperationEnd {
+        let exited = Outcome::Exited(ExitRecord {
             status,
             cause,
             stdout: StreamEnd::default(),
@@ -235,18 +251,35 @@ mod tests {
             cpu_us: 0,
             max_rss_bytes: 0,
             tree_gone: true,
-        }))
+        });
+        end(&exited, stopped)
     }
 
     #[test]
     fn every_end_says_in_one_line_how_it_came_about() {
-        let refused = |code| end(&Outcome::Refused(Refusal::new(code, "why\n\x1b[2Jnot")));
+        let refused = |code| {
+            let refusal = Refusal::new(code, "why\n\x1b[2Jnot");
+            end(&Outcome::Refused(refusal), None)
+        };
+        let removed = HadToStop {
+            why: StopReason::PersonRemoved,
+            by: Some("ann".to_owned()),
+        };
+        let by_signal = ExitStatus::Signal(15);
         let missing = NotStarted::MissingProgram("sl".to_owned());
         for (end, words) in [
             (ends(ExitStatus::Code(3), ExitCause::Exited), "exit code 3"),
             (
                 ends(ExitStatus::Signal(9), ExitCause::Timeout),
                 "ended at its time limit: ended by signal 9",
+            ),
+            (
+                ends_stopped(by_signal.clone(), ExitCause::Cancelled, Some(&removed)),
+                "stopped: its person was removed (by ann)",
+            ),
+            (
+                ends_stopped(by_signal, ExitCause::Exited, Some(&removed)),
+                "ended by signal 15",
             ),
             (
                 ends(ExitStatus::NotStarted(missing), ExitCause::Exited),
