@@ -432,6 +432,55 @@ async fn a_server_on_a_small_disk_is_ready_only_while_there_is_room() {
     server.kill().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_while_the_disk_is_full_is_whole_once_there_is_room() {
+    let mut gantry = Gantry::practice().await;
+    gantry.stop_server().await;
+    let aside = tempfile::tempdir().expect("a folder");
+    copy(&gantry.home(), aside.path());
+    let _disk = Disk::mount(&gantry.home(), 64 * 1024 * 1024);
+    copy(aside.path(), &gantry.home());
+    gantry.start_server().await;
+    let runner = gantry.runner("laptop").await;
+    let script = "echo a; until [ -e go ]; do sleep 0.02; done; echo b";
+    let started = gantry
+        .cli(&["exec", "-d", "-r", "laptop", "--", "sh", "-c", script])
+        .await;
+    let id = String::from_utf8(started.stdout).expect("text");
+    let output = async || gantry.cli(&["output", id.trim()]).await.stdout;
+    eventually("it runs", async || (output().await == b"a\n").then_some(())).await;
+    let filler = gantry.home().join("filler");
+    fill(&filler, u64::MAX);
+    let refused = gantry.cli(&["chat", "hello"]).await;
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(words.contains("less than 16 MiB free"), "{words}");
+    fs::write(runner.workspace().join("go"), "").expect("it is written");
+    eventually("its end cannot be stored", async || {
+        let waits = "the store does not answer; it is asked until it does";
+        gantry.log().contains(waits).then_some(())
+    })
+    .await;
+    fs::remove_file(filler).expect("it is there");
+    // Only rows are read: nobody attaches, which would have it collected as well.
+    eventually("its end is known", async || {
+        let known = gantry.client().operations(true, 1).await.ok()?;
+        known.first()?.end.clone()
+    })
+    .await;
+    eventually("its output is whole", async || {
+        (output().await == b"a\nb\n").then_some(())
+    })
+    .await;
+}
+
+fn copy(folder: &Path, into: &Path) {
+    let copied = std::process::Command::new("cp")
+        .args(["-a", "--"])
+        .args([folder.join("."), into.to_owned()])
+        .status();
+    assert!(copied.expect("cp starts").success());
+}
+
 /// Writes until the disk has room for nothing more, or this much.
 fn fill(file: &Path, bytes: u64) {
     let mut zeros = std::io::Read::take(std::io::repeat(0), bytes);
