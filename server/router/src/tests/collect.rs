@@ -1,8 +1,11 @@
 //! Operations that are collected: nobody has to stay, and any number may read.
 
 use futures_util::poll;
-use shared_sandbox::{OperationEvent, Request, Retention, Sandbox as _};
-use shared_types::limits::{CREDIT_WINDOW_BYTES, OUTPUT_CHUNK_BYTES};
+use shared_sandbox::{OperationEvent, Outcome, Request, Retention, Sandbox as _};
+use shared_types::{
+    RefusalCode,
+    limits::{CREDIT_WINDOW_BYTES, OUTPUT_CHUNK_BYTES},
+};
 
 use super::double::*;
 use crate::{Collected, Reading};
@@ -168,9 +171,26 @@ async fn of_an_operation_that_cannot_be_started_nothing_stays() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_end_that_claims_more_than_what_came_is_not_believed() {
+    let (world, _runner, link, _collected) = collected().await;
+    link.output(&id(), 0, "abc").await;
+    link.exit(&id(), 1000).await;
+    eventually(|| world.store.outcome(&kept_whole(10)).is_some()).await;
+    let Some(Outcome::Refused(refusal)) = world.store.outcome(&kept_whole(10)) else {
+        panic!("{:?}", world.store.outcome(&kept_whole(10)))
+    };
+    assert_eq!(refusal.code, RefusalCode::Lost);
+    assert!(
+        refusal.message.contains("less of its stdout came"),
+        "{refusal}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_has_ended_is_told_from_what_is_kept() {
     let (world, _runner, link, collected) = collected().await;
     link.output(&id(), 0, "hello").await;
+    link.gap(&id(), 5, 8).await;
     link.exit(&id(), 8).await;
     eventually(|| world.store.outcome(&kept_whole(10)) == Some(exited(8))).await;
     drop(collected);

@@ -100,6 +100,7 @@ async fn what_runs_when_its_call_ends_is_let_run_and_its_outcome_is_stored() {
     let frame = link.operation().await;
     assert_eq!(frame.request, None);
     link.accept(&frame.operation).await;
+    link.output(&frame.operation, 0, "abc").await;
     link.exit(&frame.operation, 3).await;
     eventually(|| world.store.outcome(&exec(10)) == Some(exited(3))).await;
 }

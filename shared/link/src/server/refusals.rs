@@ -69,6 +69,18 @@ pub(super) fn cut_short(stream: OutputStream, record: &ExitRecord) -> Refusal {
     )
 }
 
+/// Why an operation is lost whose end claims output that neither came nor was said to be missing
+/// (docs/internals/contracts.md#a12).
+pub(super) fn never_came(stream: OutputStream, record: &ExitRecord) -> Refusal {
+    Refusal::new(
+        RefusalCode::Lost,
+        format!(
+            "it ended {} ({}), but less of its {stream} came than its end knows of",
+            record.cause, record.status
+        ),
+    )
+}
+
 pub(super) fn expired() -> Refusal {
     Refusal::new(
         RefusalCode::Expired,

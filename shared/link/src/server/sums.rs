@@ -1,7 +1,8 @@
 //! Whether the output of an operation is what was written (docs/internals/contracts.md#a12): the
 //! part that brings its end holds both streams to the checksums in it.
 //!
-//! An end that knows of less than what came is not believed, whatever its checksums.
+//! An end that knows of less or of more than what came is not believed, whatever its checksums: of what is missing the
+//! runner tells a gap before the end.
 //!
 //! What comes is summed as it comes. What is kept from before, over an earlier link or by an earlier
 //! process, is read once when the end is known, a piece at a time. Where some of a stream is missing,
@@ -10,7 +11,7 @@
 use crc32fast::Hasher;
 use shared_sandbox::{Outcome, OutputStream, StreamEnd};
 
-use super::refusals::{cut_short, damaged};
+use super::refusals::{cut_short, damaged, never_came};
 
 /// The sums of two streams.
 #[derive(Debug)]
@@ -98,6 +99,12 @@ impl Sums {
             |(stream, end): &(OutputStream, StreamEnd)| end.offset < self.came[*stream as usize];
         if let Some((stream, _)) = ends(&outcome).find(knows_less) {
             return Outcome::Refused(cut_short(stream, record));
+        }
+        // And what it claims beyond that neither came nor was told to be missing, though all of it comes before the end.
+        let claims_more =
+            |(stream, end): &(OutputStream, StreamEnd)| end.offset > self.came[*stream as usize];
+        if let Some((stream, _)) = ends(&outcome).find(claims_more) {
+            return Outcome::Refused(never_came(stream, record));
         }
         let differs = |(stream, end): &(OutputStream, StreamEnd)| {
             let sum = self.summing(*stream, *end).map(Sum::of_all);
