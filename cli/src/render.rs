@@ -188,7 +188,7 @@ impl Renderer {
 
     /// What to write beside the session.
     pub(crate) fn aside(&mut self, text: &str) -> String {
-        self.note(text);
+        text.lines().for_each(|line| self.note(line));
         std::mem::take(&mut self.out)
     }
 

@@ -5,7 +5,6 @@
 //! allows to nobody is refused before the look-up, so that such a refusal tells nothing either. Each refusal
 //! is told to the audit log, also one that the subject is answered as if there were nothing.
 
-use server_router::not_allowed;
 use server_store::{
     CredentialRow, FleetRow, ListedOperation, PersonRow, PooledSandbox, Role, RunnerRow,
     SandboxRow, Scopes, SessionRow, Store, StoreError, UserKind, UserRow,
@@ -14,6 +13,7 @@ use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, Ti
 
 use crate::{
     AppError, OpContext,
+    guarded::Right,
     refusals::{Refusal, Refusals},
     rights::{Action, Denied, Resource, Subject, allow, new_key},
 };
@@ -115,6 +115,12 @@ impl Gate {
         if matches!(action, Action::FollowOperation | Action::PassInput) {
             let runner = listed.row.runner;
             self.known_runner(ctx, Action::SeeRunner, runner).await?;
+            let right = Right {
+                store: self.store.clone(),
+                tenant: ctx.tenant,
+                operation: id,
+            };
+            right.require().await?;
         }
         Ok(listed)
     }
@@ -140,7 +146,12 @@ impl Gate {
         match allowed {
             _ if access.revoked => Ok(()),
             Err(Denied::Hidden) => Err(AppError::Forbidden(
-                not_allowed(&access.name).message.into(),
+                format!(
+                    "runner {name} is not shared with you any more; ask its owner to share it (gantry \
+                     runners share {name}), or choose another: gantry runners use NAME",
+                    name = access.name
+                )
+                .into(),
             )),
             Err(denied) => Err(AppError::Forbidden(denied.to_string().into())),
             Ok(()) => Ok(()),

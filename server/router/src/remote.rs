@@ -314,8 +314,8 @@ fn removed(name: &str) -> Refusal {
 /// Where its user lost the right to use the runner, before the operation was placed or while it ran.
 pub fn not_allowed(runner: &str) -> Refusal {
     let message = format!(
-        "runner {runner} is not shared with you any more; ask its owner to share it (gantry runners share \
-         {runner}), or choose another: gantry runners use NAME"
+        "runner {runner} is not shared with you any more, or your role is too small to use it; ask its owner \
+         (gantry runners share {runner}) or an admin, or choose another: gantry runners use NAME"
     );
     Refusal::new(RefusalCode::Unavailable, message)
 }

@@ -393,7 +393,7 @@ impl fmt::Display for StopReason {
             Self::CredentialRevoked => "its key or sign-in was revoked",
             Self::CredentialExpired => "its key has expired",
             Self::PersonRemoved => "its person was removed",
-            Self::AccessEnded => "its runner is not shared with its person any more",
+            Self::AccessEnded => "its person may not use its runner any more",
             Self::Other => "a right that it needs has ended",
         })
     }

@@ -271,6 +271,8 @@ async fn a_role_that_is_lowered_and_a_person_who_is_removed_end_what_is_under_wa
         Some(1008),
         "it may pass no input any more"
     );
+    // Whoever connects again would be cut off again, without end.
+    assert_eq!(Socket::refused(&gantry, &bobs, &at).await, 403);
     let (code, words) = refused(bob.create_session("").await);
     assert_eq!(code, "forbidden");
     assert!(words.contains("takes the role member"), "{words}");

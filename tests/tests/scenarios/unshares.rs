@@ -55,7 +55,7 @@ async fn is_stopped_and_hidden(gantry: &Gantry, bobs: &str) {
     let ended = serde_json::to_value(&ended).expect("JSON");
     assert_eq!(ended["stopped"]["why"], "access_ended", "{ended}");
     assert_eq!(ended["stopped"]["by"], "owner", "{ended}");
-    let words = "stopped: its runner is not shared with its person any more (by owner)";
+    let words = "stopped: its person may not use its runner any more (by owner)";
     assert_eq!(ended["end"]["words"], words, "{ended}");
 }
 
