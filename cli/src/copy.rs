@@ -55,11 +55,11 @@ pub(crate) async fn run(client: Client, screen: Screen, args: args::Copy) -> any
     let here = file_here(&args.source);
     match (args.source, args.target) {
         (Place::Here(source), Place::There { runner, path }) => {
-            let copying = Copying::new(client, runner, Progress::new(screen));
+            let copying = Copying::new(client, runner, Progress::new(screen), args.preserve);
             until_interrupted(&copying, upload::run(&copying, &source, &path)).await
         }
         (Place::There { runner, path }, Place::Here(target)) => {
-            let copying = Copying::new(client, runner, Progress::new(screen));
+            let copying = Copying::new(client, runner, Progress::new(screen), args.preserve);
             let copied = until_interrupted(&copying, download::run(&copying, &path, &target)).await;
             if let (Err(_), Some(file)) = (&copied, here) {
                 copying.note(&format!(

@@ -122,6 +122,9 @@ lead to something in it. What is left out is named, and the exit code is 1 then.
 #[derive(Debug, Arguments)]
 #[command(after_help = COPIES)]
 pub(crate) struct Copy {
+    /// Keep modification times and permissions of files, also of those that are replaced
+    #[arg(short, long)]
+    pub(crate) preserve: bool,
     /// A file or folder here, or NAME:PATH on the runner NAME
     pub(crate) source: Place,
     /// The file or folder that it becomes, or the folder that it goes to, here or on a runner

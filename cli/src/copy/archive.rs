@@ -1,6 +1,13 @@
 //! Archives of many small files: made and read in memory, because each is small.
 
-use std::{collections::HashMap, io, io::Read as _, os::unix::fs::MetadataExt as _, path::Path};
+use std::{
+    collections::HashMap,
+    io,
+    io::Read as _,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
@@ -11,7 +18,7 @@ use shared_types::{FileDigest, limits::MAX_ARCHIVE_BYTES};
 
 use super::{
     copying::{Copying, Data, check},
-    local::{self, ALGORITHM, CHANGED, MODE, Part},
+    local::{self, ALGORITHM, CHANGED, MODE, Part, Preserved},
 };
 
 /// Bytes that are handed over at once.
@@ -21,21 +28,27 @@ const PIECE_BYTES: usize = 64 * 1024;
 const ATTEMPTS: usize = 3;
 
 /// An archive that is being made.
-pub(super) struct Packing(tar::Builder<Vec<u8>>);
+pub(super) struct Packing {
+    builder: tar::Builder<Vec<u8>>,
+    preserves: bool,
+}
 
 impl Packing {
-    pub(super) fn new() -> Self {
-        Self(tar::Builder::new(Vec::new()))
+    pub(super) fn new(copying: &Copying) -> Self {
+        Self {
+            builder: tar::Builder::new(Vec::new()),
+            preserves: copying.preserves(),
+        }
     }
 
     pub(super) fn directory(&mut self, path: &str, mode: u32) -> io::Result<()> {
         let mut header = header(tar::EntryType::Directory, mode);
-        self.0.append_data(&mut header, path, io::empty())
+        self.builder.append_data(&mut header, path, io::empty())
     }
 
     pub(super) fn link(&mut self, path: &str, to: &str) -> io::Result<()> {
         let mut header = header(tar::EntryType::Symlink, MODE);
-        self.0.append_link(&mut header, path, to)
+        self.builder.append_link(&mut header, path, to)
     }
 
     /// Adds the file `from`; its size.
@@ -63,14 +76,18 @@ impl Packing {
             content.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
             let mut header = header(tar::EntryType::Regular, before.mode() & MODE);
             header.set_size(bytes);
-            self.0.append_data(&mut header, path, content.as_slice())?;
+            if self.preserves {
+                header.set_mtime(u64::try_from(before.mtime()).unwrap_or(0));
+            }
+            self.builder
+                .append_data(&mut header, path, content.as_slice())?;
             return Ok(bytes);
         }
         bail!(CHANGED);
     }
 
     pub(super) fn finish(self) -> io::Result<Packed> {
-        let bytes = self.0.into_inner()?;
+        let bytes = self.builder.into_inner()?;
         let digest = ALGORITHM.of(&bytes);
         Ok(Packed {
             bytes: bytes.into(),
@@ -166,7 +183,10 @@ impl Unpacking {
             if !entry.header().entry_type().is_file() {
                 bail!("the runner sends what is no regular file: {path:?}");
             }
-            match write(copying, &mut entry, Part::create_in(folder, &path, mode)) {
+            let preserved = copying.preserves().then(|| preserved(mode, entry.header()));
+            let part = Part::create_in(folder, &path, mode);
+            let part = part.map(|part| part.preserving(preserved));
+            match write(copying, &mut entry, part) {
                 Ok(bytes) => copying.progress(|progress| {
                     progress.bytes(bytes);
                     progress.files(1);
@@ -186,6 +206,14 @@ impl Unpacking {
             copying.failed(path, "the runner does not say why");
         }
         Ok(())
+    }
+}
+
+fn preserved(mode: u32, header: &tar::Header) -> Preserved {
+    let seconds = header.mtime().unwrap_or(0);
+    Preserved {
+        mode,
+        modified_at: UNIX_EPOCH + Duration::from_secs(seconds),
     }
 }
 

@@ -36,6 +36,7 @@ pub(super) struct Copying(Arc<Shared>);
 struct Shared {
     client: Client,
     runner: String,
+    preserves: bool,
     state: Mutex<State>,
 }
 
@@ -83,10 +84,11 @@ pub(super) struct Nothing;
 impl Data for Nothing {}
 
 impl Copying {
-    pub(super) fn new(client: Client, runner: String, progress: Progress) -> Self {
+    pub(super) fn new(client: Client, runner: String, progress: Progress, preserves: bool) -> Self {
         Self(Arc::new(Shared {
             client,
             runner,
+            preserves,
             state: Mutex::new(State {
                 progress,
                 running: BTreeSet::new(),
@@ -94,6 +96,11 @@ impl Copying {
                 is_cut: false,
             }),
         }))
+    }
+
+    /// Whether files keep their modification times and permissions.
+    pub(super) fn preserves(&self) -> bool {
+        self.0.preserves
     }
 
     /// The place on the runner, as the command line names it.

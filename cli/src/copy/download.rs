@@ -1,14 +1,18 @@
 //! From a runner to here.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
 
 use anyhow::{Context as _, bail};
-use shared_api::{Download, StartOperation};
+use shared_api::{Download, Entry, StartOperation};
+use shared_types::Timestamp;
 
 use super::{
     copying::{Copying, Data, check},
     folder,
-    local::{ALGORITHM, Part},
+    local::{ALGORITHM, Part, Preserved},
     own_name, there,
 };
 
@@ -28,13 +32,22 @@ pub(super) async fn run(copying: &Copying, source: &str, target: &Path) -> anyho
             let target = file_target(name, target)?;
             copying.progress(|progress| progress.file(name, Some(entry.bytes)));
             let received = async {
-                let part = Part::create(&target, entry.mode)?;
+                let part =
+                    Part::create(&target, entry.mode)?.preserving(preserved(copying, &entry));
                 receive(copying, source, part).await
             };
             received.await.with_context(failed)
         }
         _ => Err(anyhow::anyhow!("it is neither a file nor a folder")).with_context(failed),
     }
+}
+
+/// What the file here is to have of the one on the runner, where that is wanted.
+pub(super) fn preserved(copying: &Copying, entry: &Entry) -> Option<Preserved> {
+    copying.preserves().then(|| Preserved {
+        mode: entry.mode,
+        modified_at: UNIX_EPOCH + entry.modified_at.since(Timestamp::from_micros(0)),
+    })
 }
 
 /// Where a file goes: into the folder that is named, which a slash at its end makes, or to the path

@@ -66,7 +66,7 @@ pub(super) async fn upload(copying: &Copying, source: &Path, target: &str) -> an
         source: source.to_owned(),
         target: target.to_owned(),
     });
-    let mut packing = Packing::new();
+    let mut packing = Packing::new(copying);
     let (mut paths, mut room) = (Vec::new(), 0);
     for (path, mode) in &tree.folders {
         // The workspace itself is there.
@@ -77,7 +77,7 @@ pub(super) async fn upload(copying: &Copying, source: &Path, target: &str) -> an
         paths.push(path.clone());
         room += sending.name(path).len();
         if paths.len() == BATCH_ENTRIES || room > BATCH_PATH_BYTES {
-            let full = std::mem::replace(&mut packing, Packing::new());
+            let full = std::mem::replace(&mut packing, Packing::new(copying));
             sending.unpack(full, std::mem::take(&mut paths)).await?;
             room = 0;
         }
@@ -92,7 +92,7 @@ pub(super) async fn upload(copying: &Copying, source: &Path, target: &str) -> an
     }
     jobs.all().await?;
     for links in tree.links.chunks(BATCH_ENTRIES) {
-        let (mut packing, mut paths) = (Packing::new(), Vec::new());
+        let (mut packing, mut paths) = (Packing::new(copying), Vec::new());
         for (path, to) in links {
             packing.link(&sending.name(path), to)?;
             paths.push(path.clone());
@@ -392,7 +392,7 @@ impl Sending {
         let (copying, source) = (self.copying.clone(), self.source.clone());
         let named: Vec<_> = files.iter().map(|file| self.name(&file.path)).collect();
         let packed = spawn_blocking(move || {
-            let (mut packing, mut paths, mut bytes) = (Packing::new(), Vec::new(), 0);
+            let (mut packing, mut paths, mut bytes) = (Packing::new(&copying), Vec::new(), 0);
             for (file, name) in files.into_iter().zip(named) {
                 match packing.file(&name, &source.join(&file.path)) {
                     Ok(size) => {
@@ -457,7 +457,14 @@ impl Receiving {
             Batch::Large(file) => {
                 let from = beneath(&self.source, &file.path);
                 let received = async {
+                    let entry = match self.copying.preserves() {
+                        true => there::look(&self.copying, &from).await?,
+                        false => None,
+                    };
+                    let preserved =
+                        entry.and_then(|entry| download::preserved(&self.copying, &entry));
                     let part = Part::create_in(&self.target, &file.path, file.mode)?;
+                    let part = part.preserving(preserved);
                     download::receive(&self.copying, &from, part).await
                 };
                 one(&self.copying, &file.path, received.await)

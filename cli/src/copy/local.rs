@@ -9,13 +9,16 @@ use std::{
     io::{self, Read as _, Seek as _, SeekFrom},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use anyhow::{Context as _, bail};
 use rustix::fs::OFlags;
 use shared_client::{Controls, Piece};
 use shared_program::files::{self, State};
-use shared_types::{DigestAlgorithm, FileDigest, FileHasher, limits::MAX_TRANSFER_BYTES};
+use shared_types::{
+    DigestAlgorithm, FileDigest, FileHasher, Timestamp, limits::MAX_TRANSFER_BYTES,
+};
 use tempfile::NamedTempFile;
 
 use super::copying::{Copying, Data};
@@ -94,6 +97,11 @@ impl Source {
 
     pub(super) fn mode(&self) -> u32 {
         self.before.mode() & MODE
+    }
+
+    pub(super) fn modified_at(&self) -> Timestamp {
+        let micros = self.before.mtime().saturating_mul(1_000_000);
+        Timestamp::from_micros(micros.saturating_add(self.before.mtime_nsec() / 1000))
     }
 
     /// The digest of the whole file, which is read from its beginning afterwards. Tells how many more bytes
@@ -219,6 +227,15 @@ pub(super) struct Part {
     before: Option<Before>,
     hasher: FileHasher,
     pub(super) bytes: u64,
+    /// What it is to have in the end, also where it replaces a file.
+    preserved: Option<Preserved>,
+}
+
+/// What of a file is kept beside its content.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Preserved {
+    pub(super) mode: u32,
+    pub(super) modified_at: SystemTime,
 }
 
 /// The file that is replaced.
@@ -251,7 +268,13 @@ impl Part {
             before,
             hasher: FileHasher::new(ALGORITHM),
             bytes: 0,
+            preserved: None,
         })
+    }
+
+    /// It is to have this in the end.
+    pub(super) fn preserving(self, preserved: Option<Preserved>) -> Self {
+        Self { preserved, ..self }
     }
 
     /// The same for a file in a folder that is copied, out of which no link may lead it: the runner chooses
@@ -302,6 +325,7 @@ impl Part {
             .set_len(self.bytes)
             .with_context(failed)?;
         let Some(before) = &self.before else {
+            self.preserve(self.file.as_file()).with_context(failed)?;
             self.rename().with_context(failed)?;
             return Ok(None);
         };
@@ -333,9 +357,18 @@ impl Part {
         if attributes.is_err() {
             lost.push("attributes");
         }
+        self.preserve(self.file.as_file()).with_context(failed)?;
         self.rename().with_context(failed)?;
         let lost = (!lost.is_empty()).then(|| lost.join(" and "));
         Ok(lost.map(|lost| format!("{}: replaced, without its {lost}", shown.display())))
+    }
+
+    fn preserve(&self, file: &File) -> io::Result<()> {
+        let Some(Preserved { mode, modified_at }) = self.preserved else {
+            return Ok(());
+        };
+        file.set_permissions(fs::Permissions::from_mode(mode & MODE))?;
+        file.set_modified(modified_at)
     }
 
     fn rename(self) -> anyhow::Result<()> {
@@ -363,7 +396,7 @@ impl Part {
             let (_, kept) = self.file.keep()?;
             return Err(error).with_context(|| format!("what came is in {}", kept.display()));
         }
-        Ok(())
+        Ok(self.preserve(&into)?)
     }
 }
 

@@ -88,6 +88,7 @@ pub(super) async fn send(
             bytes: file.bytes,
             digest,
             mode: Some(file.mode()),
+            modified_at: copying.preserves().then(|| file.modified_at()),
         }),
         ..StartOperation::default()
     };

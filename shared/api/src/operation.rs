@@ -131,6 +131,10 @@ messages! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(maximum = 511))]
         pub mode: Option<u32>,
+        /// When the file was modified. With it the file has exactly this time and the permissions in `mode`, also
+        /// where another file was there; absent for the time at which it is written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub modified_at: Option<Timestamp>,
     }
 
     /// Reads many small files of a directory at once. What cannot be read is left out of the archive and

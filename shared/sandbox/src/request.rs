@@ -230,6 +230,10 @@ pub struct Upload {
     /// ordinary file. A file that is there keeps its own.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mode: Option<u32>,
+    /// When it was modified, in microseconds since 1970. With it the file has exactly this time and the permissions
+    /// in `mode`, also where another file was there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub modified_us: Option<i64>,
 }
 
 /// Tell what is at a path: of a symbolic link itself, unless it is to be followed.

@@ -107,6 +107,7 @@ async fn upload(door: &Door, local: &Local, algorithm: DigestAlgorithm) {
         bytes: BYTES,
         digest: local.digest(algorithm),
         mode: None,
+        modified_us: None,
     });
     let (id, mut running) = hands.start(request).await;
     let controls = Arc::clone(&running.controls);

@@ -7,6 +7,7 @@ use std::{
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, fs::symlink},
     path::Path,
     process::Stdio,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use tests::{gantry::Gantry, proxy::Proxy};
@@ -108,6 +109,60 @@ async fn a_folder_comes_back_as_it_went() {
     assert!(everything(&back.join("copy")) == expected);
     fs::remove_dir_all(back.join("copy")).expect("it is there");
     assert!(everything(&back) == expected);
+}
+
+/// When each of these files was modified, and its permissions.
+fn kept(folder: &Path, names: &[&str]) -> Vec<(SystemTime, u32)> {
+    let kept = names.iter().map(|name| {
+        let found = fs::metadata(folder.join(name)).expect("it is there");
+        let modified = found.modified().expect("the host knows it");
+        (modified, found.permissions().mode() & 0o777)
+    });
+    kept.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_and_permissions_are_preserved_both_ways_where_that_is_asked_for() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let here = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| here.path().join(name).to_string_lossy().into_owned();
+    let (was, names) = (
+        UNIX_EPOCH + Duration::from_secs(1_000_000_000),
+        ["small", "large"],
+    );
+    let set = |name: &Path, mode| {
+        let file = fs::File::options()
+            .append(true)
+            .open(name)
+            .expect("it is there");
+        file.set_modified(was).expect("its own file");
+        fs::set_permissions(name, fs::Permissions::from_mode(mode)).expect("its own file");
+    };
+    put(&here.path().join("from/small"), b"small", 0o644);
+    put(&here.path().join("from/large"), &vec![7; 3 << 20], 0o644);
+    set(&here.path().join("from/small"), 0o666);
+    set(&here.path().join("from/large"), 0o600);
+    let expected = vec![(was, 0o666), (was, 0o600)];
+    // What is replaced has other permissions.
+    put(&runner.workspace().join("single"), b"old", 0o600);
+    put(&here.path().join("back"), b"old", 0o600);
+    for (from, to) in [
+        (path("from"), "laptop:to".to_owned()),
+        (path("from/small"), "laptop:single".to_owned()),
+        ("laptop:to".to_owned(), path("to")),
+        ("laptop:single".to_owned(), path("back")),
+    ] {
+        let copied = gantry.cli(&["cp", "-p", &from, &to]).await;
+        assert!(copied.status.success(), "{}", said(&copied));
+    }
+    assert_eq!(kept(&runner.workspace().join("to"), &names), expected);
+    assert_eq!(kept(&here.path().join("to"), &names), expected);
+    assert_eq!(kept(&runner.workspace(), &["single"]), expected[..1]);
+    assert_eq!(kept(here.path(), &["back"]), expected[..1]);
+    let copied = gantry.cli(&["cp", &path("from/small"), "laptop:now"]).await;
+    assert!(copied.status.success(), "{}", said(&copied));
+    assert_ne!(kept(&runner.workspace(), &["now"])[0].0, was);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -154,6 +154,7 @@ async fn two_gibibytes_go_up_and_down_whole_over_lost_links_and_fill_no_memory()
         bytes: content.bytes,
         digest,
         mode: None,
+        modified_us: None,
     });
     let mut running = started(&door, upload).await;
     let outcome = written(&mut running, &content, async |_| {}).await;
@@ -208,6 +209,7 @@ async fn an_upload_whose_runner_is_killed_starts_over_and_leaves_nothing_else_be
         bytes: content.bytes,
         digest,
         mode: None,
+        modified_us: None,
     });
     let mut running = started(&door, upload).await;
     let (mut killed, mut over) = (false, false);

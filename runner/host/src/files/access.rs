@@ -6,7 +6,7 @@ use std::fs::File;
 
 use rustix::{
     buffer::spare_capacity,
-    fs::{Gid, Mode, OFlags, Stat, Uid, XattrFlags},
+    fs::{Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags},
     io::Errno,
 };
 
@@ -29,6 +29,27 @@ const MAX_LIST_BYTES: usize = 4096;
 /// The bits of the group in a mode; in that of a file with an access list, the most that any but owner and
 /// others may do.
 const GROUP_BITS: u32 = 0o070;
+
+/// Gives a file this mode and modification time, in microseconds since 1970.
+///
+/// # Errors
+/// When the host refuses one of them.
+pub(super) fn set(file: &File, mode: u32, modified_us: i64) -> Result<(), Errno> {
+    rustix::fs::fchmod(file, Mode::from_raw_mode(mode & KEPT_MODE))?;
+    let modified = Timespec {
+        tv_sec: modified_us.div_euclid(1_000_000),
+        tv_nsec: modified_us.rem_euclid(1_000_000) * 1000,
+    };
+    let untouched = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_OMIT,
+    };
+    let times = Timestamps {
+        last_access: untouched,
+        last_modification: modified,
+    };
+    rustix::fs::futimens(file, &times)
+}
 
 /// Gives a new file the access of the one at `target`, which it is about to replace.
 ///

@@ -134,6 +134,8 @@ enum Content {
     },
     File {
         mode: u32,
+        /// In microseconds since 1970; absent for the time at which it is written.
+        modified_us: Option<i64>,
         at: u64,
         bytes: u64,
         digest: FileDigest,
@@ -235,6 +237,7 @@ fn read(
             }
             tar::EntryType::Regular => Content::File {
                 mode,
+                modified_us: modified_us(entry.header()).map_err(unread)?,
                 at: entry.raw_file_position(),
                 bytes: entry.size(),
                 digest: digest(&mut entry, asked.digest).map_err(unread)?,
@@ -248,6 +251,12 @@ fn read(
         each(path, content)?;
     }
     Ok(())
+}
+
+/// When an entry was modified; an archive that keeps no times has them all at 0.
+fn modified_us(header: &tar::Header) -> io::Result<Option<i64>> {
+    let seconds = i64::try_from(header.mtime()?).unwrap_or(i64::MAX);
+    Ok((seconds > 0).then(|| seconds.saturating_mul(1_000_000)))
 }
 
 /// The digest of an entry, made with what that of the archive is made with.
@@ -376,13 +385,21 @@ impl Step {
             }
             Content::Link { to } => rustix::fs::symlinkat(to, &place.handle, name),
             Content::File {
-                mode, at, bytes, ..
+                mode,
+                modified_us,
+                at,
+                bytes,
+                ..
             } => {
                 let target = workspace.locate(&self.path, Parents::Make)?;
                 let before = crate::workspace::stat_entry(&target.directory, &target.name);
                 let before = before.map_err(failed)?;
                 let before = before.as_ref().map(|before| (&target, before));
-                fill(archive, (*at, *bytes), place, name, (*mode, before))
+                let file = fill(archive, (*at, *bytes), place, name, (*mode, before));
+                file.and_then(|file| match modified_us {
+                    Some(modified_us) => access::set(&file, *mode, *modified_us),
+                    None => Ok(()),
+                })
             }
         };
         made.map_err(failed)
@@ -427,7 +444,7 @@ fn fill(
     place: &Place,
     name: &str,
     (mode, before): (u32, Option<(&Target, &Stat)>),
-) -> Result<(), Errno> {
+) -> Result<File, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Nobody else reads it before it has the mode that it is to keep.
     let mode = before.map_or(mode & replace::KEPT_MODE, |_| 0o600);
@@ -451,5 +468,5 @@ fn fill(
     if let Some((target, before)) = before {
         access::keep(&file, target, before)?;
     }
-    Ok(())
+    Ok(file)
 }

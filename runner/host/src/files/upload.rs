@@ -19,7 +19,7 @@ use shared_types::{
 use tokio::{runtime::Handle, sync::mpsc, time::sleep};
 
 use super::{
-    Allowance, Announcer, Failure, failure, invalid, io_failure,
+    Allowance, Announcer, Failure, access, failure, invalid, io_failure,
     replace::{self, Names},
     stopped, too_slow,
 };
@@ -150,6 +150,10 @@ pub(crate) fn put(
         expected: None,
     };
     replace::name(&target, &staged.0, existing.as_ref(), names, allowance)?;
+    if let Some(modified_us) = upload.modified_us {
+        let mode = upload.mode.unwrap_or(replace::NEW_MODE);
+        access::set(&staged.0, mode, modified_us).map_err(|errno| failure(&upload.path, errno))?;
+    }
     Ok(announced.written)
 }
 

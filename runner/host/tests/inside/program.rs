@@ -173,6 +173,7 @@ async fn a_large_file_goes_both_ways() {
         bytes: content.len() as u64,
         digest: Digest::of(&content).into(),
         mode: None,
+        modified_us: None,
     };
     let written = sent(scene.inside.upload(upload, LONG), &content).await;
     assert!(
@@ -227,6 +228,7 @@ async fn an_upload_that_is_left_alone_leaves_nothing() {
         bytes: 3,
         digest: Digest::of(b"abc").into(),
         mode: None,
+        modified_us: None,
     };
     let Uploading { performing, pieces } = scene.inside.upload(upload, LONG);
     drop(pieces);

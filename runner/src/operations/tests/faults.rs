@@ -264,6 +264,7 @@ fn upload() -> Request {
         bytes: CONTENT.len() as u64,
         digest: Digest::of(CONTENT).into(),
         mode: None,
+        modified_us: None,
     })
 }
 

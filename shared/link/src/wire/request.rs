@@ -43,7 +43,7 @@ alike! {
     Glob { path, pattern, max_paths }
     Grep { path, pattern, files, ignore_case, max_matches }
     Download { path, algorithm }
-    Upload { path, bytes, digest, mode }
+    Upload { path, bytes, digest, mode, modified_us }
     Stat { path, follow }
     MakeDirectory { path }
     Move { from, to, replace }

@@ -191,6 +191,7 @@ mod tests {
             bytes: 0,
             digest: shared_types::Digest::of(b"").into(),
             mode: None,
+            modified_us: None,
         });
         let list = Request::List(List {
             path: String::new(),

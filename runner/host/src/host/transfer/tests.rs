@@ -17,6 +17,7 @@ fn upload(path: &str, content: &[u8]) -> Upload {
         bytes: content.len() as u64,
         digest: Digest::of(content).into(),
         mode: None,
+        modified_us: None,
     }
 }
 

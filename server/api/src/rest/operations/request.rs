@@ -149,6 +149,7 @@ fn upload(asked: Upload) -> Result<Request, AppError> {
         bytes: asked.bytes,
         digest: asked.digest,
         mode: between("upload.mode", asked.mode.map(u64::from), MODES)?.map(|mode| mode as u32),
+        modified_us: asked.modified_at.map(|at| at.as_micros()),
     }))
 }
 

@@ -77,6 +77,7 @@ pub(crate) fn request(number: u64, dice: &mut Dice) -> Request {
             bytes: input_length(OperationId::from_u128(number.into())),
             digest: Digest::of(content.as_bytes()).into(),
             mode: None,
+            modified_us: None,
         }),
         _ => Request::Write(Write {
             path,

@@ -108,6 +108,7 @@ fn changes() -> Vec<Request> {
             bytes: NEW.len() as u64,
             digest: Digest::of(NEW).into(),
             mode: None,
+            modified_us: None,
         }),
         Request::MakeDirectory(MakeDirectory {
             path: text("new/folder"),

@@ -131,6 +131,7 @@ fn an_upload_that_a_restart_released_starts_over_from_its_beginning() {
         bytes: 6,
         digest: Digest::of(b"abcdef").into(),
         mode: None,
+        modified_us: None,
     });
     ask(&mut scene, 1, upload.clone());
     input(&mut scene, 1, 0, "abc");
