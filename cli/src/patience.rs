@@ -34,7 +34,7 @@ pub(crate) async fn patiently<T>(
     }
 }
 
-/// What a person is told while it is tried again: what the server said, where it has answered.
+/// The words for a person while it is tried again: the server's own, where the server has answered.
 pub(crate) fn lost(answer: Option<&str>) -> String {
     let answer = answer.map(|answer| clean_line(answer, MAX_PEER_TEXT));
     format!(

@@ -98,7 +98,7 @@ impl Copying {
         }))
     }
 
-    /// Whether files keep their modification times and permissions.
+    /// True where files are to keep their modification times and permissions.
     pub(super) fn preserves(&self) -> bool {
         self.0.preserves
     }

@@ -42,7 +42,7 @@ pub(super) async fn run(copying: &Copying, source: &str, target: &Path) -> anyho
     }
 }
 
-/// What the file here is to have of the one on the runner, where that is wanted.
+/// Time and permissions of the file on the runner, where the file here is to have them.
 pub(super) fn preserved(copying: &Copying, entry: &Entry) -> Option<Preserved> {
     copying.preserves().then(|| Preserved {
         mode: entry.mode,

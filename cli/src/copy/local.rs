@@ -227,11 +227,11 @@ pub(super) struct Part {
     before: Option<Before>,
     hasher: FileHasher,
     pub(super) bytes: u64,
-    /// What it is to have in the end, also where it replaces a file.
+    /// Set at the end, also where it replaces a file.
     preserved: Option<Preserved>,
 }
 
-/// What of a file is kept beside its content.
+/// Permissions and modification time of the file that is copied.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Preserved {
     pub(super) mode: u32,

@@ -1,8 +1,8 @@
-//! What an operation writes is for its user as long as that user may use its runner.
+//! A user is shown the output of an operation as long as that user may use its runner.
 //!
-//! An event that came is held back until the store has said, after it came, that the right stands: so nothing is
-//! passed on that was written after the right had ended, on whichever server that was done. Events that came
-//! together share one look.
+//! Each event is held back until the store has said, after the event came, that the right stands. So nothing is passed
+//! on that was written after the right had ended, whichever server ended it. Events that came together share one look
+//! at the store.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use futures_util::FutureExt as _;
 use server_router::not_allowed;
 use server_store::{Store, StoreError};
 use shared_sandbox::{CancelAnswer, EndToken, Events, Operation, OperationEvent, Running, Sandbox};
-use shared_types::{Epoch, OperationId, Refusal, TenantId};
+use shared_types::{Epoch, OperationId, Refusal, RefusalCode, TenantId};
 
 use crate::AppError;
 
@@ -34,7 +34,7 @@ pub(crate) struct Right {
 }
 
 impl Right {
-    /// Whether it stands; if not, why.
+    /// Asks the store. The inner error says why the right stands no more.
     ///
     /// # Errors
     /// If the store does not answer.
@@ -107,6 +107,11 @@ impl Held {
         loop {
             match self.right.look().await {
                 Ok(looked) => return looked,
+                // The session was deleted meanwhile, or the row cannot be decoded.
+                Err(error) if !error.is_passing() => {
+                    let message = "there is no such operation";
+                    return Err(Refusal::new(RefusalCode::NotFound, message));
+                }
                 Err(error) => {
                     tracing::warn!(operation.id = %self.right.operation, %error, "output is held back until the store says whose it is");
                     tokio::time::sleep(ASK_AGAIN_AFTER).await;
@@ -116,7 +121,7 @@ impl Held {
     }
 }
 
-/// Whether it tells what was written, or what became of it.
+/// True of an event that carries output, or the end.
 fn tells_what_happened(event: &OperationEvent) -> bool {
     match event {
         OperationEvent::Output { .. } | OperationEvent::Gap { .. } | OperationEvent::Ended(_) => {
@@ -137,7 +142,7 @@ pub(crate) struct Guarded<S> {
     ended: Ended,
 }
 
-/// Operations of which nothing is told any more, with the reason.
+/// Operations whose right has ended, each with the words for whoever asks for it again.
 type Ended = Arc<Mutex<Vec<(OperationId, Refusal)>>>;
 
 impl<S> Guarded<S> {
@@ -195,7 +200,8 @@ impl<S: Sandbox> Sandbox for Guarded<S> {
     }
 }
 
-/// Breaks off where the right has ended. Whoever asks for the operation again is told why.
+/// The events of one operation. They break off where the right has ended; a caller that asks for the operation again is
+/// refused with the reason.
 #[derive(Debug)]
 struct GuardedEvents {
     events: Box<dyn Events>,

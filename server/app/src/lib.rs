@@ -429,7 +429,7 @@ impl App {
         self.has_room()
     }
 
-    /// Whether the disk of the database has room; asks nobody else.
+    /// Looks at the disk of the database alone.
     ///
     /// # Errors
     /// [`NotReady::Disk`].

@@ -208,7 +208,7 @@ impl Runners {
     }
 
     /// Takes back that a runner is shared: with one of them, or, where none is named, at all. What runs there for
-    /// people who may not use it any more is stopped, and what it writes until then is shown to nobody.
+    /// people who may not use it any more is stopped, and their output since is shown to nobody.
     ///
     /// # Errors
     /// If there is no such runner or person, the user may not share it, or the person would still reach

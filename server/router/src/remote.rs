@@ -311,7 +311,7 @@ fn removed(name: &str) -> Refusal {
     Refusal::new(RefusalCode::Unavailable, message)
 }
 
-/// Where its user lost the right to use the runner, before the operation was placed or while it ran.
+/// The refusal for a user who lost the right to use the runner, before the operation was placed or while it ran.
 pub fn not_allowed(runner: &str) -> Refusal {
     let message = format!(
         "runner {runner} is not shared with you any more, or your role is too small to use it; ask its owner \

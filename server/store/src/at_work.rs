@@ -1,4 +1,4 @@
-//! What is under way or queued by rights that do not hold any more.
+//! Work that is under way or queued by rights that do not hold any more.
 
 use shared_types::{
     OperationId, SessionId, TenantId, Timestamp, TurnId, UserId, event::StopReason,

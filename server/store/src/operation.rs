@@ -636,7 +636,7 @@ async fn session_user(
     Ok(row.parsed("user_id")?)
 }
 
-/// Why an operation that is new cannot be placed on this runner.
+/// The reason against a new operation on this runner.
 async fn why_not_there(
     tx: &mut Connection,
     tenant: TenantId,

@@ -89,7 +89,7 @@ pub enum Attached {
     Lost {
         /// Why, for people.
         reason: String,
-        /// Whether the server has answered, and said no for now: the reason is its own words.
+        /// True where the server has answered, and said no for now: the reason is its own words.
         is_refused: bool,
     },
     /// The connection is back; what was missed comes next.

@@ -70,7 +70,7 @@ impl ClientError {
         }
     }
 
-    /// What the server said, where it has answered.
+    /// The server's words, where it has answered.
     pub fn answer(&self) -> Option<&str> {
         match self {
             Self::Refused(problem) => Some(&problem.detail),

@@ -141,13 +141,19 @@ impl Told<'_> {
     /// as "it did not happen", unless it says so.
     fn refused(&self, refusal: &Refusal) -> Rendered {
         match self.is_in_doubt() && !says_that_it_never_ran(refusal.code) {
+            // An earlier worker may have seen output that is not told anew.
+            true if self.listener.output.ends() == [0, 0] => self.unknown_and(&refusal.message, ""),
             true => self.unknown(&refusal.message),
             false => self.did_not_start(refusal),
         }
     }
 
     fn unknown(&self, why: &str) -> Rendered {
-        let (started, last_output) = (self.started, self.last_output());
+        self.unknown_and(why, &self.last_output())
+    }
+
+    fn unknown_and(&self, why: &str, last_output: &str) -> Rendered {
+        let started = self.started;
         Rendered {
             outcome: CallOutcome::Unknown,
             text: format!(

@@ -73,7 +73,7 @@ impl Alone {
         (Self { running, from, end }, Arc::new(controls))
     }
 
-    /// What of the bytes the reader has not.
+    /// The part of the bytes that the reader does not have yet.
     fn behind(&mut self, offset: u64, mut data: Bytes) -> Option<(u64, Bytes)> {
         let end = offset.saturating_add(data.len() as u64);
         if end <= self.from {

@@ -106,7 +106,7 @@ impl Reading {
     }
 }
 
-/// Whether it holds something of the runner's files.
+/// True of an outcome with names or content of the runner's files.
 fn has_content(outcome: &Outcome) -> bool {
     !matches!(
         outcome,

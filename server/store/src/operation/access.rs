@@ -31,7 +31,7 @@ macro_rules! may_use {
 }
 pub(crate) use may_use;
 
-/// Whether the user of an operation may use its runner.
+/// True where the user of an operation may use its runner.
 macro_rules! its_user_may_use {
     () => {
         crate::operation::access::may_use!(
@@ -49,7 +49,7 @@ pub(crate) use its_user_may_use;
 pub struct OperationAccess {
     /// The name of its runner.
     pub runner_name: String,
-    /// Whether the user has the right; of an operation that has ended, whether the user had it to the end.
+    /// True where the user has the right; of an operation that has ended, where the user had it to the end.
     pub holds: bool,
 }
 
@@ -105,7 +105,7 @@ pub(crate) async fn end_access(
     Ok(())
 }
 
-/// Whether a user may use a runner, as a transaction sees it.
+/// Tells as a transaction sees it if a user may use a runner.
 pub(super) async fn is_allowed(
     tx: &mut Connection,
     tenant: TenantId,

@@ -69,7 +69,7 @@ pub(super) fn cut_short(stream: OutputStream, record: &ExitRecord) -> Refusal {
     )
 }
 
-/// Why an operation is lost whose end claims output that neither came nor was said to be missing
+/// An operation is lost whose end claims output that neither came nor was said to be missing
 /// (docs/internals/contracts.md#a12).
 pub(super) fn never_came(stream: OutputStream, record: &ExitRecord) -> Refusal {
     Refusal::new(
