@@ -107,7 +107,7 @@ impl Held {
         loop {
             match self.right.look().await {
                 Ok(looked) => return looked,
-                // The session was deleted meanwhile, or the row cannot be decoded.
+                // Its session was deleted, or this version cannot read its row.
                 Err(error) if !error.is_passing() => {
                     let message = "there is no such operation";
                     return Err(Refusal::new(RefusalCode::NotFound, message));
@@ -142,7 +142,7 @@ pub(crate) struct Guarded<S> {
     ended: Ended,
 }
 
-/// Operations whose right has ended, each with the words for whoever asks for it again.
+/// Operations whose right has ended. A caller that asks for one again is refused with its reason.
 type Ended = Arc<Mutex<Vec<(OperationId, Refusal)>>>;
 
 impl<S> Guarded<S> {

@@ -207,8 +207,8 @@ impl Runners {
         self.as_seen(ctx, row).await
     }
 
-    /// Takes back that a runner is shared: with one of them, or, where none is named, at all. What runs there for
-    /// people who may not use it any more is stopped, and their output since is shown to nobody.
+    /// Takes back that a runner is shared: with one of them, or, where none is named, at all. Commands of people who
+    /// may not use it any more are stopped, and those people are not shown their output any more.
     ///
     /// # Errors
     /// If there is no such runner or person, the user may not share it, or the person would still reach

@@ -141,7 +141,7 @@ impl Told<'_> {
     /// as "it did not happen", unless it says so.
     fn refused(&self, refusal: &Refusal) -> Rendered {
         match self.is_in_doubt() && !says_that_it_never_ran(refusal.code) {
-            // An earlier worker may have seen output that is not told anew.
+            // Where nothing was heard, the command may have written all the same: an earlier worker may have shown it.
             true if self.listener.output.ends() == [0, 0] => self.unknown_and(&refusal.message, ""),
             true => self.unknown(&refusal.message),
             false => self.did_not_start(refusal),

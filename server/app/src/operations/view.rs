@@ -41,8 +41,8 @@ pub struct OperationView {
     pub stopped: Option<Stopped>,
     /// When its end was stored.
     pub ended_at: Option<Timestamp>,
-    /// How it ended; absent also where that is too long for a list, or holds something of the files of a runner that
-    /// its user might not use any more by then.
+    /// Absent also where it is too long for a list. It is absent, too, where it tells of files on the runner and the
+    /// user's right to that runner had ended before.
     pub outcome: Option<Outcome>,
 }
 
