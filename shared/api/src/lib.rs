@@ -1,8 +1,8 @@
-//! The messages of the REST and WebSocket API, version 1: what the server's doors and every
-//! client agree on. Times are RFC 3339, ids are in their text form, sizes are bytes.
+//! The messages of the REST and WebSocket API, version 1, as the server and its clients know them.
+//! Times are RFC 3339, ids are in their text form, sizes are bytes.
 //!
-//! Unknown fields are ignored in answers, so that a client outlives its server's upgrade, and
-//! refused in requests, so that a misspelt field is not silently without effect.
+//! Unknown fields are ignored in answers, so that a client still works after the server's upgrade. They are
+//! refused in requests, so that a misspelt field is an error.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ macro_rules! messages {
     )*};
 }
 
-/// What a server that knows nothing else gives commands.
+/// The privilege of commands, where the server's answer names none.
 fn strict() -> String {
     "strict".to_owned()
 }
@@ -50,9 +50,9 @@ pub use people::{
 pub use settings::{ChangeSettings, LayerName, NewValues, SetBy, Setting, SettingName, Settings};
 
 messages! {
-    /// What went wrong (RFC 9457, `application/problem+json`).
+    /// An error (RFC 9457, `application/problem+json`).
     pub struct Problem {
-        /// The address of the page about the code on the server, such as `/problems/not_found`.
+        /// The address of the server's page about this code, such as `/problems/not_found`.
         #[serde(rename = "type", default)]
         #[cfg_attr(feature = "openapi", schema(required))]
         pub page: String,
@@ -60,7 +60,7 @@ messages! {
         pub code: String,
         /// The HTTP status.
         pub status: u16,
-        /// What happened and what to do, for people.
+        /// The cause and the remedy, for people.
         pub detail: String,
     }
 
@@ -70,7 +70,7 @@ messages! {
         /// The code, from an invitation or from the server's operator.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
         pub code: String,
-        /// What the token is called in lists, such as the terminal's host name.
+        /// The name of the token in lists, such as the terminal's host name.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
         pub device: String,
     }
@@ -83,27 +83,27 @@ messages! {
         pub user: User,
     }
 
-    /// A person is signed in, in a browser, which has the cookie.
+    /// The answer to a sign-in from a browser, whose token is a cookie.
     pub struct BrowserSignedIn {
         /// The person.
         pub user: User,
-        /// When the browser is signed out, however it is used; without a request, after 12 hours.
+        /// The time at which the sign-in ends, even if it is in use. It also ends after 12 hours without a request.
         pub expires_at: Timestamp,
     }
 
     /// Asks for a ticket.
     #[serde(deny_unknown_fields)]
     pub struct CreateStreamTicket {
-        /// The operation whose stream it opens; absent for `/api/v1/stream`.
+        /// The operation whose stream the ticket opens; absent for `/api/v1/stream`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub operation: Option<OperationId>,
     }
 
     /// A ticket that opens one WebSocket, once.
     pub struct StreamTicket {
-        /// The ticket, to be sent as `?ticket=` behind the address of the stream; shown once.
+        /// The ticket; send it as `?ticket=` after the stream's address. It is shown once.
         pub ticket: String,
-        /// Until when it can be used.
+        /// The time at which it expires.
         pub expires_at: Timestamp,
     }
 
@@ -117,7 +117,7 @@ messages! {
         pub role: String,
     }
 
-    /// Who asks, and with what they work.
+    /// The caller, and the model and runner that the caller works with.
     pub struct Me {
         /// The person.
         pub user: User,
@@ -125,27 +125,27 @@ messages! {
         pub tenant: String,
         /// The model that answers in the person's new sessions.
         pub model: Model,
-        /// The runner on which the person's tools run: by choice, else the tenant's default.
+        /// The runner for the person's tools: the person's choice, or the tenant's default.
         pub active_runner: Option<RunnerId>,
-        /// The name of that runner, also once it was removed.
+        /// The name of that runner, also after it was removed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub active_runner_name: Option<String>,
-        /// The workspace that the person chose with it; absent for its first one.
+        /// The workspace that the person chose on it; absent for its first one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub active_workspace: Option<String>,
-        /// Whether that runner was removed: work goes to no other one.
+        /// True if that runner was removed. Tools do not move to another runner.
         #[serde(default)]
         pub active_runner_removed: bool,
-        /// Whether that runner is the tenant's default, because the person has chosen none.
+        /// True if that runner is the tenant's default and the person has chosen none.
         #[serde(default)]
         pub active_runner_is_default: bool,
     }
 
     /// The model that answers.
     pub struct Model {
-        /// Its name, as people see it.
+        /// The name that people see.
         pub name: String,
-        /// Whether it is the practice model: no AI.
+        /// True for the practice model, which is no AI.
         pub practice: bool,
     }
 
@@ -153,16 +153,16 @@ messages! {
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct CreateSession {
-        /// What lists show; empty for the beginning of the first message.
+        /// The title in lists; empty for the beginning of the first message.
         #[serde(default)]
         #[cfg_attr(feature = "openapi", schema(max_length = 252))]
         pub title: String,
-        /// The name or id of the runner to which the session is pinned, alone or with one of its
-        /// workspaces (`laptop/api`); without one, its turns work on the user's active runner.
+        /// The name or id of the runner to pin the session to, alone or with a workspace (`laptop/api`). Absent for the
+        /// user's active runner.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub runner: Option<String>,
-        /// The directory in which it works, relative to the root of the workspace: commands start there,
-        /// and the paths of file tools are relative to it. Empty for the root.
+        /// The directory of the session, relative to the root of the workspace; empty for the root. Commands start
+        /// there, and file tools resolve paths from there.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
         pub directory: String,
@@ -172,80 +172,80 @@ messages! {
     pub struct Session {
         /// Its id.
         pub id: SessionId,
-        /// What lists show.
+        /// The title in lists.
         pub title: String,
-        /// The directory in which it works, relative to the root of the workspace; empty for the root.
+        /// The directory of the session, relative to the root of the workspace; empty for the root.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         pub directory: String,
         /// When it began.
         pub created_at: Timestamp,
-        /// When something last happened.
+        /// When its newest event happened.
         pub updated_at: Timestamp,
         /// The number of the newest event.
         pub last_seq: u64,
         /// The turn that is under way.
         pub running_turn: Option<TurnId>,
-        /// The runner to which it is pinned; absent where it works on the user's active runner.
+        /// The runner that it is pinned to; absent where it uses the user's active runner.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub runner: Option<PinnedRunner>,
-        /// When its user put it out of the list; absent where it is in it.
+        /// When its user archived it; absent where it is not archived.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub archived_at: Option<Timestamp>,
-        /// How many links to it were made and not ended.
+        /// The number of links to it that have not been revoked.
         #[serde(default)]
         pub links: u64,
     }
 
-    /// Changes what lists show of a session. What is absent stays.
+    /// Changes a session's entry in lists. Absent fields stay as they are.
     #[serde(deny_unknown_fields)]
     pub struct ChangeSession {
         /// Its title.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 252))]
         pub title: Option<String>,
-        /// Whether it is out of the list. The next message brings it back.
+        /// True to archive it, false to unarchive it. The next message also unarchives it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub archived: Option<bool>,
     }
 
-    /// Makes a link by which a session is read without signing in.
+    /// Makes a link that shows a session to readers who are not signed in.
     #[serde(deny_unknown_fields)]
     pub struct ShareSession {
-        /// For how long it can be read, in seconds; without an end, if absent.
+        /// The validity of the link, in seconds; absent for no expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 60, maximum = 316_224_000))]
         pub valid_for_s: Option<u32>,
     }
 
-    /// A link to a session. Whoever has it can read the session.
+    /// A link to a session. It is the only proof that its readers need.
     pub struct SessionLink {
-        /// Where the session is shown, behind the server's address; shown once.
+        /// The page of the session, relative to the server's address; shown once.
         pub path: String,
-        /// Until when it can be read; absent for without an end.
+        /// The time at which the link expires; absent for no expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub expires_at: Option<Timestamp>,
     }
 
-    /// The links to a session were ended.
+    /// The answer after all links to a session were revoked.
     pub struct LinksEnded {
-        /// How many there were.
+        /// The number of links that were revoked.
         pub links: u64,
     }
 
-    /// A session, as whoever has a link to it sees it.
+    /// A session, as a link to it shows it.
     pub struct SharedSession {
         /// Its title.
         pub title: String,
         /// When it began.
         pub created_at: Timestamp,
-        /// When something last happened.
+        /// When its newest event happened.
         pub updated_at: Timestamp,
         /// The number of the newest event.
         pub last_seq: u64,
     }
 
-    /// The runner to which a session is pinned. It may have been removed since: then the session's
-    /// calls are refused until it is pinned to another one or to none.
+    /// The runner that a session is pinned to. If the runner was removed, the server refuses the session's calls until
+    /// the session is pinned to another runner or unpinned.
     pub struct PinnedRunner {
         /// Its id.
         pub id: RunnerId,
@@ -260,7 +260,7 @@ messages! {
     pub struct Sessions {
         /// The sessions.
         pub sessions: Vec<Session>,
-        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        /// The value of `after` for the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,
     }
@@ -271,59 +271,59 @@ messages! {
         /// The message.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 262144, pattern = r"\S"))]
         pub text: String,
-        /// An idempotency key: the same one twice in a session is one turn.
+        /// An idempotency key. Two messages of a session with the same key start one turn.
         #[serde(default)]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         pub client_id: Option<String>,
     }
 
-    /// A message was accepted and will be worked on, whatever happens to the client.
+    /// The answer to an accepted message. Its turn runs even if the client disconnects.
     pub struct MessageAccepted {
         /// The turn that it started.
         pub turn: TurnId,
-        /// The number of its event.
+        /// The number of the message's event.
         pub seq: u64,
     }
 
-    /// A wish to stop was recorded.
+    /// The answer to a request to stop a turn; the server has stored the request.
     pub struct CancelAccepted {
-        /// The turn that is being stopped; absent where there was none.
+        /// The turn that is being stopped; absent where no turn was running.
         pub turn: Option<TurnId>,
     }
 
-    /// A page of the commands of a session that went on in the background.
+    /// A page of a session's background commands.
     pub struct Tasks {
-        /// By number: of all that run, and of the last 100 of those that ended.
+        /// All running tasks and the last 100 ended ones, by number.
         pub tasks: Vec<Task>,
-        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        /// The value of `after` for the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,
     }
 
-    /// A command that went on in the background.
+    /// A command that runs in the background.
     pub struct Task {
         /// Its number in the session, from 1.
         #[cfg_attr(feature = "openapi", schema(minimum = 1))]
         pub number: u32,
-        /// Its operation, by which its output is read and it is stopped.
+        /// Its operation: read its output or stop it by this id.
         pub operation: OperationId,
-        /// The tool that was asked for.
+        /// The tool that started it.
         pub tool: String,
         /// The arguments of that call as the model wrote them, the first 4096 bytes.
         pub arguments: String,
         /// The name of its runner at that time.
         pub runner: String,
-        /// When it was begun.
+        /// When it started.
         pub started_at: Timestamp,
-        /// How it ended, for people; absent while it runs, as far as is known.
+        /// How it ended, for people; absent while it runs, as far as the server knows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub ended: Option<String>,
     }
 
-    /// What became of a wish to stop an operation.
+    /// The outcome of a request to stop an operation.
     pub struct OperationCancelled {
-        /// `cancelled`: it was stopped; `already_exited`; `never_started`: and never will;
-        /// `recorded`: its runner cannot be reached, and stops it when it is back.
+        /// `cancelled`: it was stopped. `already_exited`: it had ended. `never_started`: it has not started and never
+        /// will. `recorded`: its runner is unreachable and will stop it after it reconnects.
         pub answer: String,
     }
 
@@ -331,31 +331,30 @@ messages! {
     pub struct Events {
         /// The events, by number.
         pub events: Vec<SessionEvent>,
-        /// The number of the last event where others follow it, to be passed as `after`.
+        /// The value of `after` for the next page: the number of the last event here; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,
-        /// Whether there is a `next`, for clients of earlier releases.
+        /// True if there is a `next`; for clients of earlier releases.
         pub more: bool,
     }
 
-    /// A run of bytes that an operation wrote.
+    /// A piece of an operation's output.
     pub struct Output {
         /// The operation.
         pub operation: OperationId,
         /// `stdout` or `stderr`.
         #[cfg_attr(feature = "openapi", schema(value_type = StreamName))]
         pub stream: String,
-        /// Where the bytes stand in the stream, from 0. What lies between the offset that was asked
-        /// for and this one is not kept.
+        /// The offset of the first byte in the stream, from 0. It is larger than the requested offset where the bytes
+        /// between them are no longer stored.
         pub base: u64,
-        /// How many bytes there are; where there are none, the stream has no more
-        /// yet, and after its end none at all.
+        /// The number of bytes. 0 means that the stream has no more bytes yet or, once `ended` is true, ever.
         pub bytes: u64,
         /// The bytes in base64.
         pub data: String,
-        /// Where the stream ends as far as it is known.
+        /// The end of the stream as far as the server knows it.
         pub end: u64,
-        /// Whether the operation has ended, so that the stream grows no more.
+        /// True if the operation has ended, so that the stream grows no more.
         pub ended: bool,
     }
 
@@ -365,40 +364,40 @@ messages! {
         pub id: RunnerId,
         /// Its name, unique in the tenant.
         pub name: String,
-        /// Whether it is connected now.
+        /// True if it is connected now.
         pub online: bool,
-        /// When it was last heard of; absent before its first connect.
+        /// When it was last connected; absent before its first connection.
         pub last_seen: Option<Timestamp>,
-        /// Whether the asking user's tools run there: by choice, or because it is the tenant's default.
+        /// True if it is the caller's active runner: by choice, or as the tenant's default.
         pub active: bool,
-        /// Whether it is locked, because its folder was copied: remove it and enrol it anew.
+        /// True if it is locked because its folder was copied. Remove the runner and enrol it again.
         #[serde(default)]
         pub locked: bool,
-        /// When it showed that the server's database was restored from an older copy, within the last
-        /// week.
+        /// When it last showed that the server's database was restored from an older copy; absent if that was over a
+        /// week ago.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub server_went_back: Option<Timestamp>,
-        /// Why its links are refused, which speak a version of the protocol that is too old, and what to
-        /// do about that; absent where they are not.
+        /// The reason why the server refuses its links, and the remedy: its protocol version is too old. Absent where
+        /// the server accepts them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub refused: Option<String>,
-        /// Whether it is removed when it leaves for good or stays away.
+        /// True if the server removes it once it leaves for good or stays away.
         #[serde(default)]
         pub ephemeral: bool,
-        /// What it reports that its sandbox keeps apart: `none`, or properties joined by `+`.
+        /// The isolation that it reports for its sandboxes: `none`, or properties joined by `+`.
         pub isolation: String,
-        /// Whether its word on that counts.
+        /// True if an admin or the operator has granted that isolation.
         #[serde(default)]
         pub isolation_believed: bool,
-        /// Who has granted that; absent where it is the server's operator, or nobody.
+        /// The name of the admin who has granted it; absent where the operator has, or no one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub isolation_granted_by: Option<String>,
         /// The directory of its first workspace, for people.
         pub workspace: String,
-        /// All its workspaces as it reported them at its newest connect, the first one first.
+        /// All its workspaces, as it reported them on its newest connection; the first one first.
         #[serde(default)]
         pub sandboxes: Vec<Workspace>,
-        /// What it makes sandboxes with, where it does: it has no workspaces then.
+        /// The pool of the runner; absent where it has workspaces instead.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub pool: Option<Pool>,
         /// Its host's name.
@@ -407,7 +406,7 @@ messages! {
         pub platform: String,
         /// The version of its software.
         pub version: String,
-        /// How it said it is some seconds ago; absent where it is not linked to the server that answers.
+        /// Its figures of some seconds ago; absent where it is not linked to the replica that answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub figures: Option<RunnerFigures>,
         /// Its labels.
@@ -419,53 +418,53 @@ messages! {
         /// Whether everyone of the tenant may use it.
         #[serde(default)]
         pub shared_with_everyone: bool,
-        /// The names of the people who may use it beside its owner.
+        /// The names of the people that it is shared with.
         #[serde(default)]
         pub shared_with: Vec<String>,
     }
 
-    /// How a runner is, by its own word.
+    /// The load of a runner, as it reported it.
     pub struct RunnerFigures {
-        /// Operations that run now.
+        /// The number of operations that run now.
         pub operations_running: u64,
-        /// Output that is kept on its disk until the server has it, in bytes.
+        /// Output on its disk that the server does not have yet, in bytes.
         pub spool_bytes: u64,
-        /// Room on the disk of its home, in bytes, as its user may have it.
+        /// Space on the disk of its home that its user may fill, in bytes.
         pub disk_free_bytes: u64,
     }
 
-    /// A folder of a runner in which operations happen.
+    /// A folder of a runner that is a sandbox.
     pub struct Workspace {
         /// Its id.
         pub id: SandboxId,
-        /// What it is called on its runner; the two are chosen together as `RUNNER/WORKSPACE`.
+        /// Its name on its runner; people choose it as `RUNNER/WORKSPACE`.
         pub name: String,
         /// The folder, for people.
         pub root: String,
-        /// What its runner reports that it keeps apart: `none`, or properties joined by `+`.
+        /// The isolation that its runner reports for it: `none`, or properties joined by `+`.
         pub isolation: String,
-        /// Why nothing can happen there; absent where it can.
+        /// The reason why operations fail there; absent where it works.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub problem: Option<String>,
     }
 
-    /// What a runner makes sandboxes with.
+    /// A runner's means of making sandboxes.
     pub struct Pool {
-        /// With what: `docker`.
+        /// The kind of backend: `docker`.
         pub backend: String,
-        /// What they can be made from; the first is the default.
+        /// The templates of its sandboxes; the first is the default.
         pub templates: Vec<String>,
-        /// Those of them whose commands may be root there.
+        /// The templates whose commands may be root in their sandbox.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub sudo_templates: Vec<String>,
-        /// What its runner reports that is kept apart there: `none`, or properties joined by `+`.
+        /// The isolation that its runner reports for its sandboxes: `none`, or properties joined by `+`.
         pub isolation: String,
-        /// Why nothing can be made there now; absent where it can.
+        /// The reason why it cannot make sandboxes now; absent where it can.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub problem: Option<String>,
     }
 
-    /// A container of one user on a runner that makes them.
+    /// A person's container in a runner's pool.
     pub struct Sandbox {
         /// Its id.
         pub id: SandboxId,
@@ -473,45 +472,45 @@ messages! {
         pub runner: RunnerId,
         /// The runner's name.
         pub runner_name: String,
-        /// The name of the person whose it is.
+        /// The name of its owner.
         pub owner: String,
-        /// What it is made from.
+        /// The template that it is made from.
         pub template: String,
-        /// What its commands may become, as its runner said last: `strict` (an ordinary user) or `sudo` (root of
-        /// the sandbox).
+        /// The privilege of its commands, as its runner last reported it: `strict` (an ordinary user) or `sudo` (root
+        /// in the sandbox).
         #[serde(default = "strict")]
         pub privilege: String,
-        /// How it is: `wanted`, `starting`, `running`, `stopped` or `failed`.
+        /// Its state: `wanted`, `starting`, `running`, `stopped` or `failed`.
         pub state: String,
-        /// Why it is so; absent where there is nothing to say.
+        /// The reason for its state, where there is one to tell.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub reason: Option<String>,
-        /// Since when it is in that state.
+        /// When it entered that state.
         pub since: Timestamp,
-        /// Memory for its commands together, in bytes.
+        /// The memory limit of all its commands together, in bytes.
         pub memory_bytes: u64,
-        /// Processor time, in thousandths of a processor.
+        /// The limit of processor time, in thousandths of a processor.
         pub cpu_millis: u32,
-        /// Processes and threads at the same time.
+        /// The most processes and threads at the same time.
         pub processes: u32,
-        /// How long it may be without an operation before it is stopped, in milliseconds.
+        /// The longest time without an operation before it is stopped, in milliseconds.
         pub idle_for_ms: u64,
-        /// What it reaches: `none` or `open`.
+        /// Its network access: `none` or `open`.
         pub network: String,
     }
 
-    /// A change of a sandbox that its runner told of.
+    /// A change of a sandbox's state that its runner reported.
     pub struct StateChange {
-        /// When it was told.
+        /// When the server received the report.
         pub at: Timestamp,
-        /// How it was then: `starting`, `running`, `stopped`, `failed` or `removed`.
+        /// The new state: `starting`, `running`, `stopped`, `failed` or `removed`.
         pub state: String,
-        /// Why; absent where there is nothing to say.
+        /// The reason, where there is one to tell.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub reason: Option<String>,
     }
 
-    /// What a sandbox went through lately.
+    /// The recent changes of a sandbox's state.
     pub struct StateChanges {
         /// The changes, the newest last.
         pub changes: Vec<StateChange>,
@@ -521,12 +520,12 @@ messages! {
     pub struct Sandboxes {
         /// The sandboxes, by id.
         pub sandboxes: Vec<Sandbox>,
-        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        /// The value of `after` for the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,
     }
 
-    /// Asks for one's own sandbox on a runner.
+    /// Asks for the caller's own sandbox on a runner.
     #[serde(deny_unknown_fields)]
     pub struct CreateSandbox {
         /// The runner's name or id.
@@ -534,31 +533,31 @@ messages! {
         pub runner: String,
     }
 
-    /// Changes what a sandbox is made from and may use, from its next start on. What is absent stays.
+    /// Changes a sandbox's template and limits from its next start on. Absent fields stay as they are.
     #[serde(deny_unknown_fields)]
     #[derive(Default)]
     pub struct ChangeSandbox {
-        /// What it is made from: one of its pool's templates. Its files stay.
+        /// The template that it is made from, one of its pool's. Its files stay.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63))]
         pub template: Option<String>,
-        /// Memory, in bytes.
+        /// The memory limit, in bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 67108864, maximum = 1099511627776u64))]
         pub memory_bytes: Option<u64>,
-        /// Processor time, in thousandths of a processor.
+        /// The limit of processor time, in thousandths of a processor.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 50, maximum = 1024000))]
         pub cpu_millis: Option<u32>,
-        /// Processes and threads at the same time.
+        /// The most processes and threads at the same time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 8, maximum = 32768))]
         pub processes: Option<u32>,
-        /// How long it may be without an operation before it is stopped, in milliseconds.
+        /// The longest time without an operation before it is stopped, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 60000, maximum = 2592000000u64))]
         pub idle_for_ms: Option<u64>,
-        /// What it reaches: `none` or `open`.
+        /// Its network access: `none` or `open`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(pattern = "^(none|open)$"))]
         pub network: Option<String>,
@@ -568,7 +567,7 @@ messages! {
     pub struct Runners {
         /// The runners, by name.
         pub runners: Vec<Runner>,
-        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        /// The value of `after` for the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,
     }
@@ -584,28 +583,27 @@ messages! {
     /// Makes a token with which one runner, or a fleet of them, may enrol.
     #[serde(deny_unknown_fields)]
     pub struct CreateJoinToken {
-        /// The name that the runner will have; empty lets the runner say.
+        /// The name of the runner; empty to let the runner choose.
         #[serde(default)]
         #[cfg_attr(feature = "openapi", schema(max_length = 63, pattern = r"^([a-z0-9]([a-z0-9._-]*[a-z0-9])?)?$"))]
         pub name: String,
-        /// How many seconds it can be used, from 1 to 2592000 (30 days); absent for 600.
-        // Left out where it is absent: a server that does not know it yet would refuse it.
+        /// The validity of the token, in seconds, from 1 to 2592000 (30 days); absent for 600.
+        // Left out where it is absent: a server that does not know it yet would refuse the request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 2592000))]
         pub valid_for_s: Option<u32>,
-        /// How many runners may enrol with it, from 1 to 1000; absent for 1. More than one
-        /// need a name of their own each.
+        /// The number of runners that may enrol with it, from 1 to 1000; absent for 1. With more than one, each runner
+        /// needs a name of its own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
         pub uses: Option<u32>,
-        /// Whether those runners are removed when they leave for good, or stay away.
+        /// True if the server removes those runners once they leave for good or stay away.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub ephemeral: bool,
-        /// Labels that they will have, whatever they say themselves; 32 at most.
+        /// Labels of those runners, at most 32. They win over the labels that a runner reports.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         pub labels: BTreeMap<String, String>,
-        /// From where they may enrol, as the server sees it, such as `10.0.0.0/8`; absent for
-        /// anywhere.
+        /// The addresses that runners may enrol from, as the server sees them, such as `10.0.0.0/8`; absent for all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub from: Option<String>,
     }
@@ -616,9 +614,9 @@ messages! {
         pub id: JoinTokenId,
         /// The token.
         pub token: String,
-        /// Until when it can be used.
+        /// The time at which it expires.
         pub expires_at: Timestamp,
-        /// The archives with a runner's programs that the server hands out, one for each kind of machine.
+        /// The archives with a runner's programs that the server offers, one for each kind of machine.
         #[serde(default)]
         pub archives: Vec<RunnerArchive>,
     }
@@ -627,22 +625,22 @@ messages! {
     pub struct ListedJoinToken {
         /// Its id.
         pub id: JoinTokenId,
-        /// The name that the runner will have; empty where the runner says.
+        /// The name of the runner; empty where the runner chooses.
         pub name: String,
         /// When it was made.
         pub created_at: Timestamp,
-        /// Until when it can be used.
+        /// The time at which it expires.
         pub expires_at: Timestamp,
-        /// How many runners may enrol with it.
+        /// The number of runners that may enrol with it.
         pub uses: u32,
-        /// How many have.
+        /// The number of runners that have enrolled with it.
         pub used: u32,
-        /// Whether those runners are removed when they leave for good, or stay away.
+        /// True if the server removes those runners once they leave for good or stay away.
         pub ephemeral: bool,
-        /// Labels that they will have, whatever they say themselves.
+        /// Labels of those runners. They win over the labels that a runner reports.
         #[serde(default)]
         pub labels: BTreeMap<String, String>,
-        /// From where they may enrol; absent for anywhere.
+        /// The addresses that runners may enrol from; absent for all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub from: Option<String>,
     }
@@ -651,7 +649,7 @@ messages! {
     pub struct JoinTokens {
         /// The tokens, the newest first.
         pub join_tokens: Vec<ListedJoinToken>,
-        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        /// The value of `after` for the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,
     }
@@ -668,29 +666,29 @@ messages! {
         pub bytes: u64,
     }
 
-    /// What the server says of the archive with a runner's programs for one kind of machine.
+    /// The server's signed statement about the archive with a runner's programs for one kind of machine.
     pub struct SignedArchive {
         /// The archive.
         pub archive: RunnerArchive,
-        /// By the server's identity over the nonce of the one who asks, in hexadecimal.
+        /// The server's signature over the nonce of the caller, in hexadecimal.
         pub signature: String,
     }
 
     /// Makes an API key.
     #[serde(deny_unknown_fields)]
     pub struct CreateKey {
-        /// What it is called in lists.
+        /// The name of the key in lists.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
         pub name: String,
-        /// What it is good for; absent for chat, runners, exec and read, as far as the maker has them.
+        /// The scopes of the key; absent for those of chat, runners, exec and read that its maker has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(min_items = 1))]
         pub scopes: Option<Vec<ScopeName>>,
-        /// How many seconds it can be used, from 1 to 316224000; absent for without an end.
+        /// The validity of the key, in seconds, from 1 to 316224000; absent for no expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 316224000))]
         pub valid_for_s: Option<u32>,
-        /// From where it can be used, as the server sees it, such as `10.0.0.0/8`; absent for anywhere.
+        /// The addresses that may use it, as the server sees them, such as `10.0.0.0/8`; absent for all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub from: Option<String>,
     }
@@ -707,14 +705,13 @@ messages! {
     pub struct Key {
         /// Its id.
         pub id: CredentialId,
-        /// What it is called.
+        /// Its name.
         pub name: String,
         /// `api_key`, `sign_in` or `browser`.
         pub kind: String,
         /// When it was made.
         pub created_at: Timestamp,
-        /// The key or sign-in with which it was made, where that is known. What a key made ends
-        /// with that key.
+        /// The key or sign-in that made it, where the server knows it. A key ends together with the key that made it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub made_by: Option<CredentialId>,
         /// When it was last used, to the minute.
@@ -723,16 +720,16 @@ messages! {
         /// The address from which it was last used, as the server sees it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub last_address: Option<String>,
-        /// What it is good for.
+        /// Its scopes.
         #[serde(default)]
         pub scopes: Vec<ScopeName>,
-        /// Until when it can be used; absent for without an end.
+        /// The time at which it expires; absent for no expiry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub expires_at: Option<Timestamp>,
-        /// From where it can be used; absent for anywhere.
+        /// The addresses that may use it; absent for all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub from: Option<String>,
-        /// Whether it is the one with which the list is asked for.
+        /// True if the request for this list used it.
         #[serde(default)]
         pub is_this: bool,
     }
@@ -741,14 +738,14 @@ messages! {
     pub struct Keys {
         /// The keys, the newest first.
         pub keys: Vec<Key>,
-        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        /// The value of `after` for the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,
     }
 }
 
 impl Problem {
-    /// The problem of this code.
+    /// Makes the problem with this code.
     pub fn new(code: &str, status: u16, detail: impl Into<String>) -> Self {
         Self {
             page: format!("/problems/{code}"),
@@ -764,14 +761,14 @@ impl Problem {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum StreamName {
-    /// Standard output; standard error too where the two are merged or in a terminal.
+    /// Standard output. It includes standard error where the two are merged, and in a terminal.
     Stdout,
     /// Standard error.
     Stderr,
 }
 
 impl CreateJoinToken {
-    /// One runner of this name (empty lets the runner say), within ten minutes.
+    /// A token for one runner of this name, for ten minutes. With an empty name the runner chooses its own.
     pub fn one(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -784,26 +781,26 @@ impl CreateJoinToken {
     }
 }
 
-/// What a client says on the WebSocket.
+/// A message of the client on the WebSocket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ClientMessage {
-    /// Send everything of this session after that event, then what happens.
+    /// Sends every event of the session after `after`, then everything that happens.
     Subscribe {
         /// The session.
         session: SessionId,
         /// The number of the last event that the client has; 0 for none.
         after: u64,
     },
-    /// Send no more of this session.
+    /// Sends nothing more of this session.
     Unsubscribe {
         /// The session.
         session: SessionId,
     },
 }
 
-/// What the server says on the WebSocket.
+/// A message of the server on the WebSocket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -815,14 +812,14 @@ pub enum ServerMessage {
         /// The event.
         event: Box<SessionEvent>,
     },
-    /// Something that is under way; it is not in the log, and what it becomes will be.
+    /// Unfinished work, which the log does not hold. Its result will be an event.
     Live {
         /// The session.
         session: SessionId,
-        /// What is under way.
+        /// The unfinished work.
         live: Live,
     },
-    /// Every event up to this one was sent; what follows happens now.
+    /// All events up to this number were sent; later messages are new.
     CaughtUp {
         /// The session.
         session: SessionId,
@@ -831,22 +828,21 @@ pub enum ServerMessage {
     },
     /// A subscription could not be served, or a message was not understood.
     Problem {
-        /// The session, where one was named.
+        /// The session, where the client named one.
         session: Option<SessionId>,
-        /// What happened.
+        /// The problem.
         problem: Problem,
     },
-    /// The last message before the server closes a sound connection with code 1012, because it stops or the
-    /// connection has reached its greatest age. Wait a random part of the time, then connect again and
-    /// subscribe with the last event that you have.
+    /// The last message before the server closes a working connection with code 1012, because the server stops or the
+    /// connection is too old. Wait a random part of `within_ms`. Then connect again and subscribe with the last event
+    /// that you have.
     Reconnect {
         /// The time, in milliseconds.
         within_ms: u32,
     },
 }
 
-/// What is under way in a turn. Offsets let a client that comes late or comes back place what it
-/// gets: bytes that it has already are recognised and dropped.
+/// Unfinished work of a turn. By its offset a client recognises bytes that it has already, and drops them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -858,9 +854,9 @@ pub enum Live {
         turn: TurnId,
         /// The model call, from 1.
         step: u32,
-        /// Which attempt at it, from 1; a higher one starts the thoughts anew.
+        /// The number of the attempt, from 1. A higher number starts the thoughts again.
         attempt: u32,
-        /// Where the thoughts stand, in bytes from 0.
+        /// The offset of `text` in the thoughts, in bytes from 0.
         offset: u64,
         /// The thoughts.
         text: String,
@@ -871,9 +867,9 @@ pub enum Live {
         turn: TurnId,
         /// The model call, from 1.
         step: u32,
-        /// Which attempt at it, from 1; a higher one starts the text anew.
+        /// The number of the attempt, from 1. A higher number starts the text again.
         attempt: u32,
-        /// Where the text stands, in bytes from 0.
+        /// The offset of `text` in the answer, in bytes from 0.
         offset: u64,
         /// The text.
         text: String,
@@ -891,15 +887,15 @@ pub enum Live {
         /// `stdout` or `stderr`.
         #[cfg_attr(feature = "openapi", schema(value_type = StreamName))]
         stream: String,
-        /// Where the bytes stand in the stream, from 0. After a jump, bytes are missing: the server
-        /// leaves out what a slow client does not take, and a client that comes late gets the last 64 KiB.
+        /// The offset of the first byte in the stream, from 0. After a jump bytes are missing. The server skips output
+        /// that a slow client does not read, and sends a late client the last 64 KiB.
         offset: u64,
-        /// The bytes, as text with what is not UTF-8 replaced; `bytes` counts the original ones.
+        /// The bytes as text; invalid UTF-8 is replaced. `bytes` counts the original ones.
         text: String,
-        /// How many bytes of the stream this is.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// Output of a command is missing: it is not kept any more. The stream goes on at `to`.
+    /// Missing output of a command, which is no longer stored. The stream continues at `to`.
     Gap {
         /// The turn.
         turn: TurnId,
@@ -914,11 +910,10 @@ pub enum Live {
         stream: String,
         /// The first byte that is missing.
         from: u64,
-        /// The first byte behind the gap.
+        /// The first byte after the gap.
         to: u64,
     },
-    /// All that this attempt said, and thought, is void: it broke off. Another attempt may follow, and has a higher
-    /// number.
+    /// The attempt broke off: its text and thoughts are void. Another attempt may follow, with a higher number.
     TakenBack {
         /// The turn.
         #[cfg_attr(feature = "openapi", schema(value_type = String))]
@@ -928,7 +923,7 @@ pub enum Live {
         /// The attempt at it, from 1.
         attempt: u32,
     },
-    /// The model is tried again, the runner is waited for, and the like: for people.
+    /// A note for people, such as a retry of the model or a wait for the runner.
     Notice {
         /// The turn.
         turn: TurnId,
