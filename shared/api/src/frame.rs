@@ -1,7 +1,7 @@
 //! Binary messages of an operation's WebSocket: a piece of its input or of its output.
 //!
-//! Byte 0 says the channel, bytes 1 to 8 the offset of the first byte of data (big endian), and the
-//! data follows.
+//! Byte 0 is the channel. Bytes 1 to 8 are the offset of the first data byte (big endian). The data
+//! follows.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use shared_types::limits::{INPUT_CHUNK_BYTES, MAX_NUMBER, OUTPUT_CHUNK_BYTES};
@@ -21,7 +21,7 @@ pub const MAX_BINARY_FRAME_BYTES: usize = HEAD_BYTES + MAX_DATA_BYTES;
 /// A piece of input (from the client) or of output (from the server).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BinaryFrame {
-    /// Where the bytes belong.
+    /// The stream of the bytes.
     pub channel: Channel,
     /// The offset of the first byte, from 0.
     pub offset: u64,
@@ -29,7 +29,7 @@ pub struct BinaryFrame {
     pub data: Bytes,
 }
 
-/// Where the bytes of a piece belong.
+/// The stream of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
     /// The operation's input; only a client sends it.
@@ -38,7 +38,7 @@ pub enum Channel {
     Output(StreamName),
 }
 
-/// A binary message that is not a [`BinaryFrame`].
+/// An error in a binary message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadFrame {
     /// It ends before its data begins.
@@ -72,7 +72,7 @@ impl BinaryFrame {
     /// Reads a message; the data shares its memory.
     ///
     /// # Errors
-    /// The message is not one; the text says why.
+    /// Fails on a message that is no frame; the text gives the reason.
     pub fn decode(message: Bytes) -> Result<Self, BadFrame> {
         let Some((&[channel, ref offset @ ..], _)) = message.split_first_chunk::<HEAD_BYTES>()
         else {

@@ -44,14 +44,13 @@ messages! {
         /// Remove a file or directory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub remove: Option<Remove>,
-        /// Read many files of a directory: a tar archive of them is the operation's stdout.
+        /// Read many files of a directory. A tar archive of them is the operation's stdout.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub pack: Option<Pack>,
-        /// Write many files, directories and links: a tar archive of them is the operation's input.
+        /// Write many files, directories and links. A tar archive of them is the operation's input.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub unpack: Option<Unpack>,
-        /// How long it may run, in milliseconds, from 1000 (1 s) to 86400000 (24 h); absent for
-        /// 24 hours.
+        /// The time limit, in milliseconds, from 1000 (1 s) to 86400000 (24 h); absent for 24 hours.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 1000, maximum = 86400000))]
         pub timeout_ms: Option<u64>,
@@ -69,23 +68,23 @@ messages! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 131071))]
         pub script: Option<String>,
-        /// The directory to run in, relative to the workspace; empty for the workspace itself.
+        /// The working directory, relative to the workspace; empty for the workspace itself.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
         pub directory: String,
         /// Variables on top of the runner's own environment.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         pub environment: BTreeMap<String, String>,
-        /// Whether it takes input; without, it reads an empty one.
+        /// True if it takes input; otherwise its input is empty.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub input: bool,
         /// Run it in a terminal of this size: it takes input, and all its output is stdout.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub terminal: Option<TerminalSize>,
-        /// Whether stderr goes into the stream of stdout, so that their order is exact.
+        /// True if stderr goes into the stream of stdout, so that their order is exact.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub merged: bool,
-        /// Stop it once it has written nothing for so many milliseconds; absent for no such limit.
+        /// The longest silence, in milliseconds, before it is stopped; absent for no such limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 86400000))]
         pub idle_timeout_ms: Option<u64>,
@@ -109,13 +108,13 @@ messages! {
         /// The file, relative to the workspace.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
         pub path: String,
-        /// What the digest in the operation's end is made with; absent for SHA-256.
+        /// The algorithm of the digest in the operation's end; absent for SHA-256.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub digest: Option<DigestAlgorithm>,
     }
 
-    /// Writes a whole file of any size. Until all of it has come and fits the digest, nothing is
-    /// changed. Missing directories are made.
+    /// Writes a whole file of any size. The file changes only after all bytes have arrived and match the digest.
+    /// Missing directories are made.
     #[serde(deny_unknown_fields)]
     pub struct Upload {
         /// The file, relative to the workspace.
@@ -126,19 +125,19 @@ messages! {
         pub bytes: u64,
         /// The digest of its content.
         pub digest: FileDigest,
-        /// The permissions of a new file, as `chmod` takes them, less the umask of the runner; absent
-        /// for those of an ordinary file. A file that is there keeps its own.
+        /// The permissions of a new file, as `chmod` takes them, less the runner's umask; absent for those of an
+        /// ordinary file. An existing file keeps its own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(maximum = 511))]
         pub mode: Option<u32>,
-        /// When the file was modified. With it the file has exactly this time and the permissions in `mode`, also
-        /// where another file was there; absent for the time at which it is written.
+        /// The modification time of the file; absent for the time of writing. With it, the file gets exactly this time
+        /// and the permissions in `mode`, even if it replaces another file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub modified_at: Option<Timestamp>,
     }
 
-    /// Reads many small files of a directory at once. What cannot be read is left out of the archive and
-    /// told in the operation's end.
+    /// Reads many small files of a directory at once. Unreadable files are left out of the archive and listed in the
+    /// operation's end.
     #[serde(deny_unknown_fields)]
     pub struct Pack {
         /// The directory, relative to the workspace; empty for the workspace itself.
@@ -147,18 +146,17 @@ messages! {
         /// The files, as paths beneath the directory: at most 1024, and 16 MiB together.
         #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1024))]
         pub entries: Vec<String>,
-        /// What the digest of the archive is made with; absent for SHA-256.
+        /// The algorithm of the archive's digest; absent for SHA-256.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub digest: Option<DigestAlgorithm>,
     }
 
-    /// Writes many small files, directories and symbolic links beneath a directory at once. Until all of
-    /// the archive has come and fits the digest, nothing is changed. What cannot be written is left out
-    /// and told in the operation's end.
+    /// Writes many small files, directories and symbolic links beneath a directory at once. Nothing changes until the
+    /// whole archive has arrived and matches the digest. Entries that cannot be written are left out and listed in the
+    /// operation's end.
     #[serde(deny_unknown_fields)]
     pub struct Unpack {
-        /// The directory, relative to the workspace; empty for the workspace itself. It is made where it
-        /// is missing.
+        /// The directory, relative to the workspace; empty for the workspace itself. It is made if it is missing.
         #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
         pub path: String,
         /// The size of the archive, of at most 1024 entries.
@@ -174,32 +172,32 @@ messages! {
         /// The directory, relative to the workspace; empty for the workspace itself.
         #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
         pub path: String,
-        /// At most this many entries, from 1 to 1000; absent for 1000.
+        /// The most entries to list, from 1 to 1000; absent for 1000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
         pub limit: Option<u32>,
-        /// Whether what lies in the directories beneath it is listed as well. Names are paths beneath the
-        /// directory then, each directory comes before what is in it, and links are not followed.
+        /// True to list the directories beneath it as well. Names are then paths beneath the directory, and each
+        /// directory comes before its content. Links are not followed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub tree: bool,
-        /// Only entries behind this one, to go on where another list was cut; empty for all.
+        /// The name after which the list begins, to continue a list that was cut; empty for all.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
         pub after: String,
     }
 
-    /// Tells what is at a path: of a symbolic link itself, unless it is to be followed.
+    /// Describes the entry at a path. A symbolic link is described itself, unless `follow` is set.
     #[serde(deny_unknown_fields)]
     pub struct Stat {
         /// The path, relative to the workspace; empty for the workspace itself.
         #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
         pub path: String,
-        /// Whether to tell of what a symbolic link leads to, where that is in the workspace.
+        /// True to describe the target of a symbolic link, if the target is in the workspace.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub follow: bool,
     }
 
-    /// Makes a directory with its missing parents. One that is there already is no failure.
+    /// Makes a directory and its missing parents. It also succeeds if the directory exists.
     #[serde(deny_unknown_fields)]
     pub struct MakeDirectory {
         /// The directory, relative to the workspace.
@@ -207,16 +205,16 @@ messages! {
         pub path: String,
     }
 
-    /// Gives a file, a directory with all that is in it, or a symbolic link itself another path.
+    /// Moves a file, a directory with its content, or a symbolic link itself.
     #[serde(deny_unknown_fields)]
     pub struct Move {
-        /// Where it is, relative to the workspace.
+        /// The present path, relative to the workspace.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
         pub from: String,
-        /// Where it is to be, its name included. The directory must be there.
+        /// The new path, including the name. Its directory must exist.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
         pub to: String,
-        /// Whether it replaces what is there: a file or link another one, a directory an empty one.
+        /// True to replace an existing entry: a file or link replaces another one, a directory an empty one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub replace: bool,
     }
@@ -227,24 +225,24 @@ messages! {
         /// The path, relative to the workspace.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
         pub path: String,
-        /// Whether a directory is removed with all that is in it.
+        /// True to remove a directory with all its content.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub tree: bool,
     }
 
-    /// What is at a path.
+    /// The entry at a path.
     #[derive(Eq)]
     pub struct Entry {
         /// `file`, `directory`, `link`, or `other` for a device, pipe or socket.
         #[cfg_attr(feature = "openapi", schema(value_type = EntryKind))]
         pub kind: String,
-        /// Its size in bytes; 0 of what is no file.
+        /// Its size in bytes; 0 unless it is a file.
         pub bytes: u64,
         /// Its permissions: the twelve lowest bits of `st_mode`.
         pub mode: u32,
-        /// When its content was changed last.
+        /// When its content last changed.
         pub modified_at: Timestamp,
-        /// The path that a symbolic link leads to.
+        /// The target of a symbolic link.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub leads_to: Option<String>,
     }
@@ -254,7 +252,7 @@ messages! {
     pub struct Listing {
         /// The entries, by name.
         pub entries: Vec<ListedEntry>,
-        /// Whether there are more than were asked for.
+        /// True if there are more entries than the limit.
         pub more: bool,
     }
 
@@ -263,31 +261,30 @@ messages! {
     pub struct Skipped {
         /// Its path beneath the directory.
         pub path: String,
-        /// Why, in one line.
+        /// The reason, in one line.
         pub words: String,
     }
 
     /// An entry of a directory.
     #[derive(Eq)]
     pub struct ListedEntry {
-        /// Its name; in a tree its path beneath the directory. Bytes that are no UTF-8 are replaced.
+        /// Its name; in a tree its path beneath the directory. Invalid UTF-8 is replaced.
         pub name: String,
         /// `file`, `directory`, `link`, or `other` for a device, pipe or socket.
         #[cfg_attr(feature = "openapi", schema(value_type = EntryKind))]
         pub kind: String,
-        /// Its size in bytes; 0 of what is no file.
+        /// Its size in bytes; 0 unless it is a file.
         pub bytes: u64,
         /// Its permissions: the twelve lowest bits of `st_mode`.
         #[serde(default)]
         pub mode: u32,
-        /// The path that a symbolic link leads to.
+        /// The target of a symbolic link.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub leads_to: Option<String>,
-        /// Whether bytes of the name, or of where the link leads to, were replaced: it cannot be asked for
-        /// by this name.
+        /// True if bytes of the name or of the link's target were replaced, so that this name is not a usable path.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub is_replaced: bool,
-        /// Whether it is a directory of a tree that the runner may not read.
+        /// True if it is a directory of a tree and the runner may not read it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub is_unreadable: bool,
     }
@@ -296,17 +293,17 @@ messages! {
     pub struct Operations {
         /// The operations.
         pub operations: Vec<Operation>,
-        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        /// The value of `after` for the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,
     }
 
-    /// Why an operation had to stop.
+    /// The reason why an operation had to stop.
     #[derive(Eq)]
     pub struct Stopped {
         /// The right that ended.
         pub why: StopReason,
-        /// The name of the person who has ended it; absent where that person was removed since.
+        /// The name of the person who ended that right; absent where that person was removed since.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub by: Option<String>,
     }
@@ -315,7 +312,7 @@ messages! {
     pub struct Operation {
         /// Its id.
         pub id: OperationId,
-        /// Where it runs.
+        /// The runner that it runs on.
         pub runner: OperationRunner,
         /// The request in one line, such as `ls -l`.
         pub title: String,
@@ -330,7 +327,7 @@ messages! {
         /// The turn in which the agent started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub turn: Option<TurnId>,
-        /// What it takes as input; absent in a list.
+        /// Its kind of input; absent in a list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub input: Option<InputKind>,
         /// When it was placed on its runner.
@@ -338,20 +335,20 @@ messages! {
         /// When a caller asked to stop it.
         #[serde(default)]
         pub cancel_requested_at: Option<Timestamp>,
-        /// Why it had to stop, where its own user has not asked for that.
+        /// The reason why it had to stop, if its own user did not ask for that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub stopped: Option<Stopped>,
-        /// Whether it has ended.
+        /// Its state.
         pub state: OperationState,
         /// When the server stored its end.
         #[serde(default)]
         pub ended_at: Option<Timestamp>,
-        /// How it ended; absent while it is open, and in a list where it is long.
+        /// Its end; absent while it is open, and in a list where it is long.
         #[serde(default)]
         pub end: Option<OperationEnd>,
     }
 
-    /// The runner of an operation. It may have been removed since.
+    /// The runner of an operation. The runner may have been removed since.
     pub struct OperationRunner {
         /// Its id.
         pub id: RunnerId,
@@ -359,12 +356,12 @@ messages! {
         pub name: String,
     }
 
-    /// How much of an operation's input was taken.
+    /// The progress of an operation's input.
     pub struct InputTaken {
-        /// The offset to go on at: the end of what was sent, or less where there was no room for all
-        /// of it, or where bytes before it are missing.
+        /// The offset to send from next. It is the end of the sent bytes, or less if the server had no room for all of
+        /// them or misses bytes before them.
         pub offset: u64,
-        /// Whether the input has ended: all of it, with its end, was taken.
+        /// True if all of the input, with its end, was taken.
         pub ended: bool,
     }
 
@@ -376,7 +373,7 @@ messages! {
     }
 }
 
-/// What an operation takes as input.
+/// The kind of an operation's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -385,34 +382,33 @@ pub enum InputKind {
     Nothing,
     /// Bytes.
     Bytes,
-    /// What is typed in its terminal.
+    /// Keys typed in its terminal.
     Terminal,
 }
 
-/// Whether an operation has ended.
+/// The state of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum OperationState {
     /// It runs, or is on its way to its runner.
     Open,
-    /// It has ended; nothing of it changes any more.
+    /// It has ended and does not change any more.
     Ended,
 }
 
-/// How an operation ended. `words` says it in one line for people.
+/// The end of an operation. `words` tells it in one line for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum OperationEnd {
-    /// A process ended. Without a code and a signal it never started, or its status is not known:
-    /// `words` says which.
+    /// A process ended. Without a code and a signal it never started, or its status is unknown; `words` tells which.
     Exited {
         /// The code that it returned.
         code: Option<i32>,
         /// The number of the signal that ended it.
         signal: Option<i32>,
-        /// Why it ended.
+        /// The reason why it ended.
         #[cfg_attr(feature = "openapi", schema(value_type = ExitCause))]
         cause: String,
         /// The end in one line.
@@ -434,17 +430,17 @@ pub enum OperationEnd {
         /// The digest of the file, of a download, an upload or a write, or of a pack's archive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<FileDigest>,
-        /// What is at the path, of a stat.
+        /// The entry at the path, of a stat.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         entry: Option<Entry>,
-        /// What is in the directory, of a list.
+        /// The entries of the directory, of a list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         listing: Option<Listing>,
-        /// What was left out, of a pack or an unpack.
+        /// The entries that were left out, of a pack or an unpack.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         skipped: Vec<Skipped>,
     },
-    /// A file operation could not be done; nothing was changed.
+    /// A file operation failed and changed nothing.
     Failed {
         /// A stable word for programs, such as `not_found`, `not_a_directory` or `denied`.
         #[serde(default)]
@@ -457,7 +453,7 @@ pub enum OperationEnd {
         /// The end in one line.
         words: String,
     },
-    /// What became of it cannot be known.
+    /// Its outcome cannot be known.
     Lost {
         /// The end in one line.
         words: String,
@@ -477,34 +473,34 @@ impl OperationEnd {
     }
 }
 
-/// Why a process ended.
+/// The reason why a process ended.
 #[cfg(feature = "openapi")]
 #[derive(utoipa::ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum ExitCause {
-    /// By itself.
+    /// It exited by itself.
     Exited,
-    /// It ran for as long as it was given.
+    /// Its time limit was reached.
     Timeout,
-    /// It was silent for as long as it was given.
+    /// It wrote nothing for longer than its idle limit.
     Idle,
     /// It was stopped on request.
     Cancelled,
-    /// Its runner stopped, or was cut off for too long.
+    /// Its runner stopped, or lost its link for too long.
     Orphaned,
     /// The host ran out of memory.
     OutOfMemory,
-    /// Its output found no room on the runner's disk.
+    /// The runner's disk had no room for its output.
     DiskFull,
-    /// Its supervisor was killed, and it with it.
+    /// Its supervisor was killed, and the process with it.
     SupervisorLost,
     /// The runner's host restarted.
     HostReboot,
-    /// Its sandbox was stopped, and it with it.
+    /// Its sandbox was stopped, and the process with it.
     SandboxStopped,
 }
 
-/// What an entry of a directory is.
+/// The kind of a directory's entry.
 #[cfg(feature = "openapi")]
 #[derive(utoipa::ToSchema)]
 #[schema(rename_all = "snake_case")]
@@ -556,41 +552,40 @@ pub enum OperationServerMessage {
     },
     /// Its runner has it.
     Accepted,
-    /// Bytes of an output stream that are not kept any more.
+    /// Bytes of an output stream that are no longer stored.
     Gap {
         /// The stream.
         stream: StreamName,
         /// The first byte that is missing.
         from: u64,
-        /// The first byte after the gap, where the stream goes on.
+        /// The first byte after the gap, where the stream continues.
         to: u64,
     },
-    /// Its runner cannot be reached. The operation goes on, and so does this connection.
+    /// Its runner is unreachable. The operation and this connection continue.
     Unreachable {
-        /// When the runner was last heard of.
+        /// When the runner was last connected.
         since: Timestamp,
     },
-    /// Its runner is back.
+    /// Its runner is reachable again.
     Reachable,
-    /// All input below this offset was taken; send from here on. It may go back, where the runner
-    /// lost what it had.
+    /// All input below this offset was taken; send from here on. The offset can go back, if the runner lost input.
     InputTaken {
         /// The offset.
         offset: u64,
     },
-    /// It ended, and all output was sent; the server closes the connection.
+    /// The operation ended and all output was sent; the server closes the connection.
     Ended {
         /// The operation with its end.
         operation: Box<Operation>,
     },
-    /// A message of the client was refused, or the operation cannot be followed any more.
+    /// The server refused a message of the client, or cannot follow the operation any more.
     Problem {
-        /// What happened.
+        /// The problem.
         problem: Problem,
     },
-    /// The last message before the server closes a sound connection with code 1012, because it stops or the
-    /// connection has reached its greatest age. The operation goes on. Wait a random part of the time, then
-    /// connect again with the offsets that you have.
+    /// The last message before the server closes a working connection with code 1012, because the server stops or the
+    /// connection is too old. The operation continues. Wait a random part of `within_ms`. Then connect again with the
+    /// offsets that you have.
     Reconnect {
         /// The time, in milliseconds.
         within_ms: u32,
@@ -621,7 +616,7 @@ pub enum OperationClientMessage {
         /// The signal.
         signal: Signal,
     },
-    /// Output of a download that the client has stored: the server need not keep it.
+    /// The client has stored output of a download, so the server need not keep it.
     Taken {
         /// The stream.
         stream: StreamName,

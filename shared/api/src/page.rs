@@ -1,4 +1,4 @@
-//! The pages of lists: whatever a list holds, its pages are read alike.
+//! The pages of lists, which clients read alike for every list.
 
 use shared_types::SessionEvent;
 
@@ -9,10 +9,10 @@ use crate::{
 
 /// A part of a list.
 pub trait Page {
-    /// What the list holds.
+    /// The items of the list.
     type Item;
 
-    /// What is on the page, and where the next one begins, if there is one.
+    /// The items of the page, and the value of `after` for the next page, if there is one.
     fn into_parts(self) -> (Vec<Self::Item>, Option<String>);
 }
 

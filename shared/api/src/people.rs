@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use shared_types::{CredentialId, Timestamp, UserId};
 
-/// What a person may do at most; each has the rights of those behind it.
+/// The rights of a person; each role includes those after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum RoleName {
-    /// Everything.
+    /// Every right.
     Owner,
-    /// Everything but to change owners.
+    /// Every right except to change owners.
     Admin,
     /// To work.
     Member,
@@ -20,7 +20,7 @@ pub enum RoleName {
     Viewer,
 }
 
-/// What a key is good for.
+/// A right that a key can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -39,7 +39,7 @@ pub enum ScopeName {
     Admin,
 }
 
-/// What came of it.
+/// The outcome of an audited action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -57,19 +57,18 @@ messages! {
         pub id: UserId,
         /// Its name, unique in the tenant.
         pub name: String,
-        /// What the person may do.
+        /// The person's role.
         pub role: RoleName,
-        /// Whether it is the person who asks.
+        /// True if this person is the caller.
         #[serde(default)]
         pub is_you: bool,
-        /// Whether it is a service account, which has keys and never signs in.
+        /// True if it is a service account, which has keys and never signs in.
         #[serde(default)]
         pub is_service: bool,
-        /// Whether the person has ever signed in, or the service account has had a key.
+        /// True if the person has ever signed in, or the service account has had a key.
         #[serde(default)]
         pub joined: bool,
-        /// Until when the person's invitation or sign-in code can be used, where there is one that was
-        /// not; it may be over.
+        /// The time at which the person's unused invitation or sign-in code expires; it may have passed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub invited_until: Option<Timestamp>,
         /// When one of the person's keys or sign-ins was last used, to the minute.
@@ -81,7 +80,7 @@ messages! {
     pub struct People {
         /// The people, by name.
         pub people: Vec<Person>,
-        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        /// The value of `after` for the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,
     }
@@ -89,20 +88,20 @@ messages! {
     /// Invites a person.
     #[serde(deny_unknown_fields)]
     pub struct InvitePerson {
-        /// The name: a–z, 0–9 and dashes, beginning with a letter; capital letters are made small.
+        /// The name: a–z, 0–9 and dashes, beginning with a letter. Capital letters become small.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 32, pattern = r"^[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?$"))]
         pub name: String,
-        /// What the person may do.
+        /// The person's role.
         pub role: RoleName,
     }
 
     /// Adds a service account.
     #[serde(deny_unknown_fields)]
     pub struct AddServiceAccount {
-        /// The name: a–z, 0–9 and dashes, beginning with a letter; capital letters are made small.
+        /// The name: a–z, 0–9 and dashes, beginning with a letter. Capital letters become small.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 32, pattern = r"^[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?$"))]
         pub name: String,
-        /// What it may do; not `owner`.
+        /// The account's role; not `owner`.
         pub role: RoleName,
     }
 
@@ -112,18 +111,18 @@ messages! {
         pub person: Person,
         /// The one-time code with which the person signs in.
         pub code: String,
-        /// Until when it can be used.
+        /// The time at which the code expires.
         pub expires_at: Timestamp,
     }
 
-    /// Changes what a person may do.
+    /// Changes a person's role.
     #[serde(deny_unknown_fields)]
     pub struct ChangeRole {
-        /// What the person may do from now on.
+        /// The person's new role.
         pub role: RoleName,
     }
 
-    /// With whom a runner is shared, or not any more.
+    /// Shares a runner with a person or with everyone.
     #[serde(deny_unknown_fields)]
     pub struct ShareRunner {
         /// The name or id of a person, or `everyone`.
@@ -131,40 +130,40 @@ messages! {
         pub with: String,
     }
 
-    /// From whom a runner is taken back.
+    /// Ends the sharing of a runner.
     #[serde(deny_unknown_fields)]
     pub struct UnshareRunner {
-        /// The name or id of a person, or `everyone`; absent for all with whom it is shared.
+        /// The name or id of a person, or `everyone`; absent to end it for all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63))]
         pub with: Option<String>,
     }
 
-    /// Something that was done, or refused.
+    /// An action that was done or refused.
     pub struct AuditEntry {
         /// Its place in the log, from 1, without gaps.
         pub seq: u64,
-        /// When.
+        /// When it happened.
         pub at: Timestamp,
-        /// Who did it: the name of a person or a runner, else the id, or `system`.
+        /// The actor: the name of a person or a runner, else the id, or `system`.
         pub who: String,
-        /// The id of who did it, or `system`.
+        /// The actor's id, or `system`.
         pub who_id: String,
-        /// What was done, such as `runner.enrolled`.
+        /// The action, such as `runner.enrolled`.
         pub what: String,
-        /// What it was done to: a name, else the id.
+        /// The object of the action: a name, else the id.
         pub to: String,
-        /// The id of what it was done to.
+        /// The object's id.
         pub to_id: String,
-        /// What came of it.
+        /// The outcome.
         pub outcome: AuditOutcome,
-        /// From which address, where that is known.
+        /// The actor's address, where the server knows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub address: Option<String>,
-        /// With which key or sign-in, where that is known.
+        /// The actor's key or sign-in, where the server knows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub credential: Option<CredentialId>,
-        /// More about it, by kind.
+        /// More facts, which depend on the action.
         #[cfg_attr(feature = "openapi", schema(value_type = Object))]
         pub detail: serde_json::Value,
     }
@@ -173,10 +172,10 @@ messages! {
     pub struct AuditLog {
         /// The entries, in order.
         pub entries: Vec<AuditEntry>,
-        /// The names of what the ids in the details stand for, as far as there are any.
+        /// The names for ids in the details, where names are known.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         pub names: BTreeMap<String, String>,
-        /// The number of the last entry where others follow it, to be passed as `after`.
+        /// The value of `after` for the next page: the number of the last entry here; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub next: Option<String>,
     }

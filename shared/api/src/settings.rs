@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use shared_types::{SessionId, Timestamp};
 
-/// What can be set.
+/// The settings of a tenant, a user and a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -16,18 +16,18 @@ pub enum SettingName {
     Language,
     /// The most model calls in a turn.
     Steps,
-    /// What a place must keep apart before anything runs there; the tenant's alone.
+    /// The isolation that a sandbox needs before anything runs there; only the tenant sets it.
     Isolation,
-    /// Whether commands may be root in their sandbox; the tenant's alone.
+    /// Permission for commands to be root in their sandbox; only the tenant sets it.
     Sudo,
 }
 
-/// Who has set a value; each goes before those above it.
+/// The layer that set a value. Each goes before those above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum SetBy {
-    /// No one.
+    /// No layer.
     Default,
     /// The operator, in the server's configuration.
     Operator,
@@ -39,43 +39,43 @@ pub enum SetBy {
     Session,
 }
 
-/// Whose values are changed.
+/// The layer to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum LayerName {
-    /// One's own.
+    /// The caller's own values.
     User,
-    /// Those of one session.
+    /// The values of one session.
     Session,
-    /// The tenant's, which takes an admin.
+    /// The tenant's values; changing them takes an admin.
     Tenant,
 }
 
 messages! {
-    /// A setting as it counts.
+    /// The value of a setting that counts, and the layer that set it.
     pub struct Setting {
-        /// What.
+        /// The setting.
         pub name: SettingName,
         /// The value; absent for no runner, and for a language that the model chooses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub value: Option<String>,
-        /// Who has set it.
+        /// The layer that has set it.
         pub set_by: SetBy,
         /// The name of the person who has set it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub who: Option<String>,
-        /// Since when, where that is known.
+        /// When it was set, where the server knows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub since: Option<Timestamp>,
-        /// Why no turn can be run with it, such as `removed`.
+        /// The reason why no turn can run with it, such as `removed`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub note: Option<String>,
-        /// What may be set, for people.
+        /// The allowed values, for people.
         pub allowed: String,
     }
 
-    /// What counts for a person, or for one of the person's sessions.
+    /// The values that count for a person, or for one of the person's sessions.
     pub struct Settings {
         /// A number that grows with each change of a setting in the tenant.
         pub generation: u64,
@@ -83,23 +83,23 @@ messages! {
         pub settings: Vec<Setting>,
     }
 
-    /// Changes settings, all of them or none. It counts from the next message.
+    /// Changes settings, all of them or none. New values count from the next message on.
     #[serde(deny_unknown_fields)]
     pub struct ChangeSettings {
-        /// Whose.
+        /// The layer to change.
         pub layer: LayerName,
-        /// The session, with the layer `session` alone.
+        /// The session; only with the layer `session`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub session: Option<SessionId>,
         /// The new values.
         pub values: NewValues,
-        /// The generation that was looked at: where the settings were changed since, nothing is done.
+        /// The generation that the caller has read. If the settings have changed since, nothing is done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub generation: Option<u64>,
     }
 }
 
-/// New values. What is absent stays; null takes a value back, so that a wider layer counts.
+/// New values. Absent fields stay as they are. Null removes a value, so that a wider layer counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -136,7 +136,7 @@ pub struct NewValues {
     )]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, pattern = "^([1-9][0-9]?|[1-4][0-9]{2}|500)$"))]
     pub steps: Option<Option<String>>,
-    /// `none`, or properties joined by `+`, such as `network+file_writes`; in the layer of the tenant.
+    /// `none`, or properties joined by `+`, such as `network+file_writes`; only in the tenant's layer.
     #[serde(
         default,
         deserialize_with = "given",
@@ -144,7 +144,7 @@ pub struct NewValues {
     )]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, min_length = 1, max_length = 128))]
     pub isolation: Option<Option<String>>,
-    /// `allow` or `forbid`; in the layer of the tenant.
+    /// `allow` or `forbid`; only in the tenant's layer.
     #[serde(
         default,
         deserialize_with = "given",
@@ -155,12 +155,12 @@ pub struct NewValues {
 }
 
 impl NewValues {
-    /// Sets this value, or takes it back.
+    /// Sets this value, or removes it.
     pub fn set(&mut self, name: SettingName, value: Option<String>) {
         *self.place(name) = Some(value);
     }
 
-    /// The values that are given.
+    /// The values that the request contains, with `None` for null.
     pub fn given(mut self) -> Vec<(SettingName, Option<String>)> {
         let mut given = Vec::new();
         for name in SettingName::ALL {
@@ -205,7 +205,7 @@ impl SettingName {
     }
 }
 
-/// Tells null from what is absent.
+/// Distinguishes null from an absent field.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
