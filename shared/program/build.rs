@@ -1,8 +1,8 @@
-//! Says of which commit a program is, and when that was made.
+//! Records the commit and the build date of a program.
 //!
-//! `GANTRY_COMMIT` and `GANTRY_COMMIT_DATE` count where they are set, as `deploy/dist` and the images
-//! set them. Otherwise a release build asks git. A development build does not: it would be built anew
-//! after every commit.
+//! `GANTRY_COMMIT` and `GANTRY_COMMIT_DATE` count where they are set, as `deploy/dist` and the
+//! images set them. Otherwise a release build asks git. A development build does not, because cargo
+//! would rebuild it after every commit.
 
 use std::{env, process::Command};
 

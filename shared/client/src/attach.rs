@@ -1,10 +1,10 @@
-//! An operation as it happens: a task owns the connection, opens it anew when it is lost, hands over
-//! each byte of output once and sends each byte of input until it was taken, through bounded
-//! channels.
+//! The client's side of an operation's WebSocket.
 //!
-//! A consumer that takes nothing for a while holds no connection: it is closed, and opened again when
-//! the consumer goes on. So a pager that stands still neither fills memory nor counts as a lost
-//! connection.
+//! A task owns the connection and reconnects when it is lost. It hands over each byte of output once, and sends each
+//! byte of input until the server has taken it. All channels are bounded.
+//!
+//! A consumer that takes nothing for a while holds no connection. The task closes it and reconnects once the consumer
+//! continues. So a pager that stands still neither fills memory nor counts as a lost connection.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ mod tests;
 /// Items that may wait for a slow consumer before the connection is read no further.
 const QUEUE: usize = 16;
 
-/// How long a consumer may take nothing before the connection is closed until it goes on.
+/// The longest time that a consumer may take nothing before the connection is closed.
 const SLOW_AFTER: Duration = Duration::from_secs(10);
 
 /// A connection that broke after this time was none that fails.
@@ -84,8 +84,8 @@ pub enum Attached {
     },
     /// The server refused something that was sent.
     Problem(Problem),
-    /// The connection is lost and is being opened anew; said once until it is back. A server that asks to
-    /// connect again and is back within about a second is not told of.
+    /// The connection is lost and the client reconnects; reported once until it is back. A server that asked the client
+    /// to reconnect, and is back within about a second, is not reported.
     Lost {
         /// Why, for people.
         reason: String,
@@ -120,12 +120,12 @@ pub struct Room<'a> {
     untaken: &'a watch::Sender<Untaken>,
 }
 
-/// How much of the input is still on its way.
+/// The input that the server has not taken yet.
 #[derive(Debug, Clone, Copy, Default)]
 struct Untaken {
     /// Pieces that wait for the task which owns the connection.
     queued: usize,
-    /// Whether that task holds input that the server has not taken.
+    /// True if that task holds input that the server has not taken.
     held: bool,
 }
 
@@ -136,7 +136,7 @@ struct Resized {
     redraw: bool,
 }
 
-/// What is attached to.
+/// The operation to attach to.
 #[derive(Debug)]
 pub(crate) enum Target {
     /// An operation that is started first, under this idempotency key.
@@ -189,12 +189,12 @@ impl Attach {
         (Self { items: receiver }, controls)
     }
 
-    /// The next item. Safe to abandon while it waits. `None` after the last one, which is
-    /// [`Attached::Ended`] or an error.
+    /// Waits for the next item; `None` after the last one, which is [`Attached::Ended`] or an error. A caller may drop
+    /// the future while it waits.
     ///
     /// # Errors
-    /// What connecting again cannot mend: the operation could not be started, the credential does
-    /// not hold, the server speaks another protocol, or it has been gone for about 15 minutes.
+    /// Fails when reconnecting cannot help: the operation could not be started, the credential is not valid, the server
+    /// speaks another protocol, or it was away for about 15 minutes.
     pub async fn next(&mut self) -> Option<Result<Attached, ClientError>> {
         self.items.recv().await
     }
@@ -219,7 +219,7 @@ impl Controls {
         let _ = untaken.wait_for(|now| now.queued == 0 && !now.held).await;
     }
 
-    /// The terminal has this size. With `redraw` its program is made to draw everything anew.
+    /// Sets the size of the terminal. With `redraw`, the program is made to draw everything again.
     pub fn resize(&self, size: TerminalSize, redraw: bool) {
         self.size.send_replace(Some(Resized { size, redraw }));
     }
@@ -244,15 +244,15 @@ struct Driver {
     entropy: Arc<dyn Entropy>,
     target: Target,
     wishes: Wishes,
-    /// What the consumer has yet to take; where there is something, nothing is read.
+    /// The items that the consumer has not taken yet. While there is one, the task reads nothing.
     outbox: VecDeque<Attached>,
-    /// Whether the server ever answered.
+    /// True once the server has answered.
     reached: bool,
     lost: bool,
     failures: u32,
 }
 
-/// What the consumer wants passed on, and how far both ends are.
+/// The consumer's input, sizes and receipts, and the offsets of both directions.
 struct Wishes {
     offsets: Offsets,
     pieces: mpsc::Receiver<Piece>,
@@ -261,7 +261,7 @@ struct Wishes {
     stored: watch::Receiver<u64>,
 }
 
-/// Why a connection is over.
+/// The reason why a connection has ended.
 enum Over {
     /// The operation ended, and everything was handed over.
     Ended,
@@ -419,7 +419,7 @@ impl Driver {
 
     async fn hand_over(&mut self, item: Result<Attached, ClientError>) {
         let items = self.items.clone();
-        // Where the consumer is gone, so is this task.
+        // If the consumer is gone, this task ends too.
         let _ = self.wishes.meanwhile(items.send(item)).await;
     }
 
@@ -493,7 +493,7 @@ impl Wishes {
         }
     }
 
-    /// Tells how much of the input is on its way, of which so many pieces are queued no more.
+    /// Publishes how much input the server has not taken, after `pieces` of it left the queue.
     fn note_taken(&self, pieces: usize) {
         let held = !self.offsets.is_all_taken();
         self.untaken.send_modify(|now| {

@@ -1,4 +1,4 @@
-//! How long a client waits before another attempt.
+//! The pause of a client before its next attempt.
 
 use std::time::Duration;
 

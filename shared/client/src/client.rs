@@ -14,13 +14,13 @@ use url::Url;
 
 use crate::{ClientError, Follow, backoff, http::Http};
 
-/// How often a message is sent before the server counts as gone.
+/// Attempts to send a message before the client gives up on the server.
 const SEND_ATTEMPTS: u32 = 8;
 
-/// How often a silent server is asked whether it lives, unless told otherwise.
+/// The default interval between pings to a silent server.
 pub const PING_EVERY: Duration = Duration::from_secs(15);
 
-/// How a client reaches its server.
+/// The settings of a client's connections to its server.
 pub struct Options {
     /// The server's base address: `https`, or `http` to loopback.
     pub server: Url,
@@ -28,12 +28,11 @@ pub struct Options {
     pub token: Option<String>,
     /// Which certificate proves that it is the server.
     pub trust: Trust,
-    /// Whether plain text may go to another host than this one.
+    /// True if plain text may also go to other hosts than this one.
     pub plain_text_allowed: bool,
-    /// How often an otherwise silent server is asked whether it lives; after four such times
-    /// without a word it counts as gone.
+    /// The interval between pings to an otherwise silent server. After four unanswered ones it counts as gone.
     pub ping_every: Duration,
-    /// Where idempotency keys and the jitter of reconnects come from.
+    /// The source of idempotency keys and of the jitter of reconnects.
     pub entropy: Arc<dyn Entropy>,
 }
 
@@ -67,7 +66,7 @@ impl Client {
         self.http.base.shown()
     }
 
-    /// Whether the server's certificate is trusted by its fingerprint, so that other programs may not trust it.
+    /// True if the client trusts the server's certificate by its fingerprint; other programs may not trust it.
     pub fn is_pinned(&self) -> bool {
         self.http.pinned
     }
@@ -83,18 +82,18 @@ impl Client {
         })
     }
 
-    /// Why the server cannot serve requests now, in its words; nothing where it can.
+    /// The server's reason why it cannot serve requests now; `None` where it can.
     ///
     /// # Errors
-    /// Why it could not be asked.
+    /// Fails when the server gives no answer.
     pub async fn not_ready(&self) -> Result<Option<String>, ClientError> {
         self.http.not_ready().await
     }
 
-    /// Exchanges a one-time code for a token; `device` is what lists call it.
+    /// Exchanges a one-time code for a token; `device` is its name in lists.
     ///
     /// # Errors
-    /// As every method here: what the server refuses, or why it could not be asked.
+    /// As every method here, fails when the server refuses the request or gives no answer.
     pub async fn sign_in(&self, code: &str, device: &str) -> Result<SignedIn, ClientError> {
         let body = SignIn {
             code: code.to_owned(),
@@ -103,7 +102,7 @@ impl Client {
         self.http.call(Method::POST, &["sign-in"], &body).await
     }
 
-    /// Who asks, and with what they work.
+    /// The person that the credential belongs to, with the tenant, the model and the active runner.
     ///
     /// # Errors
     /// See [`Client::sign_in`].

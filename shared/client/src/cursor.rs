@@ -1,11 +1,13 @@
-//! What a follower has already: a pure state machine that turns whatever arrives over any number
-//! of connections into each event once and in order, and into text and output without repetition.
+//! The state of a follower of a session: a pure state machine, which outlives connections. It passes on each event once
+//! and in order, and text and output without repetition.
 //!
-//! Events have numbers: a known number is dropped, a jump breaks the connection, and the next one
-//! asks for everything after the last event. Text and output have offsets: what is known is cut
-//! off. Text that lies ahead waits until the gap is filled (a bounded amount of it; the recorded
-//! answer holds the rest); output that lies ahead was left out by the server, and its offset shows it.
-//! A gap that the server announces moves the offset. What the log has settled is under way no longer and is dropped.
+//! - Events have numbers. The cursor drops a known number. A jump breaks the connection, and the next connection asks
+//!   for everything after the last event.
+//! - Text and output have offsets, and the known part is cut off.
+//! - Text that lies ahead waits until the gap is filled. Its amount is bounded; the recorded answer holds the rest.
+//! - Output that lies ahead follows output that the server left out; its offset shows the gap.
+//! - A gap that the server announces moves the offset.
+//! - Once the log has settled a piece of work, later messages about its progress are dropped.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -37,7 +39,7 @@ const MAX_SETTLED: usize = 64;
 /// Ended calls of one turn that are remembered.
 const MAX_ENDED_CALLS: usize = 1024;
 
-/// What a follower has already.
+/// The events, texts and output that a follower has already.
 #[derive(Debug)]
 pub struct Cursor {
     session: SessionId,
@@ -49,7 +51,7 @@ pub struct Cursor {
     settled: VecDeque<(TurnId, Settled)>,
 }
 
-/// Why a connection cannot be read on.
+/// The reason why a connection cannot be read on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Broken {
     /// Events are missing.
@@ -90,7 +92,7 @@ struct Output {
     end: u64,
 }
 
-/// What of a turn can be under way no longer.
+/// The work of a turn that the log has settled.
 #[derive(Debug, Default)]
 struct Settled {
     ended: bool,
@@ -123,10 +125,10 @@ impl Cursor {
         self.early.clear();
     }
 
-    /// Takes a message, and adds what is new in it to `items`.
+    /// Takes a message, and adds its new parts to `items`.
     ///
     /// # Errors
-    /// Where the connection is of no use any more; the cursor itself stays good for the next one.
+    /// Fails when the connection is no longer usable. The cursor stays valid for the next one.
     pub fn accept(
         &mut self,
         message: ServerMessage,
@@ -343,7 +345,7 @@ impl Cursor {
         Some(live)
     }
 
-    /// Where the output of a call that has not ended is known to end.
+    /// The known end of the output of a call; `None` if the call has ended.
     fn end_of(
         &mut self,
         (turn, step, ordinal): (TurnId, u32, u32),

@@ -1,8 +1,9 @@
-//! What can go wrong between a client and its server, in words that say what to do.
+//! The errors of a client, in words that say what to do.
 
 use shared_api::Problem;
 
-/// Why a request has no answer. The texts complete "failed to …" and never hold a secret.
+/// The reason why a request has no answer. The texts complete "failed to …" and never hold a
+/// secret.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ClientError {
     /// The address cannot be used.
@@ -10,25 +11,25 @@ pub enum ClientError {
     Address {
         /// The address as it was given.
         url: String,
-        /// What is wrong with it, and what to write instead.
+        /// The mistake, and what to write instead.
         reason: String,
     },
     /// The token cannot be sent.
     #[error("the token holds characters that no token has: copy it again, whole")]
     Token,
-    /// Nobody answers there, or no more.
+    /// No server answers there, or it has stopped answering.
     #[error(
         "the server at {url} does not answer ({reason}): check that it runs and that the address is right"
     )]
     Unreachable {
         /// The server's address.
         url: String,
-        /// What the system says.
+        /// The system's reason.
         reason: String,
-        /// Whether the server may have got the request all the same.
+        /// True if the server may have received the request anyway.
         is_sent: bool,
     },
-    /// Somebody answers, but does not prove to be the server.
+    /// The host answers, but does not prove to be the server.
     #[error(
         "the server at {url} shows a certificate that is not trusted here ({reason}): \
          name the fingerprint that the server printed when it started; \
@@ -37,31 +38,31 @@ pub enum ClientError {
     Untrusted {
         /// The server's address.
         url: String,
-        /// What the verifier says.
+        /// The verifier's reason.
         reason: String,
     },
     /// The server understood and said no.
     #[error("{}", .0.detail)]
     Refused(Problem),
-    /// What answers does not speak our protocol.
+    /// The host that answers does not speak this protocol.
     #[error(
         "the answer of {url} is not one of a Gantry server ({reason}): check the address and that both are of one version"
     )]
     Protocol {
         /// The server's address.
         url: String,
-        /// What is wrong with the answer.
+        /// The mistake in the answer.
         reason: String,
     },
 }
 
 impl ClientError {
-    /// Whether the credential is missing, spent or revoked, so that a person has to sign in.
+    /// True if the credential is missing, expired or revoked, so that the person has to sign in.
     pub fn is_unauthenticated(&self) -> bool {
         matches!(self, Self::Refused(problem) if problem.status == 401)
     }
 
-    /// Whether the server is away or in trouble: it may have taken the request all the same.
+    /// True if the server is away or in trouble. It may have taken the request anyway.
     pub fn is_servers(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -78,7 +79,7 @@ impl ClientError {
         }
     }
 
-    /// Whether the same request may succeed later without anybody changing anything.
+    /// True if the same request may succeed later without any change by a person.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,

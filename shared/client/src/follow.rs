@@ -1,5 +1,5 @@
-//! A session as it happens: a task owns the connection, opens it anew when it is lost, and hands
-//! over each item once, through a bounded channel.
+//! The client's side of a session's WebSocket. A task owns the connection, reconnects when it is lost, and hands over
+//! each item once, through a bounded channel.
 
 use std::{sync::Arc, time::Duration};
 
@@ -39,8 +39,8 @@ pub enum Followed {
         /// The number of the newest event.
         seq: u64,
     },
-    /// The connection is lost and is being opened anew; said once until it is back. A server that asks to
-    /// connect again and is back within about a second is not told of.
+    /// The connection is lost and the client reconnects; reported once until it is back. A server that asked the client
+    /// to reconnect, and is back within about a second, is not reported.
     Lost {
         /// Why, for people.
         reason: String,
@@ -76,12 +76,12 @@ impl Follow {
         Self { items: receiver }
     }
 
-    /// The next item. Safe to abandon while it waits. `None` after the last one, which is an
-    /// error.
+    /// Waits for the next item; `None` after the last one, which is an error. A caller may drop the future while it
+    /// waits.
     ///
     /// # Errors
-    /// What connecting again cannot mend: the credential does not hold, there is no such session,
-    /// the server speaks another protocol, or it has been gone for about 15 minutes.
+    /// Fails when reconnecting cannot help: the credential is not valid, there is no such session, the server speaks
+    /// another protocol, or it was away for about 15 minutes.
     pub async fn next(&mut self) -> Option<Result<Followed, ClientError>> {
         self.items.recv().await
     }
@@ -97,9 +97,9 @@ struct Follower {
     failures: u32,
 }
 
-/// Why a connection is over.
+/// The reason why a connection has ended.
 enum Over {
-    /// Nobody listens any more.
+    /// The consumer is gone.
     Unwatched,
     /// It failed; another one may help or not.
     Failed(ClientError),

@@ -21,14 +21,14 @@ use crate::{ClientError, Options, url::Base};
 /// Time for a whole request and its answer.
 const REQUEST_WITHIN: Duration = Duration::from_secs(30);
 
-/// Time until somebody answers at all.
+/// The longest wait for a connection to the server.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a connection without a request may be used again. Soon after a request the network is still there;
-/// later the machine may have moved to another one, and nobody would answer.
+/// The longest idle time after which a connection is used again. Soon after a request the network is still there. Later
+/// the machine may have moved to another one, where the server would not answer.
 const REUSED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How much of a list one request asks for.
+/// The entries of a list that one request asks for.
 const PAGE: usize = 200;
 
 /// Largest answer, in bytes: a full page of large events.
@@ -48,9 +48,9 @@ const MAX_PROBLEM_BYTES: usize = 64 * 1024;
 pub(crate) struct Http {
     pub(crate) base: Base,
     bearer: Option<HeaderValue>,
-    /// Whether one certificate is trusted, whoever else vouches for it.
+    /// True if the client trusts one certificate only, by its fingerprint.
     pub(crate) pinned: bool,
-    /// How often an otherwise silent server is asked whether it lives.
+    /// The interval between pings to an otherwise silent server.
     pub(crate) ping_every: Duration,
     client: reqwest::Client,
 }
@@ -104,7 +104,7 @@ impl Http {
         self.read(self.client.request(Method::GET, url)).await
     }
 
-    /// What a list holds from its first page on, at most so many.
+    /// Reads a list from its first page on, up to `at_most` entries.
     pub(crate) async fn list<P: Page + DeserializeOwned>(
         &self,
         path: &[&str],
@@ -162,7 +162,7 @@ impl Http {
         self.answer(request.json(body)).await.map(drop)
     }
 
-    /// What `/readyz` says against it.
+    /// The reason that `/readyz` gives for not being ready; `None` where the server is ready.
     pub(crate) async fn not_ready(&self) -> Result<Option<String>, ClientError> {
         let request = self.client.request(Method::GET, self.base.ready());
         let mut response = request.send().await.map_err(|error| self.failed(&error))?;

@@ -1,12 +1,15 @@
 //! A typed client of the server's API, for the terminal and for tests.
 //!
-//! Rules: the bearer token is never part of an error, a log line or a `Debug` text; everything
-//! that a server may send is bounded; plain text goes to loopback only, unless told; redirects
-//! and proxies are not followed, because they would carry the token to another host.
+//! Rules:
+//! - The bearer token is never part of an error, a log line or a `Debug` text.
+//! - Everything that a server may send is bounded.
+//! - Plain text goes to loopback only, unless the caller allows more.
+//! - The client follows no redirects and uses no proxies, because they would carry the token to
+//!   another host.
 //!
-//! [`Client`] asks and answers; [`Follow`] reads a session and [`Attach`] an operation as it happens,
-//! and both survive lost connections. What makes them neither repeat nor lose anything is pure:
-//! [`cursor::Cursor`] and [`offsets::Offsets`].
+//! [`Client`] sends requests; [`Follow`] reads a session and [`Attach`] an operation as it happens.
+//! Both survive lost connections. Two pure types prevent repetition and loss: [`cursor::Cursor`]
+//! and [`offsets::Offsets`].
 
 mod attach;
 mod backoff;

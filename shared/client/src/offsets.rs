@@ -21,7 +21,7 @@ use crate::{Attached, http};
 #[cfg(test)]
 mod tests;
 
-/// How far one client is with an operation, in both directions.
+/// The offsets that one client has reached in an operation's output and input.
 #[derive(Debug, Default)]
 pub struct Offsets {
     stdout: u64,
@@ -55,24 +55,23 @@ pub enum Outgoing {
 /// A piece of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it stands in the input; `None` for behind all that came before. A piece that stands
-    /// elsewhere than there is passed over.
+    /// The offset of the piece in the input; `None` to append it. A piece at another offset is ignored.
     pub at: Option<u64>,
     /// Its bytes.
     pub data: Bytes,
-    /// Whether the input ends after it.
+    /// True if the input ends after this piece.
     pub end: bool,
 }
 
-/// Why a connection cannot be read on.
+/// The reason why a connection cannot be read on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Broken {
     /// Output is missing.
     #[error("output came at offset {next} after offset {have}")]
     Missing {
-        /// Where the output that is known ends.
+        /// The end of the known output.
         have: u64,
-        /// Where the piece begins.
+        /// The offset of the piece.
         next: u64,
     },
     /// A piece of input came from the server.
@@ -80,17 +79,17 @@ pub enum Broken {
     Input,
 }
 
-/// The input as far as it is not taken.
+/// The input that the server has not taken yet.
 #[derive(Debug, Default)]
 struct Input {
     /// The offset of the first byte that is held.
     base: u64,
-    /// Where the held bytes end.
+    /// The offset after the last held byte.
     end: u64,
     held: VecDeque<Bytes>,
     is_ended: bool,
-    /// Whether `base` is the server's offset. Until then held input without a place stands behind what
-    /// other clients sent before.
+    /// True if `base` is the server's offset. Until then, held input without an offset comes after the input of other
+    /// clients.
     is_placed: bool,
     /// The next offset to send on this connection; `None` until the server told where to begin.
     next: Option<u64>,
@@ -101,7 +100,7 @@ struct Input {
 #[derive(Debug, Default)]
 struct Resize {
     size: Option<TerminalSize>,
-    /// Whether the program is to draw anew: it gets another size first, for only a change tells it.
+    /// True to make the program draw again. It first gets another size, because programs react only to a change.
     is_redraw: bool,
     is_told: bool,
 }
@@ -116,7 +115,7 @@ impl Offsets {
         }
     }
 
-    /// Where the output that the client has ends: what to connect with.
+    /// The end of the output that the client has, which a new connection asks from.
     pub fn have(&self, stream: StreamName) -> u64 {
         match stream {
             StreamName::Stdout => self.stdout,
@@ -156,7 +155,7 @@ impl Offsets {
                 self.problem = Some(problem.clone());
                 Some(Attached::Problem(problem))
             }
-            // What owns the connection heeds it.
+            // The owner of the connection handles it.
             OperationServerMessage::Reconnect { .. } => None,
         })
     }
@@ -167,12 +166,12 @@ impl Offsets {
         self.problem.take()
     }
 
-    /// Whether more input may come: no more is held than one window.
+    /// True if the client may take more input: it holds at most one window.
     pub fn has_room(&self) -> bool {
         self.input.end - self.input.base < INPUT_WINDOW_BYTES && !self.input.is_ended
     }
 
-    /// Whether the server has taken all input so far.
+    /// True if the server has taken all input so far.
     pub fn is_all_taken(&self) -> bool {
         self.input.held.is_empty()
     }
@@ -182,7 +181,7 @@ impl Offsets {
         self.input.push(piece);
     }
 
-    /// The terminal has this size. With `redraw` its program is made to draw everything anew.
+    /// Sets the size of the terminal. With `redraw`, the program is made to draw everything again.
     pub fn resize(&mut self, size: TerminalSize, redraw: bool) {
         self.resize = Resize {
             size: Some(size),
@@ -273,7 +272,7 @@ impl Input {
             self.base = offset;
         }
         if offset < self.base {
-            // What was taken is lost: only its source has it still.
+            // The runner lost input that it had taken. Only the source of the input still has it.
             *self = Self {
                 base: offset,
                 end: offset,

@@ -13,7 +13,7 @@ use crate::{
     offsets::Offsets,
 };
 
-/// How often a wish to stop is sent while the server cannot be reached.
+/// Attempts to send a stop request while the server is unreachable.
 const STOP_ATTEMPTS: u32 = 20;
 
 /// The header with the key under which an operation is started at most once.

@@ -1,4 +1,4 @@
-//! People, with whom runners are shared, and what was done.
+//! People, the sharing of runners, and the audit log.
 
 use reqwest::Method;
 use shared_api::{

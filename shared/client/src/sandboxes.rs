@@ -26,7 +26,7 @@ impl Client {
         self.http.call(Method::POST, &["sandboxes"], &body).await
     }
 
-    /// What a sandbox went through lately, the newest last.
+    /// The recent changes of a sandbox's state, the newest last.
     ///
     /// # Errors
     /// See [`Client::sign_in`].

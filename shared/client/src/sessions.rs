@@ -1,4 +1,4 @@
-//! What a person does with sessions beside talking in them.
+//! The management of sessions, without messages.
 
 use std::time::Duration;
 
@@ -60,8 +60,8 @@ impl Client {
         self.http.delete(&["sessions", &id.to_string()]).await
     }
 
-    /// Makes a link by which everyone who has it reads the session. The whole address is in this
-    /// answer only.
+    /// Makes a link that lets its readers read the session. Only this answer contains the whole
+    /// address.
     ///
     /// # Errors
     /// See [`Client::sign_in`].

@@ -1,4 +1,4 @@
-//! What counts for a person or a session, and changing it.
+//! The settings of a person or a session.
 
 use reqwest::Method;
 use shared_api::{ChangeSettings, Settings};
@@ -7,7 +7,7 @@ use shared_types::SessionId;
 use crate::{Client, ClientError};
 
 impl Client {
-    /// What counts for the person, or for one of the person's sessions.
+    /// The values that count for the person, or for one of the person's sessions.
     ///
     /// # Errors
     /// See [`Client::sign_in`].

@@ -52,8 +52,8 @@ impl Socket {
         self.put(Message::text(text)).await
     }
 
-    /// What the server says next. Kinds of messages that this client does not know are passed
-    /// over. Must not be called again after an error.
+    /// Waits for the server's next message and skips kinds that this client does not know. Must not
+    /// be called again after an error.
     pub(crate) async fn hear(&mut self) -> Result<ServerMessage, ClientError> {
         let mut silent = 0;
         loop {

@@ -1,4 +1,4 @@
-//! Where the server is: the checks of a base address, and the addresses below it.
+//! The server's base address: its checks, and the addresses below it.
 
 use shared_types::address::is_loopback_host;
 use url::Url;
@@ -61,7 +61,7 @@ impl Base {
         self.at(["api", "v1"].iter().chain(segments))
     }
 
-    /// Where the server says whether it can serve requests.
+    /// The address of the server's readiness check.
     pub(crate) fn ready(&self) -> Url {
         self.at(&["readyz"])
     }

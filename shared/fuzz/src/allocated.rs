@@ -1,11 +1,11 @@
-//! How much memory something takes: what a thread has allocated, and not freed.
+//! The memory that a call takes: the bytes that its thread has allocated and not freed.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
 };
 
-/// An allocator that counts, for a test to say `#[global_allocator]` of.
+/// An allocator that counts, for the `#[global_allocator]` of a test.
 #[derive(Debug)]
 pub struct Measured;
 
@@ -14,8 +14,8 @@ thread_local! {
     static PEAK: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Does it, and returns the most bytes that it had at a time, beyond those that were there before.
-/// Counts nothing without [`Measured`], nor what other threads do.
+/// Runs `work`, and returns the most bytes that it held at a time, beyond those held before. Counts
+/// nothing without [`Measured`], nor in other threads.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     PEAK.set(before);
@@ -26,7 +26,7 @@ pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
 fn add(bytes: usize) {
     let now = NOW.get().wrapping_add(bytes);
     NOW.set(now);
-    // What another thread allocated and this one freed counts below nothing.
+    // Memory that another thread allocated and this one freed makes the count negative.
     if now < usize::MAX / 2 {
         PEAK.set(PEAK.get().max(now));
     }

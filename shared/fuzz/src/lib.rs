@@ -58,7 +58,7 @@ pub fn fuzz(corpus: &Path, seeds: u64, check: impl Fn(&[u8], &mut Dice)) {
 /// Tries each seed, for inputs that are more than bytes.
 ///
 /// # Panics
-/// When `check` does; then it is said how to repeat it.
+/// Panics when `check` does, and then prints how to repeat it.
 pub fn each_seed(seeds: u64, check: impl Fn(u64)) {
     let first = number(FIRST).unwrap_or(0);
     let seeds = number(SEEDS).unwrap_or(seeds);

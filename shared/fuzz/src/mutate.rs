@@ -1,14 +1,14 @@
-//! How an input is changed.
+//! The mutations of an input.
 
 use crate::Dice;
 
-/// Changes of one input, at most.
+/// The most changes of one input.
 const MOST_CHANGES: u64 = 4;
 
-/// Bytes that are inserted or repeated at once, at most.
+/// The most bytes to insert or repeat at once.
 const MOST_BYTES: usize = 4096;
 
-/// Values at which code tends to decide.
+/// Values at the edges of integer types and limits.
 const EDGES: [u64; 12] = [
     0,
     1,
@@ -24,7 +24,7 @@ const EDGES: [u64; 12] = [
     u64::MAX,
 ];
 
-/// Changes the input at a few places; `other` is one from which pieces are taken.
+/// Changes the input at a few places; pieces of `other` may be inserted.
 pub fn mutate(input: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
     for _ in 0..=dice.below(MOST_CHANGES) {
         let at = dice.below(input.len() as u64 + 1) as usize;

@@ -1,5 +1,5 @@
-//! What programs that read and replace files share: how much of a file that is read counts, where new
-//! content goes, and what a file keeps besides its content.
+//! Helpers of programs that read and replace files: the part of a read file that counts, the place of new content, and
+//! the attributes that a file keeps.
 
 use std::{
     fs::{self, File, Metadata},
@@ -10,19 +10,19 @@ use std::{
 
 use rustix::{buffer::spare_capacity, fd::AsFd, fs::XattrFlags, io::Errno};
 
-/// Symbolic links that are followed one after another, as the kernel follows them.
+/// The most symbolic links in a chain, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// Zeros that are left out of a file where they fill a whole block of it.
+/// The size of a hole: a block of this many zeros is not written.
 const BLOCK_BYTES: usize = 4096;
 
-/// The attributes that people and programs give to files begin like this; all others belong to the system.
+/// The prefix of attributes that people and programs give to files; all others belong to the system.
 const ATTRIBUTES: &[u8] = b"user.";
 
-/// Names of attributes, and the value of one, are kept up to this size in bytes, which is the kernel's own.
+/// The size limit of all attribute names and of one value, in bytes, which is the kernel's own.
 const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
 
-/// A file's size and when it was written to, while it is read.
+/// A file's size and modification time at one moment of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
     /// In bytes, as the file system says.
@@ -40,21 +40,21 @@ impl From<&Metadata> for State {
     }
 }
 
-/// How much counts of `read` bytes, which are a file from its beginning to its end. A file that grew counts as
-/// far as it reached before. `None` where it was written to in another way, so that the bytes may never have been in it together.
+/// The bytes that count, of `read` bytes that were read from a file's beginning to its end. A file that grew counts up
+/// to its earlier end. `None` after any other write, because the bytes may never have been in the file together.
 pub fn settled(before: State, after: State, read: u64) -> Option<u64> {
     match before == after {
-        // It need not be the size: those of /proc and /sys say 0 or a page, whatever is in them.
+        // The count can differ from the size: files in /proc and /sys claim 0 bytes or a page, whatever they hold.
         true => Some(read),
         false if after.bytes > before.bytes && read >= before.bytes => Some(before.bytes),
         false => None,
     }
 }
 
-/// Whether a file ends elsewhere than its size says, though it is not written to.
+/// Tells if a file ends elsewhere than its size says although no process writes to it.
 ///
 /// # Errors
-/// When the host refuses.
+/// Fails when the file cannot be read.
 pub fn lies_about_its_size(file: &File, before: State) -> io::Result<bool> {
     let reaches = |offset| loop {
         match file.read_at(&mut [0], offset) {
@@ -67,11 +67,10 @@ pub fn lies_about_its_size(file: &File, before: State) -> io::Result<bool> {
     Ok(ends_elsewhere && State::from(&file.metadata()?) == before)
 }
 
-/// Where a file is that is replaced by way of this path: symbolic links are written through, whether what
-/// they lead to is there yet or not.
+/// The path of the file to replace. It follows symbolic links, even if their target does not exist yet.
 ///
 /// # Errors
-/// What is there is no regular file, which is never replaced: a folder, device, pipe or socket.
+/// Fails when the path leads to a folder, device, pipe or socket: only regular files are replaced.
 pub fn replaced(path: &Path) -> io::Result<PathBuf> {
     // The kernel follows links that are no paths as well, such as those of /proc.
     match fs::metadata(path) {
@@ -99,10 +98,10 @@ fn no_regular_file() -> io::Error {
     io::Error::other("it is no regular file, and nothing else is replaced")
 }
 
-/// Writes on in a new file and leaves holes where whole blocks are zeros; its size has to be set in the end.
+/// Appends to a new file and leaves holes for whole blocks of zeros. The caller has to set the file's size at the end.
 ///
 /// # Errors
-/// When the host refuses.
+/// Fails when the file cannot be written.
 pub fn write_with_holes(mut file: impl Write + Seek, data: &[u8]) -> io::Result<()> {
     let is_hole = |block: &[u8]| block.len() == BLOCK_BYTES && block.iter().all(|byte| *byte == 0);
     let blocks: Vec<&[u8]> = data.chunks(BLOCK_BYTES).collect();
@@ -118,10 +117,10 @@ pub fn write_with_holes(mut file: impl Write + Seek, data: &[u8]) -> io::Result<
     Ok(())
 }
 
-/// Gives one file the attributes that people and programs gave to another.
+/// Copies the attributes that people and programs gave to a file to another file.
 ///
 /// # Errors
-/// Some of them cannot be kept.
+/// Fails when an attribute cannot be copied.
 pub fn keep_attributes(from: impl AsFd, to: impl AsFd) -> Result<(), Errno> {
     let mut names = Vec::with_capacity(MAX_ATTRIBUTE_BYTES);
     match rustix::fs::flistxattr(&from, spare_capacity(&mut names)) {

@@ -34,7 +34,7 @@ pub fn write_manual(mut command: Command, folder: &Path) -> io::Result<()> {
     clap_mangen::generate_to(pages_of, pages)
 }
 
-/// The command without the verbs `help`, of which every page would be another's.
+/// The command without its verbs `help`, which would each have a page about another verb.
 fn without_help(command: Command) -> Command {
     (command.disable_help_subcommand(true)).mut_subcommands(without_help)
 }

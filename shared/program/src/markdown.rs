@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 
-/// What the page says of itself.
+/// The note at the top of each page.
 const MADE: &str =
     "<!-- Made by deploy/reference from the program's own help: change that, not this page. -->";
 
@@ -52,7 +52,8 @@ fn verb(page: &mut String, command: &Command, is_program: bool) {
     }
 }
 
-/// What every verb takes stands at the program alone; `--help` and `--version` go without saying.
+/// True if the page of a verb shows this argument. Global arguments stand at the program alone;
+/// `--help` and `--version` are left out.
 fn is_own(argument: &Arg, is_program: bool) -> bool {
     let id = argument.get_id().as_str();
     id != "help" && id != "version" && (is_program || !argument.is_global_set())

@@ -1,8 +1,8 @@
-//! The lines that a verb says to its caller, whose pipe may be closed.
+//! Output lines of a verb, whose reader may close the pipe.
 //!
-//! Rust ignores SIGPIPE, so `println!` panics in `gantry-runner status | head -1` once `head` has read enough. The signal
-//! stays ignored, because a verb may act between its lines, and sockets must not end a program. A closed pipe is no
-//! failure instead: the verb goes on in silence, and ends with the code that it has in any case.
+//! Rust ignores SIGPIPE, so `println!` panics in `gantry-runner status | head -1` once `head` has read enough. The
+//! signal stays ignored, because a verb may act between its lines, and sockets must not end a program. Instead, a
+//! closed pipe is no failure: the verb continues in silence and ends with its usual code.
 
 use std::{
     fmt,

@@ -23,13 +23,13 @@ use shared_types::Digest;
 
 use crate::{TlsError, provider};
 
-/// What some editors put at the beginning of a text file (BOM).
+/// The byte order mark (BOM) that some editors put at the beginning of a text file.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
 const CERTIFICATE_FILE: &str = "certificate.pem";
 const KEY_FILE: &str = "certificate.key";
 
-/// What a server needs to end TLS.
+/// The certificate and key of a server, as a TLS configuration.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
@@ -105,7 +105,8 @@ impl ServerTls {
     }
 }
 
-/// None where the certificate cannot be read: then clients cannot verify it by a name either.
+/// The DNS names of a certificate. There are none if it cannot be read: then clients cannot verify
+/// it by name either.
 fn dns_names(certificate: &CertificateDer<'_>) -> Vec<String> {
     let leaf = webpki::EndEntityCert::try_from(certificate);
     let names = leaf.iter().flat_map(|leaf| leaf.valid_dns_names());

@@ -1,8 +1,9 @@
-//! Whom a client trusts.
+//! The trust of a client in its server.
 //!
-//! A runner and a terminal know their server by something better than a public name: the SHA-256
-//! of its certificate. Where a proxy ends TLS, the platform's roots decide. At first contact
-//! neither may be known yet; then the certificate is recorded and judged by what is said over it.
+//! A runner and a terminal know their server by something better than a public name: the SHA-256 of
+//! its certificate. If a proxy ends TLS, the platform's roots decide. At first contact a client may
+//! know neither. It then records the certificate, until the server's identity signature on that
+//! connection vouches for it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -30,7 +31,7 @@ pub enum Trust {
     Record(Recorder),
 }
 
-/// Where the certificate of a first contact is noted.
+/// The certificate's fingerprint at a first contact.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder(Arc<OnceLock<[u8; 32]>>);
 
@@ -51,7 +52,7 @@ impl Recorder {
 /// sets `alpn_protocols` on a clone.
 ///
 /// # Errors
-/// With [`Trust::Platform`], where the host has no root certificates.
+/// Fails with [`Trust::Platform`] if the host has no root certificates.
 pub fn client_config(trust: Trust) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = provider();
     let verifier: Arc<dyn ServerCertVerifier> = match trust {

@@ -1,8 +1,8 @@
-//! TLS for every process of the project: the server's certificate, and whom a client trusts.
+//! TLS for every process of the project: the server's certificate, and the trust of its clients.
 //!
-//! One provider (aws-lc-rs), and no mode in which a handshake's signature goes unchecked: trust
-//! differs only in which certificates are accepted, because whoever answers must always prove
-//! that it holds the certificate's key.
+//! There is one provider (aws-lc-rs), and every mode checks the handshake's signature: the host
+//! that answers must prove that it holds the certificate's key. Modes of trust differ only in the
+//! certificates that they accept.
 
 pub mod certificate;
 pub mod client;
@@ -23,13 +23,13 @@ pub fn install_provider() {
     let _ = aws_lc_rs::default_provider().install_default();
 }
 
-/// Why TLS cannot be set up.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried: "read", "write", …
+        /// The attempted action: "read", "write", …
         action: &'static str,
         /// The file.
         path: PathBuf,

@@ -1,8 +1,8 @@
 //! A socket below TLS that is read in large pieces while much arrives.
 //!
-//! rustls asks for 4 KiB at a time, which is right for a link that waits, and takes four system
-//! calls for each full record of a link that does not. So whoever gets all that it asked for is
-//! read ahead for, in memory that is given back as soon as the socket has no more.
+//! rustls reads 4 KiB at a time. That suits an idle link, but costs four system calls for each full
+//! record of a busy one. So this socket reads ahead once a read fills its buffer, and frees the
+//! extra memory as soon as no more data waits.
 
 use std::{
     io,
@@ -22,7 +22,7 @@ const AHEAD_BYTES: usize = 64 * 1024;
 pub struct Socket<S> {
     inner: S,
     ahead: BytesMut,
-    /// The last one who asked got all of it.
+    /// True if the last read filled its buffer.
     busy: bool,
 }
 

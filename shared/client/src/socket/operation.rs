@@ -37,7 +37,7 @@ pub(crate) struct OperationSocket {
     is_ask_due: bool,
 }
 
-/// What a turn brought.
+/// The result of one turn of the socket.
 #[derive(Debug)]
 pub(crate) enum Turned {
     /// The outgoing message is sent, or nothing that matters came.
@@ -46,7 +46,7 @@ pub(crate) enum Turned {
     Heard(Heard),
     /// The server closed the connection in order.
     Closed {
-        /// Whether another connection would end the same way.
+        /// True if another connection would end the same way.
         is_final: bool,
         /// The same, for people.
         error: ClientError,
@@ -111,7 +111,7 @@ impl OperationSocket {
             if let Some(message) = message {
                 self.is_flushed = false;
                 stream.start_send(message)?;
-                // Whoever types notices a dead connection sooner than one who waits.
+                // A person who types should notice a dead connection sooner than one who waits.
                 let answered_by = Instant::now() + self.http.ping_every / 3;
                 self.ask_at = self.ask_at.min(answered_by);
                 return Poll::Ready(Ok(None));
@@ -130,8 +130,8 @@ impl OperationSocket {
         }
     }
 
-    /// Nothing was heard for a while: asks whether the server lives, or gives it up. A server that
-    /// is not listened to counts as alive.
+    /// Handles a long silence: pings the server, or gives it up. A server that the client does not
+    /// read from counts as alive.
     fn silent(&mut self, is_reading: bool) -> Result<Turned, ClientError> {
         self.listen(self.http.ping_every / 2);
         if is_reading {
