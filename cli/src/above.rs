@@ -14,7 +14,7 @@ use tokio::{
 /// Pieces that may wait for the prompt.
 const QUEUE: usize = 4;
 
-/// How long lines that were handed over are waited for once the prompt has ended.
+/// The longest wait, after the prompt has ended, for lines that it was given to show.
 const SHOWN_WITHIN: Duration = Duration::from_millis(100);
 
 /// The thread that hands lines to the prompt.
@@ -51,7 +51,7 @@ impl Above {
 
     /// Waits until there is room for another piece.
     pub(crate) async fn room(&self) {
-        // Where the thread has ended, there is nothing to wait for.
+        // If the thread has ended, this fails at once, and no wait is needed.
         let _ = self.queue.reserve().await;
     }
 

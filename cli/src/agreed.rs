@@ -4,10 +4,10 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use anyhow::bail;
 
-/// Asks on the terminal whether to do this, such as "delete session 3".
+/// Asks on the terminal if the person agrees to `what`, such as "delete session 3".
 ///
 /// # Errors
-/// If there is none: what cannot be undone is not done because nobody could be asked.
+/// Fails without a terminal, because only a person may agree to what cannot be undone.
 pub(crate) fn agreed(what: &str) -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

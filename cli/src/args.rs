@@ -189,7 +189,7 @@ impl Default for Command {
 
 #[derive(Debug, Arguments)]
 pub(crate) struct Login {
-    /// Only `-`, which is standard input, where a code is read from in any case
+    /// Only `-`: the code is always read from standard input
     #[arg(hide = true)]
     pub(crate) code: Option<String>,
     /// The server's address
@@ -228,58 +228,58 @@ pub(crate) struct Chat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sandboxes {
-    /// List them (the default): yours, and everybody's for admins
+    /// List sandboxes (the default): yours, and those of all users for admins
     List {
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Show what one went through lately, and why
+    /// Show the recent changes of a sandbox's state, with reasons
     Logs {
-        /// Its id, or the runner on which it is yours
+        /// The sandbox's id, or the runner that has your sandbox
         sandbox: String,
     },
-    /// Start one now, and not with its next command
+    /// Start a sandbox now instead of with its next command
     Start {
-        /// Its id, or the runner on which it is yours
+        /// The sandbox's id, or the runner that has your sandbox
         sandbox: String,
     },
-    /// Stop one with what runs in it. Its files stay, and the next command starts it
+    /// Stop a sandbox and its commands. Its files stay, and its next command starts it again
     Stop {
-        /// Its id, or the runner on which it is yours
+        /// The sandbox's id, or the runner that has your sandbox
         sandbox: String,
     },
-    /// Remove one with its files
+    /// Remove a sandbox and its files
     Remove {
-        /// Its id, or the runner on which it is yours
+        /// The sandbox's id, or the runner that has your sandbox
         sandbox: String,
         /// Do not ask
         #[arg(long, short)]
         yes: bool,
     },
-    /// Change what one is made from, and what it may use (admins), from its next start on
+    /// Change a sandbox's template, and its limits (admins), from its next start on
     Set(SetSandbox),
 }
 
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct SandboxChanges {
-    /// What it is made from: one of its runner's templates. Its files stay
+    /// The template of the sandbox, one of its runner's. Its files stay
     #[arg(long, value_name = "NAME")]
     pub(crate) template: Option<String>,
-    /// Memory, such as 512MiB or 2GiB
+    /// The memory limit, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
-    /// Processors, such as 0.5 or 2
+    /// The limit of processors, such as 0.5 or 2
     #[arg(long, value_name = "NUMBER", value_parser = processors)]
     pub(crate) cpus: Option<u32>,
-    /// Processes and threads at the same time
+    /// The most processes and threads at the same time
     #[arg(long, value_name = "NUMBER")]
     pub(crate) processes: Option<u32>,
     /// Stop it after this time without a command, such as 30m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) idle_for: Option<Duration>,
-    /// What it reaches: none, or open for all that its runner's host reaches
+    /// The network that it reaches: none, or open for all that its runner's host reaches
     #[arg(long, value_name = "none|open")]
     pub(crate) network: Option<String>,
 }
@@ -288,7 +288,7 @@ pub(crate) struct SandboxChanges {
 // A line that names all options has no room.
 #[command(override_usage = "gantry sandboxes set [OPTIONS] <SANDBOX>")]
 pub(crate) struct SetSandbox {
-    /// Its id, or the runner on which it is yours
+    /// The sandbox's id, or the runner that has your sandbox
     pub(crate) sandbox: String,
     #[command(flatten)]
     pub(crate) changes: SandboxChanges,
@@ -345,12 +345,12 @@ pub(crate) enum Runners {
         #[command(subcommand)]
         command: Option<JoinTokens>,
     },
-    /// Let operations happen in one more folder of this machine, where it is a runner
+    /// Add a folder of this machine as a workspace of its runner
     AddWorkspace {
         /// The folder
         #[arg(value_name = "FOLDER", default_value = ".")]
         folder: PathBuf,
-        /// What it is called on its runner [default: the folder's own name]
+        /// The name of the workspace on its runner [default: the folder's name]
         #[arg(long)]
         name: Option<String>,
     },
@@ -370,11 +370,11 @@ pub(crate) enum Runners {
         #[arg(long, value_name = "PERSON")]
         with: String,
     },
-    /// Take back that a runner is shared
+    /// Stop sharing a runner
     Unshare {
         /// The runner's name or id
         name: String,
-        /// The person's name, or `everyone` [default: all with whom it is shared]
+        /// The person's name, or `everyone` [default: all people that it is shared with]
         #[arg(long, value_name = "PERSON")]
         with: Option<String>,
     },
@@ -383,12 +383,12 @@ pub(crate) enum Runners {
         /// The runner's name or id
         name: String,
     },
-    /// Let what a runner reports of its isolation count, which the server cannot check (admins)
+    /// Grant the isolation that a runner reports, which the server cannot check (admins)
     Trust {
         /// The runner's name or id
         name: String,
     },
-    /// Let it count no longer (admins)
+    /// Withdraw that grant (admins)
     Distrust {
         /// The runner's name or id
         name: String,
@@ -425,7 +425,7 @@ pub(crate) enum People {
     Invite {
         /// The person's name: a-z, 0-9 and dashes
         name: String,
-        /// What the person may do [default: what an earlier invitation said, else member]
+        /// The person's role [default: the role of an earlier invitation, else member]
         #[arg(long, value_enum)]
         role: Option<Role>,
         /// Print one JSON object with the code
@@ -436,19 +436,19 @@ pub(crate) enum People {
     AddService {
         /// The account's name: a-z, 0-9 and dashes
         name: String,
-        /// What the account may do; not owner
+        /// The account's role; not owner
         #[arg(long, value_enum, default_value = "member")]
         role: Role,
     },
-    /// Change what a person or a service account may do
+    /// Change the role of a person or a service account
     Role {
         /// The person's name or id
         name: String,
-        /// What the person may do from now on
+        /// The new role
         #[arg(value_enum)]
         role: Role,
     },
-    /// Remove a person or a service account: keys and sign-ins end at once, and what runs is stopped
+    /// Remove a person or a service account: keys and sign-ins end at once, and running operations are stopped
     Remove {
         /// The person's name or id; `me` to leave
         name: String,
@@ -458,7 +458,7 @@ pub(crate) enum People {
     },
 }
 
-/// What a person may do.
+/// The role of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Everything
@@ -475,10 +475,10 @@ pub(crate) enum Role {
 pub(crate) struct AddRunner {
     /// The runner's name; without it, the machine chooses
     name: Option<String>,
-    /// How long the token is valid, such as 90s or 1h; at most 30d [default: 10m]
+    /// The validity of the token, such as 90s or 1h; at most 30d [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = valid_for)]
     valid_for: Option<u32>,
-    /// How many machines may enrol with the token, at most 1000 [default: 1]
+    /// The number of machines that may enrol with the token, at most 1000 [default: 1]
     #[arg(long, value_name = "MACHINES")]
     uses: Option<u32>,
     /// Remove these runners when they stop with nothing running, or after a day of silence
@@ -496,7 +496,7 @@ pub(crate) struct AddRunner {
 }
 
 impl AddRunner {
-    /// What the server is asked for.
+    /// The request to the server.
     pub(crate) fn terms(self) -> CreateJoinToken {
         CreateJoinToken {
             name: self.name.unwrap_or_default(),
@@ -539,11 +539,11 @@ pub(crate) struct AddKey {
     /// Create a key of this service account, which an admin adds with: gantry people add-service NAME
     #[arg(long, value_name = "NAME")]
     pub(crate) service: Option<String>,
-    /// What the key is good for: chat, runners, exec, read, metrics, admin; separated by commas
+    /// The scopes of the key, separated by commas: chat, runners, exec, read, metrics, admin
     /// [default: chat,runners,exec,read]
     #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', value_parser = scope)]
     scopes: Option<Vec<ScopeName>>,
-    /// How long the key is valid, such as 12h or 30d [default: without an end]
+    /// The validity of the key, such as 12h or 30d [default: no expiry]
     #[arg(long, value_name = "TIME", value_parser = key_valid_for)]
     valid_for: Option<u32>,
     /// The source addresses that may use the key, such as 10.0.0.0/8 [default: all]
@@ -552,7 +552,7 @@ pub(crate) struct AddKey {
 }
 
 impl AddKey {
-    /// What the server is asked for.
+    /// The request to the server.
     pub(crate) fn terms(self) -> CreateKey {
         CreateKey {
             name: self.name,
@@ -568,10 +568,10 @@ pub(crate) struct Audit {
     /// Keep printing new entries until Ctrl-C
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Only what this person did; also a runner's id, or `system`
+    /// Print only this person's actions; also takes a runner's id, or `system`
     #[arg(long, value_name = "NAME")]
     pub(crate) who: Option<String>,
-    /// Only the time since then, such as 2h or 7d [default: the newest entries]
+    /// Print only entries of this past time, such as 2h or 7d [default: the newest entries]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) since: Option<Duration>,
     /// The most entries to print without --since
@@ -605,7 +605,7 @@ fn label(text: &str) -> Result<(String, String), &'static str> {
     }
 }
 
-/// Where the sign-in is kept: what the environment names, else `.gantry` in the user's folder.
+/// The folder that stores the sign-in: the one that the environment names, else `.gantry` in the user's folder.
 pub(crate) fn home(given: Option<PathBuf>, user_home: Option<PathBuf>) -> Option<PathBuf> {
     given
         .filter(|path| !path.as_os_str().is_empty())

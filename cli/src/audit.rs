@@ -17,7 +17,7 @@ use crate::{
 /// Entries of one page.
 const PAGE: u32 = 200;
 
-/// How often it is looked for new entries.
+/// The interval between requests for new entries.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Longest line, in characters.
@@ -92,7 +92,7 @@ fn line(entry: &AuditEntry, names: &BTreeMap<String, String>) -> String {
     words.join("  ")
 }
 
-/// What a detail says, in words; of a changed setting, what it was and what it is.
+/// A detail in words; for a changed setting, its old and its new value.
 fn details(detail: &Value, names: &BTreeMap<String, String>) -> Option<String> {
     let fields = detail.as_object()?;
     let mut said = Vec::new();

@@ -38,7 +38,7 @@ struct Chat {
     session: Session,
     watch: Watch,
     view: View,
-    /// What to do where the server does not take the credential any more.
+    /// The advice for the case that the server refuses the credential.
     advice: &'static str,
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn run(
     }
 }
 
-/// What every surface says of the practice model.
+/// The label of the practice model on every surface.
 pub(crate) fn practice_label(me: &Me) -> Option<&'static str> {
     me.model.practice.then_some("practice model (no AI)")
 }
@@ -155,7 +155,7 @@ async fn here(client: &Client, home: &Path) -> anyhow::Result<Option<(Runner, he
     };
     let runners = client.runners().await?;
     let runner = runners.into_iter().find(|runner| runner.id == here.runner);
-    // A workspace of which the server has not heard yet cannot be chosen.
+    // The server refuses a workspace that its runner has not reported yet.
     let known = |runner: &Runner| match &here.workspace {
         None => true,
         Some(name) => runner.sandboxes.iter().any(|known| known.name == *name),

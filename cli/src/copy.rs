@@ -38,7 +38,7 @@ pub(crate) enum Place {
 impl FromStr for Place {
     type Err = std::convert::Infallible;
 
-    /// What stands before the first colon names a runner, as for `scp`, unless it has a slash.
+    /// Reads NAME:PATH. The text before the first colon names a runner, as for `scp`, unless it has a slash.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text.split_once(':') {
             Some((runner, path)) if !runner.is_empty() && !runner.contains('/') => Self::There {
@@ -107,8 +107,7 @@ async fn until_interrupted(
     result
 }
 
-/// The name that a path has in its folder; none of what is named by `.` or `..` or by nothing, whose
-/// content is meant.
+/// The last name of a path. `None` for a path that ends in `.` or `..` or that has no name: its content is copied.
 fn own_name(path: &Path) -> anyhow::Result<Option<&str>> {
     let text = path.as_os_str().as_encoded_bytes();
     if text.ends_with(b"/.") || text == b"." {

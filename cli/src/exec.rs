@@ -15,7 +15,7 @@ use crate::{
     screen::Screen,
 };
 
-/// What `gantry shell` runs.
+/// The script that `gantry shell` runs.
 const LOGIN_SHELL: &str = "exec \"${SHELL:-/bin/sh}\" -l";
 
 /// The variable that tells a program what its terminal can do.
@@ -114,7 +114,8 @@ pub(crate) async fn attach(
         terminal,
         is_ours: false,
     };
-    // What a terminal showed is of no use on another one: its program draws itself anew.
+    // Output that was drawn for another terminal is useless here: the program draws again for this
+    // one.
     let from = match terminal {
         true => client.output(id, STDOUT, -1).await?.end,
         false => 0,

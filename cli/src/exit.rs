@@ -1,6 +1,6 @@
-//! How the process ends.
+//! The exit codes of the process.
 
-/// What the exit code says.
+/// The result that the exit code reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// It is done.

@@ -16,7 +16,7 @@ use crate::{
     settings::{Settings, SignIn},
 };
 
-/// What a person is asked.
+/// The question for a sign-in code.
 const ASKED: &str = "sign-in code (from who invites you; a new server prints one): ";
 
 /// Longest code that is read, in bytes.
@@ -52,7 +52,8 @@ pub(crate) async fn login(
     })?;
     let code = code(args.code.as_deref())?;
     let device = device(&*entropy);
-    // The server says what is wrong with a code; how to sign in is known to whoever types one.
+    // The server's error says enough about a wrong code, so the usual advice on signing in is left
+    // out.
     let signed_in = match client.sign_in(&code, &device).await {
         Err(error) if error.is_unauthenticated() => bail!("{error}"),
         signed_in => signed_in?,
@@ -68,7 +69,7 @@ pub(crate) async fn login(
     screen.line(&format!("signed in to {} as {name}", client.server()))
 }
 
-/// Revokes this terminal's sign-in, if the server can be reached, and forgets it in any case.
+/// Revokes this terminal's sign-in if the server can be reached. Forgets the sign-in either way.
 pub(crate) async fn logout(
     settings: &Settings,
     screen: Screen,
@@ -129,8 +130,8 @@ fn code(given: Option<&str>) -> anyhow::Result<String> {
     }
 }
 
-/// What the server's list calls this sign-in: the host's name for people, and a few random
-/// letters, so that signing out finds exactly this one.
+/// The name of this sign-in in the server's list: the host's name for people, and a few random
+/// letters, so that signing out finds exactly this sign-in.
 fn device(entropy: &dyn Entropy) -> String {
     let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
         .iter()

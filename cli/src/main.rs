@@ -156,7 +156,7 @@ async fn run(
             let mut signals = Signals::listen().context("failed to listen for signals")?;
             return tokio::select! {
                 exit = chat => exit,
-                // What was done to the terminal is undone as the conversation is dropped.
+                // Dropping the conversation restores the terminal.
                 code = signals.killed() => Ok(Exit::Code(code)),
             };
         }

@@ -9,7 +9,7 @@ use shared_types::OperationId;
 
 use crate::{patience::patiently, render::clean::Clean, screen::Screen};
 
-/// How long the server waits for more output of an operation that is followed, in milliseconds.
+/// The longest wait of the server for more output, in milliseconds, when an operation is followed.
 const WAIT_MS: u32 = 20_000;
 
 /// Prints what is kept of a stream, from the offset on or so many bytes before its end; what is not
@@ -43,7 +43,7 @@ pub(crate) async fn run(
             ));
         }
         if page.bytes == 0 && follow && !page.ended {
-            // What ends a stream may have been left out.
+            // The last bytes so far may have been dropped: continue at the base of the page.
             offset = offset_of(page.base);
             continue;
         }

@@ -5,10 +5,11 @@ use shared_types::{clean::clean_line, limits::MAX_PEER_TEXT};
 
 use crate::screen::Screen;
 
-/// Asks until the server answers; the person hears of a lost connection, and when it is back.
+/// Sends a request until the server answers. Tells the person when the connection is lost and when
+/// it is back.
 ///
 /// # Errors
-/// What asking again cannot mend, or the last failure where the server counts as gone.
+/// Fails when another attempt cannot help, or with the last failure once the server counts as gone.
 pub(crate) async fn patiently<T>(
     client: &Client,
     screen: Screen,

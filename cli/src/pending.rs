@@ -1,5 +1,5 @@
-//! The line at the bottom of a terminal that says what is waited for, and for how long. It is taken
-//! away before anything else is written, and stands below whatever was written last.
+//! The line at the bottom of a terminal with what the client waits for, and since when. It is erased before any other
+//! output, and drawn again below that output.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use unicode_width::UnicodeWidthChar as _;
 
 use crate::style::Style;
 
-/// How long there is no such line: most waits are over by then. And how long an unfinished line is
-/// left alone, so that an answer that is being written does not flicker.
+/// The wait before the line appears, because most waits are shorter. Also the pause after output without a newline, so
+/// that an answer that is still being written does not flicker.
 const SILENT_FOR: Duration = Duration::from_secs(1);
 
 /// Columns between two stops of a terminal's tabs.
@@ -28,14 +28,14 @@ pub(crate) struct Pending {
     drawn: Option<Drawn>,
 }
 
-/// What is on the screen.
+/// The line as it is on the screen.
 #[derive(Debug)]
 struct Drawn {
     columns: usize,
     is_below_open: bool,
 }
 
-/// How wide a line has become.
+/// The width of an unfinished line.
 #[derive(Debug, Default, Clone, Copy)]
 struct Width {
     columns: usize,
@@ -54,8 +54,8 @@ impl Pending {
         }
     }
 
-    /// What to write so that `text` comes before the line; `what` is waited for from then on, if
-    /// anything is. `columns` is the terminal's width.
+    /// The text to write so that `text` appears above the line. From then on the line names `what`, if it is there.
+    /// `columns` is the terminal's width.
     pub(crate) fn write(
         &mut self,
         text: &str,
@@ -77,8 +77,8 @@ impl Pending {
         out
     }
 
-    /// What to write so that a text is gone which was written last and began at the beginning of a line; nothing
-    /// where some of it may have left the screen, which has so many rows.
+    /// The text to write to erase the last text, which began at the beginning of a line. `None` if some of it may have
+    /// left the screen of `rows` rows.
     pub(crate) fn take_back(&mut self, text: &str, columns: usize, rows: usize) -> Option<String> {
         let below = rows_below_first(text, columns);
         if below + 1 >= rows {
@@ -113,7 +113,7 @@ impl Pending {
         if self.what.is_empty() || waited < SILENT_FOR || (is_open && quiet < SILENT_FOR) {
             return String::new();
         }
-        // Where the cursor stands behind a full row, terminals disagree.
+        // Terminals disagree on the cursor's place after a full row.
         if is_open && self.open.columns.is_multiple_of(columns.max(1)) {
             return String::new();
         }
@@ -144,7 +144,7 @@ impl Width {
     }
 }
 
-/// How many rows below its first one a text ends.
+/// The number of rows between the first row of a text and its last one.
 fn rows_below_first(text: &str, columns: usize) -> usize {
     let (mut rows, mut line) = (0, Width::default());
     let mut row = 0;

@@ -170,7 +170,7 @@ pub(crate) async fn service(client: &Client, name: &str) -> anyhow::Result<UserI
     }
 }
 
-/// The person who is meant: by name, by id, or oneself. A name is taken only as a whole.
+/// Finds a person by name or id, or the caller by `me`. A name has to be complete.
 fn pick<'a>(people: &'a [Person], name: &str) -> anyhow::Result<&'a Person> {
     let stored = name.to_ascii_lowercase();
     let is_meant = |person: &&Person| {

@@ -1,7 +1,6 @@
-//! What a person types where an id is wanted: all of it, its beginning, or `last`.
+//! Ids as a person types them: the whole id, its beginning, or `last`.
 //!
-//! A beginning names something only where it is the beginning of one id; where it is that of
-//! several, the error lists them.
+//! A beginning must fit exactly one id. If it fits several, the error lists them.
 
 use std::{fmt::Display, str::FromStr};
 
@@ -92,7 +91,7 @@ fn id_name<T: FromStr>(prefix: &str, text: &str) -> Option<IdName<T>> {
     is_one.then(|| IdName::Beginning(format!("{prefix}_{letters}")))
 }
 
-/// The session that is meant.
+/// The session with this name.
 pub(crate) async fn session(client: &Client, name: &SessionName) -> anyhow::Result<Session> {
     let beginning = match name {
         SessionName::Last => {
@@ -123,7 +122,7 @@ pub(crate) async fn session(client: &Client, name: &SessionName) -> anyhow::Resu
     )
 }
 
-/// The id of the session that is meant.
+/// The id of the session with this name.
 pub(crate) async fn session_id(client: &Client, name: &SessionName) -> anyhow::Result<SessionId> {
     match name {
         SessionName::Id(IdName::Whole(id)) => Ok(*id),
@@ -131,7 +130,7 @@ pub(crate) async fn session_id(client: &Client, name: &SessionName) -> anyhow::R
     }
 }
 
-/// The operation that is meant.
+/// The operation with this name.
 pub(crate) async fn operation(
     client: &Client,
     name: &IdName<OperationId>,
@@ -148,8 +147,8 @@ pub(crate) async fn operation(
     only("operation", beginning, candidates.collect(), "gantry ps -a")
 }
 
-/// The key that is meant: by its id, by the beginning of its id, or by its name where no other key has
-/// it. A name that is also the beginning of another key's id means neither.
+/// The key with this id, with this beginning of an id, or with this name if no other key has it. A name that is also
+/// the beginning of another key's id is ambiguous.
 pub(crate) fn key<'a>(keys: &'a [Key], name: &str) -> anyhow::Result<&'a Key> {
     let candidates = keys.iter().map(|key| {
         let beside = clean_line(&key.name, MAX_BESIDE);
@@ -161,7 +160,7 @@ pub(crate) fn key<'a>(keys: &'a [Key], name: &str) -> anyhow::Result<&'a Key> {
     only("key", name, candidates.collect(), "gantry keys")
 }
 
-/// The join token that is meant.
+/// The join token with this id or beginning of an id.
 pub(crate) fn join_token(tokens: &[ListedJoinToken], id: &str) -> anyhow::Result<JoinTokenId> {
     let candidates = tokens
         .iter()
@@ -180,8 +179,8 @@ pub(crate) fn sandbox(sandboxes: &[Sandbox], id: &str) -> anyhow::Result<Sandbox
     only("sandbox", format!("{id:?}"), candidates, "gantry sandboxes")
 }
 
-/// The runner that is meant: by its name, by its id, or by the beginning of its id. A name is taken
-/// only as a whole, because a runner that is added later must not change whom it means.
+/// The runner with this name, id or beginning of an id. A name has to be complete, because a runner that is added later
+/// must not change the result.
 pub(crate) fn runner<'a>(runners: &'a [Runner], name: &str) -> anyhow::Result<&'a Runner> {
     if let Some(known) = runners.iter().find(|runner| runner.name == name) {
         return Ok(known);
@@ -193,8 +192,8 @@ pub(crate) fn runner<'a>(runners: &'a [Runner], name: &str) -> anyhow::Result<&'
     only("runner", name, candidates, "gantry runners")
 }
 
-/// The place that is meant, as the server takes it: a runner as in [`runner`], alone or with one of its
-/// workspaces by name (`laptop/api`).
+/// The place in the form that the server takes: a runner as in [`runner`], alone or with the name of one of its
+/// workspaces (`laptop/api`).
 pub(crate) fn place(runners: &[Runner], name: &str) -> anyhow::Result<String> {
     let Some((name, workspace)) = name.split_once('/') else {
         return Ok(runner(runners, name)?.id.to_string());

@@ -1,4 +1,4 @@
-//! What runs and ran on the runners, and stopping it.
+//! Operations on runners: listing and stopping them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{args, pick, render::clean::clean_line, screen::Screen, table::Table}
 /// Longest title or end in a list, in characters.
 const MAX_CELL: usize = 60;
 
-/// How often, and for how many times, it is asked whether a signal has ended a command.
+/// The interval and the number of checks for the end of a command after a signal.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 const ENDS_WITHIN: u32 = 20;
 

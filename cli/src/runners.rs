@@ -22,16 +22,16 @@ mod workspace;
 /// Longest words about one runner, in characters.
 const MAX_WORDS: usize = 120;
 
-/// A runner with less room on its disk is told to be short of it, in bytes.
+/// The free disk space, in bytes, below which a runner is shown as short of it.
 const LOW_ON_DISK_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
-/// What to do where no runner is active.
+/// The advice where no runner is active.
 const CHOOSE: &str = "choose one with: gantry runners use NAME";
 
-/// What to do where there is none to choose.
+/// The advice where there is no runner to choose.
 const ASK: &str = "ask its owner to share one, or add a machine: gantry runners add";
 
-/// What the star of the list means.
+/// The meaning of the star in the list.
 const STAR: &str = "* your active runner, on which your tools run";
 
 /// Does what was asked; without a command, lists them. `home` is where a runner of this machine has its
@@ -123,7 +123,7 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
     Ok(())
 }
 
-/// What a runner makes for each person, and why it cannot.
+/// The kind of sandboxes that a runner makes, or the reason why it cannot.
 fn made_with(pool: &Pool) -> String {
     let templates = pool
         .templates
@@ -150,7 +150,7 @@ fn of_workspace(runner: &Runner, workspace: &Workspace) -> [String; 9] {
     cells
 }
 
-/// What a runner says of its isolation, and whether that counts.
+/// The isolation that a runner reports, and who has granted it.
 pub(crate) fn isolation(runner: &Runner) -> String {
     let whose = match (&runner.isolation_granted_by, runner.isolation_believed) {
         (Some(name), _) => format!("granted by {name}"),
@@ -296,7 +296,7 @@ fn shared_with(runner: &Runner) -> String {
         .join(", ")
 }
 
-/// What `gantry runners add --json` says.
+/// The output of `gantry runners add --json`.
 #[derive(Serialize)]
 struct Added<'a> {
     #[serde(flatten)]
@@ -373,7 +373,7 @@ pub(crate) fn state(runner: &Runner, now: Timestamp) -> String {
     }
 }
 
-/// What is worth a word of how a runner is.
+/// The figures of a runner that a person should see.
 fn told(figures: &RunnerFigures) -> String {
     let running = match figures.operations_running {
         0 => String::new(),

@@ -82,7 +82,7 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
         "NETWORK",
         "WHY",
     ];
-    // What each of them may use is with `--json`, too.
+    // The limits of each sandbox are shown with `--json`, too.
     let mut table = Table::new(heading).whole(&[0]).spare(&[4, 3, 8, 7]);
     let ids: Vec<_> = sandboxes.iter().map(|known| known.id.to_string()).collect();
     for sandbox in &sandboxes {

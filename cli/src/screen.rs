@@ -1,4 +1,4 @@
-//! Where output goes: standard output for what was asked for, standard error for the rest.
+//! The two outputs: standard output for requested data, standard error for the rest.
 
 use std::{
     fmt,
@@ -30,7 +30,7 @@ impl std::error::Error for ReaderGone {}
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Screen {
     style: Style,
-    /// Whether lines may be taken away again.
+    /// True if lines can be erased again.
     is_live: bool,
 }
 
@@ -94,10 +94,10 @@ impl Screen {
         self.write(text.as_bytes())
     }
 
-    /// Writes bytes as they are, at once.
+    /// Writes bytes unchanged and flushes them.
     ///
     /// # Errors
-    /// As of [`print`](Self::print).
+    /// Fails as [`print`](Self::print) does.
     pub(crate) fn write(self, bytes: &[u8]) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -124,7 +124,7 @@ impl Screen {
             Some(columns) => folded(text, columns).replace('\n', "\r\n"),
             None => text.to_owned(),
         };
-        // Nobody is left to be told where standard error is closed.
+        // If standard error is closed, there is no reader to tell.
         let _ = writeln!(io::stderr(), "{text}");
     }
 }

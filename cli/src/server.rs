@@ -9,10 +9,10 @@ use url::Url;
 
 use crate::settings::SignIn;
 
-/// Where a server listens if nothing is said.
+/// The default address of a server.
 const DEFAULT: &str = "http://127.0.0.1:7000";
 
-/// What the environment says about it.
+/// The variables of the environment that name a server or a credential.
 #[derive(Default, Clone)]
 pub(crate) struct Environment {
     pub(crate) server: Option<String>,
@@ -77,7 +77,7 @@ fn options(
     })
 }
 
-/// Whether two addresses lead to the same server, however they are written.
+/// True if two addresses lead to the same server, also if they are written differently.
 fn is_same(one: &str, other: &str) -> bool {
     let plain = |server: &str| {
         Some(
@@ -91,7 +91,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one == other || plain(one).is_some_and(|one| Some(one) == plain(other))
 }
 
-/// What to do where the server takes no credential of these.
+/// The advice where the server refuses the credential.
 pub(crate) fn advice(environment: &Environment) -> &'static str {
     match environment.token {
         Some(_) => WITH_A_TOKEN,
@@ -99,12 +99,12 @@ pub(crate) fn advice(environment: &Environment) -> &'static str {
     }
 }
 
-/// What to do where the credential is the environment's: no sign-in takes its place.
+/// The advice where the refused credential is the environment's: a sign-in would not replace it.
 const WITH_A_TOKEN: &str = "\
 GANTRY_TOKEN holds a key that this server does not take (any more): put a valid one there, or unset it
 to use your sign-in; where you were removed, ask the person who invites you";
 
-/// What to do without a sign-in.
+/// The advice where no sign-in is stored.
 const HOW_TO_SIGN_IN: &str = "\
 run: gantry login
 it asks for a code: ask the person who invites you for one (gantry people invite NAME)

@@ -16,13 +16,13 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// Bits of a mode that only the file's owner may have, as ssh asks of its keys.
 const READABLE_BY_OTHERS: u32 = 0o077;
 
-/// Where the sign-in is kept.
+/// The file that stores the sign-in.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     home: PathBuf,
 }
 
-/// What is kept. It has no `Debug`: it holds the token.
+/// The stored sign-in. It has no `Debug`, because it holds the token.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SignIn {
@@ -30,12 +30,12 @@ pub(crate) struct SignIn {
     pub(crate) server: String,
     /// The bearer token.
     pub(crate) token: String,
-    /// What the server's list calls this sign-in; no two have the same.
+    /// The name of this sign-in in the server's list; no two are the same.
     pub(crate) device: String,
     /// SHA-256 of the server's certificate, where it is pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fingerprint: Option<String>,
-    /// Whether plain text may go to another host.
+    /// True if plain text may go to another host.
     #[serde(default)]
     pub(crate) allow_plain_text: bool,
 }
@@ -53,7 +53,7 @@ impl Settings {
         self.home.join("cli.toml")
     }
 
-    /// The sign-in; `None` where nobody signed in.
+    /// The stored sign-in; `None` if there is none.
     pub(crate) fn load(&self) -> anyhow::Result<Option<SignIn>> {
         let path = self.path();
         let file = match fs::File::open(&path) {

@@ -1,4 +1,4 @@
-//! Who is signed in, where, with which model, on which runner.
+//! The signed-in person, with the server, the model and the runner.
 
 use serde::Serialize;
 use shared_api::{Me, Runner, Session};
@@ -10,7 +10,7 @@ use crate::{chat::practice_label, render::clean::clean_line, runners, screen::Sc
 /// Longest line, in characters.
 const MAX_LINE: usize = 180;
 
-/// What `gantry status --json` says.
+/// The output of `gantry status --json`.
 #[derive(Serialize)]
 struct Status<'a> {
     server: &'a str,

@@ -1,6 +1,6 @@
 //! Colours, where they are wanted.
 
-/// Whether and how text is coloured.
+/// The colours of text, or none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     colours: bool,

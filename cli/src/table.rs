@@ -52,7 +52,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         self
     }
 
-    /// Adds a row. What it holds may come from elsewhere and is made harmless.
+    /// Adds a row. Its cells may be the text of others, so control characters are removed.
     pub(crate) fn row(&mut self, cells: [String; COLUMNS]) {
         self.rows
             .push(cells.map(|cell| clean_line(&cell, MAX_CELL)));
@@ -113,7 +113,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         }
     }
 
-    /// How wide a column that may be cut can be, so that all of them fit.
+    /// The largest width of a column that may be cut, so that all columns fit.
     fn most(&self, columns: &[Column], terminal: usize) -> usize {
         let (whole, cut): (Vec<Column>, Vec<Column>) =
             (columns.iter().copied()).partition(|column| self.whole.contains(&column.index));
@@ -152,7 +152,7 @@ fn cut(text: &str, columns: usize) -> String {
     format!("{begin}{CUT}{end}")
 }
 
-/// The first letters, as far as they fit.
+/// The first letters that fit the columns.
 fn fitting(letters: impl Iterator<Item = char>, columns: usize) -> String {
     let mut used = 0;
     let fits = |letter: &char| {

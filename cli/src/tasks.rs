@@ -1,4 +1,4 @@
-//! What goes on in a session: its turn and its background commands, showing and stopping them.
+//! Listing and stopping a session's turn and background commands.
 
 use anyhow::{Context as _, bail};
 use shared_api::Task;

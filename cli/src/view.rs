@@ -23,12 +23,12 @@ pub(crate) enum View {
     Json(Screen, SessionId),
 }
 
-/// What people see: text, and below it what is waited for.
+/// The view for people: text, and below it the line with what the client waits for.
 #[derive(Debug)]
 pub(crate) struct Text {
     renderer: Renderer,
     pending: Pending,
-    /// Whether a turn is being watched.
+    /// True while a turn is watched.
     is_waiting: bool,
     /// There while a person types behind a prompt.
     above: Option<Above>,
@@ -182,7 +182,7 @@ impl View {
         }
     }
 
-    /// Whether it changes as time passes.
+    /// True if its content changes as time passes.
     pub(crate) fn needs_ticks(&self) -> bool {
         match self {
             Self::Text(_, text) => text.is_waiting || text.renderer.is_holding(),

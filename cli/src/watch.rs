@@ -18,7 +18,7 @@ const QUEUE: usize = 16;
 /// Of a task that began before, so many bytes before now are shown.
 const LAST_BYTES: i64 = 1024;
 
-/// How often it is looked whether lines that were held back can be shown.
+/// The interval between checks for lines that were held back.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A session that is watched. Dropping it ends all its connections.
@@ -36,7 +36,7 @@ pub(crate) struct Watch {
 
 type HeardOfTask = (OperationId, Result<Attached, ClientError>);
 
-/// What happened.
+/// An event of a watched session.
 pub(crate) enum Happened {
     Session(Followed),
     Task(HeardOfTask),
@@ -72,10 +72,11 @@ impl Watch {
         }
     }
 
-    /// What happens next; with `ticks` also that time passes. Safe to abandon while it waits.
+    /// Waits for the next event; with `ticks` also for the next second. A caller may drop the
+    /// future while it waits.
     ///
     /// # Errors
-    /// The session cannot be followed any further. From then on only tasks are heard.
+    /// Fails once the session cannot be followed any further. Later calls report only tasks.
     pub(crate) async fn next(&mut self, ticks: bool) -> anyhow::Result<Happened> {
         let session = async {
             match &mut self.follow {
@@ -84,7 +85,7 @@ impl Watch {
             }
         };
         let item = tokio::select! {
-            // What the log says of a task comes before what the task writes.
+            // The log's message about a task goes before the task's output.
             biased;
             item = session => item,
             Some(heard) = self.heard_of_tasks.recv() => return Ok(Happened::Task(heard)),
@@ -131,7 +132,7 @@ async fn follow_task(client: Client, task: ToFollow, tell: mpsc::Sender<HeardOfT
         failures: 0,
     };
     if let Err(error) = follower.follow(task.from).await {
-        // Where nobody listens any more, the task is not watched any more.
+        // If the receiver is gone, the task needs no watching any more.
         let _ = follower.tell.send((task.operation, Err(error))).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What is done with settings.
+//! The commands that manage settings.
 
 use clap::{Args as Arguments, Subcommand};
 use shared_api::SettingName;
@@ -7,7 +7,7 @@ use crate::pick::SessionName;
 
 #[derive(Debug, Default, Arguments)]
 pub(crate) struct ListConfig {
-    /// Show what counts in this session
+    /// Show the settings of this session
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<SessionName>,
     /// Print one JSON object
@@ -17,15 +17,15 @@ pub(crate) struct ListConfig {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Set values, for you unless you say otherwise; they count from the next message
+    /// Set values, for you unless an option says otherwise; they count from the next message
     Set {
-        /// NAME VALUE, or NAME=VALUE as often as you like: all of them are set, or none
+        /// NAME VALUE, or NAME=VALUE one or more times; all values are set, or none
         #[arg(required = true, value_name = "NAME=VALUE")]
         values: Vec<String>,
         #[command(flatten)]
         layer: Layer,
     },
-    /// Take values back, so that what is set more widely counts
+    /// Remove values, so that those of a wider layer count
     Unset {
         /// The settings: runner, model, language, steps; with --tenant also isolation and sudo
         #[arg(required = true, value_name = "NAME", value_parser = setting)]
@@ -35,7 +35,7 @@ pub(crate) enum Config {
     },
 }
 
-/// For whom; without any of these for oneself.
+/// The layer to change; without an option, the person's own.
 #[derive(Debug, Arguments)]
 pub(crate) struct Layer {
     /// For everyone who has set nothing else (admins)

@@ -12,7 +12,7 @@ use crate::{
 /// The longest time limit of a command, in milliseconds: a day.
 const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// What becomes of the processes that a command leaves running, for the help text.
+/// The fate of processes that a command leaves running, for the help text.
 const EXEC: &str = "\
 What a command leaves running in the background is ended with it. Run what
 should go on as a command of its own, with -d.
@@ -108,7 +108,7 @@ pub(crate) struct Kill {
     pub(crate) signal: Option<shared_api::Signal>,
 }
 
-/// How `gantry cp` finds its target, told in its help text.
+/// The rules of `gantry cp` for its target, for the help text.
 const COPIES: &str = "\
 A folder is copied with everything in it. Where the target is a folder, the copy
 lies in it; otherwise the target is the copy, and folders that are missing above

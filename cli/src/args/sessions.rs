@@ -1,4 +1,4 @@
-//! What is done with sessions beside talking in them.
+//! The commands that manage sessions.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) enum Sessions {
     Rename {
         /// The session: an id, the beginning of one, or `last`
         session: SessionName,
-        /// Its title from now on
+        /// The new title
         #[arg(required = true)]
         title: Vec<String>,
     },
@@ -53,11 +53,11 @@ pub(crate) enum Sessions {
         #[arg(long, short)]
         yes: bool,
     },
-    /// Make a link by which everyone who has it can read a session, without signing in
+    /// Make a link that lets its readers read a session without signing in
     Share {
         /// The session: an id, the beginning of one, or `last`
         session: SessionName,
-        /// How long the link works, such as 12h or 30d [default: until `unshare`]
+        /// The validity of the link, such as 12h or 30d [default: until `unshare`]
         #[arg(long, value_name = "TIME", value_parser = parse_duration)]
         valid_for: Option<Duration>,
     },

@@ -1,5 +1,5 @@
-//! Message after message in one session, and first of all what is under way in it: whoever lost
-//! the terminal comes back to it with `gantry chat --continue`.
+//! A conversation: messages of one session, one after the other. It first shows unfinished work of
+//! the session, because a person who lost the terminal comes back with `gantry chat --continue`.
 
 use std::pin::pin;
 
@@ -27,8 +27,8 @@ const RECENT: ListSessions = ListSessions {
 /// Longest name of a model in the greeting, in characters.
 const MAX_MODEL: usize = 80;
 
-/// Reads lines until they end. The exit is that of the last turn where nobody watches, so that a
-/// script learns of a failure.
+/// Reads lines until they end. Without a terminal, the exit code is that of the last turn, so that
+/// a script learns of a failure.
 pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
     let mut prompt = Prompt::new()?;
     let is_interactive = matches!(prompt, Prompt::Terminal(_));
@@ -74,7 +74,8 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
                 }
             }
             Ok(None) => {}
-            // What goes wrong in one turn need not end a conversation that somebody sees.
+            // On a terminal, the failure of one turn does not end the conversation, because a
+            // person sees it.
             Err(error) if is_interactive => chat.screen.note(&crate::told(&error, chat.advice)),
             Err(error) => return Err(error),
         }
@@ -82,7 +83,7 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
     Ok(if is_interactive { Exit::Done } else { last })
 }
 
-/// The next line; meanwhile what happens is shown above it.
+/// Reads the next line. Events that happen before are shown above the prompt.
 async fn typed(
     chat: &mut Chat,
     prompt: &mut Prompt,
@@ -161,7 +162,7 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             tasks::cancel(&chat.client, chat.screen, chat.session.id, task).await?;
         }
         Line::Help => chat.screen.note(HELP),
-        // Nobody would notice that a message was not sent.
+        // Without a terminal, no person would notice that the message was not sent.
         Line::Unknown(command) if !is_on_screen => {
             anyhow::bail!("there is no {command}; a space before the slash makes it a message")
         }

@@ -1,4 +1,4 @@
-//! Whether this folder is in the workspace of a runner of this machine: then a new session works here.
+//! The workspace of this machine's runner that contains the present folder; a new session works there.
 
 use std::{
     env, fs,
@@ -23,7 +23,7 @@ pub(super) struct Here {
     pub(super) directory: String,
 }
 
-/// What the runner's `runner.toml` says that matters here.
+/// The needed part of the runner's `runner.toml`.
 #[derive(Deserialize)]
 struct Enrolled {
     runner: RunnerId,
@@ -38,8 +38,8 @@ struct Workspace {
     folder: PathBuf,
 }
 
-/// The present folder, where it is in the workspace of the runner with this home. Whatever cannot be read
-/// is no such runner.
+/// Finds the present folder in the workspaces of the runner with this home. `None` if it is in none of them, or if the
+/// enrolment cannot be read.
 pub(super) fn find(home: &Path) -> Option<Here> {
     of(home, &env::current_dir().ok()?)
 }
@@ -71,7 +71,7 @@ fn of(home: &Path, folder: &Path) -> Option<Here> {
             directory,
         })
     });
-    // Where one workspace lies in another, the nearer one is meant.
+    // If one workspace lies in another, the inner one counts.
     beneath.min_by_key(|here| here.directory.len())
 }
 

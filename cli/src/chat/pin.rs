@@ -6,7 +6,7 @@ use shared_types::{Clock as _, SessionId, SystemClock};
 use super::{Chat, MAX_LINE};
 use crate::{pick, render::clean::clean_line, runners};
 
-/// What is said instead of a name to lift the pin: no runner can have this name.
+/// The word that removes the pin; no runner can have this name.
 pub(super) const NONE: &str = "-";
 
 /// Pins a session to the runner of this name or id, or lifts its pin.
@@ -41,7 +41,7 @@ pub(super) async fn list(chat: &mut Chat) -> anyhow::Result<()> {
     ))
 }
 
-/// Where the session works, in words.
+/// The place where the session works, in words.
 pub(super) async fn place(chat: &Chat) -> anyhow::Result<String> {
     let known = chat.client.runners().await?;
     let directory = match chat.session.directory.as_str() {

@@ -15,21 +15,21 @@ use tokio::{sync::mpsc, time::timeout};
 
 use crate::screen::Screen;
 
-/// How long standard input may be silent before a note says that it is being read.
+/// The silence of standard input after which a note says that the client reads it.
 const NOTE_AFTER: Duration = Duration::from_secs(1);
 
-/// How long the pipe may be silent where no `-` asked for it.
+/// The longest silence of the pipe, if the person did not type `-`.
 const SILENT_AT_MOST: Duration = Duration::from_secs(60);
 
 /// Bytes of one read.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// How a message is put together.
+/// The parts of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Input {
     /// Its words are all of it.
     Ignored,
-    /// What stands in standard input belongs to it, where that is no terminal.
+    /// Standard input is added to the words, unless it is a terminal.
     Added,
     /// `-`: it is waited for, also on a terminal.
     Wanted,

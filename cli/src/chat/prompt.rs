@@ -10,10 +10,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::above::Above;
 
-/// What stands before the line.
+/// The text before the line.
 const PROMPT: &str = "› ";
 
-/// Where lines come from.
+/// The source of lines.
 pub(super) enum Prompt {
     /// A terminal; absent only while a line is being read.
     Terminal(Option<Box<DefaultEditor>>),
@@ -21,7 +21,7 @@ pub(super) enum Prompt {
     Lines,
 }
 
-/// What a person did at the prompt.
+/// An action of a person at the prompt.
 pub(super) enum Typed {
     Line(String),
     Interrupt,
@@ -36,7 +36,7 @@ impl Prompt {
         Ok(Self::Terminal(Some(Box::new(editor_of_a_prompt()?))))
     }
 
-    /// What shows lines above a prompt; none where nobody types behind one.
+    /// The way to show lines above a prompt; `None` if no person types at one.
     pub(super) fn above(&mut self) -> Option<Above> {
         let Self::Terminal(Some(editor)) = self else {
             return None;

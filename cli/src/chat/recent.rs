@@ -1,4 +1,5 @@
-//! Where a conversation was left: its title and the last exchange, for a person who goes on with it.
+//! The state of a continued conversation, for the person who resumes it: its title and the last
+//! exchange.
 
 use shared_api::Session;
 use shared_client::{Client, ClientError};
@@ -21,7 +22,7 @@ const MAX_LINES: usize = 20;
 /// Pages of the log, from its end, in which the last message is looked for.
 const MAX_PAGES: u64 = 4;
 
-/// What went to and fro last.
+/// The last message and its answer.
 #[derive(Debug, Default, PartialEq)]
 struct Exchange {
     turn: Option<TurnId>,

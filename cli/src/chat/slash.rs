@@ -1,4 +1,4 @@
-//! What a person can ask of the terminal itself, in the middle of a conversation.
+//! Commands to the terminal itself, in the middle of a conversation.
 
 /// A line of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum Line<'a> {
     Unknown(&'a str),
 }
 
-/// What `/help` shows.
+/// The output of `/help`.
 pub(super) const HELP: &str = "\
 /runner [NAME]  show the runners, or pin this session to one; - lifts the pin
 /sessions       list your sessions

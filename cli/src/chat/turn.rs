@@ -17,13 +17,13 @@ use tokio::{
 use super::{Chat, unechoed::Unechoed};
 use crate::{exit::Exit, watch};
 
-/// How often a wish to stop is sent while the server cannot be reached.
+/// Attempts to send a stop request while the server is unreachable.
 const STOP_ATTEMPTS: u32 = 60;
 
 /// Between two of them.
 const STOP_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// How often the time that passes is shown.
+/// The interval between updates of the shown time.
 const A_SECOND: Duration = Duration::from_secs(1);
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
@@ -101,7 +101,7 @@ struct Turn {
 #[derive(Clone, Copy, PartialEq)]
 enum Stop {
     No,
-    /// As soon as there is a turn to stop.
+    /// The stop request waits until the turn is known.
     Wanted,
     Sent,
     Accepted,
@@ -137,7 +137,7 @@ impl Turn {
 
     async fn next(&mut self, chat: &mut Chat) -> Happened {
         tokio::select! {
-            // What was accepted is known before what came of it is shown.
+            // The accepted answer is handled before the events of the turn.
             biased;
             sent = answer(&mut self.sending) => Happened::Sent(sent),
             _ = self.interrupts.recv() => Happened::Interrupt,
@@ -214,7 +214,7 @@ impl Turn {
     }
 }
 
-/// What becomes of a turn that is left while it is stopped.
+/// The last note about a turn that the person leaves.
 fn left(is_accepted: bool, stop: Stop, session: SessionId) -> String {
     match (is_accepted, stop) {
         (false, _) => {

@@ -1,5 +1,5 @@
-//! What a person types during a turn is not shown: it would stand in the middle of what the turn says. The
-//! terminal keeps it for the next prompt, which shows it.
+//! Keys that a person types during a turn are not shown, because they would appear in the middle of its output. The
+//! terminal keeps them for the next prompt, which shows them.
 
 use std::io::{self, IsTerminal as _};
 
@@ -12,7 +12,7 @@ pub(super) struct Unechoed {
 }
 
 impl Unechoed {
-    /// None where nobody types: standard input is no terminal, or another program's now.
+    /// Stops the echo. `None` if no person types: standard input is no terminal, or belongs to another program now.
     pub(super) fn enter() -> Option<Self> {
         let terminal = io::stdin();
         let is_ours = terminal.is_terminal()
@@ -27,7 +27,7 @@ impl Unechoed {
 
 impl Drop for Unechoed {
     fn drop(&mut self) {
-        // Where the terminal is gone, nothing is left to restore.
+        // If the terminal is gone, there are no settings to restore.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
 }

@@ -53,9 +53,9 @@ fn sound<'a>(client: &Client, token: &'a JoinToken) -> anyhow::Result<&'a [Runne
     Ok(&token.archives)
 }
 
-/// One line for any POSIX shell, which ends with the code of the step that failed. Its subshell removes what was
-/// loaded in any case, and leaves nothing behind in a person's shell. `token` is what gives the join token to the
-/// standard input of what follows.
+/// One line for any POSIX shell, which ends with the exit code of the step that failed. Its subshell always removes the
+/// downloaded file, and changes nothing in the person's shell. `token` is the command that pipes the join token to the
+/// installer.
 fn line(server: &str, pinned: bool, archive: &RunnerArchive, token: &str) -> String {
     let RunnerArchive { sha256, name, .. } = archive;
     let (curl, _) = programs(pinned);
@@ -66,8 +66,8 @@ fn line(server: &str, pinned: bool, archive: &RunnerArchive, token: &str) -> Str
     )
 }
 
-/// How curl and wget load a file to standard output. Neither need trust a certificate that the terminal knows
-/// by its fingerprint.
+/// The commands of curl and wget that load a file to standard output. They need not trust a certificate that the
+/// terminal knows by its fingerprint.
 fn programs(pinned: bool) -> (&'static str, &'static str) {
     match pinned {
         true => ("curl -fsSk", "wget -qO- --no-check-certificate"),
@@ -75,7 +75,7 @@ fn programs(pinned: bool) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether what the server says can stand in a command line.
+/// True if the server's texts are safe in a command line.
 fn is_sound(archive: &RunnerArchive) -> bool {
     let plain = |text: &str| {
         text.bytes()

@@ -50,7 +50,7 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
     screen.print(&table.show(screen.style(), screen.columns()))
 }
 
-/// The name, where the token fixes it, and what else is said of who enrols.
+/// The name that the token fixes, if any, and the other facts about its runners.
 fn runner(token: &ListedJoinToken) -> String {
     let name = match token.name.as_str() {
         "" => "any name",

@@ -13,10 +13,10 @@ use tokio::time::{Instant, sleep};
 use super::MAX_WORDS;
 use crate::{chat::here, render::clean::clean_line, screen::Screen};
 
-/// How long the server may take to hear of a workspace.
+/// The longest wait until the server knows of a workspace.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether it has.
+/// The interval between checks of that.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Adds the folder to those of the runner with this home, where the person may use that runner.
@@ -64,7 +64,7 @@ pub(super) async fn add(
     ))
 }
 
-/// What the runner calls the workspace in this folder, once the server has heard of it.
+/// The runner's name for the workspace in this folder, once the server knows of it.
 async fn known_as(
     client: &Client,
     runner: RunnerId,
