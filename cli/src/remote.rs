@@ -1,8 +1,9 @@
-//! A command on a runner as this terminal shows it: its output here, what is typed or piped in there.
+//! A command on a runner as this terminal shows it: its output appears here, and typed or piped
+//! input goes there.
 //!
-//! Standard output is the command's alone; everything that we say goes to standard error. The command
-//! needs nobody to stay: whatever ends this process leaves it running, but Ctrl-C and a closed pipe,
-//! which stop what they would stop without a runner in between.
+//! Standard output belongs to the command; notes of this client go to standard error. The command
+//! does not depend on this process, and continues if this process ends. Only Ctrl-C and a closed
+//! pipe stop it, as they would stop a local command.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -40,23 +41,23 @@ use signals::Signalled;
 pub(crate) use signals::Signals;
 use typing::{Key, Typing};
 
-/// How long what was typed before leaving may take to arrive.
+/// The longest wait, when the person leaves, for the arrival of the last typed keys.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a command may take to start before a person hears that it is waited for.
+/// The wait for the start of a command before a person is told of it.
 const STARTS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The status with which the server refuses what an operation cannot take.
 const UNPROCESSABLE: u16 = 422;
 
-/// How a command and this terminal belong together.
+/// The bonds between a command and this terminal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ties {
-    /// Whether standard input goes to the command.
+    /// True if standard input goes to the command.
     pub(crate) input: bool,
-    /// Whether the command runs in a terminal, which this one shows.
+    /// True if the command runs in a terminal, which this one shows.
     pub(crate) terminal: bool,
-    /// Whether it ends with this process, where nobody reads its output any more.
+    /// True if the command is stopped once the reader of its output is gone.
     pub(crate) is_ours: bool,
 }
 
@@ -92,7 +93,7 @@ pub(crate) async fn run(
     remote.until_over().await
 }
 
-/// How far a person's wish to stop the command has come.
+/// The progress of a person's wish to stop the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     No,
@@ -139,7 +140,7 @@ enum Happened {
     Leaves,
 }
 
-/// How it is over.
+/// The way in which this process is done.
 enum Over {
     Ended(Box<Operation>),
     /// It goes on without us.
@@ -172,7 +173,7 @@ impl Remote {
         }
     }
 
-    /// What becomes of the command without us.
+    /// The last note about a command that the person leaves.
     fn left(&self) -> String {
         match (&self.operation, self.stop) {
             (None, _) => "left before it was known whether it started, see: gantry ps".to_owned(),
@@ -312,7 +313,7 @@ impl Remote {
                 self.typing = None;
                 let controls = self.controls.clone();
                 self.leaving = Some(Box::pin(async move {
-                    // Where the server is away, the command goes on without the last keys.
+                    // If the server is away, the command continues without the last keys.
                     let _ = timeout(LEAVE_WITHIN, controls.all_taken()).await;
                 }));
             }
@@ -390,8 +391,8 @@ impl Remote {
         Ok(Exit::Code(code))
     }
 
-    /// Nobody reads the output any more: what was started for it is stopped, as a closed pipe stops
-    /// a program.
+    /// Handles a closed pipe: the command is stopped if it was started for this output, as a closed
+    /// pipe stops a program.
     async fn unread(mut self) -> anyhow::Result<Exit> {
         self.restore();
         let error = self.printer.finish().await.err();
@@ -411,7 +412,7 @@ impl Remote {
         }
     }
 
-    /// What connecting again cannot mend.
+    /// Makes the error for a connection that cannot be restored.
     fn gone(&mut self, error: ClientError) -> anyhow::Error {
         self.restore();
         let error = anyhow::Error::from(error);
@@ -421,7 +422,7 @@ impl Remote {
         }
     }
 
-    /// Gives the terminal its usual mode back; what is said next stands on a line of its own.
+    /// Restores the usual mode of the terminal. The next note begins on a line of its own.
     fn restore(&mut self) {
         if self.raw.take().is_some() {
             self.notes.screen.note("");
@@ -434,7 +435,7 @@ impl Remote {
     }
 }
 
-/// Whether nothing stopped the command, so that it leaves the terminal as it wants to.
+/// True if nothing stopped the command: it then leaves the terminal in the state that it wants.
 fn ended_by_itself(operation: &Operation) -> bool {
     match &operation.end {
         Some(OperationEnd::Exited { cause, signal, .. }) => cause == "exited" && signal.is_none(),
@@ -459,7 +460,7 @@ async fn heard(attach: &mut Attach, printer: &Printer) -> Happened {
     }
 }
 
-/// What came of what was asked; waits for ever where nothing was.
+/// Waits for the outcome of the wish; for ever if there is none.
 async fn came(asked: &mut Option<Asking>) -> Came {
     match asked {
         Some(asked) => asked.next().await,
@@ -467,7 +468,7 @@ async fn came(asked: &mut Option<Asking>) -> Came {
     }
 }
 
-/// What it ends with; waits for ever where there is nothing to wait for.
+/// Waits for the end of the wait; for ever if there is none.
 async fn end_of(waited: &mut Option<Wait>) {
     match waited {
         Some(waited) => waited.await,

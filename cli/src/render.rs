@@ -1,7 +1,7 @@
-//! What a person sees of a session: a pure function from what happens to text for the terminal.
+//! A session as a person sees it: a pure function from events to text for the terminal.
 //!
-//! The same renderer shows a turn as it happens and replays a log: what was shown live is not
-//! shown again when the log records it, and what was not seen live is shown from the log.
+//! The same renderer shows a live turn and replays a log. Text that was shown live is not shown again when the log
+//! records it, and the log's other text is shown from there.
 
 use std::collections::BTreeMap;
 
@@ -54,25 +54,25 @@ pub(crate) struct Renderer {
     place: Option<Place>,
     tasks: Tasks,
     out: String,
-    /// What is said is shown once it is whole: what is written cannot be taken back.
+    /// True if the model's text is shown only once it is complete, because written text cannot be erased.
     is_held_back: bool,
-    /// What was written of the attempt that speaks now.
+    /// The text that was written of the present attempt.
     spoken: Option<Spoken>,
-    /// What was written and is void.
+    /// The text that was written and is void.
     void: Option<String>,
 }
 
-/// What was written of an attempt of the model.
+/// The written text of one attempt of the model.
 #[derive(Debug)]
 struct Spoken {
     text: String,
-    /// Where it begins in what is written now.
+    /// The start of that text in `out`.
     from: usize,
     /// The block before it.
     block: Block,
 }
 
-/// What the last line belongs to.
+/// The part of a session that the last line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Block {
     Nothing,
@@ -122,7 +122,7 @@ impl Renderer {
         self
     }
 
-    /// What was written last and is void now, if anything is; it began at the beginning of a line.
+    /// Takes the void text, if the last text is void. It began at the beginning of a line.
     pub(crate) fn void(&mut self) -> Option<String> {
         self.void.take()
     }
@@ -142,7 +142,7 @@ impl Renderer {
         self.columns = columns;
     }
 
-    /// What a turn waits for, in few words.
+    /// The thing that a turn waits for, in few words.
     pub(crate) fn pending(&self) -> String {
         let mut calls = self.calls.values().filter(|call| !call.has_ended());
         match (calls.next(), calls.count()) {
@@ -154,7 +154,7 @@ impl Renderer {
         }
     }
 
-    /// What to write for this.
+    /// The text for this item.
     pub(crate) fn item(&mut self, item: &Followed) -> String {
         match item {
             Followed::Event(event) => self.event(event),
@@ -179,14 +179,14 @@ impl Renderer {
         out
     }
 
-    /// What to write when the person asks to stop.
+    /// The text after the person asked to stop.
     pub(crate) fn stopping(&mut self) -> String {
         self.stopping = true;
         self.note("stopping… (Ctrl-C again leaves at once)");
         std::mem::take(&mut self.out)
     }
 
-    /// What to write beside the session.
+    /// The text of a note beside the session.
     pub(crate) fn aside(&mut self, text: &str) -> String {
         text.lines().for_each(|line| self.note(line));
         std::mem::take(&mut self.out)
@@ -531,7 +531,7 @@ impl Renderer {
     }
 }
 
-/// What the model is not sent, for people.
+/// The parts of the context that are not sent to the model, in words for people.
 fn left_out(results: u32, gone: u32, shortened: u32) -> String {
     let some = |count, one: &str, many: &str| match count {
         0 => None,

@@ -24,7 +24,7 @@ use super::{
 /// Bytes that are handed over at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// How often a file that changes is read before it is left out.
+/// Attempts to read a file that changes, before it is left out.
 const ATTEMPTS: usize = 3;
 
 /// An archive that is being made.

@@ -20,10 +20,10 @@ use crate::{exit::Exit, patience::lost};
 /// Operations of one copy that are under way at the same time.
 pub(super) const AT_ONCE: usize = 4;
 
-/// How often something is begun again that was refused or lost.
+/// Attempts for an operation that was refused or lost.
 const ATTEMPTS: u32 = 4;
 
-/// How long stopping everything may take.
+/// The longest wait for stopping all operations.
 const STOPS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Bytes that are taken before the server hears of it.
@@ -43,13 +43,13 @@ struct Shared {
 struct State {
     progress: Progress,
     running: BTreeSet<OperationId>,
-    /// Whether the runner was ever reached: then it is waited for.
+    /// True once the runner was reached: after that, the copy waits for it.
     reached: bool,
-    /// Whether it was said that the connection is lost, or the runner away.
+    /// True while a lost connection, or an unreachable runner, is reported.
     is_cut: bool,
 }
 
-/// What goes in and out of an operation, besides its end.
+/// The data of an operation: its input, its output, or neither.
 pub(super) trait Data: Send {
     /// It begins, or begins again.
     fn begin(&mut self) -> anyhow::Result<()> {
@@ -115,7 +115,7 @@ impl Copying {
     /// Performs an operation.
     ///
     /// # Errors
-    /// Why it has no end, or why data could not be read or written here.
+    /// Fails when the operation has no end, or when data cannot be read or written here.
     pub(super) async fn perform(
         &self,
         request: StartOperation,
@@ -191,8 +191,8 @@ impl Copying {
                 }
                 Attached::Recovered => self.back("connected again"),
                 Attached::Problem(problem) => self.note(&problem.detail),
-                // What is only read is kept nowhere: a cut of both the runner and the server takes
-                // what was on the way, and it is read anew.
+                // Read content is stored nowhere else. If both the runner and the server are cut off, the bytes on the
+                // way are lost, and the file is read again.
                 Attached::Gap { from, .. } => {
                     self.state().reached = true;
                     let words = format!("the file is not kept from byte {from} on");
@@ -210,8 +210,8 @@ impl Copying {
         }
     }
 
-    /// Whether the server could not be asked to begin. Where it may have been asked, the connection that
-    /// follows the operation waits for it already, and has given up.
+    /// True if the server never received the request. If it may have received it, the connection that follows the
+    /// operation has already waited, and has given up.
     fn is_server_away(&self, error: &anyhow::Error) -> bool {
         let error = error.downcast_ref();
         let is_away = matches!(error, Some(ClientError::Unreachable { is_sent: false, .. }));
@@ -221,7 +221,7 @@ impl Copying {
         is_away
     }
 
-    /// Whether this failed because a runner that was here before is away.
+    /// True if this failed because a runner that was reached before is offline.
     async fn is_away(&self, error: &anyhow::Error) -> bool {
         let Some(ClientError::Refused(problem)) = error.downcast_ref() else {
             return false;
@@ -286,14 +286,14 @@ impl Copying {
         let mut stopping = JoinSet::new();
         for id in running {
             let client = self.0.client.clone();
-            // What went wrong before says more than why this may fail.
+            // The earlier failure says more than a failure to stop.
             stopping.spawn(async move { client.cancel_operation(id).await.map(drop) });
         }
         let all = async { while stopping.join_next().await.is_some() {} };
         let _ = timeout(STOPS_WITHIN, all).await;
     }
 
-    /// Nothing that panics runs under the lock.
+    /// Locks the state. No code under the lock panics.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -316,7 +316,7 @@ impl Running<'_> {
     }
 }
 
-/// Whether nothing more can be copied after this.
+/// True if the rest of the copy would fail as well.
 pub(super) fn is_fatal(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<ClientError>() {
         return match error {
@@ -330,10 +330,10 @@ pub(super) fn is_fatal(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::StorageFull)
 }
 
-/// What a transfer's end says of its bytes.
+/// Compares the bytes of a transfer's end with those here.
 ///
 /// # Errors
-/// It failed, or other bytes came than were sent.
+/// Fails when the transfer failed, or when size or digest differ.
 pub(super) fn check(end: &OperationEnd, ours: FileDigest, our_bytes: u64) -> anyhow::Result<()> {
     let (bytes, digest) = match end {
         OperationEnd::Done { bytes, digest, .. } => (bytes, digest),

@@ -50,8 +50,8 @@ pub(super) fn preserved(copying: &Copying, entry: &Entry) -> Option<Preserved> {
     })
 }
 
-/// Where a file goes: into the folder that is named, which a slash at its end makes, or to the path
-/// itself.
+/// The path of the copied file: `target` itself, or a file in it if it is a folder. A slash at its
+/// end also makes it a folder.
 fn file_target(name: &str, target: &Path) -> anyhow::Result<PathBuf> {
     let is_folder = target.as_os_str().as_encoded_bytes().ends_with(b"/");
     let target = match is_folder || target.is_dir() {
@@ -62,7 +62,7 @@ fn file_target(name: &str, target: &Path) -> anyhow::Result<PathBuf> {
     Ok(target)
 }
 
-/// Where a folder goes, as [`super::upload`] has it.
+/// The path of the copied folder, by the rules of [`super::upload`].
 fn folder_target(name: Option<&str>, target: &Path) -> anyhow::Result<PathBuf> {
     match (target.metadata(), name) {
         (Ok(found), Some(name)) if found.is_dir() => Ok(target.join(name)),

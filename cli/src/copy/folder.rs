@@ -1,7 +1,7 @@
-//! Folders: first the folders in it, then the files, several operations at once, and last the links.
+//! Copies of folders: first the folders in it, then the files, several operations at once, and last the links.
 //!
-//! Small files go many at a time in archives, so that thousands of them need few operations; a large one
-//! goes by itself. What cannot be copied is said, and the rest is copied all the same.
+//! Small files go in archives of many, so that thousands of them need few operations; a large file goes by itself. An
+//! entry that cannot be copied is reported, and the copy continues.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,10 +33,10 @@ const BATCH_BYTES: u64 = 4 * 1024 * 1024;
 const BATCH_ENTRIES: usize = 256;
 const BATCH_PATH_BYTES: usize = 128 * 1024;
 
-/// What a folder allows at least, so that what is in it can be written.
+/// The least permissions of a copied folder, so that entries in it can be written.
 const FOLDER_MODE: u32 = 0o700;
 
-/// Why an entry is not copied whose folder is not there.
+/// The reason for leaving out an entry whose folder is missing.
 const NO_FOLDER: &str = "the folder that it lies in could not be made here";
 
 /// All that is in a folder, by paths beneath it; each folder before what is in it.
@@ -134,7 +134,7 @@ pub(super) async fn download(copying: &Copying, source: &str, target: &Path) -> 
 }
 
 impl Tree {
-    /// What is in a folder here. Links are not followed.
+    /// Reads the tree of a folder here. Links are not followed.
     fn here(copying: &Copying, folder: &Path) -> anyhow::Result<Self> {
         let mode = |path: &Path| path.metadata().map_or(MODE, |found| found.mode() & MODE);
         let mut tree = Self::default();
@@ -204,7 +204,8 @@ impl Tree {
         Ok(())
     }
 
-    /// What is in a folder of a runner, whose word is not taken for where it lies.
+    /// Builds the tree of a runner's folder. Paths that the runner sends are checked, because they could lead out of
+    /// the target.
     fn there(copying: &Copying, entries: Vec<ListedEntry>) -> Self {
         let mut tree = Self::default();
         for entry in entries {
@@ -291,7 +292,7 @@ fn above(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(above, _)| above)
 }
 
-/// What goes in one operation.
+/// The files of one operation.
 #[derive(Debug)]
 enum Batch {
     Small(Vec<Entry>),
@@ -500,7 +501,7 @@ impl Receiving {
     }
 }
 
-/// What failed of one file is said, unless nothing more can be copied.
+/// Reports the failure of one file, unless it ends the whole copy.
 fn one(copying: &Copying, path: &str, done: anyhow::Result<()>) -> anyhow::Result<()> {
     all(copying, std::iter::once(path), done)
 }

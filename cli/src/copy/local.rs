@@ -35,11 +35,11 @@ const HASHED_BYTES: usize = 1024 * 1024;
 /// The permissions of files that are copied.
 pub(super) const MODE: u32 = 0o777;
 
-/// Why a file is not copied that does not hold still. One that only grows is copied as far as it reached.
+/// The reason for leaving out a file that changes. A file that only grows is copied up to its earlier end.
 pub(super) const CHANGED: &str = "it was changed while it was copied; copy it again";
 
-/// How the names of unfinished files begin. The rest is random, so that no other
-/// process can have a file or a link of that name ready.
+/// The prefix of unfinished files' names. The rest is random, so that no other process can prepare a file or a link of
+/// that name.
 const PART: &str = ".gantry-part-";
 
 /// A file that is sent.
@@ -51,7 +51,7 @@ pub(super) struct Source {
     pub(super) bytes: u64,
     at: u64,
     is_ended: bool,
-    /// What the runner has taken.
+    /// The offset up to which the runner has taken the content.
     taken: u64,
 }
 
@@ -208,7 +208,7 @@ fn open_with(path: &Path, flags: OFlags) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// What is in a file whose size says nothing, in a file that has one.
+/// Copies a file without a true size into a temporary file, which has one.
 fn read_to_end(file: &File) -> anyhow::Result<(File, u64)> {
     let mut whole = tempfile::tempfile()?;
     let bytes = io::copy(&mut file.take(MAX_TRANSFER_BYTES + 1), &mut whole)?;
@@ -219,10 +219,10 @@ fn read_to_end(file: &File) -> anyhow::Result<(File, u64)> {
     Ok((whole, bytes))
 }
 
-/// A file as far as it came; removed when it is dropped before it is whole.
+/// A file that is being received; removed if it is dropped unfinished.
 pub(super) struct Part {
     file: NamedTempFile,
-    /// What it replaces, or where it will be: the path that was named, or what links there lead to.
+    /// The path of the finished file: the named path, or the end of a chain of links there.
     target: PathBuf,
     before: Option<Before>,
     hasher: FileHasher,
@@ -277,8 +277,8 @@ impl Part {
         Self { preserved, ..self }
     }
 
-    /// The same for a file in a folder that is copied, out of which no link may lead it: the runner chooses
-    /// the names.
+    /// Makes the same for a file in a copied folder. The runner chooses these names, so no link may lead the file out
+    /// of the folder.
     pub(super) fn create_in(folder: &Path, below: &str, mode: u32) -> anyhow::Result<Self> {
         let target = folder.join(below);
         let part = Self::create(&target, mode)?;
@@ -303,7 +303,7 @@ impl Part {
         Ok(())
     }
 
-    /// Nothing of it is right.
+    /// Begins again with an empty file.
     pub(super) fn begin_again(&mut self) -> anyhow::Result<()> {
         let file = self.file.as_file_mut();
         let emptied = file.set_len(0).and_then(|()| file.rewind());
@@ -316,7 +316,8 @@ impl Part {
         self.hasher.clone().finish()
     }
 
-    /// It is whole, and takes its place. What the former file had and this one has not, in words.
+    /// Moves the finished file to its place. Returns, in words, the attributes of the replaced file that the new one
+    /// could not keep.
     pub(super) fn finish(self) -> anyhow::Result<Option<String>> {
         let shown = self.target.clone();
         let failed = || format!("failed to write {}", shown.display());

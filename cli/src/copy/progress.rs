@@ -1,4 +1,4 @@
-//! How far a copy is: one line on standard error that changes, where that is a terminal.
+//! The progress of a copy: one line on standard error that changes, if that is a terminal.
 
 use std::{io, io::IsTerminal as _, io::Write as _, time::Duration};
 
@@ -8,19 +8,19 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::screen::Screen;
 
-/// How often the line changes.
+/// The interval between changes of the line.
 const EVERY: Duration = Duration::from_millis(200);
 
 /// Longest name that is shown, in characters.
 const MAX_NAME: usize = 40;
 
-/// Entries that are not copied and named one by one; of more it is said how many.
+/// The number of entries to name that are not copied; further ones are only counted.
 const NAMED: u64 = 20;
 
 /// The width of a terminal that does not tell it.
 const USUAL_COLUMNS: usize = 80;
 
-/// The line, and what is said at the end.
+/// The line, and the words at the end.
 pub(super) struct Progress {
     screen: Screen,
     is_shown: bool,
@@ -30,10 +30,10 @@ pub(super) struct Progress {
     failures: u64,
 }
 
-/// What is counted.
+/// The counts of a copy.
 #[derive(Debug, Default)]
 struct Counts {
-    /// What is copied now, or all of it.
+    /// The name of the current file, or of the whole copy.
     name: String,
     files: u64,
     /// Of a folder.
@@ -145,7 +145,7 @@ impl Progress {
         let columns = columns.map_or(0, |size| usize::from(size.ws_col));
         let columns = if columns == 0 { USUAL_COLUMNS } else { columns };
         let line = self.counts.line(time, columns.saturating_sub(1));
-        // Nobody is left to see it where standard error is closed.
+        // If standard error is closed, there is no reader of the line.
         let _ = write!(io::stderr(), "\r\x1b[K{line}");
     }
 
@@ -157,14 +157,14 @@ impl Progress {
 }
 
 impl Drop for Progress {
-    /// What is said next begins on an empty line.
+    /// Leaves an empty line for the next output.
     fn drop(&mut self) {
         self.erase();
     }
 }
 
 impl Counts {
-    /// As much as fits; the name goes first.
+    /// The line cut to the columns; the name is the first part to be left out.
     fn line(&self, time: Duration, columns: usize) -> String {
         let mut parts = Vec::new();
         if let Some(total) = self.total_files {

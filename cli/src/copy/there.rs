@@ -1,4 +1,4 @@
-//! What is on a runner.
+//! Entries on a runner.
 
 use anyhow::{Context as _, bail};
 use shared_api::{Entry, List, ListedEntry, OperationEnd, StartOperation, Stat};
@@ -8,7 +8,7 @@ use super::copying::{Copying, Nothing};
 /// Most entries of a folder that are copied at once: their names are held in memory.
 const MAX_ENTRIES: usize = 2_000_000;
 
-/// What is at a path, or what a link there leads to; nothing where there is nothing.
+/// The entry at a path, or the target of a link there; `None` if nothing is there.
 pub(super) async fn look(copying: &Copying, path: &str) -> anyhow::Result<Option<Entry>> {
     let stat = StartOperation {
         stat: Some(Stat {

@@ -34,7 +34,7 @@ pub(super) async fn run(copying: &Copying, source: &Path, target: &str) -> anyho
     sent.with_context(|| format!("failed to copy {}", source.display()))
 }
 
-/// Where a file goes: into the folder that is named, or to the path itself.
+/// The path of the copied file: `target` itself, or a file in it if it is a folder.
 async fn file_target(copying: &Copying, name: &str, target: &str) -> anyhow::Result<String> {
     if target.is_empty() || target.ends_with('/') {
         return Ok(beneath(target, name));
@@ -45,8 +45,8 @@ async fn file_target(copying: &Copying, name: &str, target: &str) -> anyhow::Res
     })
 }
 
-/// Where a folder goes: into the folder that is named where that is there, or to the path itself. Of one
-/// that has no name the content goes there.
+/// The path of the copied folder: a folder in `target` if that exists, else `target` itself. A source without a name
+/// copies its content into `target`.
 async fn folder_target(
     copying: &Copying,
     name: Option<&str>,

@@ -9,17 +9,17 @@ use shared_types::OperationId;
 /// The status with which the server refuses a signal to what has not begun or has ended.
 const CONFLICT: u16 = 409;
 
-/// How often a wish is sent: about as long as the connection that shows the command is tried again.
+/// Attempts to send a wish. They last about as long as the attempts to reconnect the shown command.
 const ATTEMPTS: u32 = 180;
 
-/// What is wished.
+/// A wish of the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wished {
     Interrupt,
     Stop,
 }
 
-/// What came of the wish.
+/// The outcome of the wish.
 pub(super) enum Came {
     /// The first attempt did not arrive. It is sent again.
     Late,
@@ -79,7 +79,7 @@ async fn send(client: Client, id: OperationId, wished: Wished) -> Result<(), Cli
     match wished {
         Wished::Stop => client.cancel_operation(id).await.map(drop),
         Wished::Interrupt => match client.signal_operation(id, Signal::Interrupt).await {
-            // It has not begun, or the signal has ended it, of which we hear soon.
+            // The command has not begun, or the signal has ended it; its end will be reported soon.
             Err(ClientError::Refused(problem)) if problem.status == CONFLICT => Ok(()),
             answer => answer,
         },

@@ -2,7 +2,7 @@
 
 use shared_api::OperationEnd;
 
-/// The exit code where the command never started, or nobody knows how it ended.
+/// The exit code for a command that never started, or whose end is unknown.
 pub(crate) const UNKNOWN: u8 = 255;
 
 /// The exit code of an operation that ended, and what there is to say about it.

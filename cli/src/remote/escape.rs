@@ -1,6 +1,6 @@
 //! The escapes of a terminal, as `ssh` has them: a `~` at the beginning of a line.
 
-/// What typed bytes come to.
+/// The meaning of typed bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Typed {
     /// They go to the program.
@@ -11,10 +11,10 @@ pub(super) enum Typed {
     Help,
 }
 
-/// What stood before the next byte.
+/// The state before the next byte.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Escape {
-    /// Nothing of this line.
+    /// No byte of this line has come.
     #[default]
     LineBegins,
     /// A `~` at the beginning of the line; it is held back.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How soon the second one has to come.
+/// The longest time between the two presses.
 const SOON: Duration = Duration::from_secs(2);
 
-/// What one more Ctrl-C asks for.
+/// The wish behind one more Ctrl-C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
     Interrupt,
@@ -16,7 +16,7 @@ pub(super) enum Wish {
     Leave,
 }
 
-/// How often it was pressed.
+/// The earlier presses.
 #[derive(Debug, Default)]
 pub(super) struct Interrupts {
     last: Option<Instant>,

@@ -43,7 +43,7 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // Where the terminal is gone, nothing is left to restore.
+        // If the terminal is gone, there are no settings to restore.
         let _ = tcsetattr(&self.terminal, OptionalActions::Drain, &self.before);
     }
 }
@@ -59,8 +59,8 @@ pub(crate) fn window(terminal: impl AsFd) -> TerminalSize {
     }
 }
 
-/// What is typed or piped in, piece by piece. It ends with the input, or after an error. A piece or
-/// two are read ahead.
+/// Reads typed or piped input, piece by piece. It ends with the input, or after an error. It reads
+/// one or two pieces ahead.
 pub(super) fn typed() -> mpsc::Receiver<io::Result<Vec<u8>>> {
     let (pieces, receiver) = mpsc::channel(1);
     // The process ends without waiting for a read that never returns.

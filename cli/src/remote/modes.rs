@@ -1,7 +1,7 @@
-//! The modes of a terminal that a command switched on: what it leaves on when it is killed, or left, is switched
-//! off here.
+//! The modes of a terminal that a command has switched on. This process switches them off if the command is killed or
+//! left.
 //!
-//! Only sequences that change a mode are understood (`ctlseqs` of xterm, and the keyboard protocol of kitty).
+//! It understands only sequences that change a mode (`ctlseqs` of xterm, and the keyboard protocol of kitty).
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -20,7 +20,7 @@ const SCREENS: [u16; 3] = [47, 1047, 1049];
 /// Saves the cursor, and is no mode.
 const CURSOR: u16 = 1048;
 
-/// What a command has changed so far.
+/// The modes that a command has changed so far.
 #[derive(Debug, Default)]
 pub(super) struct Modes {
     place: Place,
@@ -33,11 +33,11 @@ pub(super) struct Modes {
     has_colours: bool,
     cursor_shape: bool,
     modified_keys: bool,
-    /// How often the keyboard protocol was changed.
+    /// The number of changes of the keyboard protocol.
     keyboards: u16,
 }
 
-/// Where in a control sequence the output is.
+/// The place of the output's next byte in a control sequence.
 #[derive(Debug, Default)]
 enum Place {
     #[default]
@@ -128,7 +128,7 @@ impl Modes {
         }
     }
 
-    /// What switches all of it off; nothing, where nothing is on.
+    /// The sequences that switch all of it off; empty if nothing is on.
     pub(super) fn undone(&self) -> String {
         let mut text = String::new();
         let (screens, others): (Vec<u16>, Vec<u16>) = self

@@ -1,4 +1,4 @@
-//! What is said beside the output.
+//! Notes to the person, beside the output.
 
 use shared_types::clean::clean_line;
 
@@ -7,11 +7,11 @@ use crate::screen::Screen;
 /// Longest line about an operation, in characters.
 const MAX_WORDS: usize = 400;
 
-/// Where it is said.
+/// The place of the notes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Notes {
     pub(super) screen: Screen,
-    /// Whether the terminal is in raw mode.
+    /// True while the terminal is in raw mode.
     pub(super) is_raw: bool,
 }
 

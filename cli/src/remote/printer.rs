@@ -1,5 +1,5 @@
-//! What the command writes, written here: stdout to standard output, stderr to standard error, by a
-//! thread of its own, because a write may wait for as long as a pager stands still.
+//! The writer of a command's output: stdout to standard output, stderr to standard error. It has its own thread,
+//! because a write blocks for as long as a pager stands still.
 
 use std::{
     fs::File,
@@ -24,7 +24,7 @@ use super::{keyboard::wait_after, modes::Modes};
 /// Pieces that may wait.
 const QUEUE: usize = 4;
 
-/// How long a terminal may take to show what is left where nobody waits for it.
+/// The longest wait for a terminal to show the rest of the output, if the person has left.
 const ABANDONED_AFTER: Duration = Duration::from_secs(1);
 
 type Piece = (StreamName, Box<dyn AsRef<[u8]> + Send>);
@@ -32,7 +32,7 @@ type Piece = (StreamName, Box<dyn AsRef<[u8]> + Send>);
 /// The thread that writes.
 pub(super) struct Printer {
     pieces: mpsc::Sender<Piece>,
-    /// Whether the terminal gets its usual modes back in the end.
+    /// True if the terminal gets its usual modes back at the end.
     restores: Arc<AtomicBool>,
     ended: oneshot::Receiver<io::Result<()>>,
 }
@@ -112,7 +112,7 @@ fn write(
                 }
                 write_all(&mut stdout, data)?;
             }
-            // Nobody is left to be told where standard error is closed.
+            // If standard error is closed, there is no reader to tell.
             StreamName::Stderr => drop(write_all(&mut stderr, data)),
         }
     }

@@ -6,7 +6,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Where Linux says which signals a process ignores.
+/// The file in which Linux lists the signals that a process ignores.
 const STATUS: &str = "/proc/self/status";
 
 /// Listens for them.
@@ -73,7 +73,7 @@ impl Signals {
 }
 
 impl Signalled {
-    /// 128 and the signal's number, as shells count; none of one that ends nothing.
+    /// 128 and the signal's number, as shells count; `None` for a signal that ends nothing.
     pub(super) fn exit_code(&self) -> Option<u8> {
         match self {
             Self::Hangup => Some(128 + 1),
@@ -91,8 +91,8 @@ async fn received(signal: &mut Option<Signal>) {
     }
 }
 
-/// Whether the status of a process says that it ignores this signal: a mask in hexadecimal, whose
-/// lowest bit is signal 1.
+/// True if this status of a process says that it ignores the signal. The status has a mask in hexadecimal, whose lowest
+/// bit is signal 1.
 fn is_ignored(status: &str, number: i32) -> bool {
     let mut lines = status.lines();
     let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));

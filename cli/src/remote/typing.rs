@@ -10,7 +10,7 @@ use super::{
     keyboard,
 };
 
-/// What a person may type at the beginning of a line.
+/// The escapes that a person may type at the beginning of a line.
 pub(super) const ESCAPES: &str = "\
 ~.  leave; the command goes on
 ~?  list these escapes
@@ -19,12 +19,12 @@ pub(super) const ESCAPES: &str = "\
 /// Standard input, as it is passed on.
 pub(super) struct Typing {
     pieces: mpsc::Receiver<io::Result<Vec<u8>>>,
-    /// Whether a person types it in a terminal.
+    /// True if a person types in a terminal.
     is_terminal: bool,
     escape: Escape,
 }
 
-/// What is asked for by it.
+/// The request that was typed.
 pub(super) enum Key {
     End,
     Leave,
@@ -70,7 +70,7 @@ pub(super) async fn key(typing: &mut Option<Typing>, controls: &Controls) -> io:
     }
 }
 
-/// What was typed, and the last thing that it asks for.
+/// The typed bytes without escapes, and the last request among them.
 fn escaped(typed: Vec<Typed>) -> (Vec<u8>, Option<Key>) {
     let (mut bytes, mut key) = (Vec::new(), None);
     for typed in typed {

@@ -97,7 +97,7 @@ impl Call {
         self.has_ended
     }
 
-    /// What it is and all that it was asked to do.
+    /// The name of the call with its whole argument.
     pub(super) fn card(&self, columns: Option<usize>) -> String {
         let name = self.style.bold(&self.name);
         if self.whole.is_empty() {
@@ -234,7 +234,7 @@ impl Call {
     }
 }
 
-/// The reason alone: what the model is told may begin with the outcome, which is shown anyway.
+/// The reason alone. The text for the model may begin with the outcome, which is shown anyway.
 fn without_outcome(reason: &str) -> &str {
     ["failed: ", "not run: ", "outcome unknown: "]
         .iter()

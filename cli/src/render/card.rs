@@ -8,12 +8,12 @@ const MAX_ROWS: usize = 20;
 /// Most letters of one command, where rows have no end.
 const MAX_LETTERS: usize = 4000;
 
-/// What a tab is shown as.
+/// The spaces that replace a tab.
 const TAB: &str = "    ";
 
-/// `text` in rows of fewer than `columns` columns. On the first row `taken` of them are in use
-/// already; the others begin with `indent` spaces. Rows end at spaces where they can. What is too
-/// long is cut, with a row that counts the letters that are left.
+/// Breaks `text` into rows of fewer than `columns` columns. On the first row `taken` of them are
+/// already in use; the others begin with `indent` spaces. Rows end at spaces where they can. A
+/// longer text is cut, with a row that counts the letters that are left.
 pub(crate) fn hanging(text: &str, taken: usize, indent: usize, columns: Option<usize>) -> String {
     let text = text.trim_end().replace('\t', TAB);
     let margin = " ".repeat(indent);
@@ -48,7 +48,7 @@ pub(crate) fn hanging(text: &str, taken: usize, indent: usize, columns: Option<u
     rows.join(&format!("\n{margin}"))
 }
 
-/// As much of a line as fits.
+/// The first part of a line that fits.
 pub(super) fn first_row(line: &str, room: Option<usize>) -> String {
     let Some(room) = room else {
         return line.to_owned();
@@ -69,7 +69,7 @@ pub(super) fn first_row(line: &str, room: Option<usize>) -> String {
     }
 }
 
-/// Where the first row of a line ends, in bytes.
+/// The end of the first row of a line, in bytes.
 fn row_end(line: &str, room: Option<usize>) -> usize {
     let Some(room) = room else { return line.len() };
     let (mut used, mut space) = (0, None);

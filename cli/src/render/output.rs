@@ -1,34 +1,34 @@
-//! A command's output as indented lines: the first ones as they come, the last ones at the end,
-//! and how many were left out between. Who watches is told when the screen will be silent.
+//! A command's output as indented lines: the first ones as they come, the last ones at the end, and the number of lines
+//! between them. The watching person is told when the screen will be silent.
 
 use std::collections::VecDeque;
 
 use super::clean::Clean;
 use crate::style::Style;
 
-/// What stands before each line of a call.
+/// The text before each line of a call.
 const GUTTER: &str = "  │ ";
 
-/// What stands before a word about a call's lines.
+/// The text before a note about a call's lines.
 const INDENT: &str = "  ";
 
 /// Longest line, in characters.
 const MAX_LINE: usize = 1000;
 
-/// Streams of one call that are told apart: stdout and stderr.
+/// The most streams of one call, which are usually stdout and stderr.
 const MAX_STREAMS: usize = 4;
 
-/// What ends the line about bytes that are missing.
+/// The end of the line about missing bytes.
 const NOT_SHOWN: &str = " bytes that are not shown";
 
-/// How many lines are shown.
+/// The number of lines to show.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// As they come.
+    /// The first lines, as they come.
     pub(crate) head: usize,
-    /// At the end.
+    /// The last lines, at the end.
     pub(crate) tail: usize,
-    /// Whether somebody waits for the end.
+    /// True if a person waits for the end.
     pub(crate) live: bool,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct Bounds {
 #[derive(Debug)]
 pub(crate) struct Output {
     style: Style,
-    /// What stands before each line.
+    /// The text before each line.
     gutter: String,
-    /// What stands before a word about the lines.
+    /// The text before a note about the lines.
     indent: String,
     bounds: Bounds,
     streams: Vec<Stream>,
@@ -50,7 +50,7 @@ pub(crate) struct Output {
     tail: VecDeque<String>,
     /// Of the lines that are not shown, those that say how many bytes are missing.
     notices: usize,
-    /// How many bytes those say.
+    /// The number of bytes in those notices.
     missing: u64,
     /// It shows the rest of something: where it begins is no gap.
     goes_on: bool,
@@ -99,7 +99,7 @@ impl Output {
         }
     }
 
-    /// Where stdout and stderr end, as far as they were seen.
+    /// The ends of stdout and stderr, as far as they were seen.
     pub(crate) fn ends(&self) -> [u64; 2] {
         ["stdout", "stderr"].map(|name| {
             let stream = self.streams.iter().find(|stream| stream.name == name);
@@ -107,7 +107,7 @@ impl Output {
         })
     }
 
-    /// Whether nothing came.
+    /// True if nothing has come.
     pub(crate) fn is_empty(&self) -> bool {
         self.streams.is_empty()
     }
@@ -156,7 +156,7 @@ impl Output {
 
     /// A stream goes on at this offset: what lies before it is not kept.
     pub(crate) fn gap(&mut self, stream: &str, to: u64, out: &mut String) {
-        // Where the rest of something begins is not known, and so is not how much is missing.
+        // If the start of a rest is unknown, the number of missing bytes is unknown, too.
         if let Some(place) = self.stream(stream, to) {
             self.skip_to(place, to, out);
         }
@@ -274,7 +274,7 @@ impl Output {
     }
 }
 
-/// What stands between the first lines and the last ones; nothing where they follow each other.
+/// The text between the first lines and the last ones; `None` if none were left out.
 fn more(lines: usize, missing: u64) -> Option<String> {
     let lines = match lines {
         0 => None,
@@ -288,8 +288,8 @@ fn more(lines: usize, missing: u64) -> Option<String> {
     }
 }
 
-/// How many bytes are missing where this line stands: as said above, or by the server, which keeps the
-/// beginning and the end of a long output.
+/// The number of missing bytes that this line tells of. The line is either one of this file or one of the server, which
+/// stores the beginning and the end of a long output.
 fn missing_bytes(line: &str) -> Option<u64> {
     let (bytes, _) = match line.strip_prefix("[… ") {
         Some(kept) => kept.strip_suffix(" …]")?.split_once(" bytes left out")?,

@@ -1,8 +1,7 @@
-//! The commands that went on in the background, and what they write meanwhile: whole lines, each behind
-//! the number of its task.
+//! Background commands and their output: whole lines, each with the number of its task before it.
 //!
-//! Of a flood the first lines of each second are shown, and the last ones. Lines wait here while the
-//! model is in the middle of a line of its answer; what waits is bounded like a flood.
+//! Of a flood, the first and the last lines of each second are shown. Lines wait while the model is in the middle of a
+//! line of its answer. Waiting lines are bounded like a flood.
 
 use std::collections::VecDeque;
 
@@ -26,11 +25,11 @@ const MAX_TASKS: usize = 256;
 /// Tasks whose output is shown at the same time. The others wait until one of them has ended.
 const MAX_FOLLOWED: usize = 8;
 
-/// What goes on in the background.
+/// The background commands of the session.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     known: VecDeque<Task>,
-    /// Whether the log was read to its end, so that it is known which tasks still run.
+    /// True once the log was read to its end, so that it is known which tasks still run.
     is_caught_up: bool,
 }
 
@@ -46,7 +45,7 @@ pub(crate) struct ToFollow {
 pub(crate) enum Begin {
     /// From these offsets of stdout and stderr, up to which it was shown.
     Offsets([u64; 2]),
-    /// With the last lines before now.
+    /// The last lines before now.
     LastLines,
 }
 
@@ -59,7 +58,7 @@ struct Task {
     lines: Option<Lines>,
 }
 
-/// What became of a task that the log says has ended.
+/// The state of a task that has ended, as the log says.
 #[derive(Debug, PartialEq)]
 pub(super) enum Settled {
     /// Its own last line says so.
@@ -119,7 +118,7 @@ impl Tasks {
         task.map_or(Settled::Unknown, |task| Settled::Untold(task.number))
     }
 
-    /// Whether the output of this operation is shown here.
+    /// True if the output of this operation is shown here.
     pub(super) fn shows(&self, operation: OperationId) -> bool {
         let task = self.known.iter().find(|task| task.operation == operation);
         task.is_some_and(|task| task.lines.is_some())
@@ -193,13 +192,13 @@ impl Tasks {
         }
     }
 
-    /// What can be shown by now.
+    /// The lines that can be shown by now.
     pub(super) fn ready(&mut self, now: Instant) -> String {
         let lines = self.known.iter_mut().filter_map(|task| task.lines.as_mut());
         lines.map(|lines| lines.ready(now)).collect()
     }
 
-    /// Whether lines wait until time has passed.
+    /// True if lines wait for time to pass.
     pub(super) fn is_holding(&self) -> bool {
         let mut lines = self.known.iter().filter_map(|task| task.lines.as_ref());
         lines.any(Lines::is_holding)
@@ -212,13 +211,13 @@ impl Tasks {
     }
 }
 
-/// What stands before each line of a task.
+/// The text before each line of a task.
 pub(super) fn mark(number: u32) -> String {
     format!("[task {number}] ")
 }
 
 impl Renderer {
-    /// What to write of a task that runs when the person comes.
+    /// The text about a task that runs when the person comes.
     pub(crate) fn runs(&mut self, number: u32, operation: OperationId, command: &str) -> String {
         self.tasks.begun(number, operation, Begin::LastLines);
         self.note(&format!("{}runs: {command}", mark(number)));
@@ -240,7 +239,7 @@ impl Renderer {
         self.tasks.heard(operation, item, now);
     }
 
-    /// What to write of the tasks by now: nothing in the middle of a line of the model's.
+    /// The text about the tasks by now; empty while the model is in the middle of a line.
     pub(crate) fn background(&mut self, now: Instant) -> String {
         let is_text_open = self.text.as_ref().is_some_and(|text| text.is_line_open);
         let is_thought_open = self.thoughts.as_ref().is_some_and(Thoughts::is_line_open);
@@ -255,7 +254,7 @@ impl Renderer {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether something waits to be shown until time has passed.
+    /// True if text waits for time to pass.
     pub(crate) fn is_holding(&self) -> bool {
         self.tasks.is_holding()
     }

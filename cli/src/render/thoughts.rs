@@ -1,5 +1,5 @@
-//! The thoughts of a model before it speaks: dim, and with a mark before each line, so that they
-//! are told from its answer where there are no colours too.
+//! The thoughts of a model before it answers. They are dim, and each line begins with a mark that
+//! tells them from the answer if there are no colours.
 
 use shared_types::TurnId;
 
@@ -45,7 +45,7 @@ impl Thoughts {
         }
     }
 
-    /// Whether a line has not ended.
+    /// True if the last line has not ended.
     pub(super) fn is_line_open(&self) -> bool {
         self.is_line_open
     }

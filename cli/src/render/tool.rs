@@ -24,7 +24,7 @@ pub(crate) fn name(call: &ToolCall) -> String {
     clean_line(&call.name, MAX_NAME)
 }
 
-/// Whether it shows the rest of what an earlier call showed.
+/// True if the call shows the rest of an earlier call's output.
 pub(crate) fn reads_on(call: &ToolCall) -> bool {
     call.name == "task_read"
 }
@@ -86,9 +86,9 @@ fn argument(call: &ToolCall) -> String {
     }
 }
 
-/// How a command ended, where the text for the model says so in its last line, such as
-/// `[exit code 0, after 3 s]`, or that it still runs; and the text before it. The time that it took
-/// is left out, for it is shown exactly, and so is how the model reads on.
+/// Splits the end of a command from the text for the model, whose last line tells it, such as
+/// `[exit code 0, after 3 s]` or that the command still runs. The duration is left out, because it
+/// is shown exactly; so is the advice to the model on reading more.
 pub(crate) fn ending(text: &str) -> (Option<String>, &str) {
     let text = text.trim_end();
     let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));

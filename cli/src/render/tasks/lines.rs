@@ -24,7 +24,7 @@ pub(super) const OF_A_SECOND: Bounds = Bounds {
     live: false,
 };
 
-/// How long the first lines count, and after which the last ones of them are shown.
+/// The period in which the first lines are counted; at its end the last ones are shown.
 const A_SECOND: Duration = Duration::from_secs(1);
 
 /// The output of one task, line by line.
@@ -38,7 +38,7 @@ pub(super) struct Lines {
     since: Option<Instant>,
     open: [OpenLine; 2],
     ready: String,
-    /// Whether its last line was added.
+    /// True once its last line was added.
     pub(super) is_over: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Lines {
 struct OpenLine {
     bytes: Vec<u8>,
     is_after_return: bool,
-    /// Whether it may begin in the middle of a line.
+    /// True if its first bytes may be missing.
     may_be_torn: bool,
 }
 
@@ -111,7 +111,7 @@ impl Lines {
         std::mem::take(&mut self.ready)
     }
 
-    /// Whether lines wait until time has passed.
+    /// True if lines wait for time to pass.
     pub(super) fn is_holding(&self) -> bool {
         self.since.is_some() || !self.ready.is_empty()
     }
@@ -139,7 +139,7 @@ impl OpenLine {
         }
     }
 
-    /// What of a line has come, where there is any.
+    /// Takes the unfinished line, if there is one.
     fn end(&mut self) -> Option<String> {
         (!self.bytes.is_empty()).then(|| self.text())
     }
