@@ -43,7 +43,7 @@ impl Ephemeral {
     }
 }
 
-/// What both ends know, and nobody else.
+/// The secret that only the two ends know.
 pub struct Secret(hkdf::Prk);
 
 impl Secret {

@@ -1,4 +1,4 @@
-//! How frames are put into bytes: protobuf, in buffers that begin small.
+//! The coding of frames: protobuf, in buffers that begin small.
 //!
 //! A link is idle most of its life, and a server holds thousands. The library's own codec gives
 //! each direction of each call 8 KiB at once; these grow with what is sent.

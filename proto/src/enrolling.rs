@@ -1,11 +1,9 @@
-//! How an enrolment is sealed (docs/internals/contracts.md#b2): what ends TLS between the two ends
-//! reads neither the join token nor the runner's key, name or labels, and changes, replaces or
-//! repeats nothing.
-//!
-//! The server gives an X25519 key with each challenge, under the signature of the identity key that the
-//! join token pins. The runner makes one for this request. From the two both ends make two keys of
-//! AES-256-GCM, of which each seals one message: the request, and its reply. `enrolment.proto` says
-//! what goes into them. That the runner sent the request proves itself by the join token within it.
+//! The sealing of an enrolment (docs/internals/contracts.md#b2). A proxy that ends TLS reads neither the join token nor
+//! the runner's key, name or labels. It can change, replace or repeat nothing.
+//! The server gives an X25519 key with each challenge, signed by the identity key that the join token pins. The runner
+//! makes one for this request. From the two, both ends derive two keys of AES-256-GCM, which each seal one message: the
+//! request and its reply. `enrolment.proto` defines their inputs. The join token in the request proves that the runner
+//! sent it.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use prost::Message;
@@ -16,7 +14,7 @@ use crate::{agreement::Ephemeral, signing, v1};
 /// The version of the calls of enrolment that this build speaks. Version 1 sealed nothing.
 pub const VERSION: u32 = 2;
 
-/// What a runner seals its request with.
+/// The sealing key of a runner's request.
 pub struct Envelope {
     challenge: Vec<u8>,
     ephemeral_key: Vec<u8>,
@@ -38,7 +36,7 @@ impl Envelope {
         })
     }
 
-    /// What the runner signs in the content.
+    /// The ephemeral key, which the runner signs in the content.
     pub fn ephemeral_key(&self) -> &[u8] {
         &self.ephemeral_key
     }
@@ -54,11 +52,11 @@ impl Envelope {
     }
 }
 
-/// What a request says, and what its reply is sealed with. `ours` is the private half of the key that
-/// came with the request's challenge.
+/// Opens a request, and makes the key of its reply. `ours` is the private half of the key that came with the request's
+/// challenge.
 ///
 /// # Errors
-/// If it was not sealed to that key, or is not as it was sent.
+/// Fails if the request was not sealed to that key, or was changed.
 pub fn open(
     ours: Ephemeral,
     request: &v1::EnrolRequest,
@@ -84,10 +82,10 @@ impl ReplyKey {
         }
     }
 
-    /// What the reply says.
+    /// Opens the reply.
     ///
     /// # Errors
-    /// If the opener of the request did not send it as it is.
+    /// Fails if the opener of the request did not send it, or if it was changed.
     pub fn open(&self, reply: &v1::EnrolReply) -> Result<v1::enrol_answer::Answer, NotOpened> {
         let answer: v1::EnrolAnswer = unseal(&self.0, &reply.sealed)?;
         answer.answer.ok_or(NotOpened)

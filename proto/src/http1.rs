@@ -1,8 +1,8 @@
-//! The same messages where gRPC does not pass, over HTTP/1.1: the calls of enrolment as bodies of
-//! `POST`, the link as a WebSocket with one frame in each binary message.
+//! The same messages over HTTP/1.1, for networks that gRPC does not pass. The calls of enrolment
+//! are bodies of `POST`. The link is a WebSocket with one frame in each binary message.
 //!
-//! What a gRPC status says is said by the same headers in an answer that is none (`grpc-status`,
-//! `grpc-message`), and by the close frame at the end of a link.
+//! A gRPC status becomes the headers `grpc-status` and `grpc-message` of an answer without gRPC, or
+//! the close frame at the end of a link.
 
 use tonic::Code;
 
@@ -25,7 +25,7 @@ const FIRST_CLOSE_CODE: u16 = 4000;
 /// Bytes that a close frame has for its reason (RFC 6455, 5.5).
 const MAX_REASON_BYTES: usize = 123;
 
-/// What the close frame of a link that ends with this status says.
+/// The close frame of a link that ends with this status.
 pub fn close(code: Code, message: &str) -> (u16, String) {
     let mut end = message.len().min(MAX_REASON_BYTES);
     while !message.is_char_boundary(end) {
@@ -34,8 +34,8 @@ pub fn close(code: Code, message: &str) -> (u16, String) {
     (FIRST_CLOSE_CODE + code as u16, message[..end].to_owned())
 }
 
-/// The code of the status with which a link ended; nothing where the close frame is no such end.
-/// What broke WebSocket's own rules has a code of RFC 6455, 7.4.1.
+/// The status code of a link's close frame; `None` if the frame ends no link. A violation of
+/// WebSocket's own rules has a code of RFC 6455, 7.4.1.
 pub fn closed(close: u16) -> Option<Code> {
     match close {
         1002 | 1007 => return Some(Code::InvalidArgument),

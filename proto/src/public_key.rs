@@ -24,8 +24,8 @@ const OF_SMALL_ORDER: [[u8; 32]; 7] = [
     first(0xee, 0x7f),
 ];
 
-/// Whether a signature under this key can prove anything: it has 32 bytes, and is of no small order.
-/// The key is public, so that the comparison may take different times.
+/// True if a signature under this key can prove something: the key has 32 bytes and no small order. The key is public,
+/// so that the comparison need not take constant time.
 pub fn is_sound(public_key: &[u8]) -> bool {
     let Ok(mut point) = <[u8; 32]>::try_from(public_key) else {
         return false;

@@ -25,16 +25,16 @@ use crate::{
 /// Bytes of a seal.
 const TAG_BYTES: usize = 16;
 
-/// What a newer version may add to a frame that is held as it came.
+/// The bytes of unknown fields up to which a frame's memory is shared, for fields of a newer version.
 const UNKNOWN_BYTES: usize = 1024;
 
 /// A frame of one of the two directions.
 pub trait Frame: Message + Default {
-    /// Whether it is the first one, which leaves as it is: its own signature proves it.
+    /// True for the first frame, which is not sealed because its own signature proves it.
     fn opens_a_link(&self) -> bool;
     /// The frame that carries this.
     fn of(sealed: Sealed) -> Self;
-    /// What it carries, if it is sealed.
+    /// The sealed content, if the frame is sealed.
     fn sealed(self) -> Option<Sealed>;
 }
 
@@ -75,9 +75,9 @@ impl Frame for ServerFrame {
 
 /// The keys of one link.
 pub struct LinkKeys {
-    /// What the runner seals with.
+    /// The key for the runner's frames.
     pub from_runner: SealKey<RunnerFrame>,
-    /// What the server seals with.
+    /// The key for the server's frames.
     pub from_server: SealKey<ServerFrame>,
 }
 
@@ -112,8 +112,8 @@ impl LinkKeys {
     }
 }
 
-/// The key of one direction of a link. 32 bytes, because most links are idle: what AES makes of them
-/// has ten times as many, and is made anew for each frame in less than a microsecond.
+/// The key of one direction of a link. It is stored as 32 bytes, because most links are idle. The expanded AES key has
+/// ten times as many, and expanding it for each frame takes less than a microsecond.
 pub struct SealKey<F> {
     key: [u8; 32],
     of: PhantomData<fn() -> F>,
@@ -156,8 +156,8 @@ impl<F: Frame> SealKey<F> {
         let opened = cipher.open_in_place(nonce, Aad::empty(), &mut frame);
         let bytes = opened.map_err(|_| NotSealed)?.len();
         frame.truncate(bytes);
-        // What is made of a frame shares the frame's memory. Where a frame has more that this program does not know
-        // than a newer version may add, its content is copied, so that the rest is not held with it.
+        // The parts of a decoded frame share the frame's memory. If a frame has more unknown bytes than a newer version
+        // may add, its content is copied, so that the rest is freed.
         let frame = Bytes::from(frame);
         let opened = F::decode(frame.clone()).map_err(|_| NotSealed)?;
         match frame.len().saturating_sub(opened.encoded_len()) > UNKNOWN_BYTES {
@@ -173,7 +173,7 @@ fn nonce(number: u64) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// Where the key of a direction is put once both ends have agreed on it.
+/// The place for a direction's key, which both ends fill once they have agreed on it.
 pub struct KeyPlace<F>(Arc<OnceLock<SealKey<F>>>);
 
 impl<F> KeyPlace<F> {
@@ -233,18 +233,18 @@ impl<F: Frame> Opener<F> {
         Self { key, number: 1 }
     }
 
-    /// What a runner's proof carries.
+    /// Opens the hello in a runner's proof.
     ///
     /// # Errors
-    /// If the runner did not say it, or not here.
+    /// Fails if the runner did not seal it, or not on this link.
     pub fn first(&self, sealed: &Sealed) -> Result<F, NotSealed> {
         self.key.open(0, sealed)
     }
 
-    /// What the other end said.
+    /// Opens the next frame of the other end.
     ///
     /// # Errors
-    /// If it did not say it, or not here; nothing more of this link is to be believed.
+    /// Fails if the other end did not seal it, or not as its next frame here. The link can then no longer be trusted.
     pub fn open(&mut self, frame: F) -> Result<F, NotSealed> {
         let sealed = frame.sealed().ok_or(NotSealed)?;
         let frame = self.key.open(self.number, &sealed)?;
@@ -253,7 +253,7 @@ impl<F: Frame> Opener<F> {
     }
 }
 
-/// What came is not the other end's next frame on this link.
+/// The error for a frame that is not the other end's next one on this link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "what came is not the next frame that the other end sealed on this link: check what stands between the two"

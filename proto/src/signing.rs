@@ -6,7 +6,7 @@ use shared_types::{Digest, RunnerId};
 
 use crate::v1;
 
-/// What the server's identity key signs in `IdentifyReply`: all of it, for this nonce.
+/// The message that the server's identity key signs in `IdentifyReply`: the whole reply, for this nonce.
 pub fn identify(nonce: &[u8], reply: &v1::IdentifyReply) -> Vec<u8> {
     message(
         "gantry.identify.v2",
@@ -20,7 +20,7 @@ pub fn identify(nonce: &[u8], reply: &v1::IdentifyReply) -> Vec<u8> {
     )
 }
 
-/// What the runner's key signs in `EnrolContent`; `join_token` is the token's text.
+/// The message that the runner's key signs in `EnrolContent`; `join_token` is the token's text.
 pub fn enrol(challenge: &[u8], ephemeral_key: &[u8], join_token: &str) -> Vec<u8> {
     let token = Digest::of(join_token.as_bytes());
     message(
@@ -36,7 +36,7 @@ pub fn enrol_keys(runners_key: &[u8], servers_key: &[u8]) -> [Vec<u8>; 2] {
         .map(|domain| message(domain, &[runners_key, servers_key]))
 }
 
-/// What the runner's key signs in `AuthenticateRequest`.
+/// The message that the runner's key signs in `AuthenticateRequest`.
 pub fn authenticate(
     challenge: &[u8],
     audience: &str,
@@ -54,7 +54,7 @@ pub fn authenticate(
     )
 }
 
-/// What the server's identity key signs in `AuthenticateReply`: all of it, in answer to this challenge.
+/// The message that the server's identity key signs in `AuthenticateReply`: the whole reply, for this challenge.
 pub fn authenticated(challenge: &[u8], runner: RunnerId, reply: &v1::AuthenticateReply) -> Vec<u8> {
     message(
         "gantry.authenticated.v1",
@@ -69,7 +69,7 @@ pub fn authenticated(challenge: &[u8], runner: RunnerId, reply: &v1::Authenticat
     )
 }
 
-/// What the server's identity key signs of a join state that it gives.
+/// The message that the server's identity key signs for a join state.
 pub fn join_state(runner: RunnerId, join_state: u64) -> Vec<u8> {
     message(
         "gantry.join-state.v1",
@@ -77,8 +77,8 @@ pub fn join_state(runner: RunnerId, join_state: u64) -> Vec<u8> {
     )
 }
 
-/// What the server's identity key signs where it refuses `Authenticate` because it has dismissed the
-/// runner; the signature goes with the status, see [`crate::dismissal`].
+/// The message that the server's identity key signs if it refuses `Authenticate` because it has dismissed the runner.
+/// The signature goes with the status, see [`crate::dismissal`].
 pub fn dismissed(challenge: &[u8], runner: RunnerId) -> Vec<u8> {
     message(
         "gantry.dismissed.v1",
@@ -86,7 +86,7 @@ pub fn dismissed(challenge: &[u8], runner: RunnerId) -> Vec<u8> {
     )
 }
 
-/// What the server's identity key signs in `Challenge`: all of it, for the bearer of this token.
+/// The message that the server's identity key signs in `Challenge`: the whole challenge, for the bearer of this token.
 pub fn challenge(access_token: &str, challenge: &v1::Challenge) -> Vec<u8> {
     let token = Digest::of(access_token.as_bytes());
     message(
@@ -95,8 +95,8 @@ pub fn challenge(access_token: &str, challenge: &v1::Challenge) -> Vec<u8> {
     )
 }
 
-/// What the runner's key signs in `Proof`: all of it, in answer to this challenge. Its hello is sealed
-/// under a key that is made of the two ephemeral keys.
+/// The message that the runner's key signs in `Proof`: the whole proof, for this challenge. Its hello is sealed under a
+/// key made of the two ephemeral keys.
 pub fn proof(access_token: &str, challenge: &v1::Challenge, proof: &v1::Proof) -> Vec<u8> {
     let token = Digest::of(access_token.as_bytes());
     message(
@@ -119,8 +119,8 @@ pub fn seal_keys(runner: RunnerId, runners_key: &[u8], servers_key: &[u8]) -> [V
         .map(|domain| message(domain, &[runner.as_bytes(), runners_key, servers_key]))
 }
 
-/// What the server's identity key signs of the programs that it hands out to runners: this is the archive for
-/// this kind of machine, for a runner that asks with this nonce.
+/// The message that the server's identity key signs for a runner's programs: this is the archive for this kind of
+/// machine, for a runner that asks with this nonce.
 pub fn programs(nonce: &[u8], arch: &str, archive: &Digest) -> Vec<u8> {
     message(
         "gantry.programs.v1",
