@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{Doors, Peer};
 
-/// Largest body of somebody who has not signed in, in bytes.
+/// The largest body of a caller who has not signed in, in bytes.
 pub(super) const UNSIGNED_BODY_BYTES: usize = 4 * 1024;
 
 /// The routes that need no credential.
@@ -49,7 +49,7 @@ pub(crate) async fn sign_in(
     }))
 }
 
-/// Who asks, and with what they work.
+/// The caller, with the model and the runner that the caller works with.
 #[utoipa::path(get, path = "/api/v1/me", responses((status = 200, body = Me), (status = 401, body = Problem)))]
 pub(crate) async fn me(
     Signed(ctx): Signed,
@@ -73,7 +73,7 @@ pub(crate) async fn me(
     }))
 }
 
-/// What the cursors of one's own keys are of.
+/// The list that cursors of the caller's own keys belong to.
 const LIST: &str = "keys";
 
 /// The user's keys and sign-ins, the newest first.

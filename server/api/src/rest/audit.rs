@@ -22,10 +22,10 @@ pub(crate) struct LogQuery {
     #[serde(default)]
     #[param(minimum = 0, maximum = 9007199254740991_u64)]
     after: Option<u64>,
-    /// Only what this person (name or id), this runner (id) or `system` did.
+    /// Only actions of this person (name or id), of this runner (id) or of `system`.
     #[serde(default)]
     who: Option<String>,
-    /// Only what was done then or later (RFC 3339).
+    /// Only entries of this time or later (RFC 3339).
     #[serde(default)]
     #[param(value_type = Option<String>)]
     since: Option<Timestamp>,
@@ -35,7 +35,7 @@ pub(crate) struct LogQuery {
     limit: u32,
 }
 
-/// What was done in the tenant, by whom, and from where.
+/// The audited actions in the tenant, with their actors and addresses.
 #[utoipa::path(get, path = "/api/v1/audit", operation_id = "read_audit", params(LogQuery), responses(
     (status = 200, body = AuditLog), (status = 401, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn audit(

@@ -37,7 +37,7 @@ pub(crate) async fn sign_in(
     private: Result<Private, Response>,
     Body(ask): Body<SignIn>,
 ) -> Result<Response, Response> {
-    // Else a page of another site could sign its reader in as somebody else.
+    // Without these checks, a page of another site could sign its reader in as another person.
     page.and(private)?;
     let access = &doors.app.access;
     // On the heap, so that a stranger whose body does not come takes no room for it.

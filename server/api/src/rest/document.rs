@@ -20,8 +20,8 @@ use utoipa::{
     },
 };
 
-/// What every route may answer instead: the request names no host, a host that is not the server's, or a
-/// page of another site; it was too slow, or the server has a fault or cannot do it now.
+/// The problems that every route may answer. The request names no host, a host that is not the server's, or a page of
+/// another site. Or it was too slow, or the server has a fault or cannot do it now.
 const ANY_PROBLEMS: [StatusCode; 6] = [
     StatusCode::BAD_REQUEST,
     StatusCode::FORBIDDEN,
@@ -31,7 +31,7 @@ const ANY_PROBLEMS: [StatusCode; 6] = [
     StatusCode::SERVICE_UNAVAILABLE,
 ];
 
-/// What every route with a body may answer instead: it is too large, or not what is documented.
+/// The problems that every route with a body may answer: the body is too large, or not as documented.
 const BODY_PROBLEMS: [StatusCode; 2] = [
     StatusCode::PAYLOAD_TOO_LARGE,
     StatusCode::UNPROCESSABLE_ENTITY,

@@ -15,7 +15,7 @@ details { margin: .5rem 0; font-size: .9rem; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto; padding: .6rem; \
 border: 1px solid; border-radius: .3rem; }";
 
-/// What a page needs beside the headers of all answers: its own style and nothing else.
+/// The headers of a page, beside those of all answers: they permit its own style and nothing else.
 pub(super) const HEADERS: [(HeaderName, HeaderValue); 2] = [
     (
         header::CONTENT_SECURITY_POLICY,

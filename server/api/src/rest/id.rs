@@ -16,7 +16,7 @@ use super::problem::Refused;
 /// An id that has the form of one.
 pub(crate) struct Id<T>(pub(crate) T);
 
-/// What people call that which an id names.
+/// The noun for the thing that an id names.
 pub(crate) trait Names: FromStr {
     const NOUN: &'static str;
 }

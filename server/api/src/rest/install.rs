@@ -22,7 +22,7 @@ use crate::{
     serve::{Peer, network},
 };
 
-/// Who asks wants to know that the answer is new.
+/// The nonce, by which the caller knows that the answer is new.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asked {

@@ -1,8 +1,8 @@
 //! `Idempotency-Key`: a request that makes something is carried out once, however often it is sent.
 //!
-//! The key is taken before the request is carried out. What goes on then goes on to its end, also where the
-//! client leaves, so that the answer is stored. An answer that says no is not kept, because nothing was
-//! made. Where the server cannot know whether something was made, it says so, and does nothing again.
+//! The server takes the key before it carries the request out. It then finishes the request even if the client leaves,
+//! so that the answer is stored. It does not keep a refusal, because nothing was made. If it cannot know whether
+//! something was made, it says so and does not repeat the request.
 
 use axum::{
     body::{Body, Bytes, to_bytes},
@@ -29,13 +29,13 @@ pub(super) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 /// The header of an answer that is given again.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// What takes a key: what is posted there makes something.
+/// A route that takes a key, because a POST to it makes something.
 pub(super) struct Keeps {
     /// Its address, with places for ids.
     pub(super) path: &'static str,
-    /// What it does.
+    /// Its action.
     action: Action,
-    /// Whether its answer holds a secret, and so is not kept.
+    /// True if its answer holds a secret and so is not kept.
     is_secret: bool,
 }
 
@@ -176,7 +176,7 @@ async fn carried_out(
     let answer = next.run(request).await;
     let (status, requests) = (answer.status(), &doors.app.requests);
     if status.is_server_error() {
-        // It may have been done all the same: the key stays without an answer.
+        // The request may have been carried out. The key stays without an answer.
         return answer;
     }
     let (parts, body) = answer.into_parts();

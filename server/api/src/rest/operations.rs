@@ -36,14 +36,14 @@ pub(crate) struct ListQuery {
     #[serde(default)]
     #[param(inline)]
     state: Listed,
-    /// Only those whose ids begin so, such as `op_3k`.
+    /// Only operations whose ids begin like this, such as `op_3k`.
     #[serde(default)]
     prefix: String,
     /// At most this many, from 1 to 500.
     #[serde(default = "page::usual")]
     #[param(minimum = 1, maximum = 500)]
     limit: u32,
-    /// Where to go on: the `next` of the page before.
+    /// The value of `next` of the page before.
     #[serde(default)]
     #[param(max_length = 1024)]
     after: Option<String>,

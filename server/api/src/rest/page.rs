@@ -18,7 +18,7 @@ const MAX_SEARCH_BYTES: usize = 256;
 /// Longest cursor that is read, in bytes.
 const MAX_CURSOR_BYTES: usize = 1024;
 
-/// What is asked of a list that has no other choices.
+/// The query of a list without other choices.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -27,7 +27,7 @@ pub(crate) struct PageQuery {
     #[serde(default = "usual")]
     #[param(minimum = 1, maximum = 500)]
     limit: u32,
-    /// Where to go on: the `next` of the page before.
+    /// The value of `next` of the page before.
     #[serde(default)]
     #[param(max_length = 1024)]
     after: Option<String>,
@@ -48,10 +48,10 @@ pub(super) fn asked<T: DeserializeOwned>(
     })
 }
 
-/// What a list is searched for.
+/// Checks the text that a list is searched for.
 ///
 /// # Errors
-/// If it is longer than [`MAX_SEARCH_BYTES`].
+/// Fails if it is longer than [`MAX_SEARCH_BYTES`].
 pub(super) fn search(text: &str) -> Result<(), AppError> {
     match text.len() <= MAX_SEARCH_BYTES {
         true => Ok(()),
@@ -67,10 +67,10 @@ pub(super) fn usual() -> u32 {
     100
 }
 
-/// How much of a list was asked for.
+/// Checks the requested length of a page.
 ///
 /// # Errors
-/// If it is not from 1 to [`MAX_PAGE`].
+/// Fails if it is not from 1 to [`MAX_PAGE`].
 pub(super) fn limit(limit: u32) -> Result<u32, AppError> {
     within(limit, MAX_PAGE)
 }

@@ -26,11 +26,11 @@ pub(crate) struct PeopleQuery {
     #[serde(default = "page::usual")]
     #[param(minimum = 1, maximum = 500)]
     limit: u32,
-    /// Where to go on: the `next` of the page before.
+    /// The value of `next` of the page before.
     #[serde(default)]
     #[param(max_length = 1024)]
     after: Option<String>,
-    /// Only those with this text in their names, whatever the case of its letters from A to Z.
+    /// Only people with this text in their names, in upper or lower case of the letters A to Z.
     #[serde(default)]
     #[param(max_length = 256)]
     search: String,
@@ -58,8 +58,8 @@ pub(crate) async fn people(
     }))
 }
 
-/// Invite a person, who signs in with the code of the answer. Who has not come yet gets a new code, and
-/// the earlier one is worth nothing any more.
+/// Invite a person, who signs in with the code of the answer. A person who has not signed in yet gets a new code, and
+/// the earlier one no longer works.
 #[utoipa::path(post, path = "/api/v1/people", operation_id = "invite_person", request_body = InvitePerson, responses(
     (status = 201, body = Invitation), (status = 401, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem)))]
 pub(crate) async fn invite(

@@ -110,7 +110,7 @@ impl<T: DeserializeOwned + Serialize + Send> FromRequest<Doors> for Body<T> {
     }
 }
 
-/// Whatever is wrong with a body but its size is one problem: it is not what is documented.
+/// Every mistake in a body is the same problem, except its size: the body is not as documented.
 pub(super) fn body_problem(status: StatusCode, words: String) -> Problem {
     let code = match status {
         StatusCode::PAYLOAD_TOO_LARGE => Code::TooLarge,

@@ -87,7 +87,7 @@ pub(crate) async fn share(
     Ok(Json(to_runner(shared)))
 }
 
-/// Take back that a runner is shared. Streams from there end within five seconds.
+/// Stop sharing a runner. Streams from it end within five seconds.
 #[utoipa::path(post, path = "/api/v1/runners/{id}/unshare", operation_id = "unshare_runner", params(("id" = inline(RunnerId), Path)), request_body = UnshareRunner, responses(
     (status = 200, body = Runner), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is shared with everyone."), (status = 422, body = Problem)))]
 pub(crate) async fn unshare(
@@ -161,7 +161,7 @@ pub(crate) async fn create_join_token(
     ))
 }
 
-/// What the cursors of join tokens are of.
+/// The list that cursors of join tokens belong to.
 const JOIN_TOKENS: &str = "join-tokens";
 
 /// The user's join tokens with which runners can still enrol, the newest first.

@@ -19,10 +19,10 @@ use super::{
 };
 use crate::Doors;
 
-/// What the cursors of this list are of.
+/// The list that these cursors belong to.
 const LIST: &str = "sandboxes";
 
-/// The sandboxes that the user may see: one's own, and everybody's for admins.
+/// The sandboxes that the caller may see: the caller's own, and those of all users for admins.
 #[utoipa::path(get, path = "/api/v1/sandboxes", operation_id = "list_sandboxes", params(PageQuery), responses(
     (status = 200, body = Sandboxes), (status = 401, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn sandboxes(
@@ -40,7 +40,7 @@ pub(crate) async fn sandboxes(
     }))
 }
 
-/// One's own sandbox on a runner that makes them. It is made once, however often it is asked for.
+/// Make the caller's own sandbox on a runner that makes sandboxes. Repeated requests make it once.
 #[utoipa::path(post, path = "/api/v1/sandboxes", operation_id = "create_sandbox", request_body = CreateSandbox, responses(
     (status = 201, body = Sandbox), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem, description = "The runner makes no sandboxes."), (status = 422, body = Problem)))]
 pub(crate) async fn create(
@@ -63,7 +63,7 @@ pub(crate) async fn sandbox(
     Ok(Json(to_sandbox(doors.app.sandboxes.get(&ctx, id).await?)))
 }
 
-/// What a sandbox went through lately, the newest last: 50 changes at most.
+/// The recent changes of a sandbox's state, the newest last: 50 changes at most.
 #[utoipa::path(get, path = "/api/v1/sandboxes/{id}/changes", operation_id = "list_sandbox_changes", params(("id" = inline(SandboxId), Path)), responses(
     (status = 200, body = StateChanges), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn changes(

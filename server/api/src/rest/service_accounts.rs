@@ -18,7 +18,7 @@ use super::{
 };
 use crate::Doors;
 
-/// What the cursors of a service account's keys are of.
+/// The list that cursors of a service account's keys belong to.
 const LIST: &str = "service_keys";
 
 /// Add a service account: a user that is no person, has keys, and never signs in.

@@ -29,16 +29,16 @@ pub(crate) struct ListQuery {
     #[serde(default = "page::usual")]
     #[param(minimum = 1, maximum = 500)]
     limit: u32,
-    /// Where to go on: the `next` of the page before.
+    /// The value of `next` of the page before.
     #[serde(default)]
     #[param(max_length = 1024)]
     after: Option<String>,
-    /// Only those with this text in their titles, whatever the case of its letters from A to Z. Not
-    /// together with `prefix`.
+    /// Only sessions with this text in their titles, in upper or lower case of the letters A to Z.
+    /// Not together with `prefix`.
     #[serde(default)]
     #[param(max_length = 256)]
     search: String,
-    /// Only those whose ids begin so, such as `ses_01m8`; then by id.
+    /// Only sessions whose ids begin like this, such as `ses_01m8`; they are then sorted by id.
     #[serde(default)]
     prefix: String,
     /// Those that are archived, in place of those that are not. With `prefix` both are found.
@@ -67,7 +67,7 @@ pub(crate) struct TasksQuery {
     #[serde(default = "page::usual")]
     #[param(minimum = 1, maximum = 500)]
     limit: u32,
-    /// Where to go on: the `next` of the page before.
+    /// The value of `next` of the page before.
     #[serde(default)]
     #[param(max_length = 1024)]
     after: Option<String>,
@@ -186,7 +186,7 @@ pub(crate) async fn change(
     Ok(Json(to_session(session)))
 }
 
-/// Delete a session with its log and all output. What runs for it is stopped.
+/// Delete a session with its log and all output. Its running operations are stopped.
 #[utoipa::path(delete, path = "/api/v1/sessions/{id}", operation_id = "delete_session", params(("id" = inline(SessionId), Path)), responses(
     (status = 204), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn delete(

@@ -19,13 +19,13 @@ use crate::{Doors, words};
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettingsQuery {
-    /// What counts in this session, and not for new ones.
+    /// The session whose values to show; absent for those of new sessions.
     #[serde(default)]
     #[param(value_type = Option<SessionId>)]
     session: Option<String>,
 }
 
-/// What counts for the user, or for one of the user's sessions, with who has set it and since when.
+/// The values that count for the user, or for one of the user's sessions, with who set them and when.
 #[utoipa::path(get, path = "/api/v1/settings", operation_id = "list_settings", params(SettingsQuery), responses(
     (status = 200, body = Settings), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn settings(

@@ -1,4 +1,5 @@
-//! Sessions that are shared by a link: making and ending links, and what whoever has one may read.
+//! Sessions that are shared by a link: making and revoking links, and the data that a link's bearer
+//! may read.
 
 mod page;
 
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::{Doors, serve::Place, words};
 
-/// Where a shared session is shown, before the link's secret.
+/// The path of a shared session's page, before the link's secret.
 const SHOWN_AT: &str = "/shared/";
 
 /// Most events on one page for people.
@@ -38,7 +39,7 @@ pub(super) fn unsigned() -> OpenApiRouter<Doors> {
         .route("/shared/{link}", axum::routing::get(shown))
 }
 
-/// Make a link by which everyone who has it reads the session, without signing in.
+/// Make a link that lets its readers read the session without signing in.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/links", params(("id" = inline(SessionId), Path)), request_body = ShareSession, responses(
     (status = 201, body = SessionLink), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 429, body = Problem)))]
 pub(crate) async fn share(

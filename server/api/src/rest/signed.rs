@@ -1,5 +1,5 @@
-//! Who asks: the bearer token, the browser's cookie or the ticket becomes an operation context before
-//! anything else is looked at.
+//! The authentication of a request: its bearer token, cookie or ticket becomes an operation context before anything
+//! else is checked.
 
 use std::time::Duration;
 
@@ -65,8 +65,8 @@ impl Asked {
         }
     }
 
-    /// Refuses where the body took its time and the credential stands for something else by now: whoever
-    /// holds the last byte back keeps no right with it.
+    /// Refuses the request if its body was slow and the credential now stands for something else. A caller that holds
+    /// back the last byte keeps no right by it.
     pub(super) async fn again(self, doors: &Doors) -> Result<(), Response> {
         let Some(before) = self.ctx.filter(|_| self.at.elapsed() > ASKED_AGAIN_AFTER) else {
             return Ok(());

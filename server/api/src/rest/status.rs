@@ -1,4 +1,4 @@
-//! Whether the server lives, whether it can work, and what it measures.
+//! The liveness, the readiness and the metrics of the server.
 
 use axum::{
     extract::State,

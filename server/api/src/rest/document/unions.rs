@@ -9,7 +9,7 @@ use utoipa::openapi::{
     schema::{Discriminator, OneOf},
 };
 
-/// The properties that our unions are told apart by.
+/// The properties that tell the variants of our unions apart.
 const TAGS: [&str; 3] = ["type", "kind", "by"];
 
 /// Names the alternatives of every union of tagged objects.

@@ -1,4 +1,4 @@
-//! What is passed on to an operation: its input, sizes of its terminal, and signals.
+//! The input, terminal sizes and signals that a caller passes on to an operation.
 
 use std::time::Duration;
 
@@ -45,10 +45,10 @@ pub(in crate::rest) const MAX_INPUT_BODY_BYTES: usize = INPUT_WINDOW_BYTES as us
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InputQuery {
-    /// Where the body stands in the input, in bytes from 0.
+    /// The offset of the body in the input, in bytes from 0.
     #[param(minimum = 0, maximum = 9007199254740991_u64)]
     offset: u64,
-    /// Whether the input ends after the body.
+    /// True if the input ends after the body.
     #[serde(default)]
     end: bool,
 }

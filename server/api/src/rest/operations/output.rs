@@ -32,15 +32,15 @@ pub(crate) struct OutputQuery {
     #[serde(default = "stdout")]
     #[param(inline, value_type = StreamName)]
     stream: OutputStream,
-    /// Where to begin, in bytes from 0; a negative number counts from the end.
+    /// The first byte to read, from 0; a negative number counts from the end.
     #[serde(default)]
     offset: i64,
     /// At most this many bytes, from 1 to 1048576.
     #[serde(default = "a_page")]
     #[param(minimum = 1, maximum = 1048576)]
     limit: usize,
-    /// How long to wait for output, in milliseconds, where there is none at the offset yet and the
-    /// operation has not ended; from 0 to 60000. The answer may come earlier without output.
+    /// The longest wait for output, in milliseconds from 0 to 60000, if there is none at the offset
+    /// and the operation has not ended. The answer may come earlier without output.
     #[serde(default)]
     #[param(minimum = 0, maximum = 60000)]
     wait_ms: u64,
@@ -54,7 +54,8 @@ fn a_page() -> usize {
     MAX_OUTPUT_PAGE_BYTES
 }
 
-/// What an operation wrote to one of its streams, from an offset on, while it runs and afterwards.
+/// The output of an operation on one of its streams, from an offset on, while it runs and
+/// afterwards.
 #[utoipa::path(get, path = "/api/v1/operations/{id}/output", operation_id = "read_output", params(("id" = inline(OperationId), Path), OutputQuery), responses(
     (status = 200, body = Output), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem)))]
 pub(crate) async fn output(

@@ -1,5 +1,5 @@
-//! What a caller asks for, checked: a request that could run nowhere is refused here, with the field
-//! that is wrong and what is possible.
+//! The check of a caller's request. A request that could run nowhere is refused here, with the
+//! wrong field and the possible values.
 
 use std::{collections::BTreeMap, num::NonZeroU64, time::Duration};
 
@@ -81,7 +81,7 @@ fn exec(asked: Exec) -> Result<Request, AppError> {
         merged: asked.merged,
         input: asked.input,
         terminal: asked.terminal.map(to_size).transpose()?,
-        // Nobody needs to stay for it, so none of it may be dropped.
+        // A caller may leave and come back, so no output may be dropped.
         retention: Retention::All,
         idle_for_ms: idle_for.and_then(NonZeroU64::new),
     }))
@@ -236,7 +236,7 @@ fn file(field: &str, path: String) -> Result<String, AppError> {
     Ok(path)
 }
 
-/// Whether a host can take this text at all.
+/// Checks that a host can take this text at all.
 fn within(field: &str, text: &str, at_most: usize) -> Result<(), AppError> {
     if text.len() > at_most {
         let bytes = text.len();

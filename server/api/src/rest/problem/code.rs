@@ -4,17 +4,17 @@
 use axum::http::StatusCode;
 use shared_api::Problem;
 
-/// What is said of a code.
+/// The description of a code.
 pub(crate) struct About {
     /// The stable word for programs.
     pub(crate) word: &'static str,
     /// The status of its answers.
     pub(crate) status: StatusCode,
-    /// What it is, in a few words.
+    /// The title, in a few words.
     pub(crate) title: &'static str,
-    /// What happened.
+    /// The cause.
     pub(crate) means: &'static str,
-    /// What to do.
+    /// The remedy.
     pub(crate) remedy: &'static str,
 }
 
@@ -30,7 +30,7 @@ macro_rules! codes {
             /// All codes, by status.
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// What is said of it.
+            /// The description of this code.
             pub(crate) fn about(self) -> About {
                 match self {
                     $(Self::$name => About {

@@ -31,7 +31,7 @@ pub(super) fn session(session: &Session, events: &[SessionEvent], more: bool) ->
     document(title, &body)
 }
 
-/// What is shown where a link leads nowhere.
+/// The page for a link that leads nowhere.
 pub(super) fn not_found() -> String {
     document(
         "Nothing is shared here",
