@@ -21,10 +21,10 @@ use crate::fair::Fair;
 /// The kinds of machines, as `uname -m` calls them.
 const KINDS: [&str; 2] = ["x86_64", "aarch64"];
 
-/// How much of a file is read at a time, in bytes.
+/// The bytes of one read of a file.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// How many archives are sent at a time, each with a piece in memory.
+/// The most archives that are sent at the same time, each with a piece in memory.
 const SENT_AT_ONCE: usize = 256;
 
 /// The archives that the server hands out. Clones share them.
@@ -74,7 +74,7 @@ impl Archives {
         })
     }
 
-    /// What is told of each.
+    /// The descriptions of all archives.
     pub fn list(&self) -> Vec<RunnerArchive> {
         self.all.iter().map(Archive::told).collect()
     }
@@ -143,12 +143,12 @@ pub(crate) fn piece(file: &File, offset: u64, end: u64) -> io::Result<Bytes> {
     Ok(piece.into())
 }
 
-/// What the archive for this kind of machine is called.
+/// The file name of the archive for this kind of machine.
 fn name(arch: &str) -> String {
     format!("gantry-runner-{arch}-linux.tar.gz")
 }
 
-/// Why the archives cannot be handed out.
+/// The reason why the archives cannot be offered.
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be read: {source}; make it readable, or take it out of the folder", path.display())]
 pub struct ArchiveError {

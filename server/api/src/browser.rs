@@ -70,8 +70,7 @@ fn header_of(value: String, valid_for: Duration) -> HeaderValue {
     header
 }
 
-/// What the browser is to show from now on, where that changes; an extension of every request with a
-/// cookie.
+/// The new cookie for the browser, if it changes; an extension of every request with a cookie.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fresh(Arc<Mutex<Option<HeaderValue>>>);
 
@@ -155,7 +154,7 @@ fn is_own_page(parts: &Parts, https: bool) -> bool {
     }
 }
 
-/// What a header says.
+/// The content of a header.
 enum Said<'a> {
     Nothing,
     Once(&'a str),

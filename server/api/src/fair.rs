@@ -1,7 +1,7 @@
-//! A good that is short, and that many want at once: memory for answers, places for downloads.
+//! The fair division of a scarce good among many users, such as memory for answers or places for downloads.
 //!
-//! Whoever asks may have as much as is still free. So the first one gets at most half of it, and there is
-//! always some left for another one, however many give nothing back.
+//! A user may have as much as is still free. So the first user gets at most half of the good. Some is always left for
+//! another user, even if no user gives any back.
 
 use std::{
     collections::HashMap,
@@ -9,14 +9,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The good, and how much of it each has.
+/// The good, and the amount of each user.
 #[derive(Debug)]
 pub(crate) struct Fair<Whose> {
     all: usize,
     taken: Mutex<HashMap<Whose, usize>>,
 }
 
-/// A part of it, until it is dropped.
+/// A part of the good, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Part<Whose: Copy + Eq + Hash> {
     of: Arc<Fair<Whose>>,
@@ -25,7 +25,7 @@ pub(crate) struct Part<Whose: Copy + Eq + Hash> {
 }
 
 impl<Whose: Copy + Eq + Hash> Fair<Whose> {
-    /// So much of it, of which nothing is taken.
+    /// A good of this amount, all of it free.
     pub(crate) fn new(all: usize) -> Arc<Self> {
         Arc::new(Self {
             all,
@@ -33,7 +33,7 @@ impl<Whose: Copy + Eq + Hash> Fair<Whose> {
         })
     }
 
-    /// Takes so much of it; none where that is more than is left for this one.
+    /// Takes this amount; `None` if it is more than is left for this user.
     pub(crate) fn take(self: &Arc<Self>, whose: Whose, amount: usize) -> Option<Part<Whose>> {
         let mut taken = self.taken();
         let free = self.all.saturating_sub(taken.values().sum());

@@ -33,7 +33,7 @@ const ON_EVERYTHING: [(HeaderName, HeaderValue); 6] = [
     ),
 ];
 
-/// Where the server is reached by TLS, a browser uses nothing else for a year.
+/// If the server has TLS, a browser uses nothing else for a year.
 const OVER_TLS: (HeaderName, HeaderValue) = (
     header::STRICT_TRANSPORT_SECURITY,
     HeaderValue::from_static("max-age=31536000"),

@@ -30,8 +30,8 @@ use crate::{
 /// Longest part of a foreign name that an error repeats, in bytes.
 const REPEATED_BYTES: usize = 100;
 
-/// The names under which the server may be asked, beside its addresses and `localhost`. Clones share
-/// them.
+/// The host names that a request may have, beside the server's addresses and `localhost`. Clones
+/// share them.
 #[derive(Debug, Clone, Default)]
 pub struct Names(Arc<RwLock<Vec<String>>>);
 
@@ -61,7 +61,7 @@ impl Names {
     }
 }
 
-/// Answers for the rest of the routes unless they may be asked so.
+/// Refuses a request for a foreign host or from a foreign page; passes on all others.
 pub(crate) async fn hosts(State(names): State<Names>, request: Request, next: Next) -> Response {
     let (uri, version, headers) = (request.uri(), request.version(), request.headers());
     match check(&names, uri, version, headers) {
@@ -71,8 +71,10 @@ pub(crate) async fn hosts(State(names): State<Names>, request: Request, next: Ne
     }
 }
 
+/// Checks the hosts and origins of a request.
+///
 /// # Errors
-/// Why a request to this address with these headers is not answered.
+/// Fails with the reason why a request to this address with these headers is refused.
 fn check(names: &Names, uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Problem> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (host, more) = (hosts.next(), hosts.next().is_some());
@@ -81,7 +83,7 @@ fn check(names: &Names, uri: &Uri, version: Version, headers: &HeaderMap) -> Res
     if more {
         return Err(no_host());
     }
-    // Where both are there, a proxy before the server may have gone by either.
+    // If both are there, a proxy before the server may have used either.
     let asked: Vec<&Authority> = uri.authority().into_iter().chain(&host).collect();
     // HTTP/1.0 knows no host, and no browser speaks it.
     if asked.is_empty() && version != Version::HTTP_10 {
@@ -99,20 +101,20 @@ fn check(names: &Names, uri: &Uri, version: Version, headers: &HeaderMap) -> Res
     }
 }
 
-/// For which hosts a request is meant, of what [`hosts`] has let pass.
+/// The hosts of a request that [`hosts`] has passed on.
 fn asked(uri: &Uri, headers: &HeaderMap) -> Vec<Authority> {
     let hosts = headers.get_all(header::HOST).into_iter();
     let hosts = hosts.filter_map(|host| Authority::try_from(host.as_bytes()).ok());
     uri.authority().cloned().into_iter().chain(hosts).collect()
 }
 
-/// Whether the request was made on the server's own machine, as its host says.
+/// True if the request was made on the server's own machine, as its host says.
 pub(crate) fn is_on_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
     let asked = asked(uri, headers);
     !asked.is_empty() && asked.iter().all(|asked| is_loopback_host(&host(asked)))
 }
 
-/// Whether a page of this origin is of this very server: of the same scheme, host and port.
+/// True if a page of this origin belongs to this server: scheme, host and port are the same.
 pub(crate) fn is_own_origin(origin: &str, scheme: &str, uri: &Uri, headers: &HeaderMap) -> bool {
     let Some(origin) = Uri::try_from(origin).ok() else {
         return false;
@@ -136,8 +138,8 @@ fn answers(names: &Names, authority: &Authority) -> bool {
     !authority.as_str().contains('@') && (is_address || is_loopback_host(&host) || names.has(&host))
 }
 
-/// Whether a page of this origin may ask: one of this very host and port, of a name of the server's,
-/// or, where the server is asked on its own machine, of another program there.
+/// True if a page of this origin may send requests. Its origin is this host and port, or one of the
+/// server's names. On the server's own machine it may also be another program there.
 fn is_ours(names: &Names, origin: &[u8], asked: &[&Authority]) -> bool {
     let Some(origin) = Uri::try_from(origin).ok().filter(is_of_the_web) else {
         return false;
@@ -164,7 +166,7 @@ fn host(authority: &Authority) -> String {
     plain(address.unwrap_or(host))
 }
 
-/// As names are compared: in lower case, and without the dot that ends a whole one.
+/// The form in which names are compared: lower case, without the dot that ends a full name.
 fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }

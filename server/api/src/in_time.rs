@@ -1,7 +1,8 @@
-//! A request that is not answered in time, mostly because its body does not come, is given up, and
-//! with it the connection of a peer without a credential. Whose fault that is, its answer says: the client's while its
-//! body is waited for, else the server's.
-//! What goes on after its answer began (a link, a WebSocket) is not meant.
+//! The time limit of requests. A request that is not answered in time, mostly because its body does not come, is given
+//! up. If its peer has no credential, its connection ends as well. The answer names the cause: the client while its
+//! body is missing, else the server.
+//!
+//! The limit ends once the answer begins, so a link or a WebSocket may last longer.
 
 use std::{
     pin::Pin,
@@ -58,7 +59,7 @@ pub(crate) async fn in_time(
     })
 }
 
-/// Whether more of a request's body is waited for.
+/// True while more of a request's body is awaited.
 #[derive(Debug, Clone, Default)]
 struct Missing(Arc<AtomicBool>);
 
@@ -110,7 +111,7 @@ impl HttpBody for Watched {
     }
 }
 
-/// Whether a refusal has to speak gRPC.
+/// True if a refusal has to be a gRPC answer.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE);
     media_type.is_some_and(|media_type| media_type.as_bytes().starts_with(b"application/grpc"))

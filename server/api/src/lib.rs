@@ -50,13 +50,13 @@ pub struct Doors {
     pub app: Arc<App>,
     /// Prints the metrics in the text format of Prometheus.
     pub metrics: shared_telemetry::MetricsHandle,
-    /// What machines without a runner's programs are given.
+    /// The archives for machines without a runner's programs.
     pub archives: Archives,
-    /// How patient they are with whoever asks.
+    /// The time limits and bounds of connections.
     pub limits: Limits,
     /// The names under which they answer.
     pub names: Names,
-    /// Whether browsers reach them by HTTPS: TLS ends here, or at a proxy before the server.
+    /// True if browsers reach the server by HTTPS: TLS ends here, or at a proxy before the server.
     pub https: bool,
     /// When something happens, for traces.
     pub clock: Arc<dyn Clock>,

@@ -1,28 +1,26 @@
-//! How patient the doors are with a connection, whatever protocol it speaks, and what they let
-//! strangers have: connections on which no credential was shown yet.
+//! The time limits of connections, in every protocol, and the bounds of strangers: connections that have not shown a
+//! credential yet.
 //!
-//! A connection lives as long as it is used: what outlives its request (a link, a WebSocket) may be
-//! silent for as long as it likes, because each end keeps asking whether the other one lives. Where a
-//! greatest age is set, it is asked to connect again then.
+//! A connection lives as long as it is used. A link or a WebSocket may be silent for any time, because each end keeps
+//! asking if the other one lives. If a greatest age is set, the server then asks the client to connect again.
 
 use std::time::Duration;
 
-/// Every wait of a connection, and the bounds of strangers; the default is what a deployment has that sets nothing.
+/// Every time limit of a connection, and the bounds of strangers. The default is that of a deployment without settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// A connection that does not say what it wants within this time is closed.
+    /// A connection without a request within this time is closed.
     pub first_request_within: Duration,
     /// A connection on which no request began for this long takes no more; those under way go on.
     pub quiet_at_most: Duration,
     /// A request whose answer does not begin within this time is given up, mostly because its body
     /// does not come.
     pub answer_within: Duration,
-    /// What takes none of what it is sent for this long is cut off.
+    /// A peer that reads nothing of its answer for this long is cut off.
     pub taken_within: Duration,
-    /// How often a quiet connection is asked whether it lives, so that what lies between keeps it
-    /// open as well.
+    /// The interval between pings on a quiet connection, so that devices on the way keep it open as well.
     pub keep_alive_every: Duration,
-    /// How long it may take to answer.
+    /// The longest wait for the answer to such a ping.
     pub keep_alive_within: Duration,
     /// Connections without a credential that may come from one address.
     pub strangers_per_address: usize,
@@ -34,7 +32,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// How long a request may wait for something and still be answered in time.
+    /// The longest wait of a request that can still be answered in time.
     pub(crate) fn waits_at_most(&self) -> Duration {
         self.answer_within.mul_f32(0.9)
     }

@@ -27,7 +27,7 @@ use crate::{serve::Place, status::status};
 /// Frames that may wait in each direction.
 pub(crate) const FRAMES: usize = 64;
 
-/// Who shows an access token that holds.
+/// The bearer of a valid access token.
 pub(crate) struct Caller {
     token: String,
     claims: LinkClaims,
@@ -61,7 +61,7 @@ impl Caller {
 pub(crate) struct ServedLink<S> {
     pub(crate) app: Arc<App>,
     pub(crate) caller: Caller,
-    /// What the runner says; an error is the last of it.
+    /// The runner's frames; an error is the last of them.
     pub(crate) inbound: S,
     /// That of its connection.
     pub(crate) place: Option<Place>,
@@ -71,7 +71,7 @@ impl<S> ServedLink<S>
 where
     S: Stream<Item = Result<v1::RunnerFrame, Status>> + Send + Unpin + 'static,
 {
-    /// Serves the link to its end; an error is what the runner is told at last.
+    /// Serves the link to its end. An error is the last thing that the runner receives.
     pub(crate) async fn run(
         mut self,
         challenge: LinkChallenge,
@@ -98,7 +98,7 @@ where
         may.map_err(|error| status(&error))
     }
 
-    /// What the runner says of itself, once it has proved that it holds the key which the token names.
+    /// The runner's hello, once the runner has proved that it holds the key in the token.
     async fn hello(
         &mut self,
         challenge: LinkChallenge,
@@ -111,7 +111,7 @@ where
             .await
             .map_err(|_| Status::cancelled("the runner is gone"))?;
         let Ok(frame) = tokio::time::timeout(HELLO_WITHIN, self.inbound.next()).await else {
-            // Removed meanwhile is the better reason.
+            // If the runner was removed in the meantime, that is the better reason.
             self.may_link().await?;
             return Err(Status::deadline_exceeded("no hello came within 10 s"));
         };
@@ -148,13 +148,12 @@ fn not_sealed(reason: NotSealed) -> Status {
     Status::unauthenticated(reason.to_string())
 }
 
-/// What a first frame is refused with that is not short enough.
+/// The refusal of a first frame that is too long.
 pub(crate) fn too_large_a_hello() -> Status {
     Status::resource_exhausted("a hello may have 64 KiB")
 }
 
-/// What the runner says up to the first frame that cannot be read, such as one that is too large, or
-/// that it did not seal, and what is wrong with that.
+/// The runner's frames up to the first unreadable one, such as one that is too large or not sealed, and the reason.
 fn readable(
     inbound: impl Stream<Item = Result<v1::RunnerFrame, Status>> + Send + 'static,
     mut opener: Opener<v1::RunnerFrame>,
@@ -170,7 +169,7 @@ fn readable(
             && let Some(breaks) = breaks.take()
         {
             tracing::info!(runner.id = %runner, reason = unreadable.message(), "a link broke");
-            // A link that ends meanwhile has its own reason.
+            // A link that has ended has its own reason.
             let _ = breaks.send(unreadable.clone());
         }
         ready(frame.ok())

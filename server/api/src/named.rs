@@ -8,20 +8,20 @@ use serde_json::Value;
 
 use crate::words;
 
-/// Reads a message whose objects all come as objects.
+/// Reads a message, and refuses lists in place of objects.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// Fails with the mistake in the message, in words.
 pub(crate) fn read_by_name<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
     let read = serde_json::from_str(text);
     let read = read.and_then(|read| by_name(text.as_bytes(), &read).map(|()| read));
     read.map_err(|wrong| words::of_message(&wrong))
 }
 
-/// Refuses what was read from lists where objects are meant: written again, it has an object there.
+/// Refuses a list that was read as an object. It compares the text with the value that was read, written again.
 ///
 /// # Errors
-/// Where the list stands.
+/// Fails with the place of the list.
 pub(crate) fn by_name(sent: &[u8], read: &impl Serialize) -> Result<(), serde_json::Error> {
     let (sent, read) = (serde_json::from_slice(sent)?, serde_json::to_value(read)?);
     match list_for_object(&sent, &read) {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn refusal<T: DeserializeOwned + Serialize>(text: &str) -> String {
-        // What serde itself lets pass: the test would show nothing otherwise.
+        // serde itself has to accept it, because the test would show nothing otherwise.
         serde_json::from_str::<T>(text).map(drop).expect(text);
         let read = read_by_name::<T>(text).map(drop);
         read.expect_err(text).to_string()

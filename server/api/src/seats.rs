@@ -1,4 +1,4 @@
-//! How many connections one credential may have open, and requests waiting for its operations.
+//! The number of connections that one credential may have open, and of requests that wait for its operations.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -10,7 +10,7 @@ use shared_types::CredentialId;
 
 use crate::rest::{Code, respond};
 
-/// What one credential may have so many of at one time.
+/// The kinds of things that are limited for each credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// A WebSocket of an operation, or a request that passes input or waits. Each may hold a mebibyte.
@@ -35,7 +35,7 @@ impl Kind {
     }
 }
 
-/// What is counted, and of whom.
+/// The key of a count: the credential and the kind.
 type Whose = (CredentialId, Kind);
 
 /// Counts what is open. Clones count together.
@@ -70,7 +70,7 @@ impl Seats {
         })
     }
 
-    /// How many are taken, of all credentials.
+    /// The number of seats that all credentials have taken.
     pub(crate) fn taken(&self) -> usize {
         self.lock().values().sum()
     }

@@ -1,13 +1,12 @@
 //! Connections: accept, TLS, HTTP/1.1 and HTTP/2 on the same port, and a stop that lets requests end.
 //!
-//! A connection lives as long as it is used. One that never asks for anything, asks too slowly, or
-//! does not take its answer is closed, whatever protocol it speaks; what outlives its request (a
-//! link, a WebSocket) holds a [`Place`] and with it the connection.
+//! A connection lives as long as it is used. The server closes one that never sends a request, sends it too slowly, or
+//! does not read its answer, in every protocol. A task that outlives its request (a link, a WebSocket) holds a
+//! [`Place`], and with it the connection.
 //!
-//! Until a credential that holds was shown on it, a connection is a *stranger*. Strangers share a
-//! part of the descriptors and a budget of memory (`strangers`), and are read only within it
-//! (`doorway`). What was asked for with a credential or a link to a session, and is not read, has a budget
-//! as well (`answers`).
+//! Until a connection has shown a valid credential, it is a *stranger*. Strangers share a part of the descriptors and a
+//! budget of memory (`strangers`), and the server reads from them only within it (`doorway`). Unread answers to
+//! requests with a credential or a link to a session have a budget as well (`answers`).
 
 mod address;
 mod answers;
@@ -46,19 +45,19 @@ const CONNECTIONS: usize = 16_384;
 const DESCRIPTORS_FOR_CONNECTIONS: (usize, usize) = (3, 4);
 /// Of two connections one may be a stranger's: the other half is for peers that were let in.
 const CONNECTIONS_FOR_STRANGERS: (usize, usize) = (1, 2);
-/// How long requests may go on after the server was asked to stop.
+/// The longest time that requests may go on after the server was asked to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// Between attempts to accept while the system refuses.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Where the server listens.
+/// The place where the server listens, and its rules for connections.
 pub struct Door {
     /// The socket.
     pub listener: TcpListener,
     /// Ends TLS here; without it the port speaks plain text. A connection keeps what was there when it was
     /// accepted.
     pub tls: Option<watch::Receiver<ServerTls>>,
-    /// How patient it is with connections.
+    /// The time limits and bounds of connections.
     pub limits: Limits,
     /// The header in which a proxy names the address of its client, where every connection comes
     /// from such a proxy.
@@ -67,7 +66,7 @@ pub struct Door {
     pub descriptors: usize,
 }
 
-/// Who is at the other end of a connection; an extension of every request.
+/// The address of a connection's peer; an extension of every request.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 

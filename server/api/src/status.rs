@@ -1,4 +1,4 @@
-//! The errors of use cases, as runners are told of them.
+//! The errors of use cases, as runners receive them.
 
 use server_app::AppError;
 use tonic::{Code, Status};

@@ -1,7 +1,7 @@
-//! The span of every request, where traces are collected: part of the caller's trace, where the request says so
+//! The span of every request, where traces are collected. It is part of the caller's trace if the request says so
 //! (`traceparent`).
 //!
-//! What is refused for want of a credential has none, and no caller chooses the name of a span.
+//! A request that is refused for its credential has no span, and no caller chooses the name of a span.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use shared_telemetry::traces::{self, Kind, Span};
 use shared_types::{Clock, Timestamp, TraceContext};
 use tonic::{Code, Status};
 
-/// What asks whether the server works, every few seconds, is not work.
+/// Requests that check every few seconds if the server works; they are not traced.
 const UNTRACED: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
 /// The span of a request, for those who carry it out.
@@ -108,7 +108,7 @@ impl Rpc {
             .with("rpc.system", "grpc")
             .with("rpc.service", service)
             .with("rpc.method", method)
-            // Where the head of the answer does not say it, the call goes on, or has ended well.
+            // Without a status in the head of the answer, the call continues or has ended well.
             .with_number(
                 "rpc.grpc.status_code",
                 ended.map(|code| (code as i32).into()),
@@ -127,7 +127,7 @@ fn known(method: &Method) -> &'static str {
         Method::PATCH => "PATCH",
         Method::DELETE => "DELETE",
         Method::OPTIONS => "OPTIONS",
-        // As the conventions for HTTP spans have it.
+        // The name that the conventions for HTTP spans demand.
         _ => "_OTHER",
     }
 }
@@ -138,7 +138,7 @@ fn is_of_a_stranger(response: &Response) -> bool {
     response.status() == StatusCode::UNAUTHORIZED || of_grpc == Some(Code::Unauthenticated)
 }
 
-/// The caller's span. What is none counts as none.
+/// The span of the caller. An invalid header counts as none.
 fn parent(headers: &HeaderMap) -> Option<TraceContext> {
     headers.get("traceparent")?.to_str().ok()?.parse().ok()
 }

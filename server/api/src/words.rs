@@ -1,4 +1,4 @@
-//! What is wrong with a request, in words for the person who wrote it.
+//! The mistakes in a request, in words for the person who wrote it.
 //!
 //! The libraries that read requests speak of their own types and of how they read: `Failed to deserialize the JSON
 //! body into the target type: text: invalid type: integer 3, expected a string at line 1 column 9`. Here that is:
@@ -11,12 +11,12 @@ use axum::{
 use serde_json::error::Category;
 use server_app::AppError;
 
-/// What is wrong with a query.
+/// The mistake in a query.
 pub(crate) fn of_query(rejection: QueryRejection) -> AppError {
     AppError::Invalid(fact(without_kind(&rejection.body_text())))
 }
 
-/// Why a body is not what is documented.
+/// The mistake in a JSON body.
 pub(crate) fn of_json(rejection: &JsonRejection) -> String {
     match rejection {
         JsonRejection::MissingJsonContentType(_) => {
@@ -28,7 +28,7 @@ pub(crate) fn of_json(rejection: &JsonRejection) -> String {
     }
 }
 
-/// Why a message is not what is documented.
+/// The mistake in a message.
 pub(crate) fn of_message(error: &serde_json::Error) -> String {
     match error.classify() {
         Category::Data => fact(&error.to_string()),
@@ -36,7 +36,7 @@ pub(crate) fn of_message(error: &serde_json::Error) -> String {
     }
 }
 
-/// Why a body did not come.
+/// The reason why a body did not arrive.
 pub(crate) fn of_bytes(rejection: &BytesRejection) -> String {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => "the body is too large".to_owned(),
@@ -44,7 +44,7 @@ pub(crate) fn of_bytes(rejection: &BytesRejection) -> String {
     }
 }
 
-/// What is behind the words by which the web library says what it read.
+/// The text without the words that the web library puts before it.
 fn without_kind(said: &str) -> &str {
     match said.split_once(": ") {
         Some((kind, rest)) if kind.starts_with("Failed to ") => rest,
@@ -52,7 +52,7 @@ fn without_kind(said: &str) -> &str {
     }
 }
 
-/// Whoever wrote what is no JSON looks for the place.
+/// Tells that a text is not JSON, and where.
 fn no_json(said: &str) -> String {
     let place = said.rsplit_once(" at line ").map(|(_, place)| place);
     let place = place.map(|place| place.replace(" column ", ", column "));
@@ -63,7 +63,7 @@ fn no_json(said: &str) -> String {
     }
 }
 
-/// What a reader of values says: perhaps the field, a fact, and perhaps a place, which the field makes clear.
+/// A reader's message in plain words: perhaps the field, and a fact. The place is left out, because the field shows it.
 fn fact(said: &str) -> String {
     let said = said.rsplit_once(" at line ").map_or(said, |(said, _)| said);
     let found = FACTS.iter().find_map(|(begin, told)| {
@@ -77,7 +77,7 @@ fn fact(said: &str) -> String {
     }
 }
 
-/// How a fact begins, and how the rest of it is told.
+/// The beginning of a fact, and a function for the words of its rest.
 type Fact = (&'static str, fn(&str) -> String);
 
 const FACTS: [Fact; 13] = [
@@ -157,7 +157,7 @@ fn expected(rest: &str) -> String {
     format!("it has to be {wanted}, and is {is}")
 }
 
-/// Whether a kind of value is one of this program's own types, which nobody outside has heard of.
+/// True for a kind of value that names this program's own types, which no caller knows.
 fn is_of_ours(wanted: &str) -> bool {
     [
         "struct ",

@@ -16,7 +16,7 @@ mod operation;
 mod outbox;
 mod sessions;
 
-/// How long the last word to a client or a runner may take.
+/// The longest time for the last message to a client or a runner.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 
 pub(crate) fn router() -> Router<Doors> {

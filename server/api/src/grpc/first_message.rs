@@ -32,7 +32,7 @@ struct Watched {
     head: Option<Head>,
 }
 
-/// What has come of the head.
+/// The bytes of the head that have arrived.
 #[derive(Default)]
 struct Head {
     bytes: [u8; HEAD_BYTES],
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a body passes that comes in these pieces.
+    /// True if a body in these pieces passes.
     async fn passes(pieces: Vec<Vec<u8>>) -> Result<usize, String> {
         let pieces = stream::iter(pieces).map(|piece| Ok::<_, Error>(Bytes::from(piece)));
         let request = is_short(Request::new(Body::from_stream(pieces))).await;

@@ -53,7 +53,7 @@ impl v1::runner_link_server::RunnerLink for Service {
             let _ = refuse.send(link.run(challenge, outbound).await);
             drop(place);
         });
-        // The reason comes after every frame, because by then nobody sends frames any more.
+        // The reason comes after every frame, because by then no task sends frames any more.
         let reason = stream::once(refused).filter_map(async |ended| ended.ok()?.err().map(Err));
         let frames = ReceiverStream::new(frames)
             .scan(sealer, |sealer, frame| ready(sealer.seal(frame)))

@@ -57,7 +57,7 @@ fn answer(message: tonic::Response<impl Message>) -> Answer {
     Ok(([(CONTENT_TYPE, http1::MEDIA_TYPE)], body).into_response())
 }
 
-/// What gRPC refuses, in an answer of plain HTTP.
+/// A gRPC status as a plain HTTP answer.
 pub(crate) struct Refused(Status);
 
 impl From<Status> for Refused {

@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use http::{HeaderMap, HeaderName};
 
-/// The last address in the header: the one that the proxy itself has seen. What stands before it
-/// is the client's own word.
+/// The last address in the header, which is the one that the proxy itself has seen. The client may
+/// have made up those before it.
 pub(super) fn named(headers: &HeaderMap, name: &HeaderName) -> Option<IpAddr> {
     let last = headers.get_all(name).iter().next_back()?.to_str().ok()?;
     let last = last.rsplit(',').next()?.trim();

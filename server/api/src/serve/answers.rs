@@ -13,16 +13,16 @@ const WAITING_BYTES: usize = 32 * 1024 * 1024;
 /// An answer up to this size is not counted: the connection has buffers of that size anyhow.
 pub(super) const SMALL_BYTES: usize = 16 * 1024;
 
-/// Who reads an answer.
+/// The reader of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Reader {
-    /// Whoever has this credential.
+    /// The bearer of this credential.
     Credential(CredentialId),
     /// Everyone who has a link to this session.
     Link(SessionId),
 }
 
-/// What waits, by who reads it.
+/// The unread answers, by reader.
 #[derive(Debug)]
 pub(super) struct Answers(Arc<Fair<Reader>>);
 
@@ -62,7 +62,7 @@ mod tests {
 
     const PAGE: usize = 1024 * 1024;
 
-    /// As many pages as a reader can have waiting.
+    /// The most pages that can wait for a reader.
     fn pages(answers: &Answers, reader: Reader) -> Vec<Bytes> {
         let page = || answers.waits(reader, Bytes::from(vec![0; PAGE]));
         std::iter::from_fn(page).collect()

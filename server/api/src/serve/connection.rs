@@ -50,7 +50,7 @@ use crate::{
 /// Requests that one HTTP/2 connection may have open. Hyper cannot raise it later, so it is what
 /// strangers may have as well; clients queue the rest, or open another connection.
 const STREAMS_PER_CONNECTION: u32 = 16;
-/// Largest HTTP/2 frame that is taken: a whole piece of output and what is said of it.
+/// The largest HTTP/2 frame to accept: a whole piece of output with its message.
 const FRAME_BYTES: u32 = 128 * 1024;
 /// Bytes of an HTTP/1.1 request that are held before it is understood.
 const HEADERS_BYTES: usize = 64 * 1024;
@@ -58,10 +58,10 @@ const HEADERS_BYTES: usize = 64 * 1024;
 const REQUEST_BYTES: usize = 2 * 1024;
 /// Memory that a header takes beside its text.
 const HEADER_BYTES: usize = 128;
-/// How long the last words to a peer that has nothing under way may take.
+/// The longest time for the last words to a peer without a request.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
-/// Bytes of which a peer has to take as many within [`Limits::taken_within`] to go on with an answer that is
-/// under way: more than the pings of an HTTP/2 connection that is otherwise silent.
+/// The bytes that a peer has to take within [`Limits::taken_within`] so that an answer continues. They are more than
+/// the pings of an HTTP/2 connection that is otherwise silent.
 const PROGRESS_BYTES: usize = 32 * 1024;
 
 /// A connection's place among those that may be open; an extension of every request. Whatever
@@ -71,7 +71,7 @@ pub struct Place {
     seat: Arc<Seat>,
     /// The request's own, where a proxy names the address that it comes from.
     request: Option<Arc<Visit>>,
-    /// Who reads the answer to the request, once that was found to be somebody who may.
+    /// The reader of the answer, once the request was found to be permitted.
     reader: Arc<OnceLock<Reader>>,
 }
 
@@ -108,7 +108,7 @@ impl Place {
         self.let_in();
     }
 
-    /// A link to this session was shown, and holds. Whoever shows it stays a stranger.
+    /// Notes that a valid link to this session was shown. The connection stays a stranger.
     pub(crate) fn reads_by_link(&self, session: SessionId) {
         let _ = self.reader.set(Reader::Link(session));
     }
@@ -303,7 +303,7 @@ async fn answer(
         inner,
         under_way: Some(under_way),
     });
-    // What is left of the body is not read, so nothing can follow it.
+    // The rest of the body is not read, so no other request can follow it.
     if has_body && response.status().is_client_error() && !seat.visit.is_let_in() {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
@@ -311,21 +311,21 @@ async fn answer(
     Ok(response)
 }
 
-/// Whether a request shows something like a credential.
+/// True if a request shows something like a credential.
 fn shows_credential<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
     let query = request.uri().query().unwrap_or_default();
     headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE) || query.contains("ticket=")
 }
 
-/// Whether an answer is larger than the buffers of its connection.
+/// True if an answer is larger than the buffers of its connection.
 fn is_large(response: &Response<Body>) -> bool {
     let bytes = response.body().size_hint().exact();
     bytes.is_some_and(|bytes| bytes > SMALL_BYTES as u64)
 }
 
-/// Counts a large answer among those that wait to be read, or refuses it. Only what is read is
-/// large, so that nothing is done twice when it is asked for again.
+/// Counts a large answer as unread, or refuses it. Only requests that read have large answers, so that a second request
+/// does nothing twice.
 async fn counted(response: Response<Body>, reader: Reader, answers: &Answers) -> Response<Body> {
     let (head, body) = response.into_parts();
     let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
@@ -391,7 +391,7 @@ impl hyper::body::Body for Answer {
     }
 }
 
-/// How a connection that asks for nothing came to be so.
+/// The reason why a connection counts as quiet.
 enum Quiet {
     /// It never asked for anything.
     NeverAsked,

@@ -1,5 +1,5 @@
-//! The bytes of a connection, beneath TLS and HTTP: what a stranger sends is read only as far as
-//! it may hold memory, and a peer that takes nothing of what it is sent is cut off.
+//! The bytes of a connection, beneath TLS and HTTP. The server reads from a stranger only as far as
+//! the stranger may hold memory. It cuts off a peer that takes nothing of its answer.
 
 use std::{
     io,
@@ -18,8 +18,8 @@ use super::visit::Visit;
 
 /// Bytes that are read of a stranger at once.
 const PIECE_BYTES: usize = 4 * 1024;
-/// How long the other end has to hang up after the last word. What it still sends is thrown away,
-/// because a connection that is closed with something unread is reset, and the last word with it.
+/// The time for the peer to hang up after the last words. The server reads and drops what the peer
+/// still sends: a connection that is closed with unread data is reset, and the last words are lost.
 const HANGS_UP_WITHIN: Duration = Duration::from_secs(1);
 
 /// See the module.
@@ -30,7 +30,7 @@ pub(super) struct Doorway<S> {
     taken_within: Duration,
     /// Runs while the peer takes nothing.
     untaken: Option<Pin<Box<Sleep>>>,
-    /// Runs once everything was said.
+    /// Runs once everything was sent.
     hanging_up: Option<Pin<Box<Sleep>>>,
 }
 

@@ -26,9 +26,9 @@ const COPIES: usize = 2;
 /// The most that strangers may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// How many there may be.
+    /// The most strangers.
     pub(super) strangers: usize,
-    /// How many there may be of one address.
+    /// The most strangers of one address.
     pub(super) per_address: usize,
     /// Bytes that they hold, all together.
     pub(super) bytes: usize,
@@ -49,7 +49,7 @@ struct Table {
     next: Number,
     /// In the order in which they came.
     strangers: BTreeMap<Number, Stranger>,
-    /// How many places of its own each address takes.
+    /// The number of places that each address takes.
     addresses: HashMap<IpAddr, usize>,
     /// Bytes that all of them hold.
     held: usize,
@@ -152,7 +152,7 @@ impl Strangers {
         }
     }
 
-    /// What a stranger holds beyond its base; none where it is no stranger any more.
+    /// The bytes that a stranger holds beyond its base; `None` if it is no stranger any more.
     pub(super) fn held(&self, number: Number) -> Option<usize> {
         let table = self.table();
         Some(table.strangers.get(&number)?.held)
@@ -219,7 +219,7 @@ impl Table {
     }
 }
 
-/// What counts as one address: of IPv6 a network of 64 bits, because a host has all of one.
+/// The part of an address that counts as one: of IPv6 a network of 64 bits, because a host has a whole one.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -33,7 +33,7 @@ const CARRIED_OUT_BYTES: usize = 32 * 1024;
 /// others wait, which takes a small part of the memory.
 const REQUESTS_AT_ONCE: usize = 1;
 
-/// What is said of a connection, from one task to another.
+/// Signals between the tasks of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     let_in: AtomicBool,
@@ -43,9 +43,9 @@ pub(super) struct Signals {
     requests: AtomicUsize,
     /// Bytes that the peer's system has taken.
     taken: AtomicUsize,
-    /// Whether there is more that it has not taken.
+    /// True if the peer's system has not taken all bytes.
     has_unsent: AtomicBool,
-    /// Who reads the connection, where that has to wait.
+    /// The task that reads the connection, while it waits.
     reader: AtomicWaker,
     /// Tells the connection's own task that it is to end.
     ends: Notify,
@@ -133,12 +133,12 @@ impl Visit {
         self.signals.cut_off.load(Ordering::Acquire)
     }
 
-    /// Whether a request is under way.
+    /// True while a request is under way.
     pub(super) fn is_busy(&self) -> bool {
         self.signals.requests() > 0
     }
 
-    /// Whether a request is under way, or an answer that its connection has whole is not sent yet.
+    /// True while a request is under way, or while a complete answer is not sent yet.
     pub(super) fn is_being_answered(&self) -> bool {
         self.is_busy() || self.signals.has_unsent.load(Ordering::Relaxed)
     }
@@ -151,7 +151,7 @@ impl Visit {
         }
     }
 
-    /// Whether it is a stranger that was too slow.
+    /// True for a stranger that was too slow.
     pub(super) fn is_late(&self) -> bool {
         self.signals.late.load(Ordering::Acquire) && !self.is_let_in()
     }
@@ -161,7 +161,7 @@ impl Visit {
         self.signals.ends.notified().await;
     }
 
-    /// How much may be read now; with nothing left the reader is woken once there is more.
+    /// The bytes that may be read now. If there are none, the reader is woken once there are.
     pub(super) fn room(&self, context: &Context<'_>) -> usize {
         if self.is_let_in() {
             return usize::MAX;
@@ -172,7 +172,7 @@ impl Visit {
             0 if self.is_busy() => 0,
             0 if self.refused.load(Ordering::Acquire) < self.may_be_refused() => REFUSED_BYTES,
             0 => {
-                // What it sends belongs to no request any more.
+                // Further bytes belong to no request any more.
                 self.was_late();
                 0
             }
@@ -274,7 +274,7 @@ impl Drop for UnderWay {
         let visit = &self.visit;
         let others = visit.signals.requests.fetch_sub(1, Ordering::AcqRel) - 1;
         if !visit.is_let_in() {
-            // With nothing under way nothing is held of what came; else it is not known whose it was.
+            // Without a request under way, no received bytes are held. Otherwise their owner is unknown.
             let bytes = if others == 0 { usize::MAX } else { self.bytes };
             visit.strangers.lets_go(visit.number, bytes);
             visit.refused.store(0, Ordering::Release);

@@ -1,8 +1,8 @@
-//! One WebSocket of a client: both sides speak whenever they like, until one of them ends it.
+//! One WebSocket of a client: both sides may send at any time, until one of them ends it.
 //!
-//! What is sent goes through one queue (`outbox`), so a client that reads slowly makes only itself wait. A
-//! connection does not outlive its credential. Where the server stops, or the connection has reached its
-//! greatest age, the client is asked to connect again.
+//! All messages to the client go through one queue (`outbox`), so a client that reads slowly delays only itself. A
+//! connection does not outlive its credential. If the server stops, or the connection has reached its greatest age, the
+//! server asks the client to connect again.
 
 use std::{future::Future, ops::ControlFlow, pin::pin, time::Duration};
 
@@ -43,11 +43,10 @@ use crate::{
 
 /// Bytes that are written at once.
 const WRITTEN_AT_ONCE: usize = 4 * 1024;
-/// How often it is looked whether the client may still do this: often enough that a right which was
-/// taken away is gone within five seconds.
+/// The interval between checks of the client's rights: short enough that a withdrawn right ends within five seconds.
 const RIGHTS_CHECKED_EVERY: Duration = Duration::from_secs(4);
-/// How far a server that stops spreads the clients' next connections, for each that is open, in
-/// milliseconds: about 1000 come back in a second.
+/// The time over which a stopping server spreads the clients' next connections, in milliseconds for each open one:
+/// about 1000 come back in a second.
 const RECONNECT_MS_PER_STREAM: u32 = 1;
 /// The least that they are spread: all that is needed where only one ends, because the ages of connections
 /// are spread already.
@@ -68,7 +67,7 @@ pub(super) trait Conversation: Send + 'static {
     /// Something that happened on the server's side.
     type Event: Send;
 
-    /// Whether there is room for another message of the client.
+    /// True if there is room for another message of the client.
     fn listens(&self) -> bool;
 
     /// The client said this.
@@ -77,20 +76,20 @@ pub(super) trait Conversation: Send + 'static {
     /// The next event. Safe to cancel: an event that was not returned is not lost.
     fn event(&mut self) -> impl Future<Output = Self::Event> + Send;
 
-    /// Whether the client may go on, with the rights that it has now.
+    /// Checks if the client may continue with its present rights.
     fn may_go_on(&mut self, ctx: &OpContext) -> impl Future<Output = Result<(), AppError>> + Send;
 
     /// Does what follows from an event.
     fn handle(&mut self, event: Self::Event) -> impl Future<Output = ControlFlow<End>> + Send;
 
-    /// Nothing more is said. What counts the conversation is given back once the client has read its rest.
+    /// Ends the conversation. The returned seat is given back once the client has read the rest.
     fn leave(self) -> Seat;
 
     /// The message that asks the client to connect again within so many milliseconds.
     fn reconnect(within_ms: u32) -> Option<Message>;
 }
 
-/// Why a conversation ends.
+/// The reason why a conversation ends.
 pub(super) enum End {
     /// The client said goodbye, or is gone.
     ByClient,
@@ -185,12 +184,12 @@ async fn converse<C: Conversation>(
             break end;
         }
     };
-    // Before the seats are given back: all connections end now, and each client is told of all.
+    // This comes before the seats are given back: all connections end now, and each client learns of all of them.
     let reconnect = end.reconnect_within_ms(&seats).and_then(C::reconnect);
     // The writer ends once its queue has no sender.
     let _seat = conversation.leave();
     let patience = match &end {
-        // What the client has not read yet ends with how its operation ended.
+        // The last unread messages include the end of the operation.
         End::With(_) => doors.limits.taken_within,
         _ => Duration::ZERO,
     };
@@ -227,7 +226,7 @@ async fn converse<C: Conversation>(
 }
 
 impl End {
-    /// How far the client's next connection is spread, where it is asked for one.
+    /// The time over which the client's next connection is spread; `None` if it is not asked to connect again.
     fn reconnect_within_ms(&self, seats: &Seats) -> Option<u32> {
         match self {
             Self::ByClient | Self::With(_) | Self::Revoked | Self::TakenAway => None,

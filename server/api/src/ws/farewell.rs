@@ -25,7 +25,7 @@ pub(super) fn close_frame(code: u16, reason: &str) -> CloseFrame {
     }
 }
 
-/// What the other end is told whose messages broke the protocol; none where it is gone.
+/// The close frame for a peer whose messages broke the protocol; `None` if the peer is gone.
 pub(super) fn violation(error: &Error) -> Option<CloseFrame> {
     let code = match error {
         Error::Io(_)
@@ -39,7 +39,7 @@ pub(super) fn violation(error: &Error) -> Option<CloseFrame> {
     Some(close_frame(code, &words(error)))
 }
 
-/// What is wrong with a message; of one that is too large it is said as gRPC says it.
+/// The mistake in a message. For one that is too large, the words are gRPC's.
 pub(super) fn words(error: &Error) -> String {
     match error {
         Error::Capacity(CapacityError::MessageTooLong { size, max_size }) => {
@@ -49,9 +49,9 @@ pub(super) fn words(error: &Error) -> String {
     }
 }
 
-/// Says this, or answers the close frame that came first; then waits until the other end has heard
-/// it. What it still sends is thrown away, because a connection that is closed with something
-/// unread is reset, and the reason with it.
+/// Sends the last close frame, or answers the one that came first. It then waits until the peer has
+/// received it. What the peer still sends is dropped: a connection that is closed with unread data
+/// is reset, and the reason is lost.
 pub(super) async fn farewell<S>(mut socket: WebSocketStream<S>, last: CloseFrame)
 where
     S: AsyncRead + AsyncWrite + Unpin,

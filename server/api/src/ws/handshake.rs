@@ -43,7 +43,7 @@ impl Handshake {
     }
 }
 
-/// Why a request becomes no WebSocket.
+/// The reason why a request becomes no WebSocket.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(super) enum NoHandshake {
     /// It does not ask for one.

@@ -141,7 +141,7 @@ impl Opened {
     async fn serve(self) {
         let said = write(self.sink, self.frames, self.sealer, self.taken_within);
         let (ended, sink) = join(self.served, said).await;
-        // What is thrown away need not be counted.
+        // Dropped bytes need not be counted.
         self.greeted.set();
         let goodbye = Box::pin(say_goodbye(sink, self.kept, ended));
         let _ = timeout(GOODBYE_WITHIN, goodbye).await;

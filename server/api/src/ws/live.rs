@@ -25,7 +25,7 @@ struct Torn {
 }
 
 impl LiveText {
-    /// What clients see of it; `None` while a character is not whole.
+    /// The message that clients get; `None` while a character is incomplete.
     pub(super) fn convert(&mut self, live: Under) -> Option<Live> {
         match live {
             Under::Reasoning {
@@ -154,7 +154,7 @@ impl LiveText {
     }
 }
 
-/// How many bytes at the end are the beginning of a character that may still become whole.
+/// The number of bytes at the end that begin an incomplete character.
 fn torn_tail(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     for length in 1..=tail.len() {

@@ -102,25 +102,25 @@ struct Following {
     ctx: OpContext,
     doors: Doors,
     id: OperationId,
-    /// For what the client needs a right: to read, or to pass input on as well.
+    /// The right that the client needs: to read, or also to pass input on.
     does: Action,
-    /// Whether the client says what of the output is stored: nobody else stores it.
+    /// True if the client reports the output that it has stored: no other reader stores it.
     is_download: bool,
     reading: Reading,
     controls: Arc<dyn Controls>,
     hands: Hands,
     outbox: Outbox,
     asides: Asides,
-    /// For what is told next.
+    /// The room for the next message.
     room: Option<Room>,
-    /// What is to be told before the next event.
+    /// The message to send before the next event.
     rest: Option<Told>,
     /// The operation, where it had ended when the client came.
     ended: Option<OperationView>,
     seat: Seat,
 }
 
-/// What the client is told of the operation.
+/// The messages about the operation to the client.
 enum Told {
     /// The operation when the client came.
     First(Box<OperationView>),
@@ -134,7 +134,7 @@ enum Told {
     TakenAway,
 }
 
-/// What happens on the server's side.
+/// The events on the server's side.
 enum Event {
     /// There is something to tell, and room for it.
     Tell(Room, Told),
@@ -404,7 +404,7 @@ fn put(room: Room, message: &OperationServerMessage) {
     }
 }
 
-/// What clients are told of an event beside output and its end.
+/// The client's message for an event other than output and the end.
 fn to_message(event: OperationEvent) -> Option<OperationServerMessage> {
     Some(match event {
         OperationEvent::Accepted => OperationServerMessage::Accepted,

@@ -1,4 +1,4 @@
-//! What waits for a client: a few messages, and few bytes.
+//! The messages that wait for a client: few, and few bytes.
 
 use std::{future::pending, sync::Arc};
 
@@ -16,7 +16,7 @@ const BYTES: u32 = 256 * 1024;
 /// Asides that may wait before no more of the client's messages are heard.
 const ASIDES: usize = 4;
 
-/// Where messages are put; clones share the bound.
+/// The entry of the queue; clones share the bound.
 #[derive(Clone)]
 pub(super) struct Outbox {
     queue: mpsc::Sender<Waiting>,
@@ -68,8 +68,8 @@ impl Outbox {
     }
 }
 
-/// Words beside what a client follows: complaints, mostly. Each waits for its room by itself, so that whoever
-/// says it goes on.
+/// Messages beside the followed content, mostly complaints. Each waits for room by itself, so that their sender is not
+/// delayed.
 pub(super) struct Asides {
     outbox: Outbox,
     waiting: JoinSet<bool>,
@@ -83,7 +83,7 @@ impl Asides {
         }
     }
 
-    /// Whether few of them wait.
+    /// True if there are few waiting ones.
     pub(super) fn have_room(&self) -> bool {
         self.waiting.len() < ASIDES
     }

@@ -56,7 +56,7 @@ pub(super) async fn upgrade(
     Ok(opening.begin(ctx, doors, begin))
 }
 
-/// What one client wants.
+/// The subscriptions of one client.
 struct Sessions {
     seat: Seat,
     ctx: OpContext,
@@ -145,14 +145,14 @@ impl Sessions {
         self.stop_following(session).await;
     }
 
-    /// Ends a subscription of which there is nothing more to say but this, unless it said its last itself.
+    /// Ends a subscription with this problem, unless its task has already sent its own last message.
     async fn end(&mut self, session: SessionId, why: &AppError) {
         if self.stop_following(session).await {
             self.asides.say(failed(session, why));
         }
     }
 
-    /// Whether the task was stopped before its own end.
+    /// Stops the task of a subscription. Returns true if it was stopped before its own end.
     async fn stop_following(&mut self, session: SessionId) -> bool {
         let Some(task) = self.following.remove(&session) else {
             return false;

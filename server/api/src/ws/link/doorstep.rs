@@ -1,7 +1,7 @@
-//! What a runner may send before it is known: as much as a hello has, whatever it calls it.
+//! The bound on what an unknown runner may send: the size of a hello, in whatever messages.
 //!
-//! A WebSocket's own limits are those of the frames that come later. Here the bytes of the
-//! connection are counted, so that pings and pieces of messages count as well.
+//! A WebSocket's own limits are those of later frames. Here all bytes of the connection are
+//! counted, so that pings and pieces of messages count as well.
 
 use std::{
     io,
@@ -28,7 +28,7 @@ pub(super) struct Doorstep<S> {
     left: usize,
 }
 
-/// Whether the runner's first message is there.
+/// True once the runner's first message has arrived.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Greeted(Arc<AtomicBool>);
 
@@ -43,7 +43,7 @@ impl Greeted {
     }
 }
 
-/// What reading fails with behind the last byte that is allowed.
+/// The error of a read beyond the last permitted byte.
 #[derive(Debug, thiserror::Error)]
 #[error("too much was sent before the first message")]
 pub(super) struct TooMuch;

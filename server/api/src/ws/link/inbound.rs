@@ -1,4 +1,4 @@
-//! What a runner says on a WebSocket, as frames of the link.
+//! A runner's WebSocket messages, as frames of the link.
 
 use std::{
     io,
@@ -27,11 +27,11 @@ use crate::{
 /// Half of a connection, which its last word needs whole.
 pub(super) struct Kept {
     pub(super) stream: SplitStream<Socket>,
-    /// What the runner is told whose messages broke WebSocket's own rules.
+    /// The close frame for a runner whose messages broke WebSocket's own rules.
     pub(super) violation: Option<CloseFrame>,
 }
 
-/// The frames; once nobody wants more of them the half is given back.
+/// The frames of the runner. Once the link drops them, the half of the connection is given back.
 pub(super) struct Inbound {
     stream: Option<SplitStream<Socket>>,
     violation: Option<CloseFrame>,
@@ -102,7 +102,8 @@ impl Inbound {
     }
 }
 
-/// What is wrong with what came, in WebSocket's words; before the hello its bound says more.
+/// The close frame for a broken message. Before the hello there is none, because the bound on it
+/// says more.
 fn broken(error: &Error, greeted: &Greeted) -> Option<CloseFrame> {
     match error {
         Error::Capacity(_) if !greeted.is_set() => None,
@@ -110,7 +111,7 @@ fn broken(error: &Error, greeted: &Greeted) -> Option<CloseFrame> {
     }
 }
 
-/// What is wrong with what came, in gRPC's words.
+/// The gRPC status for a broken message.
 fn status(error: Error, greeted: &Greeted) -> Status {
     match error {
         Error::Capacity(_) if !greeted.is_set() => too_large_a_hello(),

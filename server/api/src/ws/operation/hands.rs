@@ -1,5 +1,4 @@
-//! What one client passes on to an operation, in the order in which it was said: input, and beside it
-//! sizes and signals.
+//! Input, sizes and signals that one client passes on to an operation, in the client's order.
 
 use std::{collections::VecDeque, future::pending, mem::take, sync::Arc};
 
@@ -17,9 +16,9 @@ pub(super) struct Hands {
     handing_over: Option<BoxFuture<'static, Result<u64, Refusal>>>,
     /// The piece behind it.
     next: Option<Input>,
-    /// What is being done to the process.
+    /// The control that the process carries out now.
     doing: Option<BoxFuture<'static, Result<(), Refusal>>>,
-    /// What is to be done after that.
+    /// The controls after it.
     waiting: VecDeque<Control>,
 }
 
@@ -34,7 +33,7 @@ impl Hands {
         }
     }
 
-    /// Whether another piece of input can be taken.
+    /// True if another piece of input can be taken.
     pub(super) fn have_room(&self) -> bool {
         self.next.is_none()
     }
