@@ -1,9 +1,9 @@
-//! Why a model did not answer, by what can be done about it.
+//! The failures of a model, by the remedy.
 
 use std::fmt;
 
-/// Why there is no answer. The message is for the user: what happened and what to do, lower
-/// case, no full stop, never with the key in it.
+/// The reason why there is no answer. The message is for the user: the cause and the remedy, in
+/// lower case, without a full stop, and never with the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelError {
     /// The vendor does not accept the key.
@@ -25,7 +25,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Whether the same request may succeed a little later.
+    /// True if the same request may succeed a little later.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::RateLimited(_) | Self::Unavailable(_) | Self::Broken(_) | Self::TimedOut(_) => {
@@ -38,7 +38,7 @@ impl ModelError {
         }
     }
 
-    /// What happened and what to do, for the user.
+    /// The cause and the remedy, for the user.
     pub fn message(&self) -> &str {
         match self {
             Self::Unauthenticated(message)

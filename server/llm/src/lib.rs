@@ -1,11 +1,12 @@
 //! The model behind a session: one contract, the wire formats that fulfil it, and the layers
 //! around a wire format.
 //!
-//! [`Model`] is what the engine sees. A vendor's wire format ([`OpenAi`]) makes one attempt and
-//! knows nothing of repetition; [`Retry`] turns it into a model that repeats what is worth
-//! repeating. [`Practice`] is a model without a vendor. Nothing here knows tenants, sessions or
-//! tools: a call's arguments are a string that the model wrote, and whoever runs the tool
-//! judges it.
+//! [`Model`] is the engine's view of a model. A vendor's wire format ([`OpenAi`]) makes one attempt
+//! and knows nothing of repetition; [`Retry`] turns it into a model that repeats passing failures.
+//! [`Practice`] is a model without a vendor.
+//!
+//! This crate knows no tenants, sessions or tools. A call's arguments are a string that the model
+//! wrote, and the tool's runner checks it.
 
 mod error;
 mod key;

@@ -61,7 +61,7 @@ impl<M: Model> Model for Measured<M> {
     }
 }
 
-/// A call that is measured when it ends, also where nobody waits for its answer any more.
+/// A call that is measured when it ends, even if its caller has stopped waiting for the answer.
 struct Call<'a> {
     began: Instant,
     began_at: Timestamp,
@@ -69,7 +69,7 @@ struct Call<'a> {
     outcome: &'static str,
     trace: Option<CallTrace>,
     asked: ModelInfo,
-    /// What it cost, and which model has answered.
+    /// Its cost, and the model that has answered.
     answered: Option<(Usage, String)>,
 }
 
@@ -80,7 +80,7 @@ impl Call<'_> {
         let ModelInfo { name, practice } = &self.asked;
         let provider = match practice {
             true => "gantry.practice",
-            // Whoever it is: it speaks OpenAI's API.
+            // The vendor is unknown, but speaks OpenAI's API.
             false => "openai",
         };
         let times = (self.began_at, self.clock.now());

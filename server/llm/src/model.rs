@@ -15,16 +15,15 @@ use crate::ModelError;
 /// Something that answers a conversation.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// Who answers, as people see it.
+    /// The name and kind of the model.
     fn info(&self) -> ModelInfo;
 
-    /// The answer to `request`. What is said on the way goes to `events`; whoever does not read
-    /// them slows the answer down, and whoever drops the receiver still gets the answer.
-    /// Dropping the future cancels the request.
+    /// Answers `request`. Events on the way go to `events`. A slow receiver slows the answer down;
+    /// a dropped receiver does not stop it. Dropping the future cancels the request.
     ///
     /// # Errors
-    /// If no attempt led to a whole answer. Text that was already sent as an event is then not
-    /// part of any answer.
+    /// Fails if no attempt led to a whole answer. Text that was already sent as an event is then
+    /// not part of any answer.
     async fn answer(
         &self,
         request: ModelRequest,
@@ -32,34 +31,34 @@ pub trait Model: Send + Sync {
     ) -> Result<Answer, ModelError>;
 }
 
-/// Who answers.
+/// The name and kind of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
     /// The name that people see: `gpt-5`, or `practice model (no AI)`.
     pub name: String,
-    /// Whether this is the practice model, which every surface says.
+    /// True for the practice model; every surface shows that.
     pub practice: bool,
 }
 
 /// A conversation that waits for its next answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
-    /// What the model is told before the conversation; may be empty.
+    /// The system prompt, before the conversation; may be empty.
     pub system: String,
     /// The conversation, oldest first.
     pub messages: Vec<Message>,
     /// The tools that the model may ask for; may be empty.
     pub tools: Vec<ToolSpec>,
-    /// Where the call stands in a trace, if it is part of one.
+    /// The place of the call in a trace, if it is part of one.
     pub trace: Option<CallTrace>,
 }
 
-/// Where a model call stands in a trace.
+/// The place of a model call in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallTrace {
-    /// The call's own span, which the vendor is told.
+    /// The call's own span, which the vendor receives.
     pub own: TraceContext,
-    /// What it is part of.
+    /// The span that it is part of.
     pub parent: SpanId,
     /// The call that this is another try of.
     pub after: Option<SpanId>,
@@ -70,12 +69,12 @@ pub struct CallTrace {
 pub enum Message {
     /// A person said something.
     User {
-        /// What was said.
+        /// The words of the user.
         text: String,
     },
     /// The model answered.
     Assistant {
-        /// What it said; may be empty where it asked for tools.
+        /// The words of the model; may be empty if it asked for tools.
         text: String,
         /// The tools that it asked for; each needs a [`Message::ToolResult`] before the next
         /// message of another kind.
@@ -87,9 +86,10 @@ pub enum Message {
     ToolResult {
         /// [`ToolCall::vendor_id`] of the call.
         vendor_id: String,
-        /// What came of it. A vendor may see nothing else, so a failure says so here too.
+        /// The outcome. A vendor may see nothing else, so the text of a failure says that it
+        /// failed.
         text: String,
-        /// Whether it could not do what was asked.
+        /// True if the call failed.
         failed: bool,
     },
 }
@@ -99,13 +99,13 @@ pub enum Message {
 pub struct ToolSpec {
     /// Its name: letters, digits, `_` and `-`, at most 64.
     pub name: String,
-    /// What it does and when to use it, for the model.
+    /// A description of the tool and its use, for the model.
     pub description: String,
     /// Its arguments, as a JSON Schema of an object.
     pub parameters: Value,
 }
 
-/// What happens while a model answers.
+/// An event while a model answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelEvent {
     /// An attempt begins: the first event of each. Text of earlier attempts is void.
@@ -119,9 +119,9 @@ pub enum ModelEvent {
     Text(String),
     /// The attempt failed and another one follows.
     Retrying {
-        /// How long until then.
+        /// The pause before it.
         after: Duration,
-        /// Why it failed, for people.
+        /// The reason of the failure, for people.
         reason: String,
     },
 }
@@ -129,7 +129,7 @@ pub enum ModelEvent {
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// What the model said: the text of the last attempt's events.
+    /// The answer's text: that of the last attempt's events.
     pub text: String,
     /// Its thoughts before it spoke, for people.
     pub reasoning: String,
@@ -137,10 +137,10 @@ pub struct Answer {
     pub calls: Vec<ToolCall>,
     /// The vendor's own parts, for the next request to the same model.
     pub opaque: Opaque,
-    /// Whether it is whole. With [`Finish::Length`] the last call's arguments may be cut.
+    /// The way in which it ended. With [`Finish::Length`] the last call's arguments may be cut.
     pub finish: Finish,
-    /// What it cost; zero where the vendor does not say.
+    /// The tokens that it cost; zero if the vendor does not tell.
     pub usage: Usage,
-    /// Which model the vendor says has answered; empty where it does not say.
+    /// The model that has answered, as the vendor says; empty if it does not say.
     pub model: String,
 }

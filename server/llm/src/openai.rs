@@ -55,7 +55,7 @@ const MAX_DOCUMENT_BYTES: usize = sse::MAX_EVENT_BYTES;
 /// Most of a refusal's body that is read, in bytes.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
-/// How long the usage may still take after the answer has ended.
+/// The longest wait for the usage after the answer has ended.
 const USAGE_WITHIN: Duration = Duration::from_secs(5);
 
 /// The stream's end mark.
@@ -71,7 +71,7 @@ pub struct OpenAi {
     authorization: Option<HeaderValue>,
     quotes: Quotes,
     client: reqwest::Client,
-    /// Whether the server was found to refuse `stream_options`.
+    /// True once the server has refused `stream_options`.
     refuses_usage: AtomicBool,
 }
 
@@ -196,7 +196,7 @@ impl OpenAi {
         Body::of(response, move |waited| silent(&shown, waited))
     }
 
-    /// What a refusal says, as far as it arrives in time.
+    /// The body of a refusal, up to the part that arrives in time.
     async fn refusal_body(&self, response: Response) -> Vec<u8> {
         let mut said = Vec::new();
         let reading = async {

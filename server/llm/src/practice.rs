@@ -19,10 +19,11 @@ use crate::{Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequ
 /// The name that people see.
 pub const NAME: &str = "practice model (no AI)";
 
-/// How long it waits for the end of a task in one call, in milliseconds: as long as it may.
+/// The wait for the end of a task in one call, in milliseconds: the longest that is allowed.
 const WAIT_MS: u64 = 600_000;
 
-/// What a result says of a command that still runs, before the arguments of the call that reads on.
+/// The words in a result about a command that still runs, before the arguments of the call that
+/// continues reading.
 const READ_ON: &str = "read on with task_read ";
 
 /// Its text goes out in pieces of about this many bytes, so that surfaces show a stream.
@@ -51,7 +52,7 @@ impl Model for Practice {
             Next::Say(text) => (text, None),
             Next::Call(call) => (String::new(), Some(call)),
         };
-        // Nobody has to listen for the answer to be wanted.
+        // The answer counts even if no receiver listens.
         let _ = events.send(ModelEvent::Attempt { number: 1 }).await;
         for piece in pieces(&text) {
             let _ = events.send(ModelEvent::Text(piece.to_owned())).await;
@@ -114,8 +115,8 @@ fn last_input(messages: &[Message]) -> (&str, &[Message]) {
     }
 }
 
-/// What came of the commands that were carried out, and the arguments of the call that reads on
-/// where the last one still runs.
+/// The results of the commands that were carried out. If the last one still runs, also the
+/// arguments of the call that continues reading.
 fn carried_out(commands: &[Command], after: &[Message]) -> (Vec<Done>, Option<Value>) {
     let (mut done, mut text, mut read_on) = (Vec::new(), String::new(), None);
     for message in after {
@@ -141,7 +142,7 @@ fn carried_out(commands: &[Command], after: &[Message]) -> (Vec<Done>, Option<Va
     (done, read_on)
 }
 
-/// How to read on, where the last line says so.
+/// The arguments of the call that continues reading, if the last line has them.
 fn still_runs(text: &str) -> Option<Value> {
     let last = text.trim_end().lines().last()?;
     let (_, arguments) = last.split_once(READ_ON)?;

@@ -1,7 +1,7 @@
-//! Repeats what is worth repeating: the layer between a vendor's wire format and the engine.
+//! The repetition of failed attempts: the layer between a vendor's wire format and the engine.
 //!
-//! Whether and when to repeat is one pure function, [`next_delay`]. An answer that broke off is
-//! repeated whole: its text starts again under the next attempt's number.
+//! One pure function, [`next_delay`], decides whether and when to repeat. An answer that broke off is repeated from its
+//! beginning: its text starts again under the next attempt's number.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{Answer, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
 /// A wire format: makes one attempt, and knows nothing of repetition.
 #[async_trait]
 pub trait Vendor: Send + Sync {
-    /// Who answers, as people see it.
+    /// The name and kind of the model.
     fn info(&self) -> ModelInfo;
 
     /// One attempt. Sends only [`ModelEvent::Reasoning`] and [`ModelEvent::Text`]; dropping the future cancels it.
@@ -29,12 +29,12 @@ pub trait Vendor: Send + Sync {
     ) -> Result<Answer, Failure>;
 }
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What the user is told if it was the last attempt.
+    /// The error for the user, if this was the last attempt.
     pub error: ModelError,
-    /// How long the vendor asked to wait.
+    /// The wait that the vendor demands.
     pub retry_after: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ impl From<ModelError> for Failure {
     }
 }
 
-/// How often and how patiently to repeat.
+/// The number of attempts, and the pauses between them.
 #[derive(Debug, Clone)]
 pub struct RetryOptions {
     /// Attempts in all, the first included.
@@ -56,7 +56,7 @@ pub struct RetryOptions {
     pub first_delay: Duration,
     /// The longest delay that is drawn.
     pub longest_delay: Duration,
-    /// The longest time that the vendor may ask to wait; the user is told of a longer one.
+    /// The longest wait that a vendor may demand. The user is told to wait for a longer one.
     pub longest_asked: Duration,
 }
 
@@ -72,7 +72,7 @@ impl Default for RetryOptions {
     }
 }
 
-/// How much longer the first delay is for a vendor that counts by the minute.
+/// The factor of the first delay for a vendor that counts by the minute.
 const BY_THE_MINUTE: u32 = 8;
 
 /// A vendor's wire format as a [`Model`].
@@ -113,7 +113,7 @@ impl<V: Vendor> Model for Retry<V> {
     ) -> Result<Answer, ModelError> {
         let mut number = 1;
         loop {
-            // Here and below: nobody has to listen for the answer to be wanted.
+            // The answer counts even if no receiver listens, here and below.
             let _ = events.send(ModelEvent::Attempt { number }).await;
             let failure = match self.vendor.attempt(&request, &events).await {
                 Ok(answer) => return Ok(answer),
@@ -137,12 +137,13 @@ impl<V: Vendor> Model for Retry<V> {
     }
 }
 
-/// How long to wait before the next attempt; `None` where another one is not worth it.
+/// The pause before the next attempt; `None` if there is none.
 ///
-/// The delay is drawn by `dice` with full jitter, so that many turns that failed together do not
-/// come back together. It is never shorter than what the vendor asked for; a
-/// vendor that asks for more than [`RetryOptions::longest_asked`] is not waited for. One that is asked too
-/// often, and names no time, most often counts by the minute: so all attempts together take about one.
+/// - `dice` draws the pause with full jitter, so that many failed turns do not come back together.
+/// - It is never shorter than the vendor's demand. A demand of more than [`RetryOptions::longest_asked`] ends the
+///   attempts.
+/// - A vendor that limits the rate and names no time most often counts by the minute. All attempts together then take
+///   about a minute.
 pub fn next_delay(
     options: &RetryOptions,
     attempt: u32,

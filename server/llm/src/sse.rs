@@ -26,9 +26,9 @@ pub(crate) struct TooLarge;
 pub(crate) struct Decoder {
     /// The line that has no end yet.
     line: Vec<u8>,
-    /// Whether the last byte was a CR: an LF right after it belongs to the same line end.
+    /// True if the last byte was a CR: an LF right after it belongs to the same line end.
     after_cr: bool,
-    /// Whether a line was seen: a byte order mark may stand only before the first.
+    /// True once a line was seen: a byte order mark may stand only before the first.
     past_first_line: bool,
     name: Vec<u8>,
     data: Option<Vec<u8>>,
@@ -129,7 +129,7 @@ impl Decoder {
     }
 }
 
-/// Whether these bytes are a whole JSON object.
+/// True if these bytes are a whole JSON object.
 fn is_document(data: &[u8]) -> bool {
     data.trim_ascii_start().starts_with(b"{")
         && data.trim_ascii_end().ends_with(b"}")

@@ -1,15 +1,15 @@
-//! What to send where a server refuses a request for a part of it that others want.
+//! The next form of a request after a server has refused a part of it.
 //!
-//! Servers that call themselves compatible do not agree on what a message may hold. What one
-//! asks for, another refuses, and a conversation can have begun with another model. So the words
-//! of a refusal decide, and each part is changed once at most.
+//! Servers that call themselves compatible do not agree on the content of a message. Some demand a
+//! part that others refuse, and a conversation can have begun with another model. So the words of a
+//! refusal decide, and each part is changed at most once.
 
 use reqwest::StatusCode;
 
 use super::request::{Parts, Shape};
 use crate::{Message, ModelRequest};
 
-/// How to ask again after this refusal; `None` where it is not for the shape of the request.
+/// The form of the next attempt after this refusal; `None` if the refusal is not about the form.
 pub(super) fn after_refusal(
     shape: Shape,
     status: StatusCode,

@@ -1,8 +1,8 @@
-//! An answer as it grows out of the pieces of a stream.
+//! An answer that grows from the pieces of a stream.
 //!
 //! Servers that call themselves compatible differ in the pieces: ids, indices and names may be
-//! missing, repeated or cut. What can only mean one thing is accepted; an answer whose end was
-//! never announced is not.
+//! missing, repeated or cut. A piece with only one possible meaning is accepted. An answer without
+//! an announced end is not.
 
 mod arguments;
 mod calls;
@@ -33,7 +33,7 @@ pub(super) struct Growing {
     divider: Divider,
     text: String,
     reasoning: String,
-    /// Where the thoughts stood first; the same ones in other places are passed over.
+    /// The field that first held the thoughts; the same thoughts in other fields are ignored.
     source: Option<Source>,
     calls: Calls,
     fields: Map<String, Value>,
@@ -79,16 +79,17 @@ impl Growing {
         Ok(said)
     }
 
-    /// Whether the vendor said that the answer ended; only its usage may still follow.
+    /// True once the vendor has announced the end of the answer. Only its usage may follow.
     pub(super) fn has_ended(&self) -> bool {
         matches!(self.end, Some(End::Known(_)))
     }
 
-    /// The answer, and what of it was not given yet. `announced` says that the stream's own end
-    /// mark was seen.
+    /// The answer, and the part of it that was not returned before. `announced` is true if the
+    /// stream's own end mark was seen.
     ///
     /// # Errors
-    /// If the end was never announced, nothing was said before the mark, or a call has no name.
+    /// Fails if the end was never announced, if nothing came before the mark, or if a call has no
+    /// name.
     pub(super) fn conclude(mut self, announced: bool) -> Result<(Answer, Said), ModelError> {
         let finish = match &self.end {
             Some(End::Known(finish)) => *finish,
@@ -134,7 +135,7 @@ impl Growing {
         self.text.is_empty() && self.divider.weight() == 0 && self.calls.is_empty()
     }
 
-    /// The part that counts. Beside a delta, the message says once more what was said.
+    /// The part that counts. Beside a delta, the message repeats the earlier text.
     fn part(&self, delta: Option<Part>, message: Option<Part>) -> Option<Part> {
         match (delta, message) {
             (Some(delta), Some(message)) => {
@@ -178,7 +179,8 @@ impl Growing {
             opaque::merge_fields(&mut self.fields, part.fields).map_err(|TooMany| too_many())?;
         }
         if self.weight() > MAX_ANSWER_BYTES {
-            // What was counted are the pieces; what they have grown into may be a fraction of that.
+            // The count is of the pieces. The values that they were merged into may be much
+            // smaller.
             self.fields_weight = opaque::fields_weight(&self.fields);
             self.calls.weigh();
         }

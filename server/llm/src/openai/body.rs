@@ -110,7 +110,7 @@ impl Body {
 }
 
 impl Unpacking {
-    /// What the next packed bytes hold.
+    /// Unpacks the next packed bytes.
     fn some(&mut self) -> Result<Bytes, ModelError> {
         let length = self.packed.len().min(COMPRESSED_BYTES);
         let packed = self.packed.split_to(length);

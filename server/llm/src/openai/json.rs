@@ -14,11 +14,11 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     parse_with(bytes, |text| mend(text, &mut None, false))
 }
 
-/// The same of one piece of a stream, where a surrogate pair may be divided between two: a first half that ends a
-/// string is held, and joined with the second half that begins one of a later piece.
+/// Parses one piece of a stream. A surrogate pair may be divided between two pieces. The first half at the end of a
+/// string is held, and joined with the second half at the beginning of a string of a later piece.
 ///
 /// # Errors
-/// As of [`parse`].
+/// Fails as [`parse`] does.
 pub(super) fn parse_piece(
     bytes: &[u8],
     held: &mut Option<u32>,

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::ApiKey;
 
-/// Where OpenAI's own server is.
+/// The address of OpenAI's own server.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
 /// Which server and model to ask, and how long to wait for them.
@@ -46,7 +46,7 @@ impl OpenAiOptions {
     }
 }
 
-/// Why the options name no server that could be asked.
+/// The reason why the options name no usable server.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenAiOptionsError {
     /// It is not an address.

@@ -1,7 +1,7 @@
-//! What a server that does not answer means, and what the user can do about it.
+//! The meaning of a server's refusal, and the remedy for the user.
 //!
-//! Servers agree on little: the reason may be the status, a code, a type or only words. The
-//! most specific one wins.
+//! Servers agree on little: the reason may be the status, a code, a type or only words. The most
+//! specific one wins.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub(super) fn in_value(value: &Value, quotes: &Quotes) -> Option<ModelError> {
     errors.map(|place| of_value(place, quotes)).next()
 }
 
-/// Whether there is more to it than an empty form, which some servers send with each answer.
+/// True if the value is more than an empty form, which some servers send with each answer.
 fn says_something(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -59,7 +59,7 @@ fn says_something(value: &Value) -> bool {
     }
 }
 
-/// What an event that is named `error` means.
+/// The error that an event named `error` reports.
 pub(super) fn of_value(value: &Value, quotes: &Quotes) -> ModelError {
     let said = Said::of(value, quotes);
     let status = said
@@ -71,7 +71,7 @@ pub(super) fn of_value(value: &Value, quotes: &Quotes) -> ModelError {
     classify(status, &said)
 }
 
-/// What a server says of its refusal; empty where it does not.
+/// A server's words about its refusal; empty if there are none.
 #[derive(Debug, Default)]
 struct Said {
     code: String,
@@ -252,8 +252,8 @@ fn refused(detail: &str) -> ModelError {
     ))
 }
 
-/// What the headers ask to wait. A date is taken against the server's own `Date`, so that our
-/// clock and theirs need not agree.
+/// The wait that the headers demand. A date is compared with the server's own `Date`, so that the
+/// two clocks need not agree.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(millis) = text("retry-after-ms").and_then(|text| text.trim().parse().ok()) {

@@ -8,16 +8,16 @@ use shared_types::event::{Opaque, ToolCall};
 
 use crate::{Message, ModelRequest, ToolSpec};
 
-/// What a server is sent of a request; some refuse a part of it.
+/// The optional parts of a request, which some servers refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Whether the usage is asked for, with `stream_options`.
+    /// True to ask for the usage, with `stream_options`.
     pub(super) usage: bool,
     /// The vendor's own parts of earlier answers.
     pub(super) parts: Parts,
 }
 
-/// How the vendor's own parts of earlier answers are sent.
+/// The treatment of the vendor's own parts of earlier answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parts {
     /// Unchanged.
@@ -33,14 +33,14 @@ pub(super) enum Parts {
 /// Longest name of a tool, in letters.
 const MAX_NAME: usize = 64;
 
-/// What Google documents for calls that another model made.
+/// The signature that Google documents for calls of another model.
 const UNCHECKED_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// What stands for the answer that a turn ended without.
+/// The text in place of an answer, for a turn that ended without one.
 const ENDED_HERE: &str = "(This turn ended here, without an answer.)";
 
-/// The body of a request. What stays the same stands before what grows, so that a request begins as the one
-/// before it did, and a vendor's cache of prefixes holds.
+/// The body of a request. Constant parts come before growing ones. So a request begins like the one before it, and a
+/// vendor's cache of prefixes applies.
 #[derive(Debug, Serialize)]
 pub(super) struct Body<'a> {
     model: &'a str,

@@ -1,4 +1,4 @@
-//! What the practice model understands.
+//! The commands of the practice model.
 //!
 //! One command a line, or several joined by "then":
 //!
@@ -9,9 +9,9 @@
 //! tasks                       wait for task N      stop task N
 //! ```
 //!
-//! What `run` begins is followed to its end, also where it goes on in the background; with
-//! `in the background` it is not. `write PATH:` with nothing behind the colon writes all lines that follow. A "then" separates
-//! only where a command follows it and no `;` precedes it, because shells have that word too.
+//! A command that `run` begins is followed to its end, even if it becomes a background task; with `in the background`
+//! it is not. `write PATH:` with nothing after the colon writes all following lines. A "then" separates only if a
+//! command follows it and no `;` precedes it, because shells have that word too.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ impl Command {
         }
     }
 
-    /// Whether it is over only when the command that it began has ended.
+    /// True if it ends only together with the command that it began.
     pub(super) fn is_followed(&self) -> bool {
         matches!(
             self,
@@ -116,7 +116,7 @@ impl Command {
 /// The steps of a message, in order and at least one.
 ///
 /// # Errors
-/// With the first part that is no command; nothing of the message is then to be done.
+/// Fails with the first part that is no command. Then no part of the message may be carried out.
 pub(super) fn parse(message: &str) -> Result<Vec<Command>, String> {
     let mut commands = Vec::new();
     let mut rest = message.trim();
@@ -165,7 +165,7 @@ fn parts(line: &str) -> Vec<&str> {
 }
 
 fn begins_command(text: &str) -> bool {
-    // Only the first of what follows has to be a command; its end is not known yet.
+    // Only the first following part has to be a command, because its end is not known yet.
     command(text.split(" then ").next().unwrap_or(text)).is_some()
 }
 
@@ -271,7 +271,7 @@ fn unquoted(text: &str) -> String {
     inner.unwrap_or(text).to_owned()
 }
 
-/// Whether these words mean the folder that the sandbox is in.
+/// True if these words mean the folder of the sandbox.
 fn is_here(text: &str) -> bool {
     let words = text.to_lowercase();
     let mut words = words

@@ -1,4 +1,4 @@
-//! What the practice model says.
+//! The texts of the practice model.
 
 use super::{Done, commands::Command};
 
@@ -10,7 +10,7 @@ const MAX_LINE_CHARS: usize = 200;
 
 const PREFIX: &str = "Practice model (no AI): ";
 
-/// What came of each command.
+/// The results of the commands.
 pub(super) fn summary(commands: &[Command], done: &[Done]) -> String {
     let parts: Vec<String> = commands
         .iter()
@@ -25,7 +25,7 @@ pub(super) fn summary(commands: &[Command], done: &[Done]) -> String {
     text
 }
 
-/// What the practice model is, what it understands, and how to get a real one.
+/// The nature of the practice model, its commands, and the way to a real model.
 pub(super) fn help(not_understood: &str) -> String {
     let opening = match shortened(not_understood) {
         line if line.is_empty() => "there is nothing to do.".to_owned(),
@@ -96,7 +96,7 @@ fn quoted(text: &str) -> String {
     quoted.join("\n")
 }
 
-/// Whether this line stands where bytes were left out of a result.
+/// True if this line stands for bytes that were left out of a result.
 fn is_cut(line: &str) -> bool {
     line.starts_with("[… ") && line.ends_with(" …]") && line.contains(" bytes left out")
 }

@@ -36,11 +36,11 @@ struct GrowingCall {
     name: String,
     arguments: String,
     fields: Map<String, Value>,
-    /// Whether it may be the call before it, named again.
+    /// True if it may be the call before it, named again.
     is_doubtful: bool,
 }
 
-/// What a piece does.
+/// The effect of a piece.
 enum Step {
     GoesOn(usize),
     Begins { is_doubtful: bool },
@@ -54,7 +54,7 @@ impl Calls {
         }
     }
 
-    /// Whether the arguments of each have come to their end.
+    /// True if the arguments of all calls are complete.
     pub(super) fn are_whole(&self) -> bool {
         self.calls.iter().all(|call| {
             let arguments = &call.arguments;
@@ -66,12 +66,12 @@ impl Calls {
         self.calls.is_empty()
     }
 
-    /// How many bytes they take at most, about.
+    /// The most bytes that they take, about.
     pub(super) fn weight(&self) -> usize {
         self.weight
     }
 
-    /// Weighs anew what the pieces have grown into.
+    /// Weighs the merged values again.
     pub(super) fn weigh(&mut self) {
         self.weight = self.calls.iter().map(GrowingCall::weight).sum();
     }
@@ -178,7 +178,7 @@ impl Calls {
 }
 
 impl Calls {
-    /// Whether the second piece goes on with the name of a tool, and is none itself.
+    /// True if the second piece continues the name of a tool, and is no name itself.
     fn is_more_of_a_name(&self, begun: &str, piece: &str) -> bool {
         let is_tool = self.tools.iter().any(|tool| tool == piece);
         let joined = format!("{begun}{piece}");
@@ -217,19 +217,19 @@ impl GrowingCall {
         texts + opaque::fields_weight(&self.fields)
     }
 
-    /// Whether its arguments have come to their end.
+    /// True if its arguments are complete.
     fn is_whole(&self) -> bool {
         serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
     }
 
-    /// Whether it is the call behind it, sent before that had arguments.
+    /// True if it announces the next call, before that had arguments.
     fn is_announcement_of(&self, call: &Self) -> bool {
         let is_same = !self.id.is_empty()
             && (self.index, &self.id, &self.name) == (call.index, &call.id, &call.name);
         call.is_doubtful && is_same && self.arguments.trim() == "{}"
     }
 
-    /// Whether it is the call before it, named again: without arguments, or whole under the same id.
+    /// True if it repeats the call before it: without arguments, or complete under the same id.
     fn is_repetition_of(&self, before: Option<&Self>) -> bool {
         let is_same = |before: &Self| {
             !self.id.is_empty()

@@ -4,7 +4,7 @@ use shared_types::{clean::clean_line, event::Finish};
 
 use crate::ModelError;
 
-/// How an answer ended, by the server's word.
+/// The end of an answer, as the server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
     /// Its reason is known.
@@ -13,10 +13,10 @@ pub(super) enum End {
     Unknown(String),
 }
 
-/// What the end of an answer means.
+/// Reads the reason with which an answer ended.
 ///
 /// # Errors
-/// If it broke off or was withheld; it is asked for again where that can help.
+/// Fails if the answer broke off or was withheld. The request is repeated where that can help.
 pub(super) fn finish(reason: &str) -> Result<End, ModelError> {
     match reason.to_ascii_lowercase().replace('-', "_").as_str() {
         "stop" | "stop_sequence" | "tool_calls" | "tool_call" | "function_call" | "eos"

@@ -1,12 +1,12 @@
-//! The vendor's own fields of an answer, as they grow out of the pieces of a stream.
+//! The vendor's own fields of an answer, which grow from the pieces of a stream.
 //!
-//! Only the vendor knows what they mean, so one set of rules serves them all:
+//! Only the vendor knows their meaning, so one set of rules serves all vendors:
 //!
 //! - strings are joined, except labels such as `type`, which each piece repeats;
 //! - objects are merged field by field;
 //! - the objects of a list that carry an `index` are merged by it, unless their `type` or `id`
 //!   differ; everything else in a list is appended;
-//! - of anything else the latest stands, and `null` changes nothing.
+//! - of any other values the latest counts, and `null` changes nothing.
 
 use serde_json::{Map, Value};
 
@@ -36,8 +36,8 @@ pub(super) fn merge_fields(
     Ok(())
 }
 
-/// Whether a field is worth sending back. An empty string is: DeepSeek wants its field back in
-/// any case.
+/// True if a field has content to send back. An empty string counts, because DeepSeek demands its
+/// field even if it is empty.
 pub(super) fn has_content(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -117,8 +117,8 @@ fn joined(mut known: Vec<Value>, pieces: Vec<Value>) -> Result<Value, TooMany> {
     Ok(Value::Array(known))
 }
 
-/// Whether these are pieces of one thing. The index alone does not say so: a summary and the
-/// encrypted thoughts behind it can share one.
+/// True if these are pieces of one thing. The index alone does not prove it: a summary and the
+/// encrypted thoughts after it can share one.
 fn are_one(known: &Value, piece: &Value) -> bool {
     let given =
         |value: &Value, name: &str| value.get(name).filter(|value| !value.is_null()).cloned();

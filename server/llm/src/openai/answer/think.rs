@@ -19,15 +19,15 @@ pub(in crate::openai) struct Said {
 #[derive(Debug, Default)]
 pub(super) struct Divider {
     state: State,
-    /// What cannot be told yet: it may be the beginning of a tag.
+    /// Text that may be the beginning of a tag.
     held: String,
-    /// What stands before the text, with its tags and the space behind them.
+    /// The thoughts before the text, with their tags and the space after them.
     before_text: String,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing but white space was seen.
+    /// Only white space was seen.
     #[default]
     Beginning,
     Thoughts,
@@ -37,7 +37,7 @@ enum State {
 }
 
 impl Divider {
-    /// What is known of the text with this piece.
+    /// Takes a piece, and returns the parts that are certain.
     pub(super) fn take(&mut self, piece: &str) -> Said {
         let mut said = Said::default();
         self.held.push_str(piece);
@@ -50,13 +50,13 @@ impl Divider {
         self.held.len() + self.before_text.len()
     }
 
-    /// Whether thoughts have begun and not ended.
+    /// True if thoughts have begun and not ended.
     pub(super) fn is_open(&self) -> bool {
         self.state == State::Thoughts
     }
 
-    /// What stood before the text, and what was still held. Where the tag was never closed and
-    /// `is_text` says that the answer has to have a text, the thoughts are that text.
+    /// Returns the thoughts before the text, and the held rest. If the tag was never closed, and
+    /// `is_text` says that the answer needs a text, the thoughts are that text.
     pub(super) fn finish(mut self, is_text: bool) -> (String, Said) {
         let mut said = Said::default();
         match self.state {
@@ -116,7 +116,7 @@ impl Divider {
     }
 }
 
-/// How many bytes at the end may be the beginning of the closing tag.
+/// The number of bytes at the end that may begin the closing tag.
 fn torn(text: &str) -> usize {
     let longest = CLOSE.len() - 1;
     let may_be = |length: &usize| text.ends_with(&CLOSE[..*length]);

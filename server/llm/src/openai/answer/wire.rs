@@ -1,6 +1,6 @@
 //! One piece of a stream, or the whole answer of a server that does not stream, read leniently.
 //!
-//! What the answer consists of has to have its form. Anything beside it may be damaged, of
+//! The parts of the answer itself must have the right form. Any other part may be damaged, of
 //! another type or missing, and then counts as absent.
 
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ pub(in crate::openai) struct Piece {
 #[derive(Debug)]
 pub(super) struct Choice {
     pub(super) index: u64,
-    /// What a stream adds.
+    /// The addition of a stream's piece.
     pub(super) delta: Option<Part>,
     /// The whole message. Some servers send it where others send a delta, or beside one.
     pub(super) message: Option<Part>,
@@ -37,11 +37,11 @@ pub(super) struct Part {
     pub(super) calls: Vec<CallPart>,
     /// The fields that are not of the wire format.
     pub(super) fields: Map<String, Value>,
-    /// Whether its fields are whole, and not pieces of one another.
+    /// True if its fields are complete, and not pieces of fields.
     pub(super) is_message: bool,
 }
 
-/// Where thoughts stand. Servers say the same ones in several places at a time.
+/// The field that holds thoughts. Servers send the same thoughts in several fields at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     ReasoningContent,
@@ -60,7 +60,7 @@ pub(super) struct CallPart {
     pub(super) fields: Map<String, Value>,
 }
 
-/// What of an answer does not have the form of OpenAI's.
+/// The part of an answer that does not have OpenAI's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0} has another type")]
 pub(in crate::openai) struct Malformed(&'static str);
