@@ -15,8 +15,7 @@ use crate::running;
 
 const LOCK: &str = "server.lock";
 
-/// How often a folder is tried that is in use: a verb that asks whether a server runs has the lock for a
-/// moment.
+/// The attempts to take a folder that is in use: a verb that asks if a server runs has the lock for a moment.
 const TRIES: u32 = 10;
 /// The same while only such verbs have it: on a busy machine a moment is long.
 const TRIES_BEHIND_VERBS: u32 = 500;
@@ -69,18 +68,19 @@ impl Alone {
         Ok(Self { lock })
     }
 
-    /// What no other folder has on any host, and a copy of this folder neither. A process that starts at the
-    /// same place knows that the one before is dead.
+    /// The identity of the folder, which no other folder on any host has, nor a copy of this one. A process that starts
+    /// at the same place knows that the one before is dead.
     pub(crate) fn place(&self, boot: &str) -> anyhow::Result<String> {
         let about = self.lock.metadata()?;
         Ok(format!("{boot}/{}/{}", about.dev(), about.ino()))
     }
 }
 
-/// Whether a server, or a verb that must be alone, has the folder now. What asks at the same time is not told
-/// that it has.
+/// True if a server, or a verb that must be alone, has the folder now. A verb that asks at the same time does not
+/// count.
 ///
 /// # Errors
+/// Fails if the folder cannot be read.
 /// If the folder cannot be read.
 pub(crate) fn is_taken(folder: &Path) -> anyhow::Result<bool> {
     let path = folder.join(LOCK);

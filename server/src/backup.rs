@@ -118,7 +118,7 @@ fn listed(tables: &[CopiedTable]) -> String {
     )
 }
 
-/// What the operator sets now.
+/// The settings that the operator has to change now.
 fn next(target: &Database, to: &str) -> String {
     match target {
         Database::File(_) => {

@@ -10,17 +10,17 @@ use shared_types::{Digest, DigestAlgorithm, FileHasher};
 
 use crate::settings::Tls;
 
-/// How often the files are looked at.
+/// The interval between looks at the files.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Where the certificate comes from, and what was there.
+/// The source of the certificate, and the state of its files.
 pub(crate) struct Certificate {
     tls: Tls,
-    /// Names under which the server may be asked, beside those in the certificate.
+    /// Accepted host names, beside those in the certificate.
     names: Vec<String>,
-    /// What was last taken up, or refused.
+    /// The content that was last used or refused.
     judged: Option<Digest>,
-    /// What was there at the last look.
+    /// The content at the last look.
     seen: Option<Digest>,
 }
 
@@ -36,7 +36,7 @@ impl Certificate {
         }
     }
 
-    /// Names under which the server may be asked, beside those in the certificate.
+    /// Accepted host names, beside those in the certificate.
     pub(crate) fn names(&self) -> Vec<String> {
         self.names.clone()
     }
@@ -54,10 +54,10 @@ impl Certificate {
         is_new
     }
 
-    /// What there is now, with the names under which the server may be asked.
+    /// The present certificate, with the accepted host names.
     ///
     /// # Errors
-    /// The files cannot be read, hold something else, or do not belong together.
+    /// Fails if the files cannot be read, hold something else, or do not belong together.
     pub(crate) fn load(&self, folder: &Path) -> anyhow::Result<(Option<ServerTls>, Vec<String>)> {
         let tls = crate::tls(&self.tls, folder)?;
         let names = crate::names(self.names.clone(), tls.as_ref());
@@ -65,7 +65,7 @@ impl Certificate {
     }
 }
 
-/// What is in the files of an operator's certificate; nothing where one cannot be read.
+/// The digest of an operator's certificate and key; `None` if one cannot be read.
 fn content(tls: &Tls) -> Option<Digest> {
     let Tls::Files { certificate, key } = tls else {
         return None;

@@ -15,10 +15,11 @@ use crate::settings::{ModelChoice, Settings, Tls};
 /// The keys of a server that are Ed25519.
 const KEYS: [&str; 3] = ["identity.pem", "link.pem", "link.previous.pem"];
 
-/// Prints what the settings come to, without a secret. Nothing is made or changed.
+/// Prints the resolved settings, without a secret. It makes and changes nothing.
 ///
 /// # Errors
-/// What would keep the server from starting, but for a port that is taken: the server may be running.
+/// Fails for every mistake that would stop the server from starting, except a port that is taken:
+/// the server may be running.
 pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> anyhow::Result<()> {
     let from = match file.exists() {
         true => file.display().to_string(),

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::running::Running;
 
-/// How long the server may take to answer: longer than it waits for its database.
+/// The longest wait for the server's answer: longer than the server waits for its database.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Asks the server as any client does, and says what it answers. Nothing is changed.
@@ -27,7 +27,7 @@ pub(crate) async fn health(folder: &Path) -> anyhow::Result<()> {
             Some(certificate) => Trust::Pinned(*certificate.as_bytes()),
             None => Trust::Platform,
         },
-        // Nothing secret is said.
+        // The request carries no secret.
         plain_text_allowed: true,
         ping_every: PING_EVERY,
         entropy: Arc::new(OsEntropy),

@@ -52,16 +52,16 @@ use signals::{Asked, Signals};
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// What jemalloc is told (jemalloc(3), TUNING): two arenas, and freed pages go back after 0.1 s and
-/// not after 10 s. While 200 MB of output passed, the server held at most 32 to 33 MiB and not
-/// 37.6, of which 19 are its program; copies of a file were as fast.
+/// The settings of jemalloc (jemalloc(3), TUNING): two arenas, and freed pages go back after 0.1 s instead of 10 s.
+/// While 200 MB of output passed, the server held at most 32 to 33 MiB instead of 37.6, of which its program takes 19.
+/// Copies of a file were as fast.
 #[expect(unsafe_code, reason = "jemalloc finds its settings by this name")]
 // SAFETY: nothing else has this name, which belongs to jemalloc in this program, and jemalloc reads
 // the bytes to their NUL and never writes them.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static ALLOCATOR_SETTINGS: &[u8; 46] = b"narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0\0";
 
-/// How often old samples are dropped from the metrics.
+/// The interval between removals of old samples from the metrics.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// Files and connections that the listener for the metrics alone may take of the process's.
@@ -341,7 +341,7 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         stopped = stopped => stopped,
         () = signals.stop_again() => {
             tracing::warn!("asked again to stop: ending at once; other servers take over once the lease of this one is over");
-            // What it waits for may hold up the end of the runtime as well.
+            // A task that it waits for could delay the end of the runtime as well.
             std::process::exit(1)
         }
     }
@@ -360,8 +360,8 @@ fn tls(tls: &Tls, folder: &Path) -> anyhow::Result<Option<ServerTls>> {
     })
 }
 
-/// The names under which the server may be asked: those that were set, those in its certificate, and
-/// this machine's, also as a local network has it (RFC 6762).
+/// The accepted host names: those of the settings, those in the certificate, and this machine's, also as a local
+/// network has it (RFC 6762).
 fn names(set: Vec<String>, tls: Option<&ServerTls>) -> Vec<String> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = Some(host.trim().to_owned()).filter(|host| !host.is_empty());
@@ -371,8 +371,8 @@ fn names(set: Vec<String>, tls: Option<&ServerTls>) -> Vec<String> {
     names.chain(host.clone()).collect()
 }
 
-/// Says on standard output, one thing a line, what a person or `make up` needs next. Nobody has to
-/// listen: the server serves all the same.
+/// Prints on standard output, one thing a line, the facts that a person or `make up` needs next. The server also serves
+/// if no reader listens.
 async fn announce(
     app: &App,
     address: SocketAddr,

@@ -1,5 +1,5 @@
-//! What an operator can do at the server's own machine, also while the server runs: whoever may
-//! read the server's folder may already do everything.
+//! The operator's actions on the server's own machine, also while the server runs. A person who may read the server's
+//! folder may already do everything.
 
 use std::{fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
 

@@ -1,11 +1,11 @@
 //! The owner of the files in a home.
 //!
-//! A service has a user of its own, and root runs the verbs on its home. The service's user could not read files
-//! of root's there, so they are given to the owner of the home. The verbs work as root all the same: they read and
-//! write backups elsewhere, and only root reaches the home of a systemd service with `DynamicUser=yes`.
+//! A service has a user of its own, and root runs the verbs on its home. The service's user could not read files of
+//! root's there, so they are given to the owner of the home. The verbs still work as root: they read and write backups
+//! elsewhere, and only root reaches the home of a systemd service with `DynamicUser=yes`.
 //!
-//! The owner of the home may rename what is in it at any time. So nothing is reached by a path of several names or
-//! through a symbolic link, and a file with a second name, which may be outside of the home, stays root's.
+//! The owner of the home may rename its entries at any time. So the verbs use no path of several names and follow no
+//! symbolic link. A file with a second name, which may be outside of the home, stays root's.
 
 use std::{
     ffi::CStr,

@@ -31,17 +31,17 @@ const RELOADED: [&str; 7] = [
     "server.names",
     "tls.certificate",
     "tls.key",
-    // What they are for is made once, so a restart would not help either.
+    // The certificate that they describe is made once, so a restart would not change it either.
     "tls.self_signed",
     "tls.names",
 ];
 
-/// How long a verb waits for the outcome: longer than names take to be looked up.
+/// The longest wait of a verb for the outcome: longer than the resolution of host names.
 const RELOADED_WITHIN: Duration = Duration::from_secs(30);
-/// How often it looks.
+/// The interval between its looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Where the settings of this server come from.
+/// The sources of this server's settings.
 pub(crate) struct Origin {
     pub(crate) args: RunArgs,
     pub(crate) environment: Environment,
@@ -62,15 +62,15 @@ impl Origin {
     }
 }
 
-/// What a reload changes, and what it is told to.
+/// The parts of the server that a reload changes, and those that it reports to.
 pub(crate) struct Reloader {
     pub(crate) origin: Origin,
-    /// What the settings file said when the server started.
+    /// The settings file at the server's start.
     pub(crate) started_with: Written,
     pub(crate) logs: Logs,
     pub(crate) names: Names,
     pub(crate) certificate: Certificate,
-    /// What connections are served with, where TLS ends here.
+    /// The certificate for new connections, where TLS ends here.
     pub(crate) tls: Option<watch::Sender<ServerTls>>,
     pub(crate) app: App,
     pub(crate) clock: Arc<dyn Clock>,
@@ -91,7 +91,7 @@ struct Next {
 }
 
 impl Reloader {
-    /// Takes up what changed, or nothing; the log, the metrics and the verbs are told.
+    /// Applies all changed settings, or none. Reports to the log, the metrics and the verbs.
     pub(crate) async fn reload(&mut self) {
         self.running.begun += 1;
         self.tell();
@@ -149,8 +149,7 @@ impl Reloader {
         })
     }
 
-    /// Takes up a certificate whose files were replaced. One that cannot be used leaves the one before, and is told
-    /// once.
+    /// Uses a certificate whose files were replaced. An unusable one leaves the one before, and is reported once.
     pub(crate) fn renew(&mut self) {
         if self.tls.is_none() || !self.certificate.is_new() {
             return;

@@ -22,7 +22,7 @@ use crate::{
     settings::Database,
 };
 
-/// Where the files are until the rows are committed.
+/// The folder of the files until the rows are committed.
 const UNFINISHED: &str = "restoring";
 
 /// The folders that a backup has.
@@ -79,7 +79,7 @@ pub(crate) async fn restore(database: &Database, folder: &Path, file: &Path) -> 
     let restored = match fill(database, &backup, &staged).await {
         Ok(restored) => restored,
         Err(error) => {
-            // Where the answer to the commit was lost, the rows may be there.
+            // If the answer to the commit was lost, the rows may be there.
             if require_empty_database(database).await.is_ok() {
                 remove(&staged)?;
             }
@@ -109,7 +109,7 @@ async fn fill(
 ) -> anyhow::Result<BackupContent> {
     let opening = "failed to open the database";
     let store = database.open_at(backup.schema()).await.context(opening)?;
-    // What is committed must find its files, also after a loss of power.
+    // Committed rows must find their files, also after a loss of power.
     let restored = backup.restore(&store, staged, || sync(staged)).await;
     store.close().await;
     restored.context("failed to restore")

@@ -1,7 +1,7 @@
-//! What a running server tells verbs at the same machine of itself: the file `server.running` in its folder.
+//! The state of a running server, for verbs on the same machine: the file `server.running` in its folder.
 //!
-//! The file counts only while the folder is taken. It is put into place whole, so that it is never read half
-//! written, and stays as it was where the disk is full.
+//! The file counts only while the folder is taken. It is replaced as a whole, so that no reader sees half of it. If the
+//! disk is full, the file stays as it was.
 
 use std::{
     fmt::{self, Write as _},
@@ -28,16 +28,16 @@ const MAX_OUTCOME: usize = 2000;
 pub(crate) struct Running {
     /// Its process.
     pub(crate) pid: u32,
-    /// Where a process at this machine asks it.
+    /// The address for a process on this machine.
     pub(crate) url: String,
     /// Of the certificate that it presents, where it ends TLS.
     pub(crate) certificate: Option<Digest>,
-    /// How often it has begun to reload its settings. It tells this before it reads any of them, so what a reader of
-    /// this wrote before is in all later reloads.
+    /// The number of reloads that it has begun. It writes this before it reads any settings. So settings that a reader
+    /// of this file wrote before are part of all later reloads.
     pub(crate) begun: u32,
-    /// How often it has ended that.
+    /// The number of reloads that it has ended.
     pub(crate) reloads: u32,
-    /// What became of the last one: what is to be said of it, or why it was refused.
+    /// The outcome of the last reload: a text for the operator, or the reason of the refusal.
     pub(crate) reloaded: Result<String, String>,
 }
 
@@ -83,10 +83,10 @@ impl Running {
         }
     }
 
-    /// Tells it to the verbs.
+    /// Writes the state for the verbs.
     ///
     /// # Errors
-    /// If it cannot be written; then they are told what they were before.
+    /// Fails if it cannot be written. The verbs then still read the state before.
     pub(crate) fn tell(&self, folder: &Path) -> anyhow::Result<()> {
         let (path, unfinished) = (folder.join(FILE), folder.join(format!("{FILE}.new")));
         let put = || -> io::Result<()> {

@@ -1,7 +1,7 @@
-//! What an operator can set: flags and environment over `gantry.toml` over defaults.
+//! The operator's settings: flags and environment over `gantry.toml` over defaults.
 //!
-//! This is the one place of the server that reads the environment. A key that the
-//! file has and this does not know is an error, never silently without effect.
+//! Only this module of the server reads the environment. An unknown key in the file is an error, so that no key is
+//! silently without effect.
 
 mod connections;
 mod database;
@@ -80,10 +80,10 @@ pub(crate) enum Verb {
         /// The runner's name; without it, the runner chooses.
         #[arg(long, default_value = "")]
         name: String,
-        /// How long the token is valid, such as 90s or 1h; at most 30d.
+        /// The validity of the token, such as 90s or 1h; at most 30d.
         #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
         valid_for: Duration,
-        /// How many runners may enrol with the token, at most 1000.
+        /// The number of runners that may enrol with the token, at most 1000.
         #[arg(long, value_name = "RUNNERS", default_value = "1")]
         uses: u32,
         /// Remove these runners when they stop with nothing running, or after a day of silence.
@@ -162,7 +162,7 @@ pub(crate) struct RunArgs {
     /// Serve plain HTTP on a public address, because a proxy in front ends TLS.
     #[arg(long, env = "GANTRY_BEHIND_PROXY", value_parser = FalseyValueParser::new())]
     behind_proxy: bool,
-    /// Where to answer `GET /metrics` without a key, such as 127.0.0.1:9464 [default: nowhere].
+    /// The address to answer `GET /metrics` on without a key, such as 127.0.0.1:9464 [default: none].
     #[arg(long, value_name = "ADDRESS", env = "GANTRY_METRICS")]
     metrics: Option<Listen>,
     /// Send traces to this collector, by OTLP over gRPC, such as http://127.0.0.1:4317 [default: none].
@@ -181,8 +181,8 @@ pub(crate) struct RunArgs {
     pub(crate) dumpable: bool,
 }
 
-/// What comes from the environment alone: a flag would show the key in the process list, and the rest
-/// is for whoever starts programs to say.
+/// Settings that come only from the environment. A flag would show the key in the process list. The others belong to
+/// the process that starts the programs.
 #[derive(Default, Clone)]
 pub(crate) struct Environment {
     user_home: Option<PathBuf>,
@@ -194,8 +194,8 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// The one place of the server that reads it, once, before there are other threads: the secrets in it are
-    /// overwritten. What has a flag as well is read by clap.
+    /// Reads the environment once, before there are other threads, and overwrites the secrets in it. clap reads the
+    /// variables that also have a flag.
     #[expect(
         clippy::disallowed_methods,
         reason = "`main` reads the environment and passes it down"
@@ -217,34 +217,34 @@ impl Environment {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct File {
-    /// Where the server is reached, and how it stops.
+    /// The server's addresses and names, and its stop.
     server: ServerSection,
-    /// Where everything durable is kept.
+    /// The database, which stores all durable data.
     database: DatabaseSection,
     /// The certificate. Without one the server speaks plain HTTP, on its own machine or behind a proxy.
     tls: TlsSection,
-    /// How patient the server's port is with any connection, and what connections without a credential
-    /// (strangers) may have.
+    /// The time limits of the port for any connection, and the bounds for connections without a credential (strangers).
     connections: ConnectionsSection,
-    /// How the two ends of a runner's link tell that the other one is there. The server tells its runners.
+    /// The heartbeats by which the two ends of a runner's link recognise a lost link. Runners learn them from the
+    /// server.
     link: LinkSection,
     /// Runners that stay away.
     runners: RunnersSection,
-    /// How many turns are worked on at once.
+    /// The number of turns that the server works on at once.
     turns: TurnsSection,
-    /// What runners must keep apart, and whose word on that counts.
+    /// The isolation that is demanded of sandboxes, and the runners whose report counts.
     isolation: IsolationSection,
-    /// What one user may store.
+    /// The storage and the rates of one user.
     limits: LimitsSection,
     /// The models that answer.
     model: ModelSection,
-    /// What counts where no tenant, user or session has set anything.
+    /// The values that count where no tenant, user or session has set any.
     defaults: DefaultsSection,
     /// A listener for the metrics alone.
     metrics: MetricsSection,
-    /// Where spans of traces are sent.
+    /// The collector for spans of traces.
     traces: TracesSection,
-    /// What the server logs.
+    /// The log.
     log: LogSection,
 }
 
@@ -270,9 +270,9 @@ struct ServerSection {
     /// `gantry-server`].
     #[schemars(example = &"/opt/gantry-server/downloads")]
     downloads: Option<PathBuf>,
-    /// How long the server goes on after SIGTERM while `/readyz` says that it stops, so that a load balancer
-    /// sends it nothing more; at most 300000. What starts the server has to wait half a minute longer before it
-    /// kills it: `TimeoutStopSec` of systemd, `stop_grace_period` of Compose [default: 0].
+    /// The time that the server continues after SIGTERM while `/readyz` says that it stops, at most 300000, so that a
+    /// load balancer sends it nothing more. The process manager has to wait half a minute longer before it kills the
+    /// server: `TimeoutStopSec` of systemd, `stop_grace_period` of Compose [default: 0].
     drain_ms: Option<u32>,
 }
 
@@ -281,7 +281,7 @@ struct ServerSection {
 struct TlsSection {
     /// Use a certificate that the server makes, and that join tokens vouch for, as `--tls` [default: false].
     self_signed: bool,
-    /// The names and addresses in that certificate [default: localhost, 127.0.0.1 and what `listen` says].
+    /// The names and addresses in that certificate [default: localhost, 127.0.0.1 and the address of `listen`].
     #[schemars(example = ["server", "192.168.1.5"])]
     names: Vec<String>,
     /// A file with your certificate and those up to its authority, in PEM [default: none].
@@ -295,61 +295,61 @@ struct TlsSection {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct LogSection {
-    /// What is logged, as `--log` [default: info].
+    /// The log filter, as `--log` [default: info].
     #[schemars(example = &"info,server_router=debug")]
     filter: Option<String>,
-    /// How: `text`, or `json` for machines, as `--log-format` [default: text].
+    /// The format: `text`, or `json` for machines, as `--log-format` [default: text].
     #[schemars(example = &"json")]
     format: Option<String>,
 }
 
-/// What the settings file says, by sections.
+/// The content of the settings file, by sections.
 pub(crate) type Written = toml::Table;
 
-/// Everything that `run` was told, checked.
+/// All settings of `run`, checked.
 pub(crate) struct Settings {
     pub(crate) written: Written,
     pub(crate) database: Database,
     pub(crate) listen: SocketAddr,
-    /// Where the metrics are without a key, if anywhere.
+    /// The address of the metrics without a key, if there is one.
     pub(crate) metrics: Option<SocketAddr>,
-    /// Where spans of traces are sent, if anywhere.
+    /// The collector for spans of traces, if there is one.
     pub(crate) traces: Option<TraceSettings>,
-    /// Names under which the server may be asked, beside those that it finds out itself.
+    /// Accepted host names, beside those that the server finds out itself.
     pub(crate) names: Vec<String>,
-    /// Whether something before the server ends TLS.
+    /// True if a proxy in front of the server ends TLS.
     pub(crate) behind_proxy: bool,
     pub(crate) tls: Tls,
     pub(crate) limits: Limits,
     /// The header in which the proxy before the server names the address of its client.
     pub(crate) client_address: Option<HeaderName>,
-    /// Where the archives with a runner's programs are, if there are any.
+    /// The folder with the archives of a runner's programs, if there are any.
     pub(crate) downloads: PathBuf,
-    /// How long the server goes on once it was asked to stop.
+    /// The time that the server continues once it was asked to stop.
     pub(crate) drain: Duration,
     pub(crate) link: LinkOptions,
-    /// After this long without a word an ephemeral runner is removed.
+    /// The silence after which an ephemeral runner is removed.
     pub(crate) ephemeral_silence: Duration,
-    /// How many turns are carried at once, and how long they wait.
+    /// The number of turns that are carried at once, and their waits.
     pub(crate) turns: TurnLimits,
-    /// What sandboxes have to keep apart, and whose word on that counts.
+    /// The isolation that is demanded of sandboxes, and the runners whose report counts.
     pub(crate) isolation: IsolationPolicy,
-    /// How much one user may store.
+    /// The storage and the rates of one user.
     pub(crate) user_limits: UserLimits,
     pub(crate) model: ModelChoice,
-    /// What counts where no tenant, user or session has set anything.
+    /// The values that count where no tenant, user or session has set any.
     pub(crate) defaults: OperatorSettings,
     /// The models' window in tokens, where it is known.
     pub(crate) model_window: Option<usize>,
     pub(crate) log_filter: Option<String>,
     pub(crate) log_format: String,
-    /// What leads to systemd's journal.
+    /// The variable by which systemd names its journal.
     pub(crate) journal_stream: Option<String>,
 }
 
-/// How the port is protected.
+/// The protection of the port.
 pub(crate) enum Tls {
-    /// Plain text: loopback, or behind something that ends TLS.
+    /// Plain text: loopback, or behind a proxy that ends TLS.
     Off,
     /// Our own certificate, for these names.
     SelfSigned { names: Vec<String> },
@@ -358,7 +358,7 @@ pub(crate) enum Tls {
 }
 
 impl Cli {
-    /// Where all state lives.
+    /// The folder of all state.
     pub(crate) fn home(&self, environment: &Environment) -> anyhow::Result<PathBuf> {
         match (&self.home, &environment.user_home) {
             (Some(home), _) => Ok(home.clone()),
@@ -371,7 +371,7 @@ impl Cli {
 }
 
 impl Settings {
-    /// What the flags, the environment and the file say together.
+    /// Combines the flags, the environment and the file.
     pub(crate) fn resolve(
         args: RunArgs,
         environment: Environment,
@@ -539,7 +539,7 @@ fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<(File, Written
     }
 }
 
-/// One line, and nothing of the file's own words: it may hold what is nobody's business.
+/// One line without the file's own words, because the file may hold secrets.
 fn not_understood(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.unwrap_or_default().matches('\n').count() + 1;
@@ -554,7 +554,7 @@ fn not_understood(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::E
 mod tests {
     use super::*;
 
-    // Built by hand, not parsed: the environment of whoever runs the tests must not show.
+    // Built by hand, not parsed, so that the environment of the test run does not show.
     fn resolve(toml: &str, args: RunArgs) -> anyhow::Result<Settings> {
         let home = tempfile::tempdir().expect("a folder");
         std::fs::write(home.path().join("gantry.toml"), toml).expect("it is written");

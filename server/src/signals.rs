@@ -14,7 +14,7 @@ use tokio::{
 /// the script asks the server to stop as well.
 const ONE_WISH: Duration = Duration::from_secs(1);
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// To stop in order.
@@ -41,7 +41,7 @@ impl Signals {
         })
     }
 
-    /// What is asked for next.
+    /// Waits for the next request.
     pub(crate) async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.terminate.recv() => Asked::Stop,

@@ -1,5 +1,5 @@
-//! `[connections]`: how patient the port is with a connection, and what it lets strangers have:
-//! connections on which no credential was shown yet.
+//! `[connections]`: the time limits of the port for a connection, and the bounds of strangers: connections that have
+//! not shown a credential yet.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -20,28 +20,28 @@ const ANY_STRANGERS_MIB: RangeInclusive<u32> = 1..=16_384;
 /// The least and the greatest age that a connection may be allowed, in milliseconds: a second and a week.
 const ANY_AGE_MS: RangeInclusive<u32> = 1_000..=604_800_000;
 
-/// The section of the file; what it leaves out is [`Limits::default`].
+/// The section of the file; absent values come from [`Limits::default`].
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ConnectionsSection {
-    /// A connection that does not say within this time what it wants is closed [default: 10000].
+    /// A connection without a request within this time is closed [default: 10000].
     first_request_within_ms: Option<u32>,
     /// After this time without a new request a connection takes no more [default: 60000].
     quiet_at_most_ms: Option<u32>,
     /// A request whose answer does not begin within this time is given up [default: 30000].
     answer_within_ms: Option<u32>,
-    /// A connection that takes nothing of what it is sent for this time is closed [default: 60000].
+    /// A connection that reads nothing of its answer for this time is closed [default: 60000].
     taken_within_ms: Option<u32>,
-    /// How often a quiet connection is asked whether it lives [default: 20000].
+    /// The interval between pings on a quiet connection [default: 20000].
     keep_alive_every_ms: Option<u32>,
-    /// How long a quiet connection may take to answer [default: 20000].
+    /// The longest wait for the answer to such a ping [default: 20000].
     keep_alive_within_ms: Option<u32>,
     /// Connections without a credential that may come from one address [default: 1024].
     strangers_per_address: Option<u32>,
     /// Memory that all connections without a credential may hold, in MiB [default: 64].
     strangers_hold_mib: Option<u32>,
-    /// How old a runner's link and a client's WebSocket become, give or take 10 %: each is asked to connect
-    /// again then, so that they spread over the servers behind a balancer. 0 is no bound [default: 0].
+    /// The greatest age of a runner's link and a client's WebSocket, give or take 10 %. The server then asks each to
+    /// connect again, so that they spread over the servers behind a balancer. 0 sets no bound [default: 0].
     age_at_most_ms: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! `[database]`: where everything durable is kept. Without a word, in a file of the server's folder.
+//! `[database]`: the store of all durable data. By default it is a file of the server's folder.
 
 use std::{
     fmt,
@@ -84,7 +84,7 @@ impl Database {
         }
     }
 
-    /// As [`Database::open`], but for a backup of an older version: the schema goes no further than that.
+    /// Works as [`Database::open`], but for a backup of an older version: the schema goes no further than that.
     pub(crate) async fn open_at(&self, schema: i64) -> Result<Store, OpenError> {
         match self {
             Self::File(path) => Store::open_at(path, schema).await,
@@ -92,7 +92,7 @@ impl Database {
         }
     }
 
-    /// How far its schema is. Nothing is changed.
+    /// The version of its schema. Nothing is changed.
     pub(crate) async fn schema(&self) -> Result<Schema, OpenError> {
         match self {
             Self::File(path) => Store::schema_of_file(path).await,

@@ -1,4 +1,4 @@
-//! `[defaults]`: what counts where no tenant, user or session has set anything.
+//! `[defaults]`: the values that count where no tenant, user or session has set any.
 
 use anyhow::Context as _;
 use schemars::JsonSchema;

@@ -1,5 +1,4 @@
-//! `[isolation]`: what sandboxes have to keep apart before work goes there, and whose word on that
-//! counts.
+//! `[isolation]`: the isolation that a sandbox needs before work goes there, and the runners whose report counts.
 
 use anyhow::{Context as _, anyhow};
 use schemars::JsonSchema;
@@ -11,13 +10,13 @@ use shared_types::{Isolation, RunnerId};
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct IsolationSection {
-    /// The properties that a place must keep apart before work goes there, with `+` between them [default: none].
+    /// The properties that a sandbox must keep apart before work goes there, with `+` between them [default: none].
     #[schemars(example = &"network+file_writes")]
     at_least: Option<String>,
     /// Ids of the runners whose report of their isolation counts; `gantry runners --json` shows ids [default: none].
     #[schemars(example = ["run_01m80768znevqt5s534gb06kwv"])]
     believed: Vec<String>,
-    /// Whether commands may be root in their sandbox, where its template says so: `allow` or `forbid` [default:
+    /// Permission for commands to be root in their sandbox, if its template gives it: `allow` or `forbid` [default:
     /// allow].
     #[schemars(example = &"forbid")]
     sudo: Option<String>,

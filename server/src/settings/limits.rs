@@ -1,4 +1,4 @@
-//! `[limits]`: how much one user may store.
+//! `[limits]`: the storage and the rates of one user.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -8,13 +8,13 @@ use serde::Deserialize;
 use server_app::UserLimits;
 use shared_types::limits::MAX_MESSAGE_BYTES;
 
-/// What may be asked for; a message of the greatest length must be possible.
+/// The possible values; a message of the greatest length must be possible.
 const SESSIONS: RangeInclusive<u32> = 1..=10_000_000;
 const NEW: RangeInclusive<u32> = 1..=1_000_000;
 const KIB: RangeInclusive<u32> = (MAX_MESSAGE_BYTES / 1024) as u32..=16 * 1024 * 1024;
 const DAYS: RangeInclusive<u32> = 0..=36_500;
 
-/// The section of the file; what it leaves out is [`UserLimits::default`].
+/// The section of the file; absent values come from [`UserLimits::default`].
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LimitsSection {

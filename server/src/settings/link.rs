@@ -1,4 +1,4 @@
-//! `[link]`: how the two ends of a runner's link tell that the other one is there.
+//! `[link]`: the heartbeats by which the two ends of a runner's link recognise a lost link.
 //!
 //! The server chooses the times of both ends; a runner learns them when it links.
 
@@ -12,18 +12,17 @@ use server_router::links::LinkOptions;
 /// The shortest and the longest that any of the times may be, in milliseconds: what a runner takes.
 const ANY_MS: RangeInclusive<u32> = 50..=300_000;
 
-/// The section of the file; what it leaves out is as the contract says.
+/// The section of the file; absent values are those of the contract.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LinkSection {
-    /// How often each end says that it lives [default: 10000].
+    /// The interval between heartbeats of each end [default: 10000].
     heartbeat_every_ms: Option<u32>,
-    /// After this time without a word from the server the runner connects anew [default: 30000].
+    /// The silence of the server after which the runner reconnects [default: 30000].
     silence_ms: Option<u32>,
-    /// After this time without a word from the runner the server holds it for offline; its commands go on
-    /// [default: 45000].
+    /// The silence of a runner after which the server counts it as offline; its commands continue [default: 45000].
     lease_ms: Option<u32>,
-    /// After so many days without a word from a runner, what runs there is given up as lost [default: 7].
+    /// The silence of a runner, in days, after which its operations are given up as lost [default: 7].
     lost_after_days: Option<u32>,
 }
 

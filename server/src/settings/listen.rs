@@ -1,4 +1,4 @@
-//! Where the server listens: an address or a name of this machine, and a port.
+//! The address of the server: an address or a name of this machine, and a port.
 
 use std::{
     net::{SocketAddr, ToSocketAddrs as _},
@@ -7,7 +7,7 @@ use std::{
 
 use serde::Deserialize;
 
-/// Where the server listens.
+/// The address that the server listens on.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Listen {

@@ -9,7 +9,7 @@ use super::listen::Listen;
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct MetricsSection {
-    /// Where `GET /metrics` is answered without a key, over plain HTTP, as `--metrics` [default: nowhere].
+    /// The address to answer `GET /metrics` on without a key, over plain HTTP, as `--metrics` [default: none].
     #[schemars(with = "Option<String>", example = &"127.0.0.1:9464")]
     pub(super) listen: Option<Listen>,
 }

@@ -1,4 +1,4 @@
-//! `[model]`: who answers, and how long the server waits for it.
+//! `[model]`: the models that answer, and the waits for them.
 
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
@@ -31,10 +31,10 @@ pub(crate) struct ModelArgs {
     /// The address of an OpenAI-compatible server.
     #[arg(long, env = "OPENAI_BASE_URL", hide_env_values = true)]
     pub(super) base_url: Option<String>,
-    /// How long the model may take to the first byte of its answer, in seconds [default: 600].
+    /// The longest wait for the first byte of an answer, in seconds [default: 600].
     #[arg(long, env = "GANTRY_FIRST_BYTE_WITHIN_S", value_name = "SECONDS")]
     pub(super) first_byte_within_s: Option<u32>,
-    /// How long the model may be silent within its answer, in seconds [default: 120].
+    /// The longest silence of the model within its answer, in seconds [default: 120].
     #[arg(long, env = "GANTRY_IDLE_AT_MOST_S", value_name = "SECONDS")]
     pub(super) idle_at_most_s: Option<u32>,
 }
@@ -58,13 +58,13 @@ pub(super) struct ModelSection {
     /// Tokens that fit into one request and its answer, of any of the models [default: the model says].
     #[schemars(example = 128_000)]
     window: Option<usize>,
-    /// How long the model may take to the first byte of its answer, 1 to 3600 [default: 600].
+    /// The longest wait for the first byte of an answer, 1 to 3600 [default: 600].
     first_byte_within_s: Option<u32>,
-    /// How long the model may be silent within its answer, 1 to 3600 [default: 120].
+    /// The longest silence of the model within its answer, 1 to 3600 [default: 120].
     idle_at_most_s: Option<u32>,
 }
 
-/// Who answers.
+/// The model that answers.
 pub(crate) enum ModelChoice {
     /// No AI: for trying things out.
     Practice,
@@ -87,10 +87,10 @@ impl ModelSection {
         Ok(self.window)
     }
 
-    /// What the flags, the environment's `key` and the section say together.
+    /// Combines the flags, the environment's `key` and the section.
     ///
     /// # Errors
-    /// If they name half a model, a wait is out of bounds, or the key cannot be read.
+    /// Fails if they name half a model, if a wait is out of bounds, or if the key cannot be read.
     pub(super) fn choose(
         self,
         args: ModelArgs,

@@ -110,7 +110,7 @@ fn comment(example: &mut String, text: &str) {
     let _ = writeln!(example, "{line}");
 }
 
-/// What an object of the schema consists of, by name.
+/// The properties of an object in the schema, by name.
 fn entries(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     properties.map(|(name, schema)| {
@@ -148,7 +148,7 @@ impl Entry<'_> {
     }
 }
 
-/// What kind of value a setting takes.
+/// The kind of value that a setting takes.
 fn kind(schema: &Value) -> &'static str {
     let kind = &schema["type"];
     // One that may be absent has the kind `null` beside its own.

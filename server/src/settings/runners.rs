@@ -1,4 +1,4 @@
-//! `[runners]`: how long runners that stay away are waited for, and what becomes of them.
+//! `[runners]`: the waits for runners that stay away, and their removal.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -7,40 +7,40 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use shared_types::limits;
 
-/// What may be asked for. Shorter than an hour, a runner would go whose commands still run: cut
-/// off, they may go on for 15 minutes. After 7 days its operations are given up in any case.
+/// The possible values. With less than an hour, a runner would be removed while its commands still run, because they
+/// may run for 15 minutes without a link. After 7 days its operations are given up anyway.
 const SILENCE_S: RangeInclusive<u32> = 3600..=7 * 24 * 3600;
 
-/// Where the file says nothing: a day.
+/// The value without a setting: a day.
 const DEFAULT_SILENCE_S: u32 = 24 * 3600;
 
-/// How long a turn may be told to wait for a runner. A day is as long as a command may run.
+/// The possible waits of a turn for a runner. A command may run for a day.
 const WAITED_FOR_S: RangeInclusive<u32> = 1..=24 * 3600;
 
 /// The section of the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RunnersSection {
-    /// After this time without a word an ephemeral runner is removed, an hour to a week [default: 86400].
+    /// The silence after which an ephemeral runner is removed, an hour to a week [default: 86400].
     ephemeral_silence_s: Option<u32>,
-    /// How long a turn waits for a runner that goes away with one of its calls; then it fails [default: 900].
+    /// The wait of a turn for a runner that is lost during one of its calls; then the turn fails [default: 900].
     waited_for_s: Option<u32>,
 }
 
 impl RunnersSection {
-    /// After how long an ephemeral runner is removed, checked.
+    /// The silence after which an ephemeral runner is removed, checked.
     ///
-    /// # Errors
+    /// Fails if it is too short or too long.
     /// If it is too short or too long.
     pub(super) fn ephemeral_silence(&self) -> anyhow::Result<Duration> {
         let seconds = self.ephemeral_silence_s.unwrap_or(DEFAULT_SILENCE_S);
         within("ephemeral_silence_s", seconds, SILENCE_S)
     }
 
-    /// How long a turn waits for a runner that went away while a call ran there, checked.
+    /// The wait of a turn for a runner that was lost during a call, checked.
     ///
     /// # Errors
-    /// If it is too short or too long.
+    /// Fails if it is too short or too long.
     pub(super) fn waited_for(&self) -> anyhow::Result<Duration> {
         match self.waited_for_s {
             None => Ok(limits::PARKED_AT_MOST),

@@ -1,4 +1,4 @@
-//! `[traces]`: where spans are sent, and of how many traces.
+//! `[traces]`: the collector for spans, and the share of traces that is sent.
 
 use anyhow::bail;
 use schemars::JsonSchema;
@@ -11,21 +11,21 @@ pub(super) struct TracesSection {
     /// The address of the collector, for OTLP over gRPC, as `--traces` [default: none, and no traces].
     #[schemars(example = &"http://127.0.0.1:4317")]
     endpoint: Option<String>,
-    /// The part of the traces that is collected, 0.0 to 1.0 [default: 1.0].
+    /// The share of traces that is collected, 0.0 to 1.0 [default: 1.0].
     sample: Option<f64>,
 }
 
-/// Where spans are sent.
+/// The collector for spans, and the share that is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TraceSettings {
     /// The collector.
     pub(crate) endpoint: String,
-    /// The part of the traces begun here that is collected.
+    /// The share of the traces begun here that is collected.
     pub(crate) sample: f64,
 }
 
 impl TracesSection {
-    /// What counts, with the address that a flag gives; nothing, where no collector is named.
+    /// The settings that count, with the address of a flag; `None` if no collector is named.
     pub(super) fn settings(self, flag: Option<String>) -> anyhow::Result<Option<TraceSettings>> {
         let sample = self.sample.unwrap_or(1.0);
         if !(0.0..=1.0).contains(&sample) {

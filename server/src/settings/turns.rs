@@ -1,4 +1,4 @@
-//! `[turns]`: how many turns are carried at once, and when one that waits is none of them.
+//! `[turns]`: the number of turns that are carried at once, and the time after which a waiting turn is parked.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -19,7 +19,8 @@ const PARKS_AFTER_MS: RangeInclusive<u64> = 100..=600_000;
 pub(super) struct TurnsSection {
     /// Turns that the server works on at the same time, 1 to 4096; others queue [default: 256].
     at_once: Option<usize>,
-    /// After this time a turn that waits for its runner or its command is no longer one of those [default: 10000].
+    /// The time after which a turn that only waits for its runner or its command is parked, and no longer one of those
+    /// [default: 10000].
     parks_after_ms: Option<u64>,
 }
 
