@@ -44,7 +44,7 @@ use typing::{Key, Typing};
 /// The longest wait, when the person leaves, for the arrival of the last typed keys.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// The wait for the start of a command before a person is told of it.
+/// The wait for the start of a command, before the client notes that it waits.
 const STARTS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The status with which the server refuses what an operation cannot take.

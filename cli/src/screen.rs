@@ -89,7 +89,7 @@ impl Screen {
     /// Writes text as it is, at once.
     ///
     /// # Errors
-    /// [`ReaderGone`], or standard output takes nothing for another reason.
+    /// Fails with [`ReaderGone`], or if standard output cannot be written for another reason.
     pub(crate) fn print(self, text: &str) -> anyhow::Result<()> {
         self.write(text.as_bytes())
     }

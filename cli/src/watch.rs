@@ -193,7 +193,7 @@ impl Follower {
     }
 
     /// # Errors
-    /// Another attempt is of no use.
+    /// Fails if another attempt cannot help.
     async fn wait_after(&mut self, error: ClientError) -> Result<(), ClientError> {
         if !error.is_passing() {
             return Err(error);

@@ -31,7 +31,7 @@ impl Alone {
     /// Takes the folder.
     ///
     /// # Errors
-    /// If another server has it, or it cannot be written.
+    /// Fails if another server has the folder, or it cannot be written.
     pub(crate) async fn in_folder(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(LOCK);
         let lock = OpenOptions::new()

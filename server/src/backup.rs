@@ -13,7 +13,7 @@ use crate::{alone::Alone, make_private_folder, settings::Database};
 /// Writes a backup, also while the server runs.
 ///
 /// # Errors
-/// If the server's keys are not here, or the backup cannot be written.
+/// Fails if the server's keys are not here, or the backup cannot be written.
 pub(crate) async fn back_up(database: &Database, folder: &Path, file: &Path) -> anyhow::Result<()> {
     let identity = folder.join("keys/identity.pem");
     if !identity.exists() {
@@ -53,7 +53,7 @@ pub(crate) fn told(content: &BackupContent) -> String {
 /// Copies the database into the one that `to` names, and says what to set.
 ///
 /// # Errors
-/// If a server runs, or a database cannot be used; then nothing was written.
+/// Fails if a server runs, or a database cannot be used; then nothing was written.
 pub(crate) async fn move_to(database: &Database, to: &str, home: &Path) -> anyhow::Result<()> {
     let target = Database::named(to, home).map_err(|error| anyhow!("--to {error}"))?;
     if target.to_string() == database.to_string() {

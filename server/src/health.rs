@@ -16,7 +16,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 /// Asks the server as any client does, and says what it answers. Nothing is changed.
 ///
 /// # Errors
-/// If no server runs there, it does not answer, or it is not ready.
+/// Fails if no server runs there, it does not answer, or it is not ready.
 pub(crate) async fn health(folder: &Path) -> anyhow::Result<()> {
     let running = Running::of(folder)?;
     let url = &running.url;

@@ -30,7 +30,7 @@ const LEVELS_AT_MOST: u32 = 16;
 /// verb failed.
 ///
 /// # Errors
-/// If the verb fails, or a file cannot be given away.
+/// Fails if the verb fails, or a file cannot be given away.
 pub(crate) async fn of_home(
     home: &Path,
     verb: impl Future<Output = anyhow::Result<()>>,
@@ -43,7 +43,7 @@ pub(crate) async fn of_home(
 /// root's and the home is another user's.
 ///
 /// # Errors
-/// If a file cannot be given away.
+/// Fails if a file cannot be given away.
 pub(crate) fn give_to_owner(home: &Path) -> anyhow::Result<()> {
     if !geteuid().is_root() {
         return Ok(());

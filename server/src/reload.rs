@@ -229,7 +229,7 @@ fn changed(before: &Written, now: &Written) -> Vec<String> {
 /// said of it.
 ///
 /// # Errors
-/// If no server runs there, or it refused them: then all are as they were.
+/// Fails if no server runs there, or if it refused the settings; then all are as they were.
 pub(crate) async fn reload(folder: &Path) -> anyhow::Result<String> {
     let before = ask(folder)?;
     for _ in 0..RELOADED_WITHIN.as_millis() / LOOK_EVERY.as_millis() {

@@ -42,7 +42,7 @@ pub(crate) fn require_finished(folder: &Path) -> anyhow::Result<()> {
 /// Restores a backup.
 ///
 /// # Errors
-/// If the home or the database has something in it, a server runs, or the backup is not whole.
+/// Fails if the home or the database is not empty, a server runs, or the backup is incomplete.
 pub(crate) async fn restore(database: &Database, folder: &Path, file: &Path) -> anyhow::Result<()> {
     let schema = database
         .schema()

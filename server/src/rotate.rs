@@ -12,7 +12,7 @@ use crate::{alone, ownership, reload};
 /// Makes a new key and has a server that runs use it; with `now`, tokens of the key before are refused at once.
 ///
 /// # Errors
-/// If there is no key yet, the folder cannot be written, or the server does not take it up.
+/// Fails if there is no key yet, the folder cannot be written, or the server does not use the new key.
 pub(crate) async fn rotate(home: &Path, now: bool) -> anyhow::Result<()> {
     let folder = &*home.join("server");
     let keys = folder.join("keys");

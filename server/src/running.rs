@@ -68,7 +68,7 @@ impl Running {
     /// The server that runs on this folder.
     ///
     /// # Errors
-    /// If none does, or it is not up yet.
+    /// Fails if no server runs, or it has not started completely.
     pub(crate) fn of(folder: &Path) -> anyhow::Result<Self> {
         let place = folder.display();
         if !alone::is_taken(folder)? {
@@ -106,7 +106,7 @@ impl Running {
 /// Takes away what an earlier server told.
 ///
 /// # Errors
-/// If it cannot be removed.
+/// Fails if the file cannot be removed.
 pub(crate) fn forget(folder: &Path) -> anyhow::Result<()> {
     let path = folder.join(FILE);
     match fs::remove_file(&path) {

@@ -10,7 +10,7 @@ use crate::{make_private_folder, settings::Database};
 /// Migrates the database under the lock of a start; with `check` only says whether that is to be done.
 ///
 /// # Errors
-/// If the database cannot be used, or, with `check`, if something is to be done.
+/// Fails if the database cannot be used, or, with `check`, if something is to be done.
 pub(crate) async fn migrate(database: &Database, folder: &Path, check: bool) -> anyhow::Result<()> {
     let opening = "failed to open the database";
     let before = database.schema().await.context(opening)?;

@@ -54,7 +54,7 @@ impl Packing {
     /// Adds the file `from`; its size.
     ///
     /// # Errors
-    /// It cannot be read, or changes all the time.
+    /// Fails if the file cannot be read, or keeps changing.
     pub(super) fn file(&mut self, path: &str, from: &Path) -> anyhow::Result<u64> {
         for _ in 0..ATTEMPTS {
             let (mut file, before) = local::open_itself(from)?;

@@ -83,7 +83,7 @@ impl Printer {
     /// Waits until everything is written.
     ///
     /// # Errors
-    /// Standard output takes nothing any more.
+    /// Fails once standard output can no longer be written.
     pub(super) async fn finish(self) -> io::Result<()> {
         drop(self.pieces);
         let gone = || Err(io::Error::other("the thread that writes is gone"));

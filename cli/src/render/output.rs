@@ -1,5 +1,5 @@
 //! A command's output as indented lines: the first ones as they come, the last ones at the end, and the number of lines
-//! between them. The watching person is told when the screen will be silent.
+//! between them. A note tells the person when the screen will be silent.
 
 use std::collections::VecDeque;
 

@@ -13,7 +13,7 @@ use crate::screen::Screen;
 /// Prints the line for each kind of machine for which the server has the programs.
 ///
 /// # Errors
-/// Standard output is closed.
+/// Fails if standard output is closed.
 pub(super) fn tell(client: &Client, screen: Screen, token: &JoinToken) -> anyhow::Result<()> {
     let (server, pinned) = (client.server(), client.is_pinned());
     for archive in sound(client, token)? {
@@ -32,7 +32,7 @@ pub(super) fn tell(client: &Client, screen: Screen, token: &JoinToken) -> anyhow
 /// Prints the same for machines that get the token in another way than by a line.
 ///
 /// # Errors
-/// Standard output is closed.
+/// Fails if standard output is closed.
 pub(super) fn tell_fleet(client: &Client, screen: Screen, token: &JoinToken) -> anyhow::Result<()> {
     for archive in sound(client, token)? {
         screen.note(&format!(

@@ -57,7 +57,7 @@ impl Archives {
     /// Reads what is in the folder. One that is not there has none.
     ///
     /// # Errors
-    /// [`ArchiveError`] names a file that cannot be read or is too large.
+    /// Fails with [`ArchiveError`], which names a file that cannot be read or is too large.
     pub fn in_folder(folder: &Path) -> Result<Self, ArchiveError> {
         let mut all = Vec::new();
         for arch in KINDS {

@@ -55,7 +55,7 @@ pub(crate) struct AllTaken(Kind);
 
 impl Seats {
     /// # Errors
-    /// There is none left.
+    /// Fails if no seat is free.
     pub(crate) fn take(&self, of: CredentialId, kind: Kind) -> Result<Seat, AllTaken> {
         let of = (of, kind);
         let mut taken = self.lock();

@@ -79,7 +79,7 @@ impl OpenAi {
     /// A client for the server that the options name; nothing is sent yet.
     ///
     /// # Errors
-    /// If the address, the key or the model's name cannot be used.
+    /// Fails if the address, the key or the model's name cannot be used.
     pub fn new(options: OpenAiOptions) -> Result<Self, OpenAiOptionsError> {
         if options.model.trim().is_empty() {
             return Err(OpenAiOptionsError::Model);

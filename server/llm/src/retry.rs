@@ -21,7 +21,7 @@ pub trait Vendor: Send + Sync {
     /// One attempt. Sends only [`ModelEvent::Reasoning`] and [`ModelEvent::Text`]; dropping the future cancels it.
     ///
     /// # Errors
-    /// If it did not lead to a whole answer.
+    /// Fails if it did not lead to a whole answer.
     async fn attempt(
         &self,
         request: &ModelRequest,
@@ -56,7 +56,7 @@ pub struct RetryOptions {
     pub first_delay: Duration,
     /// The longest delay that is drawn.
     pub longest_delay: Duration,
-    /// The longest wait that a vendor may demand. The user is told to wait for a longer one.
+    /// The longest wait that a vendor may demand. A longer one is left to the user.
     pub longest_asked: Duration,
 }
 

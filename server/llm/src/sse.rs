@@ -38,7 +38,7 @@ impl Decoder {
     /// The events that these bytes complete.
     ///
     /// # Errors
-    /// If an event is too large; the decoder is then of no further use.
+    /// Fails if an event is too large; the decoder is then of no further use.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<Event>, TooLarge> {
         let mut events = Vec::new();
         if self.after_cr && !bytes.is_empty() {

@@ -49,7 +49,7 @@ impl ConnectionsSection {
     /// The times and the bounds, checked.
     ///
     /// # Errors
-    /// If one is too small or too large.
+    /// Fails if one is too small or too large.
     pub(super) fn limits(&self) -> anyhow::Result<Limits> {
         let mut limits = Limits::default();
         for (key, wanted, limit) in [

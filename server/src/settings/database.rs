@@ -35,7 +35,7 @@ impl DatabaseSection {
     /// The database of the environment, else of the file, else a file below the home folder.
     ///
     /// # Errors
-    /// If the URL is none; the text is not repeated.
+    /// Fails if the URL is invalid; the error does not repeat its text.
     pub(super) fn choose(
         self,
         environment: Option<String>,
@@ -62,7 +62,7 @@ impl Database {
     /// A database that a flag names: `sqlite`, or a URL without a password.
     ///
     /// # Errors
-    /// If it is neither; the text is not repeated.
+    /// Fails if it is neither; the error does not repeat its text.
     pub(crate) fn named(text: &str, home: &Path) -> anyhow::Result<Self> {
         if text == "sqlite" {
             return Ok(Self::in_home(home));

@@ -20,7 +20,7 @@ impl DefaultsSection {
     /// The values, checked as everybody's are.
     ///
     /// # Errors
-    /// If one is not allowed.
+    /// Fails if one is not allowed.
     pub(super) fn settings(&self) -> anyhow::Result<OperatorSettings> {
         OperatorSettings::new(self.language.as_deref(), self.steps)
             .context("[defaults] in gantry.toml")

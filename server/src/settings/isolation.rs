@@ -26,7 +26,7 @@ impl IsolationSection {
     /// The policy, checked.
     ///
     /// # Errors
-    /// If there is no such property, or what stands for a runner is no id of one.
+    /// Fails if there is no such property, or if a runner's id is invalid.
     pub(super) fn policy(&self) -> anyhow::Result<IsolationPolicy> {
         let demanded = self.at_least.as_deref().unwrap_or("none");
         let at_least: Isolation = demanded.parse().context(

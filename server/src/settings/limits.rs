@@ -35,7 +35,7 @@ impl LimitsSection {
     /// The limits, checked.
     ///
     /// # Errors
-    /// If one is too small or too large.
+    /// Fails if one is too small or too large.
     pub(super) fn user_limits(&self) -> anyhow::Result<UserLimits> {
         let usual = UserLimits::default();
         let sessions = within("sessions_at_most", self.sessions_at_most, SESSIONS)?;

@@ -30,7 +30,7 @@ impl LinkSection {
     /// The times, checked.
     ///
     /// # Errors
-    /// If they would end links that are sound.
+    /// Fails if they would end working links.
     pub(super) fn options(&self) -> anyhow::Result<LinkOptions> {
         let default = LinkOptions::default();
         let options = LinkOptions {

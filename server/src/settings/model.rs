@@ -77,7 +77,7 @@ impl ModelSection {
     /// Tokens that fit into one request and its answer, where they are known.
     ///
     /// # Errors
-    /// If they are too few for an agent.
+    /// Fails if they are too few for an agent.
     pub(super) fn window(&self) -> anyhow::Result<Option<usize>> {
         if self.window.is_some_and(|window| window < SMALLEST_WINDOW) {
             bail!(

@@ -40,7 +40,7 @@ struct Entry<'a> {
 /// Writes `FOLDER/reference/configuration.md` and `FOLDER/gantry.example.toml`.
 ///
 /// # Errors
-/// One of them cannot be written.
+/// Fails if one of them cannot be written.
 pub(crate) fn write(folder: &Path) -> io::Result<()> {
     let schema = schema();
     fs::create_dir_all(folder.join("reference"))?;

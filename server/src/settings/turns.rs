@@ -28,7 +28,7 @@ impl TurnsSection {
     /// The limits, checked; `waited_for` is how long a turn waits for its runner.
     ///
     /// # Errors
-    /// If one is too small or too large.
+    /// Fails if one is too small or too large.
     pub(super) fn limits(&self, waited_for: Duration) -> anyhow::Result<TurnLimits> {
         let default = TurnLimits::default();
         let at_once = self.at_once.unwrap_or(default.at_once);

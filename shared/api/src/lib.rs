@@ -315,7 +315,7 @@ messages! {
         pub runner: String,
         /// When it started.
         pub started_at: Timestamp,
-        /// How it ended, for people; absent while it runs, as far as the server knows.
+        /// Its end, for people; absent while it runs, to the server's knowledge.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub ended: Option<String>,
     }
@@ -415,7 +415,7 @@ messages! {
         /// The name of its owner; absent where the owner was removed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub owner: Option<String>,
-        /// Whether everyone of the tenant may use it.
+        /// True if every person of the tenant may use it.
         #[serde(default)]
         pub shared_with_everyone: bool,
         /// The names of the people that it is shared with.

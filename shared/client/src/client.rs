@@ -53,7 +53,7 @@ impl Client {
     /// A client; nothing is sent yet.
     ///
     /// # Errors
-    /// [`ClientError::Address`] or [`ClientError::Token`] where an option cannot be used.
+    /// Fails with [`ClientError::Address`] or [`ClientError::Token`] if an option cannot be used.
     pub fn new(options: Options) -> Result<Self, ClientError> {
         Ok(Self {
             http: Http::new(&options)?,
@@ -74,7 +74,7 @@ impl Client {
     /// The same client with another credential.
     ///
     /// # Errors
-    /// [`ClientError::Token`] where it cannot be a token.
+    /// Fails with [`ClientError::Token`] if it cannot be a token.
     pub fn with_token(&self, token: &str) -> Result<Self, ClientError> {
         Ok(Self {
             http: self.http.with_token(token)?,

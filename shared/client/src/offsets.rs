@@ -135,7 +135,7 @@ impl Offsets {
     /// Takes a message, and returns what is new in it.
     ///
     /// # Errors
-    /// The connection is of no use any more; the offsets stay good for the next one.
+    /// Fails if the connection is no longer usable. The offsets stay valid for the next one.
     pub fn accept(&mut self, heard: Heard) -> Result<Option<Attached>, Broken> {
         let message = match heard {
             Heard::Frame(frame) => return self.output(frame),

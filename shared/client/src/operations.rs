@@ -154,7 +154,7 @@ impl Client {
     /// Waits before another attempt after so many failures in a row, from 1.
     ///
     /// # Errors
-    /// The last failure, where the server counts as gone.
+    /// Fails with the last failure once the server counts as gone.
     pub async fn wait_again(&self, failures: u32, last: ClientError) -> Result<(), ClientError> {
         if failures > GIVE_UP_AFTER {
             return Err(last);

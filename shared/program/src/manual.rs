@@ -14,7 +14,7 @@ const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 /// verbs, in Markdown, into `FOLDER/reference`.
 ///
 /// # Errors
-/// A folder or file cannot be written.
+/// Fails if a folder or file cannot be written.
 pub fn write_manual(mut command: Command, folder: &Path) -> io::Result<()> {
     let [completions, pages, reference] =
         ["completions", "man", "reference"].map(|name| folder.join(name));

@@ -24,7 +24,7 @@ macro_rules! note {
 /// Writes a line to standard output at once. A pipe that its reader has closed takes it as well.
 ///
 /// # Errors
-/// Standard output takes nothing for another reason: a full disk, say.
+/// Fails if standard output cannot be written for another reason, such as a full disk.
 pub fn line(words: fmt::Arguments<'_>) -> io::Result<()> {
     write_line(&mut io::stdout().lock(), words)
 }

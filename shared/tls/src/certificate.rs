@@ -43,7 +43,7 @@ impl ServerTls {
     /// owner only.
     ///
     /// # Errors
-    /// Files that cannot be read or written, or hold something else; a name that is not one.
+    /// Fails if files cannot be read or written, or hold something else, or if a name is invalid.
     pub fn self_signed(directory: &Path, names: &[String]) -> Result<Self, TlsError> {
         let chain = directory.join(CERTIFICATE_FILE);
         let key = directory.join(KEY_FILE);
@@ -57,7 +57,7 @@ impl ServerTls {
     /// A certificate chain (leaf first) and its private key, both in PEM form.
     ///
     /// # Errors
-    /// Files that cannot be read, hold something else, or do not belong together.
+    /// Fails if files cannot be read, hold something else, or do not belong together.
     pub fn from_files(chain: &Path, key: &Path) -> Result<Self, TlsError> {
         let certificates = CertificateDer::pem_slice_iter(&read(chain)?)
             .collect::<Result<Vec<_>, _>>()

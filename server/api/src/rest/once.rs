@@ -213,7 +213,7 @@ fn to_keep(keeps: &Keeps, status: StatusCode, body: &[u8]) -> RequestAnswer {
 /// The key of a request, if it has one.
 ///
 /// # Errors
-/// If it is not one header with 1 to `at_most` visible ASCII characters.
+/// Fails if it is not one header with 1 to `at_most` visible ASCII characters.
 pub(super) fn key(headers: &HeaderMap, at_most: usize) -> Result<Option<String>, AppError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else {

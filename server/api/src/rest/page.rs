@@ -36,7 +36,7 @@ pub(crate) struct PageQuery {
 /// The page of this list that is asked for.
 ///
 /// # Errors
-/// If the query cannot be read, the limit is out of bounds, or the cursor is none of this list.
+/// Fails if the query cannot be read, the limit is out of bounds, or the cursor belongs to another list.
 pub(super) fn asked<T: DeserializeOwned>(
     list: &str,
     query: Result<Query<PageQuery>, QueryRejection>,
@@ -79,7 +79,7 @@ pub(super) fn limit(limit: u32) -> Result<u32, AppError> {
 /// than what was asked for looks like the end.
 ///
 /// # Errors
-/// If it is not from 1 to `at_most`.
+/// Fails if it is not from 1 to `at_most`.
 pub(super) fn within<N: PartialOrd + From<u8> + Display>(
     limit: N,
     at_most: N,
@@ -101,7 +101,7 @@ pub(super) fn cursor<T: Serialize>(list: &str, place: &T) -> Option<String> {
 /// The place that a cursor of this list names; none where there is no cursor.
 ///
 /// # Errors
-/// If it is no cursor of this list.
+/// Fails if it is no cursor of this list.
 pub(super) fn place<T: DeserializeOwned>(
     list: &str,
     cursor: Option<&str>,

@@ -115,7 +115,7 @@ pub(super) struct Opening {
 
 impl Opening {
     /// # Errors
-    /// The request asks for no WebSocket that the server speaks.
+    /// Fails if the request asks for no WebSocket that the server speaks.
     pub(super) fn of(parts: &mut Parts, seats: &Seats) -> Result<Self, NoHandshake> {
         let (upgrade, answer) = Handshake::of(parts)?.split();
         Ok(Self {

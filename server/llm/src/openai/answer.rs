@@ -58,7 +58,7 @@ impl Growing {
     /// Takes one piece; gives what it adds.
     ///
     /// # Errors
-    /// If the answer outgrows its bounds, broke off, or was withheld.
+    /// Fails if the answer outgrows its bounds, broke off, or was withheld.
     pub(super) fn absorb(&mut self, piece: Piece) -> Result<Said, ModelError> {
         if let Some(usage) = piece.usage {
             self.usage = usage;

@@ -29,7 +29,7 @@ struct Unpacking {
 
 impl Body {
     /// # Errors
-    /// If it is compressed in another way than with gzip.
+    /// Fails if it is compressed in another way than with gzip.
     pub(super) fn of(
         response: Response,
         silent: impl Fn(Duration) -> ModelError + Send + Sync + 'static,

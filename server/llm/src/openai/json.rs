@@ -9,7 +9,7 @@ pub(super) const BOM: &str = "\u{feff}";
 /// surrogate pairs become U+FFFD.
 ///
 /// # Errors
-/// If it is not JSON even so.
+/// Fails if it is not JSON even so.
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     parse_with(bytes, |text| mend(text, &mut None, false))
 }

@@ -145,7 +145,7 @@ async fn pass(
 /// at: less than the piece's end where bytes before the piece are missing.
 ///
 /// # Errors
-/// The operation takes it not.
+/// Fails if the operation refuses it.
 pub(crate) async fn hand_over(controls: &dyn Controls, mut piece: Input) -> Result<u64, Refusal> {
     loop {
         let end = piece.offset.saturating_add(piece.data.len() as u64);
@@ -209,7 +209,7 @@ async fn control(
 }
 
 /// # Errors
-/// It is the size of no terminal.
+/// Fails if a terminal cannot have this size.
 pub(crate) fn to_size(size: TerminalSize) -> Result<shared_sandbox::TerminalSize, AppError> {
     let TerminalSize { rows, columns } = size;
     if rows == 0 || columns == 0 {

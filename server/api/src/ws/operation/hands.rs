@@ -47,7 +47,7 @@ impl Hands {
     /// A piece was handed over, or something was done to the process. Safe to cancel.
     ///
     /// # Errors
-    /// It was refused.
+    /// Fails if the operation refused it.
     pub(super) async fn passed(&mut self) -> Result<(), Refusal> {
         let (handed_over, done) = (&mut self.handing_over, &mut self.doing);
         tokio::select! {

@@ -79,7 +79,7 @@ impl Calls {
     /// Takes a piece.
     ///
     /// # Errors
-    /// If there are too many.
+    /// Fails if there are too many.
     pub(super) fn absorb(&mut self, part: CallPart) -> Result<(), ModelError> {
         let weight = part.id.len()
             + part.name.len()
@@ -108,7 +108,7 @@ impl Calls {
     /// The calls. One without an id gets one.
     ///
     /// # Errors
-    /// If a call has no name.
+    /// Fails if a call has no name.
     pub(super) fn conclude(self) -> Result<Vec<ToolCall>, ModelError> {
         // Some servers give one id to calls of several tools: it says nothing then.
         let first = self

@@ -23,7 +23,7 @@ pub(super) struct TooMany;
 /// Takes the fields of one piece into those so far. A field without content leaves no trace.
 ///
 /// # Errors
-/// If a list grows too long.
+/// Fails if a list grows too long.
 pub(super) fn merge_fields(
     known: &mut Map<String, Value>,
     piece: Map<String, Value>,

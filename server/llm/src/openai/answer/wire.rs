@@ -67,7 +67,7 @@ pub(in crate::openai) struct Malformed(&'static str);
 
 impl Piece {
     /// # Errors
-    /// If a part of the answer itself has another type.
+    /// Fails if a part of the answer itself has another type.
     pub(in crate::openai) fn of(value: Value) -> Result<Self, Malformed> {
         let Value::Object(mut fields) = value else {
             return Err(Malformed("the answer"));
@@ -133,7 +133,7 @@ impl Part {
         })
     }
 
-    /// Whether it says nothing at all.
+    /// True if the piece says nothing at all.
     pub(super) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.calls.is_empty() && self.fields.is_empty()
     }
