@@ -76,7 +76,7 @@ pub(crate) async fn logout(
     entropy: Arc<dyn Entropy>,
 ) -> anyhow::Result<()> {
     let Some(kept) = settings.load()? else {
-        return screen.line("nobody was signed in");
+        return screen.line("you were not signed in");
     };
     let revoked = revoke(&kept, entropy).await;
     settings.remove()?;

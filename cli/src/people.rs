@@ -151,7 +151,7 @@ async fn remove(client: &Client, screen: Screen, name: &str, yes: bool) -> anyho
         false => format!("remove {name}"),
     };
     if !yes && !agreed(&what)? {
-        screen.note("nobody was removed");
+        screen.note("no person was removed");
         return Ok(());
     }
     client.remove_person(person.id).await?;

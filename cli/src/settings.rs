@@ -69,8 +69,8 @@ impl Settings {
         let mode = about.mode() & 0o777;
         if mode & READABLE_BY_OTHERS != 0 {
             bail!(
-                "others can read or change {path}, which holds your token (its mode is {mode:04o}); if nobody \
-                 has, run: chmod 600 {path}, else end that sign-in (gantry keys) and run: gantry login",
+                "others can read or change {path}, which holds your token (its mode is {mode:04o}); if no other \
+                 user has, run: chmod 600 {path}, else end that sign-in (gantry keys) and run: gantry login",
                 path = path.display()
             );
         }

@@ -235,7 +235,7 @@ pub(crate) async fn reload(folder: &Path) -> anyhow::Result<String> {
     for _ in 0..RELOADED_WITHIN.as_millis() / LOOK_EVERY.as_millis() {
         let now = Running::of(folder).context("the server stopped before it had reloaded")?;
         if now.pid != before.pid {
-            bail!("the server was started anew meanwhile, and has read all of its settings");
+            bail!("the server was restarted in the meantime, and has read all of its settings");
         }
         // One that had begun before may have read the settings before they were as they are now.
         if now.reloads > before.begun {

@@ -65,7 +65,7 @@ pub(crate) async fn restore(database: &Database, folder: &Path, file: &Path) -> 
     if let Err(error) = require_empty_database(database).await {
         return Err(match staged.exists() {
             true => error.context(format!(
-                "a restoration ended half-way: remove {}, make {database} anew, and restore again",
+                "a restoration ended half-way: remove {}, create {database} again, and restore again",
                 folder.display()
             )),
             false => error,

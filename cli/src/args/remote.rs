@@ -14,8 +14,8 @@ const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The fate of processes that a command leaves running, for the help text.
 const EXEC: &str = "\
-What a command leaves running in the background is ended with it. Run what
-should go on as a command of its own, with -d.
+Processes that a command leaves running in the background end with it. To keep
+one running, start it as a command of its own, with -d.
 
 ";
 
@@ -110,14 +110,15 @@ pub(crate) struct Kill {
 
 /// The rules of `gantry cp` for its target, for the help text.
 const COPIES: &str = "\
-A folder is copied with everything in it. Where the target is a folder, the copy
-lies in it; otherwise the target is the copy, and folders that are missing above
-it are made. A target that ends in / is a folder. FOLDER/. stands for what is in
-FOLDER. NAME: is the runner's workspace.
+A folder is copied with its whole content. If the target is a folder, the copy
+goes into it. Otherwise the target is the path of the copy, and missing folders
+above it are made. A target that ends in / is a folder. FOLDER/. stands for the
+content of FOLDER. NAME: is the runner's workspace.
 
-Files that are there are replaced and keep their permissions; others get those
-of the source, less the umask. Links in a folder are copied as links where they
-lead to something in it. What is left out is named, and the exit code is 1 then.";
+Existing files are replaced and keep their permissions; new files get those of
+the source, less the umask. A link in a folder is copied as a link if it leads
+to something in that folder. If entries are left out, gantry cp names them and
+exits with 1.";
 
 #[derive(Debug, Arguments)]
 #[command(after_help = COPIES)]
