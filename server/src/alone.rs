@@ -63,7 +63,7 @@ impl Alone {
                 return Err(error).with_context(|| format!("{} cannot be locked", path.display()));
             }
         }
-        // It told of a server that runs no more.
+        // The file described a server that no longer runs.
         running::forget(folder)?;
         Ok(Self { lock })
     }

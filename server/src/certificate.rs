@@ -1,7 +1,8 @@
-//! The operator's certificate, looked at while the server runs: what renews it need not tell the server.
+//! The operator's certificate, whose files the server checks while it runs: a program that renews it need not tell the
+//! server.
 //!
-//! Its files are compared by what is in them. So it makes no difference whether they are written over, renamed, or
-//! led elsewhere by the link of a folder, as Kubernetes does it.
+//! The files are compared by their content. So it makes no difference if they are overwritten, renamed, or reached by
+//! another link of a folder, as in Kubernetes.
 
 use std::{fs, path::Path, time::Duration};
 

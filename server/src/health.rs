@@ -13,7 +13,7 @@ use crate::running::Running;
 /// The longest wait for the server's answer: longer than the server waits for its database.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Asks the server as any client does, and says what it answers. Nothing is changed.
+/// Asks the server as any client does, and prints its answer. Nothing is changed.
 ///
 /// # Errors
 /// Fails if no server runs there, it does not answer, or it is not ready.

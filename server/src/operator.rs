@@ -23,8 +23,8 @@ pub(crate) async fn sign_in_code(
     Ok(())
 }
 
-/// Makes a join token whose runners will be the first owner's, and prints it, or writes it to the file. With
-/// `once` it makes none where a runner of the token's name is enrolled, and removes the file.
+/// Makes a join token whose runners will be the first owner's, and prints it, or writes it to the file. With `once`, if
+/// a runner of the token's name is enrolled, it makes no token and removes the file.
 pub(crate) async fn join_token(
     database: &Database,
     folder: &Path,

@@ -26,8 +26,8 @@ const FOLDER: &CStr = c"server";
 /// Most levels of folders below the home; the server makes five.
 const LEVELS_AT_MOST: u32 = 16;
 
-/// Carries out a verb that writes to the home, and gives what is root's there to the home's owner, also where the
-/// verb failed.
+/// Carries out a verb that writes to the home. Then gives root's files there to the home's owner, even if the verb
+/// failed.
 ///
 /// # Errors
 /// Fails if the verb fails, or a file cannot be given away.
@@ -79,7 +79,7 @@ impl Owner {
         }
     }
 
-    /// Takes what has this name in the folder, and all in it.
+    /// Takes the entry of this name in the folder, with its content.
     fn take(&self, folder: impl AsFd, name: &CStr, levels: u32) -> anyhow::Result<()> {
         ensure!(levels > 0, "the folders are too deep: move {name:?} away");
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -181,7 +181,7 @@ impl Reloader {
         }
     }
 
-    /// Cannot fail. Returns what is to be said of it.
+    /// Applies the new settings; it cannot fail. Returns a text for the operator.
     async fn take_up(&mut self, next: Next) -> String {
         self.certificate = next.certificate;
         self.present(next.tls);
@@ -225,8 +225,8 @@ fn changed(before: &Written, now: &Written) -> Vec<String> {
     changed
 }
 
-/// Has the server that runs on this folder reload its settings, and waits until it has. Returns what is to be
-/// said of it.
+/// Has the server that runs on this folder reload its settings, and waits until it has. Returns a text for the
+/// operator.
 ///
 /// # Errors
 /// Fails if no server runs there, or if it refused the settings; then all are as they were.
@@ -260,7 +260,7 @@ fn ask(folder: &Path) -> anyhow::Result<Running> {
     let pid = i32::try_from(running.pid).ok().and_then(Pid::from_raw);
     let pid = pid.context("server.running names no process")?;
     let process = pidfd_open(pid, PidfdFlags::empty());
-    // Its id may have become another process's: what was opened is the server if that still runs now.
+    // The id may now belong to another process. The opened process is the server if the server still runs now.
     let now = Running::of(folder)?;
     let sent = match process {
         Ok(process) if now.pid == running.pid => pidfd_send_signal(process, Signal::HUP),

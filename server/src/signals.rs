@@ -1,4 +1,4 @@
-//! Signals: what asks the server to stop, and what to read its settings again.
+//! Signals that ask the server to stop, or to read its settings again.
 
 use std::{
     io::{IsTerminal as _, stdin},

@@ -1,7 +1,7 @@
-//! The archives with a runner's programs, which the server hands out to machines that have none yet.
+//! The archives with a runner's programs, which the server offers to machines that have none yet.
 //!
-//! They lie in one folder and are read when the server starts: its file stays open, so that what was counted
-//! into the checksum is what is sent, also where another file takes its place.
+//! They lie in one folder and are read when the server starts. Each file stays open, so that the server sends the bytes
+//! of the checksum even if another file takes its place.
 
 use std::{
     fs::File,
@@ -54,7 +54,7 @@ impl Default for Archives {
 }
 
 impl Archives {
-    /// Reads what is in the folder. One that is not there has none.
+    /// Reads the archives in the folder. A missing folder has none.
     ///
     /// # Errors
     /// Fails with [`ArchiveError`], which names a file that cannot be read or is too large.

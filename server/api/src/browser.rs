@@ -1,12 +1,11 @@
 //! Browsers: the cookie that signs a page's requests in, and the proof that the page is the server's own.
 //!
-//! A browser sends its cookies along whichever page makes it ask. So a request that a cookie signs in has to
-//! show that a page of this server makes it. `Sec-Fetch-Site` says so, which no page can set. Where a browser
-//! does not send that, `Origin` has to be the server's own. A request that changes something and has neither
-//! is refused.
+//! A browser sends its cookies with the requests of every page. So a request that a cookie signs in has to prove that a
+//! page of this server makes it. `Sec-Fetch-Site` proves it, because no page can set that header. If a browser does not
+//! send it, `Origin` has to be the server's own. A request that changes something and has neither is refused.
 //!
-//! The prefix `__Host-` makes the browser refuse a cookie that another host or a plain connection would set.
-//! A cookie has no port, so other servers of the same host name are sent it as well.
+//! The prefix `__Host-` makes the browser refuse a cookie from another host or a plain connection. A cookie has no
+//! port, so the browser also sends it to other servers of the same host name.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},

@@ -45,7 +45,7 @@ impl FromIterator<String> for Names {
 }
 
 impl Names {
-    /// Answers for these names from now on, and for none of those before.
+    /// Accepts these names from now on, and none of the earlier ones.
     pub fn replace(&self, names: impl IntoIterator<Item = String>) {
         let names = names.into_iter().map(|name| plain(&name)).collect();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;

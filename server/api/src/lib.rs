@@ -1,11 +1,16 @@
 //! The server's doors: REST, WebSocket and gRPC on one port.
 //!
-//! A door turns wire types into calls of `server-app` and back, authenticates, and bounds what it
-//! accepts; it decides nothing. Every use case gets an operation context that comes from the
-//! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say
-//! yes, or no and why, `Identify`, by which the server proves who it is, the pages about problems, the programs of
-//! runners, and what takes another secret: signing in, and reading a session by its link. Where the operator wants
-//! it, a listener of its own answers with the metrics alone, without a credential ([`metrics_router`]).
+//! A door turns wire types into calls of `server-app` and back, authenticates, and bounds its input; it decides
+//! nothing. Every use case gets an operation context that comes from the credential, never from the request.
+//!
+//! Only these answer without a credential:
+//! - `/livez` and `/readyz`, which say yes, or no and why,
+//! - `Identify`, by which the server proves its identity,
+//! - the pages about problems, and the programs of runners,
+//! - calls with another secret: signing in, and reading a session by its link.
+//!
+//! If the operator sets it, a listener of its own answers with the metrics alone, without a credential
+//! ([`metrics_router`]).
 
 mod archives;
 mod browser;

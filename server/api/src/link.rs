@@ -77,7 +77,7 @@ where
         challenge: LinkChallenge,
         outbound: mpsc::Sender<Box<v1::ServerFrame>>,
     ) -> Result<(), Status> {
-        // On the heap, and gone once it is proved: a link that waits needs none of it.
+        // The handshake is on the heap and freed at its end: a link that waits needs none of it.
         let (identity, opener, hello) = match Box::pin(self.hello(challenge, &outbound)).await {
             Ok(proved) => proved,
             Err(refused) => {

@@ -9,8 +9,8 @@ use tonic::{Code, Status};
 
 use crate::in_time::is_grpc;
 
-/// Marks an answer that waited on purpose: for output that was not there yet, or for room for input. How long that
-/// took says nothing of the server.
+/// Marks an answer that waited on purpose: for new output, or for room for input. Its duration says nothing about the
+/// server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waited;
 

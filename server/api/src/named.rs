@@ -1,7 +1,7 @@
 //! JSON that clients send: the fields of an object come by their names.
 //!
-//! Serde reads an object also from a list of its fields in their order, at any depth. Such a list would
-//! mean something else once a field is added, and says nothing of what it sets, so it is refused.
+//! Serde also reads an object from a list of its fields in their order, at any depth. Such a list would change its
+//! meaning once a field is added, and does not name its fields. So it is refused.
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;

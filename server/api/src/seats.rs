@@ -38,11 +38,11 @@ impl Kind {
 /// The key of a count: the credential and the kind.
 type Whose = (CredentialId, Kind);
 
-/// Counts what is open. Clones count together.
+/// The counts of all open seats. Clones count together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seats(Arc<Mutex<HashMap<Whose, usize>>>);
 
-/// One of them, until it is dropped.
+/// One seat, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
     seats: Seats,

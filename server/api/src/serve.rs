@@ -54,8 +54,8 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub struct Door {
     /// The socket.
     pub listener: TcpListener,
-    /// Ends TLS here; without it the port speaks plain text. A connection keeps what was there when it was
-    /// accepted.
+    /// Ends TLS here; without it the port speaks plain text. A connection keeps the certificate that was there when it
+    /// was accepted.
     pub tls: Option<watch::Receiver<ServerTls>>,
     /// The time limits and bounds of connections.
     pub limits: Limits,
@@ -75,7 +75,7 @@ pub struct Peer(pub SocketAddr);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Presented(pub(crate) [u8; 32]);
 
-/// Serves until `stop`, then lets what is under way end, for at most five seconds.
+/// Serves until `stop`. Requests that are under way may then end, for at most five seconds.
 pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
     let connections = CONNECTIONS.min(part(door.descriptors, DESCRIPTORS_FOR_CONNECTIONS));
     let places = Arc::new(Semaphore::new(connections));

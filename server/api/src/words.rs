@@ -112,7 +112,7 @@ const FACTS: [Fact; 13] = [
     }),
 ];
 
-/// Of "`x`, expected one of `a`, `b`": that it is not there, and what is.
+/// The fact behind "`x`, expected one of `a`, `b`": `x` is unknown, and these are known.
 fn unknown(no: &str, rest: &str) -> String {
     match rest.split_once(", ") {
         None => format!("there is {no} {rest}"),
@@ -124,7 +124,7 @@ fn unknown(no: &str, rest: &str) -> String {
     }
 }
 
-/// Of "integer `3`, expected a string": what it has to be, and what it is.
+/// The fact behind "integer `3`, expected a string": the demanded kind, and the given one.
 fn expected(rest: &str) -> String {
     let Some((is, wanted)) = rest.rsplit_once(", expected ") else {
         return rest.to_owned();

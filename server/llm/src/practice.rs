@@ -1,9 +1,9 @@
 //! The practice model: no AI, a small deterministic interpreter.
 //!
-//! It is there to try the whole path without a key, and for tests: it asks for the same tools
-//! in the same form as a real model would, one call per step; what it understands stands in
-//! `commands.rs`. It reads the last user message and what came after it, so the same
-//! conversation always gets the same answer. Everything that it says begins with what it is.
+//! It is there to try the whole path without a key, and for tests. It asks for the same tools in
+//! the same form as a real model, one call per step; `commands.rs` lists its commands. It reads the
+//! last user message and the messages after it, so the same conversation always gets the same
+//! answer. Every text of it begins with its name.
 
 mod commands;
 mod report;
@@ -74,7 +74,7 @@ enum Next {
     Call(ToolCall),
 }
 
-/// A command of the user that was carried out, and what came of it.
+/// A command of the user that was carried out, and its result.
 struct Done {
     text: String,
     failed: bool,

@@ -17,7 +17,7 @@ pub(super) struct DefaultsSection {
 }
 
 impl DefaultsSection {
-    /// The values, checked as everybody's are.
+    /// The values, checked like those of people.
     ///
     /// # Errors
     /// Fails if one is not allowed.

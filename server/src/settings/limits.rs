@@ -26,8 +26,8 @@ pub(super) struct LimitsSection {
     message_kib_per_minute: Option<u32>,
     /// New operations of a user in a minute, by API or `gantry exec` [default: 1200].
     operations_per_minute: Option<u32>,
-    /// Days for which operations by API, `gantry exec` or `gantry cp` are kept after their end, with what they
-    /// wrote; 0 keeps them for ever [default: 0].
+    /// Days for which operations by API, `gantry exec` or `gantry cp` are stored after their end, with their output; 0
+    /// stores them for ever [default: 0].
     operations_kept_days: Option<u32>,
 }
 

@@ -42,7 +42,7 @@ async fn authenticate(State(service): State<Arc<Service>>, request: Request) -> 
 
 type Answer = Result<Response, Refused>;
 
-/// The call that a request stands for; its extensions say who is at the other end.
+/// The call that a request stands for; its extensions name the peer.
 async fn read<T: Message + Default>(request: Request) -> Result<tonic::Request<T>, Status> {
     let extensions: Extensions = request.extensions().clone();
     let body = Bytes::from_request(request, &()).await;

@@ -1,5 +1,5 @@
-//! The OpenAPI document: what each route says of itself, and then what is true of all of them, in
-//! one place, so that no route can forget it.
+//! The OpenAPI document: the documentation of each route, and then the facts about all routes, in one place, so that no
+//! route can forget them.
 
 mod unions;
 
@@ -66,7 +66,7 @@ impl Modify for Credentials {
     }
 }
 
-/// Adds what is true of all routes.
+/// Adds the facts about all routes.
 pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     for keeps in &once::KEEPS {
         let item = document.paths.paths.get_mut(keeps.path);
@@ -95,7 +95,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// Adds the header with which a request is carried out once, and what is answered then.
+/// Adds the header by which a request is carried out once, and its answers.
 fn takes_a_key(operation: &mut Operation) {
     let key = ObjectBuilder::new()
         .schema_type(Type::String)

@@ -108,12 +108,12 @@ async fn keyed(
             Err(error) => refused(error),
         }
     };
-    // In a task of its own, which goes on where the client leaves: a key that is taken gets its answer.
+    // A task of its own continues if the client leaves, so that a taken key gets its answer.
     let done = tokio::spawn(work.in_current_span()).await;
     Ok(done.unwrap_or_else(|panic| super::panicked(Box::new(panic))))
 }
 
-/// Whom the credential of a request was found to stand for, so that it is looked up once.
+/// The result of the check of a request's credential, so that it is looked up once.
 #[derive(Clone)]
 pub(super) struct Known(pub(super) OpContext);
 

@@ -58,9 +58,9 @@ enum Listed {
     All,
 }
 
-/// Start an operation on a runner. It needs no one to stay: the server stores its output and its end.
-/// The same `Idempotency-Key` with the same request is the same operation, however often it is sent;
-/// without a key, each request is a new operation.
+/// Start an operation on a runner. The caller need not stay connected: the server stores its output
+/// and its end. The same `Idempotency-Key` with the same request is the same operation, however
+/// often it is sent. Without a key, each request is a new operation.
 #[utoipa::path(post, path = "/api/v1/operations", operation_id = "start_operation",
     params(("Idempotency-Key" = Option<String>, Header, description = "1 to 128 visible ASCII characters, without spaces.", min_length = 1, max_length = 128, pattern = "^[!-~]+$")),
     request_body = StartOperation, responses(

@@ -1,4 +1,4 @@
-//! The pages of a list: every list takes `limit` and `after`, and answers with `next` where it goes on.
+//! The pages of a list: every list takes `limit` and `after`, and answers with `next` if another page follows.
 
 use std::fmt::Display;
 
@@ -75,8 +75,7 @@ pub(super) fn limit(limit: u32) -> Result<u32, AppError> {
     within(limit, MAX_PAGE)
 }
 
-/// The limit that was asked for. More than may be had is refused, because an answer that is shorter
-/// than what was asked for looks like the end.
+/// The requested limit. A limit above the most is refused, because a shorter page than requested looks like the end.
 ///
 /// # Errors
 /// Fails if it is not from 1 to `at_most`.
@@ -92,13 +91,13 @@ pub(super) fn within<N: PartialOrd + From<u8> + Display>(
     }
 }
 
-/// The place in this list from which it goes on, as clients pass it back.
+/// The cursor for this place in the list, which clients send back.
 pub(super) fn cursor<T: Serialize>(list: &str, place: &T) -> Option<String> {
     let json = serde_json::to_vec(&(list, place)).ok()?;
     Some(URL_SAFE_NO_PAD.encode(json))
 }
 
-/// The place that a cursor of this list names; none where there is no cursor.
+/// The place that a cursor of this list names; `None` without a cursor.
 ///
 /// # Errors
 /// Fails if it is no cursor of this list.

@@ -93,7 +93,7 @@ pub(crate) async fn change_role(
     Ok(Json(to_person(changed)))
 }
 
-/// Remove a person: keys, sign-ins and join tokens end at once, and what runs for the person is stopped.
+/// Remove a person. Keys, sign-ins and join tokens end at once, and running operations of the person are stopped.
 /// Sessions and runners stay.
 #[utoipa::path(delete, path = "/api/v1/people/{id}", operation_id = "remove_person", params(("id" = inline(UserId), Path)), responses(
     (status = 204), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]

@@ -82,8 +82,7 @@ pub(crate) async fn changes(
     }))
 }
 
-/// Change what a sandbox is made from, and what it may use and reach, from its next start on. Limits and
-/// network are for admins.
+/// Change a sandbox's template, limits and network from its next start on. Limits and network are for admins.
 #[utoipa::path(patch, path = "/api/v1/sandboxes/{id}", operation_id = "change_sandbox", params(("id" = inline(SandboxId), Path)), request_body = ChangeSandbox, responses(
     (status = 200, body = Sandbox), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn change(
@@ -118,7 +117,7 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Start a sandbox now, and not with its next operation. How that goes is seen in its state.
+/// Start a sandbox now instead of with its next operation. Its state shows the result.
 #[utoipa::path(post, path = "/api/v1/sandboxes/{id}/start", operation_id = "start_sandbox", params(("id" = inline(SandboxId), Path)), responses(
     (status = 200, body = Sandbox), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem, description = "Its runner is offline.")))]
 pub(crate) async fn start(
@@ -129,7 +128,7 @@ pub(crate) async fn start(
     Ok(Json(to_sandbox(doors.app.sandboxes.start(&ctx, id).await?)))
 }
 
-/// Stop a sandbox with what runs in it; its files stay, and the next operation starts it.
+/// Stop a sandbox and its operations. Its files stay, and the next operation starts it.
 #[utoipa::path(post, path = "/api/v1/sandboxes/{id}/stop", operation_id = "stop_sandbox", params(("id" = inline(SandboxId), Path)), responses(
     (status = 200, body = Sandbox), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem, description = "Its runner is offline.")))]
 pub(crate) async fn stop(

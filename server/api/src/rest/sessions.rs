@@ -1,4 +1,4 @@
-//! Sessions: their log, messages to them, and stopping what they do.
+//! Sessions: their log, messages to them, and stopping their turns.
 
 use axum::{
     Json,
@@ -240,7 +240,7 @@ pub(crate) async fn send(
     ))
 }
 
-/// Stop the turn that is under way, and what it runs; where there is none, the next that waits.
+/// Stop the running turn and its operations; if no turn runs, the next one that waits.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/cancel", operation_id = "cancel_session", params(("id" = inline(SessionId), Path)), responses(
     (status = 202, body = CancelAccepted), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn cancel(

@@ -1,4 +1,4 @@
-//! Settings: what counts, who has set it, and changing it.
+//! Settings: the values that count, the layers that set them, and changing them.
 
 use axum::{
     Json,

@@ -49,7 +49,7 @@ impl FromRequestParts<Doors> for Signed {
     }
 }
 
-/// When the credential of a request was asked for last, and what it stood for.
+/// The time of the last check of a request's credential, and its result.
 pub(super) struct Asked {
     at: Instant,
     ctx: Option<OpContext>,

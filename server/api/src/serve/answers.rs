@@ -18,7 +18,7 @@ pub(super) const SMALL_BYTES: usize = 16 * 1024;
 pub(crate) enum Reader {
     /// The bearer of this credential.
     Credential(CredentialId),
-    /// Everyone who has a link to this session.
+    /// The bearers of a link to this session.
     Link(SessionId),
 }
 
@@ -33,8 +33,7 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// Counts an answer until its last byte was handed to the system; none where the reader has too
-    /// much waiting already.
+    /// Counts an answer until its last byte was handed to the system; `None` if too much waits for the reader already.
     pub(super) fn waits(&self, reader: Reader, answer: Bytes) -> Option<Bytes> {
         let part = self.0.take(reader, answer.len())?;
         Some(Bytes::from_owner(Waiting {

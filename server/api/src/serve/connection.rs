@@ -64,8 +64,8 @@ const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 /// the pings of an HTTP/2 connection that is otherwise silent.
 const PROGRESS_BYTES: usize = 32 * 1024;
 
-/// A connection's place among those that may be open; an extension of every request. Whatever
-/// goes on after the request was answered keeps it.
+/// A connection's place among those that may be open; an extension of every request. A task that outlives its request
+/// keeps it.
 #[derive(Debug, Clone)]
 pub struct Place {
     seat: Arc<Seat>,
@@ -242,7 +242,7 @@ impl Connection {
     }
 }
 
-/// A request as it comes in: what it counts for.
+/// A request on arrival, with the place and the memory that it counts for.
 struct Entering {
     place: Place,
     under_way: UnderWay,

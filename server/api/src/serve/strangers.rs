@@ -1,10 +1,10 @@
-//! Strangers: connections on which no credential that holds was shown yet; and, behind a proxy that
-//! names addresses, requests without one.
+//! Strangers: connections that have not shown a valid credential yet, and, behind a proxy that names addresses,
+//! requests without one.
 //!
-//! All of them share one budget of memory and a part of the descriptors, and each address has a
-//! bounded number of them. Where there are too many, or they hold too much, one is cut off to make
-//! room: the oldest that has been there for a second and has no request under way, else the oldest. A
-//! peer with a credential is a stranger for milliseconds, so it is hardly ever one of those.
+//! All strangers share one budget of memory and a part of the descriptors, and each address has a bounded number of
+//! them. If there are too many, or they hold too much, one is cut off. That is the oldest which has been there for a
+//! second and has no request under way, else the oldest. A peer with a credential is a stranger for milliseconds, so it
+//! is hardly ever one of those.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,10 +17,10 @@ use tokio::time::Instant;
 
 use super::visit::Signals;
 
-/// A connection may be there for so long before it counts as one that asks for nothing.
+/// The age after which a connection without a request counts as idle.
 const ASKS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Bytes of memory for each byte that came: buffers grow ahead of what is read, and a header is copied.
+/// Bytes of memory for each received byte: buffers grow ahead of the reads, and a header is copied.
 const COPIES: usize = 2;
 
 /// The most that strangers may have.
@@ -57,9 +57,9 @@ struct Table {
 
 #[derive(Debug)]
 struct Stranger {
-    /// The address that it counts for; none where a proxy names one with each request.
+    /// The address that it counts for; `None` if a proxy names one with each request.
     address: Option<IpAddr>,
-    /// Bytes that it takes beside what it sends: its buffers, and its requests that are carried out.
+    /// Bytes that it takes beside its received bytes: its buffers, and its requests that are carried out.
     base: usize,
     /// Bytes that came from it and are held.
     held: usize,
@@ -132,7 +132,7 @@ impl Strangers {
         self.keep_within(&mut table);
     }
 
-    /// Counts memory that a stranger takes beside what it sends, and cuts others off where it is too much.
+    /// Counts memory that a stranger takes beside its received bytes, and cuts off others if it is too much.
     pub(super) fn takes(&self, number: Number, more: usize) {
         let mut table = self.table();
         let Some(stranger) = table.strangers.get_mut(&number) else {
@@ -143,7 +143,7 @@ impl Strangers {
         self.keep_within(&mut table);
     }
 
-    /// A stranger takes so much less of what was counted by [`Self::takes`].
+    /// Returns memory that [`Self::takes`] has counted.
     pub(super) fn gives_back(&self, number: Number, bytes: usize) {
         let mut table = self.table();
         if let Some(stranger) = table.strangers.get_mut(&number) {

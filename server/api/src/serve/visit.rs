@@ -1,6 +1,5 @@
-//! One connection, as the others know it: whether it was let in, what it has under way, and
-//! whether it is to end. Behind a proxy that names addresses each request has a visit of its own
-//! as well.
+//! The state of one connection, for other tasks: its credential, its requests, and its end. Behind a proxy that names
+//! addresses, each request has a visit of its own as well.
 
 use std::{
     net::IpAddr,
@@ -86,7 +85,7 @@ impl Visit {
 
     /// A request on this connection, for the address that a proxy named.
     pub(super) fn of_request(&self, address: IpAddr) -> Arc<Self> {
-        // The connection counts what it holds.
+        // The connection counts the memory that it holds.
         Self::begin(self.strangers.clone(), Some(address), 0)
     }
 
@@ -166,7 +165,7 @@ impl Visit {
         if self.is_let_in() {
             return usize::MAX;
         }
-        // Before it is looked, so that nothing is missed in between.
+        // The waker is registered before the check, so that no change is missed in between.
         self.signals.reader.register(context.waker());
         match self.left() {
             0 if self.is_busy() => 0,

@@ -77,7 +77,8 @@ async fn upgrade(State(doors): State<Doors>, request: Request) -> Result<Respons
     if let Some(place) = &place {
         place.may_greet();
     }
-    // On the heap, and gone once it is open: what it passes through takes more than a link keeps.
+    // The opening is on the heap and freed at its end, because it needs more memory than an open
+    // link.
     let opening = Box::pin(open(upgrade, doors, caller, place.clone()));
     tokio::spawn(async move {
         match opening.await {

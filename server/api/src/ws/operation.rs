@@ -238,7 +238,7 @@ impl Conversation for Following {
     }
 }
 
-/// Waits for room, then for something to tell. Safe to cancel: what was taken stays where it is.
+/// Waits for room, then for the next message. Safe to cancel: messages that were taken stay in place.
 async fn told(
     outbox: &Outbox,
     room: &mut Option<Room>,

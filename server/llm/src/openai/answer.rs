@@ -55,7 +55,7 @@ impl Growing {
         }
     }
 
-    /// Takes one piece; gives what it adds.
+    /// Takes one piece, and returns its additions.
     ///
     /// # Errors
     /// Fails if the answer outgrows its bounds, broke off, or was withheld.

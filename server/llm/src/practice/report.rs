@@ -87,7 +87,7 @@ fn one(command: &Command, done: &Done) -> String {
 fn quoted(text: &str) -> String {
     let mut lines = text.lines();
     let mut quoted: Vec<String> = lines.by_ref().take(MAX_LINES).map(shortened).collect();
-    // The line about what was left out of a long result says more than a count of it.
+    // The line about omitted bytes of a long result says more than a count of it.
     let (cuts, left): (Vec<&str>, Vec<&str>) = lines.partition(|line| is_cut(line));
     if !left.is_empty() {
         quoted.push(format!("… and {} more lines", left.len()));

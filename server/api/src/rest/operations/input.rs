@@ -141,8 +141,8 @@ async fn pass(
     }
 }
 
-/// Hands over a piece of input, and waits until there is room for all of it. Returns the offset to go on
-/// at: less than the piece's end where bytes before the piece are missing.
+/// Hands over a piece of input, and waits until there is room for all of it. Returns the next offset, which is less
+/// than the piece's end if bytes before the piece are missing.
 ///
 /// # Errors
 /// Fails if the operation refuses it.

@@ -72,8 +72,7 @@ impl Hands {
         }
     }
 
-    /// Does this to the process after what was asked for before. Of sizes that wait one after the other
-    /// only the last one counts.
+    /// Applies a control to the process after the earlier ones. Of successive waiting sizes only the last one counts.
     pub(super) fn do_next(&mut self, control: Control) -> Result<(), AppError> {
         let full = self.waiting.len() >= MAX_CONTROLS_WAITING;
         match (self.waiting.back_mut(), control) {

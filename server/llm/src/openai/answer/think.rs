@@ -6,7 +6,7 @@
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// A piece of an answer, by what it is.
+/// The parts of a piece, by kind.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::openai) struct Said {
     /// More of the thoughts.
@@ -71,7 +71,7 @@ impl Divider {
         (self.before_text, said)
     }
 
-    /// Takes what it can from what is held; whether to go on.
+    /// Takes the certain part of the held text; true if it may take more.
     fn step(&mut self, said: &mut Said) -> bool {
         match self.state {
             State::Beginning => {

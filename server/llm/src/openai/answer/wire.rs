@@ -233,14 +233,14 @@ fn read_usage(usage: &Value) -> Usage {
     }
 }
 
-/// A number of tokens; what is none counts as zero.
+/// A number of tokens; any other value counts as zero.
 fn tokens(value: &Value) -> u64 {
     let number = match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     };
-    // The conversion holds at the bounds: below zero, and of what is not a number, it makes zero.
+    // The conversion saturates: negative numbers and NaN become zero.
     value
         .as_u64()
         .unwrap_or_else(|| number.unwrap_or(0.0).round() as u64)
