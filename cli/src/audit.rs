@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Longest line, in characters.
 const MAX_LINE: usize = 400;
 
-/// Spaces before what has no room on the first row of an entry.
+/// The spaces before the words that do not fit on the first row of an entry.
 const INDENT: usize = 4;
 
 pub(crate) async fn run(client: &Client, screen: Screen, args: Audit) -> anyhow::Result<()> {
@@ -69,7 +69,7 @@ fn show(screen: Screen, page: &AuditLog, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An entry in words: of what has a name the name stands there, and not its id.
+/// An entry in words, with names instead of ids where they are known.
 fn line(entry: &AuditEntry, names: &BTreeMap<String, String>) -> String {
     let mut words = vec![
         format!("{:.0}", entry.at),

@@ -1,4 +1,4 @@
-//! Sending messages and watching what comes of them.
+//! Sending messages and watching their turns.
 
 use std::path::Path;
 

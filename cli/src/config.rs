@@ -12,7 +12,7 @@ use crate::{
     table::Table,
 };
 
-/// Changes what was asked for, and shows what counts then.
+/// Changes settings, and shows the values that count then.
 pub(crate) async fn run(client: &Client, screen: Screen, command: Config) -> anyhow::Result<()> {
     let mut new = NewValues::default();
     let layer = match command {

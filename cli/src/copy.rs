@@ -93,7 +93,7 @@ fn file_here(place: &Place) -> Option<String> {
     Path::new(&name).symlink_metadata().is_ok().then_some(name)
 }
 
-/// Copies until a signal comes, and stops what is under way then: a copy is of no use without this end.
+/// Copies until a signal comes, and then stops the running operations, because an incomplete copy is useless.
 async fn until_interrupted(
     copying: &Copying,
     copy: impl Future<Output = anyhow::Result<()>>,

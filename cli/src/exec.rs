@@ -124,7 +124,7 @@ pub(crate) async fn attach(
     remote::run(client, screen, attached, ties).await
 }
 
-/// Waits until it is started, and says what it is called.
+/// Waits until the command has started, and prints its id.
 async fn detach(screen: Screen, (mut attach, _): (Attach, Controls)) -> anyhow::Result<Exit> {
     loop {
         match attach

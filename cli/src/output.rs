@@ -12,8 +12,8 @@ use crate::{patience::patiently, render::clean::Clean, screen::Screen};
 /// The longest wait of the server for more output, in milliseconds, when an operation is followed.
 const WAIT_MS: u32 = 20_000;
 
-/// Prints what is kept of a stream, from the offset on or so many bytes before its end; what is not
-/// kept is noted. With `follow` it goes on until the operation ends.
+/// Prints the stored bytes of a stream, from `offset` on or that many bytes before its end. Notes the bytes that are
+/// not stored. With `follow` it continues until the operation ends.
 pub(crate) async fn run(
     client: &Client,
     screen: Screen,

@@ -1,4 +1,4 @@
-//! Asking again where a connection is lost, for verbs that go on until a person ends them.
+//! Repeated requests after a lost connection, for verbs that continue until a person ends them.
 
 use shared_client::{Client, ClientError};
 use shared_types::{clean::clean_line, limits::MAX_PEER_TEXT};

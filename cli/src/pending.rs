@@ -16,7 +16,7 @@ const SILENT_FOR: Duration = Duration::from_secs(1);
 /// Columns between two stops of a terminal's tabs.
 const TAB_STOP: usize = 8;
 
-/// The line, and what stands above it.
+/// The line, and the state of the text above it.
 #[derive(Debug)]
 pub(crate) struct Pending {
     style: Style,

@@ -22,7 +22,7 @@ const ME: &str = "me";
 /// Longest name in a line, in characters.
 const MAX_NAME: usize = 64;
 
-/// Does what was asked; without a command, lists them.
+/// Carries out a command about people; without one, lists them.
 pub(crate) async fn run(
     client: &Client,
     screen: Screen,

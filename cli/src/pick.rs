@@ -237,7 +237,7 @@ pub(crate) fn beginning<'a>(id: &'a str, ids: &[String]) -> &'a str {
     &id[..unique.max(least).min(id.len())]
 }
 
-/// The only candidate; each is an id, what stands beside it, and the thing itself.
+/// The only candidate. Each candidate is an id, the words beside it, and the thing itself.
 fn only<T>(
     noun: &str,
     name: impl Display,

@@ -97,7 +97,7 @@ pub(crate) async fn run(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     No,
-    /// It is asked for as soon as it is known what to stop.
+    /// The request is sent as soon as the operation is known.
     Wanted,
     /// The server has not answered yet.
     Asked,
@@ -143,7 +143,7 @@ enum Happened {
 /// The way in which this process is done.
 enum Over {
     Ended(Box<Operation>),
-    /// It goes on without us.
+    /// The command continues without this process.
     Left(u8),
     Unread,
 }

@@ -137,7 +137,7 @@ impl Renderer {
         }
     }
 
-    /// From now on what is written fits so many columns.
+    /// Fits further text into this number of columns.
     pub(crate) fn fit(&mut self, columns: Option<usize>) {
         self.columns = columns;
     }
@@ -312,7 +312,7 @@ impl Renderer {
         }
     }
 
-    /// The model begins to speak: what is written from here on may be taken back.
+    /// Notes that the model begins to speak: the text from here on may have to be erased.
     fn speaks(&mut self) {
         if self.spoken.is_none() {
             self.finish_line();

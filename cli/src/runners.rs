@@ -34,8 +34,7 @@ const ASK: &str = "ask its owner to share one, or add a machine: gantry runners 
 /// The meaning of the star in the list.
 const STAR: &str = "* your active runner, on which your tools run";
 
-/// Does what was asked; without a command, lists them. `home` is where a runner of this machine has its
-/// enrolment.
+/// Carries out a command about runners; without one, lists them. `home` has the enrolment of this machine's runner.
 pub(crate) async fn run(
     client: &Client,
     screen: Screen,

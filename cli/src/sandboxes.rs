@@ -19,7 +19,7 @@ const MAX_REASON: usize = 500;
 /// Longest words about why a sandbox is as it is, in characters.
 const MAX_WORDS: usize = 120;
 
-/// Does what was asked; without a command, lists them.
+/// Carries out a command about sandboxes; without one, lists them.
 pub(crate) async fn run(
     client: &Client,
     screen: Screen,

@@ -26,7 +26,7 @@ impl fmt::Display for ReaderGone {
 
 impl std::error::Error for ReaderGone {}
 
-/// The terminal, or what stands in its place.
+/// The terminal, or the file or pipe in its place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Screen {
     style: Style,
@@ -45,7 +45,7 @@ impl Screen {
         }
     }
 
-    /// The terminal's width in columns, as it is now; none where output goes elsewhere.
+    /// The terminal's present width in columns; `None` if output goes elsewhere.
     pub(crate) fn columns(self) -> Option<usize> {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
         let columns = size.map_or(0, |size| usize::from(size.ws_col));

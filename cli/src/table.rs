@@ -16,8 +16,8 @@ const NARROW: usize = 16;
 /// Stands where something was cut out.
 const CUT: char = '…';
 
-/// A heading and rows, each on one line. On a terminal the widest cells are cut in their middle, so that a line
-/// fits; what is cut is whole elsewhere, and with `--json`.
+/// A heading and rows, each on one line. On a terminal the widest cells are cut in their middle, so that a line fits.
+/// Cut cells are complete elsewhere, and with `--json`.
 pub(crate) struct Table<const COLUMNS: usize> {
     rows: Vec<[String; COLUMNS]>,
     whole: &'static [usize],

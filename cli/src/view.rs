@@ -37,7 +37,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Shows what the renderer says, and what is waited for then.
+    /// Shows the renderer's text, and then the line with what the client waits for.
     fn print(
         &mut self,
         screen: Screen,
@@ -59,7 +59,7 @@ impl Text {
         self.write(screen, &text)
     }
 
-    /// Takes what was written last away. Where that cannot be, gives a note that it is void.
+    /// Erases the last text. If it cannot be erased, returns a note that it is void.
     fn take_back(&mut self, screen: Screen, void: &str) -> anyhow::Result<String> {
         if self.above.is_none()
             && let (Some(columns), Some(rows)) = (screen.live_columns(), screen.live_rows())
@@ -147,7 +147,7 @@ impl View {
         }
     }
 
-    /// Shows what was heard of a task.
+    /// Shows news of a task.
     pub(crate) fn task(
         &mut self,
         operation: OperationId,
@@ -160,7 +160,7 @@ impl View {
         text.print(*screen, |_| String::new())
     }
 
-    /// Names the tasks that run when the person comes; what they write is shown from now on.
+    /// Names the tasks that run when the person comes. Their output is shown from now on.
     pub(crate) fn runs(&mut self, tasks: &[Task]) -> anyhow::Result<()> {
         let Self::Text(screen, text) = self else {
             return Ok(());
@@ -190,7 +190,7 @@ impl View {
         }
     }
 
-    /// A prompt begins: what is shown from now on stands above it.
+    /// Begins a prompt: from now on text is shown above it.
     pub(crate) fn prompt_begins(&mut self, above: Option<Above>) {
         if let Self::Text(_, text) = self {
             text.above = above;

@@ -1,4 +1,4 @@
-//! Watching a session: its log, what is under way in it, and the output of its tasks.
+//! Watching a session: its log, its live events, and the output of its tasks.
 
 use std::time::Duration;
 

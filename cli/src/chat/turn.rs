@@ -1,5 +1,5 @@
-//! One turn, from the message to its end. Ctrl-C stops it on the server, down to the processes;
-//! a second one leaves at once, and a server that has accepted the first one goes on stopping it.
+//! One turn, from the message to its end. Ctrl-C stops it on the server, with its processes. A
+//! second one leaves at once; the server still stops the turn if it has accepted the first one.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -47,7 +47,7 @@ pub(super) async fn run(chat: &mut Chat, text: &str, is_on_screen: bool) -> anyh
     turn.until_over(chat).await
 }
 
-/// Shows a turn that was under way before anybody watched here, from its message to its end.
+/// Shows a turn that began before this client watched, from its message to its end.
 pub(super) async fn watch(chat: &mut Chat, id: TurnId) -> anyhow::Result<Exit> {
     let before = before(chat, id)
         .await

@@ -26,7 +26,7 @@ const ATTEMPTS: u32 = 4;
 /// The longest wait for stopping all operations.
 const STOPS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Bytes that are taken before the server hears of it.
+/// The bytes that are taken between two reports to the server.
 const TOLD_EVERY: u64 = 1024 * 1024;
 
 /// One copy. Cheap to clone.
@@ -56,7 +56,7 @@ pub(super) trait Data: Send {
         Ok(())
     }
 
-    /// Takes output. How much of it there is, all in all.
+    /// Takes output, and returns its whole size so far.
     fn receive(&mut self, _data: &[u8]) -> anyhow::Result<u64> {
         bail!("the operation writes something")
     }
@@ -243,7 +243,7 @@ impl Copying {
         is_away
     }
 
-    /// Says something, below which the progress goes on.
+    /// Shows a note; the progress continues below it.
     pub(super) fn note(&self, text: &str) {
         self.state().progress.note(text);
     }
@@ -276,7 +276,7 @@ impl Copying {
         }
     }
 
-    /// Stops what is under way.
+    /// Stops all running operations.
     pub(super) async fn stop_all(&self) {
         let running = std::mem::take(&mut self.state().running);
         self.stop(running).await;
@@ -299,7 +299,7 @@ impl Copying {
     }
 }
 
-/// An operation under way. Where it is not over, it is stopped with the copy.
+/// A running operation. It is stopped with the copy unless it is over.
 struct Running<'a>(&'a Copying, Option<OperationId>);
 
 impl Running<'_> {

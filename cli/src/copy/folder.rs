@@ -39,7 +39,7 @@ const FOLDER_MODE: u32 = 0o700;
 /// The reason for leaving out an entry whose folder is missing.
 const NO_FOLDER: &str = "the folder that it lies in could not be made here";
 
-/// All that is in a folder, by paths beneath it; each folder before what is in it.
+/// The entries of a folder, by paths beneath it; each folder comes before its content.
 #[derive(Debug, Default)]
 struct Tree {
     folders: Vec<(String, u32)>,
@@ -321,7 +321,7 @@ fn batches(files: Vec<Entry>) -> impl Iterator<Item = Batch> {
     })
 }
 
-/// Work that goes on at the same time, as much as may.
+/// The jobs that run at the same time, up to their bound.
 #[derive(Default)]
 struct Jobs(JoinSet<anyhow::Result<()>>);
 

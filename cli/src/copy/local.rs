@@ -188,7 +188,7 @@ impl Data for Source {
     }
 }
 
-/// Opens what is there to be read; a pipe does not make it wait.
+/// Opens the entry at a path to read it; a pipe does not block it.
 pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     open_with(path, OFlags::empty())
 }

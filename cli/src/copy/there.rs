@@ -24,7 +24,7 @@ pub(super) async fn look(copying: &Copying, path: &str) -> anyhow::Result<Option
     }
 }
 
-/// Everything beneath a folder: each folder before what is in it.
+/// The entries beneath a folder; each folder comes before its content.
 pub(super) async fn tree(copying: &Copying, path: &str) -> anyhow::Result<Vec<ListedEntry>> {
     let mut entries: Vec<ListedEntry> = Vec::new();
     loop {

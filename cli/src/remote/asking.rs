@@ -6,7 +6,8 @@ use shared_api::Signal;
 use shared_client::{Client, ClientError};
 use shared_types::OperationId;
 
-/// The status with which the server refuses a signal to what has not begun or has ended.
+/// The status with which the server refuses a signal to an operation that has not begun or has
+/// ended.
 const CONFLICT: u16 = 409;
 
 /// Attempts to send a wish. They last about as long as the attempts to reconnect the shown command.
@@ -48,7 +49,7 @@ impl Asking {
         }
     }
 
-    /// The next thing to tell. Where this future is dropped, the wish stays under way.
+    /// Waits for the next outcome. Dropping the future does not withdraw the wish.
     pub(super) async fn next(&mut self) -> Came {
         loop {
             match (&mut self.attempt).await {

@@ -25,7 +25,7 @@ const LIVE: Bounds = Bounds {
     live: true,
 };
 
-/// Lines that are shown of what was not seen live.
+/// The number of lines to show of output that was not seen live.
 const RECORDED: Bounds = Bounds {
     head: 10,
     tail: 5,
@@ -146,7 +146,8 @@ impl Call {
         self.output.break_line()
     }
 
-    /// Shows how it ended, and of its text what was not seen live, unless it `is_elsewhere`.
+    /// Shows the end of the call, and the part of its text that was not seen live, unless it
+    /// `is_elsewhere`.
     pub(super) fn end(&mut self, event: &Event, is_elsewhere: bool, out: &mut String) {
         let Event::CallEnded {
             outcome,

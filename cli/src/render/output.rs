@@ -154,7 +154,7 @@ impl Output {
         }
     }
 
-    /// A stream goes on at this offset: what lies before it is not kept.
+    /// Continues a stream at this offset; the bytes before it are not stored.
     pub(crate) fn gap(&mut self, stream: &str, to: u64, out: &mut String) {
         // If the start of a rest is unknown, the number of missing bytes is unknown, too.
         if let Some(place) = self.stream(stream, to) {
@@ -173,7 +173,7 @@ impl Output {
         }
     }
 
-    /// Shows what was held back, and leaves no line unfinished.
+    /// Shows the held lines, and leaves no line unfinished.
     pub(crate) fn finish(&mut self, out: &mut String) {
         if self.open.is_some() {
             self.end_line(out);

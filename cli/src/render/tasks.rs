@@ -148,7 +148,7 @@ impl Tasks {
         waiting.take(room).map(begin).collect()
     }
 
-    /// Takes what was heard of a task.
+    /// Takes news of a task.
     pub(super) fn heard(
         &mut self,
         operation: OperationId,
@@ -229,7 +229,7 @@ impl Renderer {
         self.tasks.begin_to_follow(self.style)
     }
 
-    /// Takes what was heard of a task; [`Renderer::background`] shows it.
+    /// Takes news of a task; [`Renderer::background`] shows it.
     pub(crate) fn task(
         &mut self,
         operation: OperationId,
@@ -259,7 +259,7 @@ impl Renderer {
         self.tasks.is_holding()
     }
 
-    /// A call ended, and may go on as a task, or have shown one.
+    /// Notes that a call ended, which may continue as a task or have shown one.
     pub(super) fn call_ended(
         &mut self,
         event: &Event,

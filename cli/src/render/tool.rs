@@ -10,10 +10,10 @@ const MAX_ARGUMENT: usize = 120;
 /// Longest name that is shown, in characters.
 const MAX_NAME: usize = 40;
 
-/// Says that a task goes on.
+/// The words for a task that still runs.
 const STILL_RUNS: &str = " still runs, for ";
 
-/// Says that a call has become a task.
+/// The words for a call that has become a task.
 const GOES_ON: &str = " goes on in the background as task ";
 
 /// Says how to read on.
@@ -56,8 +56,8 @@ pub(crate) fn read_to(text: &str) -> Option<[u64; 2]> {
     Some([from.stdout_from, from.stderr_from])
 }
 
-/// The argument that tells one call of a tool from another; the arguments as they are, where they
-/// are not what they should be.
+/// The argument that tells one call of a tool from another. If the arguments do not have the
+/// expected form, all of them unchanged.
 pub(crate) fn main_argument(call: &ToolCall) -> String {
     clean_line(&argument(call), MAX_ARGUMENT)
 }

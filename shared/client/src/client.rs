@@ -246,8 +246,8 @@ impl Client {
         self.http.list::<Tasks>(&path, &[], usize::MAX).await
     }
 
-    /// Reads a session from the event after `after` on: what is in its log, then what happens.
-    /// Must be called within a tokio runtime.
+    /// Reads a session from the event after `after` on: first the log, then live events. Must be called within a tokio
+    /// runtime.
     pub fn follow(&self, id: SessionId, after: u64) -> Follow {
         Follow::start(self.http.clone(), self.entropy.clone(), id, after)
     }

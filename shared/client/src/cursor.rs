@@ -20,8 +20,8 @@ mod pieces;
 #[cfg(test)]
 mod tests;
 
-/// Live items that wait for the log to catch up; more are dropped, and the log holds what they
-/// become.
+/// The most live items that wait for the log to catch up. Further ones are dropped, because the log will hold their
+/// results.
 const MAX_EARLY: usize = 1024;
 
 /// Texts in flight at a time; the oldest is forgotten.
@@ -119,7 +119,7 @@ impl Cursor {
         self.seq
     }
 
-    /// A new connection begins: what is under way comes again after what is missing of the log.
+    /// Begins a new connection. Live items come again after the missing events.
     pub fn connected(&mut self) {
         self.caught_up = false;
         self.early.clear();

@@ -17,10 +17,10 @@ use crate::{
 /// Items that may wait for a slow consumer before the connection is read no further.
 const QUEUE: usize = 256;
 
-/// A wait for the next connection that people are not told of, where the server asked for it.
+/// The longest wait, at the server's request, for a new connection that is not reported to the person.
 pub(crate) const UNTOLD_WAIT: Duration = Duration::from_secs(1);
 
-/// The reason for such a wait that is longer.
+/// The reason for a longer wait.
 pub(crate) const ASKED: &str = "the server asks to connect again";
 
 /// Failures in a row after which a server counts as gone: about a quarter of an hour.

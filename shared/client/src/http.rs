@@ -323,8 +323,7 @@ fn tls(trust: Trust, base: &Base) -> Result<rustls::ClientConfig, ClientError> {
     Ok(config)
 }
 
-/// The TLS error in this cause. IO errors hide it: each may hold another one, and `source` of an
-/// IO error passes over what it holds.
+/// The TLS error in this cause. IO errors hide it: one may hold another, and `source` of an IO error skips its content.
 fn tls_error<'a>(mut cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
     loop {
         match cause.downcast_ref::<std::io::Error>() {

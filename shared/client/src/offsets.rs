@@ -1,11 +1,9 @@
-//! The offsets of an attached operation: a pure state machine that turns whatever arrives over any
-//! number of connections into each byte of output once and in order, and sends each byte of input
-//! until the server has taken it.
+//! The offsets of an attached operation: a pure state machine, which outlives connections. It passes on each byte of
+//! output once and in order, and sends each byte of input until the server has taken it.
 //!
-//! Output has offsets: bytes that are known are cut off, and a jump that the server did not announce
-//! as a gap breaks the connection; the next one asks for what is missing. Input is held until it was
-//! taken, at most one window of it. On a new connection it is sent again from the offset that the
-//! server tells.
+//! Output has offsets, and the known part is cut off. An unannounced jump breaks the connection, and the next
+//! connection asks for the missing bytes. Input is held until the server has taken it, at most one window. On a new
+//! connection it is sent again from the offset that the server names.
 
 use std::collections::VecDeque;
 
@@ -132,7 +130,7 @@ impl Offsets {
         self.problem = None;
     }
 
-    /// Takes a message, and returns what is new in it.
+    /// Takes a message, and returns its new part.
     ///
     /// # Errors
     /// Fails if the connection is no longer usable. The offsets stay valid for the next one.

@@ -18,7 +18,7 @@ impl Client {
         self.people_found("").await
     }
 
-    /// The people with this text in their names (empty: everybody), by name.
+    /// The people with this text in their names (empty: all people), by name.
     ///
     /// # Errors
     /// See [`Client::sign_in`].

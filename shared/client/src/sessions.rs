@@ -52,7 +52,7 @@ impl Client {
         self.http.call(Method::PATCH, &path, change).await
     }
 
-    /// Deletes a session with its log and all output; what runs for it is stopped.
+    /// Deletes a session with its log and all output, and stops its operations.
     ///
     /// # Errors
     /// See [`Client::sign_in`].

@@ -38,7 +38,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Connects, and proves who asks.
+    /// Connects and authenticates.
     pub(crate) async fn connect(http: &Http) -> Result<Self, ClientError> {
         Ok(Self {
             stream: open(http, http.base.api(&["stream"]), EVENTS_AT_ONCE).await?,

@@ -132,7 +132,7 @@ fn make(directory: &Path, names: &[String]) -> Result<(), TlsError> {
     )
 }
 
-/// Puts a whole file into place, with exactly these permissions, or leaves what was there.
+/// Writes a whole file with exactly these permissions, or leaves the existing one.
 fn write(directory: &Path, name: &str, content: &[u8], mode: u32) -> Result<(), TlsError> {
     let path = directory.join(name);
     let unfinished = directory.join(format!("{name}.new"));

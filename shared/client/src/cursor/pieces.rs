@@ -1,6 +1,7 @@
 //! Cutting pieces of output whose text stands for bytes that were not all UTF-8.
 
-/// `text`, which stands for `bytes` bytes, without what stands for the first `known` of them.
+/// Cuts from `text`, which stands for `bytes` bytes, the part that stands for the first `known`
+/// bytes.
 ///
 /// A replacement character stands for one to three bytes, and the text does not say how many.
 /// The bytes that are not accounted for are shared out evenly; where that is not exact, the cut
