@@ -1,4 +1,4 @@
-//! What can be passed on to an operation that is under way.
+//! Input, signals and other controls for an operation that is under way.
 
 use std::fmt;
 
@@ -9,13 +9,17 @@ use shared_types::Refusal;
 
 use crate::{OutputStream, TerminalSize};
 
-/// Passes things on to one operation. Whoever reads an operation has one, and it is worth as much:
-/// once another reader has taken the operation over, or it has ended, everything is refused.
+/// The controls of one operation. Each reader of an operation has its own. Once another reader has
+/// taken the operation over, or it has ended, every call is refused.
 #[async_trait]
 pub trait Controls: Send + Sync + fmt::Debug {
-    /// Hands over a piece of input. It reaches the operation once and in order, whatever becomes
-    /// of the link; how much of it has is told as [`crate::OperationEvent::InputTaken`]. Waits
-    /// while as much as a window ([`shared_types::limits::INPUT_WINDOW_BYTES`]) is not taken.
+    /// Hands over a piece of input. It reaches the operation once and in order, whatever becomes of
+    /// the link. [`crate::OperationEvent::InputTaken`] reports how much of it the operation has.
+    /// Waits while a whole window ([`shared_types::limits::INPUT_WINDOW_BYTES`]) is not taken yet.
+    /// 24-26
+    /// # Errors
+    /// A refusal: the operation takes no input, its input has ended, or this reader cannot reach it
+    /// any more.
     ///
     /// Returns the offset to go on at: the end of the piece, or less where there was no room for
     /// all of it, or where bytes before it are missing (then nothing of it was kept). Repeats do
@@ -26,12 +30,12 @@ pub trait Controls: Send + Sync + fmt::Debug {
     /// more.
     async fn input(&self, input: Input) -> Result<u64, Refusal>;
 
-    /// Does something to its process, at most once; waits until it is done, whatever becomes of
-    /// the link.
+    /// Does something to its process, at most once; waits until it is done, whatever becomes of the
+    /// link.
     ///
     /// # Errors
     /// A refusal: it does not apply, what another reader asked for later was done first, or the
-    /// operation ended first. Where it ended, nobody knows whether it was done.
+    /// operation ended first. Where the operation ended, it is unknown if the control was applied.
     async fn control(&self, control: Control) -> Result<(), Refusal>;
 
     /// Output below this offset is durable with the caller, or not needed any more: it need not be
@@ -42,15 +46,15 @@ pub trait Controls: Send + Sync + fmt::Debug {
 /// A piece of an operation's input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// Where it stands in the input, from 0.
+    /// The offset of this piece in the input, from 0.
     pub offset: u64,
     /// Its bytes; may be none.
     pub data: Bytes,
-    /// Whether the input ends after it.
+    /// True if the input ends after this piece.
     pub end: bool,
 }
 
-/// What can be done to a process.
+/// An action on a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     /// Give its terminal another size.

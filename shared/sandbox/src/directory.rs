@@ -1,11 +1,11 @@
-//! The directory that a caller works in: it asks for paths relative to it, and is told paths relative to
-//! it, while a sandbox knows only paths relative to its root.
+//! The directory that a caller works in. The caller's paths are relative to it, while a sandbox
+//! knows only paths relative to its root.
 
 use crate::{FileFailure, Outcome, Request};
 
 impl Request {
-    /// The request of a caller who works in this directory, as the sandbox is asked it. Absolute paths
-    /// stay, and so does everything where the directory is empty: the root.
+    /// The request of a caller who works in this directory, with paths relative to the sandbox's
+    /// root. Absolute paths stay, and so does everything where the directory is empty: the root.
     #[must_use]
     pub fn of_directory(mut self, directory: &str) -> Self {
         if !directory.is_empty() {
@@ -38,7 +38,7 @@ impl Request {
 }
 
 impl Outcome {
-    /// The end of an operation as a caller is told it who works in this directory.
+    /// The outcome for a caller who works in this directory, with paths relative to it.
     #[must_use]
     pub fn seen_from(mut self, directory: &str) -> Self {
         if !directory.is_empty() {

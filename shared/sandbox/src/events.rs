@@ -1,4 +1,4 @@
-//! What a reader of an operation is told, and who stores its end.
+//! The events that a reader of an operation receives, and the right to store its end.
 
 use std::fmt;
 
@@ -7,14 +7,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::OperationEvent;
 
-/// What happens to one operation, as one reader is told it. Dropping it stops nothing.
+/// The events of one operation, for one reader. Dropping it stops nothing.
 #[async_trait]
 pub trait Events: Send + fmt::Debug {
     /// The next event. Nothing after the end, and nothing where the sandbox gives the stream up before it:
     /// ask for the operation again. Cancel-safe.
     async fn recv(&mut self) -> Option<OperationEvent>;
 
-    /// How much of stdout and stderr is known to have come, also where this reader stands behind that.
+    /// The bytes of stdout and of stderr that are known to have come. This reader may not have read that far
+    /// yet.
     fn came(&self) -> [u64; 2];
 
     /// Takes the right to store the end that was told. Nothing where the end is stored already, or is
@@ -49,13 +50,13 @@ pub struct EndToken(oneshot::Sender<()>);
 pub struct EndTokenGiven(oneshot::Receiver<()>);
 
 impl EndToken {
-    /// A token, and what tells what became of it.
+    /// A token, and the sandbox's side of it.
     pub fn give() -> (Self, EndTokenGiven) {
         let (token, given) = oneshot::channel();
         (Self(token), EndTokenGiven(given))
     }
 
-    /// The holder has stored the very end that it was told.
+    /// Reports that the holder has stored exactly the end that it received.
     pub fn spend(self) {
         // A sandbox that is gone finds the end where it is stored.
         let _ = self.0.send(());
@@ -68,7 +69,7 @@ impl EndTokenGiven {
         (&mut self.0).await.is_ok()
     }
 
-    /// Whether it is spent by now.
+    /// True if the token is spent by now.
     pub fn is_spent_by_now(&mut self) -> bool {
         self.0.try_recv().is_ok()
     }

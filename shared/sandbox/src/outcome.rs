@@ -1,4 +1,5 @@
-//! How operations end. Every end has its own type: nothing is folded into an exit code.
+//! The outcomes of operations. Every kind of end has its own type: nothing is folded into an exit
+//! code.
 
 mod download;
 mod exit;
@@ -47,12 +48,12 @@ pub enum Outcome {
     Unpacked(Unpacked),
     /// A file operation could not be done; nothing was changed, unless the failure says so.
     Failed(FileFailure),
-    /// It did not start, or what became of it is not known ([`shared_types::RefusalCode::Lost`]).
+    /// It did not start, or its fate is not known ([`shared_types::RefusalCode::Lost`]).
     Refused(Refusal),
 }
 
 impl Outcome {
-    /// Whether it is the end of a command or of a change, so that something else is there afterwards.
+    /// True if it is the end of a command or of a change, which may leave another state behind.
     pub fn tells_of_a_change(&self) -> bool {
         match self {
             Self::Exited(_)
@@ -74,8 +75,9 @@ impl Outcome {
         }
     }
 
-    /// Why it ended, in one word of a closed set, for metrics: of a process its [`ExitCause`], or
-    /// `not_started`; `done` or `failed` of what is done to files; `lost` or `refused` of both.
+    /// The cause of the end, in one word of a closed set, for metrics. For a process it is the word
+    /// of its [`ExitCause`], or `not_started`; for work on files `done` or `failed`; for both
+    /// `lost` or `refused`.
     pub fn cause(&self) -> &'static str {
         match self {
             Self::Exited(ExitRecord {
@@ -102,7 +104,7 @@ impl Outcome {
         }
     }
 
-    /// How much output there is of each stream, as far as the outcome says.
+    /// The size of each output stream in bytes, as far as the outcome says it.
     pub fn output(&self) -> Vec<(OutputStream, u64)> {
         match self {
             Self::Exited(record) => vec![
@@ -135,11 +137,11 @@ pub struct ReadContent {
     pub content: Vec<u8>,
     /// The first line that is there, from 1.
     pub first_line: u64,
-    /// How many lines are there.
+    /// The number of these lines.
     pub lines: u64,
     /// The size of the whole file in bytes.
     pub file_bytes: u64,
-    /// Whether the file goes on after these lines.
+    /// True if the file goes on after these lines.
     pub more: bool,
 }
 
@@ -159,8 +161,8 @@ pub struct Written {
 pub struct Downloaded {
     /// Its size in bytes.
     pub bytes: u64,
-    /// The digest of all of it. Where that of what arrived is another, the file was changed
-    /// meanwhile ([`DownloadCheck`]).
+    /// The digest of all of it. If the bytes that arrived have another digest, the file was changed
+    /// during the download ([`DownloadCheck`]).
     pub digest: FileDigest,
 }
 
@@ -171,16 +173,16 @@ pub struct Packed {
     pub bytes: u64,
     /// The digest of the archive.
     pub digest: FileDigest,
-    /// What is not in it.
+    /// The entries that are not in it.
     pub skipped: Vec<Skipped>,
 }
 
 /// Entries of a directory were written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unpacked {
-    /// How many are there now.
+    /// The number of entries that are there now.
     pub entries: u32,
-    /// What was not written.
+    /// The entries that were not written.
     pub skipped: Vec<Skipped>,
 }
 
@@ -198,7 +200,7 @@ pub struct Skipped {
 pub struct Edited {
     /// The line of the first replacement, from 1.
     pub line: u64,
-    /// How many places were replaced.
+    /// The number of places that were replaced.
     pub replaced: u64,
     /// The digest of what was there before.
     pub before: Digest,
@@ -211,7 +213,7 @@ pub struct Edited {
 pub struct Listed {
     /// The entries.
     pub entries: Vec<ListedEntry>,
-    /// Whether there are more than were asked for.
+    /// True if there are more than were asked for.
     pub more: bool,
 }
 
@@ -220,26 +222,26 @@ pub struct Listed {
 pub struct ListedEntry {
     /// Its name, with bytes that are not UTF-8 replaced; in a tree its path beneath the directory.
     pub name: String,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
     /// Its size in bytes (files only).
     pub bytes: u64,
-    /// Who may do what with it: the twelve lowest bits of `st_mode`.
+    /// The permissions: the twelve lowest bits of `st_mode`.
     #[serde(default)]
     pub mode: u32,
-    /// What a symbolic link leads to, with bytes that are not UTF-8 replaced.
+    /// The target of a symbolic link, with bytes that are not UTF-8 replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<String>,
-    /// Whether bytes of the name or of where the link leads to were replaced, so that it cannot be asked
-    /// for by that name.
+    /// True if bytes of the name or of the link's target were replaced, so that no request can name
+    /// the entry.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_replaced: bool,
-    /// Whether it is a directory that may not be read (trees only).
+    /// True if it is a directory that may not be read (trees only).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unreadable: bool,
 }
 
-/// What an entry of a directory is.
+/// The kind of an entry of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
@@ -253,41 +255,41 @@ pub enum EntryKind {
     Other,
 }
 
-/// What is at a path.
+/// The thing at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// Its size in bytes (files only).
     pub bytes: u64,
-    /// Who may do what with it: the twelve lowest bits of `st_mode`.
+    /// The permissions: the twelve lowest bits of `st_mode`.
     pub mode: u32,
     /// When its content was changed last, in microseconds since 1970; negative before.
     pub modified_us: i64,
-    /// What a symbolic link leads to, with bytes that are not UTF-8 replaced.
+    /// The target of a symbolic link, with bytes that are not UTF-8 replaced.
     pub leads_to: Option<String>,
 }
 
 /// A directory is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeDirectory {
-    /// Whether it was made; else it was there already.
+    /// True if it was made; else it was there already.
     pub made: bool,
 }
 
 /// Something has another path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
-    /// What it is.
+    /// The kind of the thing that was moved.
     pub kind: EntryKind,
-    /// Whether it took the place of something else.
+    /// True if it took the place of something else.
     pub replaced: bool,
 }
 
 /// Something was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
-    /// What it was.
+    /// The kind of the thing that was removed.
     pub kind: EntryKind,
 }
 
@@ -296,9 +298,10 @@ pub struct Removed {
 pub struct Globbed {
     /// The paths, newest first.
     pub paths: Vec<String>,
-    /// Whether there are more than were asked for.
+    /// True if there are more than were asked for.
     pub more: bool,
-    /// How many `.gitignore` files were too large to be read, so that what they name is here too.
+    /// The number of `.gitignore` files that were too large to read. The paths that they name are
+    /// not left out.
     #[serde(default)]
     pub unread_rules: u32,
 }
@@ -308,15 +311,16 @@ pub struct Globbed {
 pub struct Grepped {
     /// The lines, by path and line.
     pub matches: Vec<GrepMatch>,
-    /// Whether there are more than were asked for.
+    /// True if there are more than were asked for.
     pub more: bool,
-    /// How many `.gitignore` files were too large to be read, so that what they name is here too.
+    /// The number of `.gitignore` files that were too large to read. The files that they name are
+    /// searched too.
     #[serde(default)]
     pub unread_rules: u32,
     /// The first files that were not searched, or not to their end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
-    /// How many more such files there are.
+    /// The number of further such files.
     #[serde(default)]
     pub more_skipped: u64,
 }
@@ -332,50 +336,50 @@ pub struct GrepMatch {
     pub text: String,
 }
 
-/// Why a file operation could not be done.
+/// The reason why a file operation could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum FileFailure {
     /// There is no such file or directory.
     #[error("{path:?} does not exist")]
     NotFound {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
     /// The path leads out of the workspace.
     #[error("{path:?} leads out of the workspace; use a path relative to the workspace root")]
     OutsideWorkspace {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
     /// It is a directory, a device, a pipe or the like.
     #[error("{path:?} is not an ordinary file")]
     NotAFile {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
     /// It is not a directory.
     #[error("{path:?} is not a directory")]
     NotADirectory {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
     /// The host refused.
     #[error("permission to use {path:?} is denied on the runner's host")]
     Denied {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
     /// It holds bytes that are not text.
     #[error("{path:?} is a binary file")]
     Binary {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
     /// It is larger than the bound.
     #[error("{path:?} has {bytes} bytes; at most {limit} can be handled at once")]
     TooLarge {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
         /// Its size.
         bytes: u64,
@@ -387,7 +391,7 @@ pub enum FileFailure {
         "the text to be replaced is not in {path:?}; read the file again and copy the text exactly, with its white space"
     )]
     NoMatch {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
     /// The text to be replaced is there more than once.
@@ -395,29 +399,29 @@ pub enum FileFailure {
         "the text to be replaced stands {count} times in {path:?}; add lines around it until it is unique, or replace every occurrence"
     )]
     ManyMatches {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
-        /// How often.
+        /// The number of places where the text stands.
         count: u64,
     },
     /// The pattern cannot be understood.
     #[error("the pattern cannot be used: {reason}")]
     Pattern {
-        /// What is wrong with it.
+        /// The error in the pattern.
         reason: String,
     },
     /// It was changed while it was read.
     #[error("{path:?} was changed while it was read; try again")]
     Changed {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
-    /// What came is not what was announced.
+    /// The content that came is not the content that was announced.
     #[error(
         "what came for {path:?} does not have the digest that was announced; nothing was changed, send it again"
     )]
     OtherDigest {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
     /// More or less came than was announced.
@@ -425,29 +429,29 @@ pub enum FileFailure {
         "the input for {path:?} does not end after the {bytes} bytes that were announced; nothing was changed, send it again"
     )]
     OtherSize {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
-        /// What was announced.
+        /// The announced size.
         bytes: u64,
     },
     /// Something is there already.
     #[error("{path:?} is there already; choose another path, or ask to replace it")]
     Exists {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
     /// It is a directory with something in it.
     #[error("{path:?} is a directory that is not empty; ask for all of it, or empty it first")]
     NotEmpty {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
     },
     /// A part of a directory was removed, and the rest is where it was.
     #[error("only a part of {path:?} was removed: {reason}")]
     PartlyRemoved {
-        /// As it was asked for.
+        /// The path that was asked for.
         path: String,
-        /// Why the rest was not.
+        /// The reason why the rest was not removed.
         reason: String,
     },
     /// The disk is full.

@@ -1,4 +1,4 @@
-//! What can be asked of a sandbox. Paths are relative to its root and use `/`.
+//! The requests that a sandbox accepts. Paths are relative to its root and use `/`.
 
 mod kinds;
 
@@ -54,9 +54,9 @@ impl Request {
 /// Run a process in a process group of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exec {
-    /// What to run.
+    /// The command to run.
     pub command: Command,
-    /// Where to run it; empty is the root.
+    /// The directory to run it in; empty is the root.
     pub directory: String,
     /// Set on top of the sandbox's own environment.
     pub environment: BTreeMap<String, String>,
@@ -68,7 +68,7 @@ pub struct Exec {
     /// Run it in a terminal of this size: it takes input, and all output is stdout.
     #[serde(default, skip_serializing_if = "is_default")]
     pub terminal: Option<TerminalSize>,
-    /// What is kept of its output.
+    /// The part of its output that is kept.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retention: Retention,
     /// Stop it once it has written nothing for so many milliseconds (monotonic clock; time in which
@@ -93,7 +93,7 @@ impl Exec {
     }
 }
 
-/// How large a terminal is.
+/// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSize {
     /// Its height in characters.
@@ -102,7 +102,7 @@ pub struct TerminalSize {
     pub columns: u16,
 }
 
-/// How much of a process's output is kept until it is durable with the caller
+/// The part of a process's output that is kept until it is durable with the caller
 /// (docs/internals/contracts.md#a8).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -112,12 +112,12 @@ pub enum Retention {
     Bounded,
     /// All of it: where too much is not durable yet, the process waits.
     All,
-    /// What its reader has not confirmed ([`crate::Controls::commit`]): where that is too much,
-    /// the process waits.
+    /// The part that its reader has not confirmed ([`crate::Controls::commit`]): where that is too much, the
+    /// process waits.
     None,
 }
 
-/// What a process runs.
+/// A command: a program with arguments, or a script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
@@ -181,7 +181,7 @@ pub struct List {
 /// Find files by name, newest first; what `.gitignore` names is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Glob {
-    /// Where to search; empty is the root.
+    /// The directory to search; empty is the root.
     pub path: String,
     /// A glob such as `src/**/*.rs`, relative to `path`.
     pub pattern: String,
@@ -198,7 +198,7 @@ pub struct Grep {
     pub pattern: String,
     /// Only in files whose path below `path` fits this glob; empty is all.
     pub files: String,
-    /// Whether upper and lower case are the same.
+    /// True if upper and lower case are the same.
     pub ignore_case: bool,
     /// At most this many lines.
     pub max_matches: u32,
@@ -210,7 +210,7 @@ pub struct Grep {
 pub struct Download {
     /// The file.
     pub path: String,
-    /// What its digest is made with.
+    /// The algorithm of its digest.
     #[serde(default, skip_serializing_if = "is_default")]
     pub algorithm: DigestAlgorithm,
 }
@@ -257,9 +257,9 @@ pub struct MakeDirectory {
 /// workspace, at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
-    /// Where it is.
+    /// The path of the thing to move.
     pub from: String,
-    /// Where it is to be, its name included. The directory must be there.
+    /// The new path, its name included. Its directory must exist.
     pub to: String,
     /// Replace what is there: a file or link by one of them, an empty directory by a directory.
     pub replace: bool,
@@ -268,7 +268,7 @@ pub struct Move {
 /// Remove a file, an empty directory, or a symbolic link itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remove {
-    /// What is to be removed; never the root.
+    /// The path to remove; never the root.
     pub path: String,
     /// Remove a directory with all that is in it.
     pub tree: bool,
@@ -280,9 +280,9 @@ pub struct Remove {
 pub struct Pack {
     /// The directory; empty is the root.
     pub path: String,
-    /// What is read, as paths beneath the directory.
+    /// The paths to read, beneath the directory.
     pub entries: Vec<String>,
-    /// What the archive's digest is made with.
+    /// The algorithm of the archive's digest.
     #[serde(default, skip_serializing_if = "is_default")]
     pub algorithm: DigestAlgorithm,
 }
@@ -301,7 +301,8 @@ pub struct Unpack {
     pub digest: FileDigest,
 }
 
-/// What is as it always was is left out of the canonical form, whose digest so stays the same.
+/// True for a default value. Defaults are left out of the canonical form, so that a new field leaves the digest of
+/// old requests unchanged.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -14,10 +14,10 @@ use crate::{Controls, Events, Outcome, Request};
 /// A place where operations happen.
 #[async_trait]
 pub trait Sandbox: Send + Sync {
-    /// Starts the operation, or attaches to it where its id is known already: asking twice never
-    /// runs it twice. It is in the sandbox's memory before this returns. Where it has no room yet, it is
-    /// tried again until the time to start has passed. The caller that asked last is told all of the
-    /// output, and gets the right to store the end ([`EndToken`](crate::EndToken)).
+    /// Starts the operation, or attaches to it where its id is known already: asking twice never runs it twice.
+    /// It is in the sandbox's memory before this returns. Where the sandbox has no room yet, it tries again
+    /// until the time to start has passed. The last caller receives all of the output, and gets the right to
+    /// store the end ([`EndToken`](crate::EndToken)).
     ///
     /// # Errors
     /// A refusal: then nothing was started, here or anywhere, by this call.
@@ -49,19 +49,19 @@ pub trait Sandbox: Send + Sync {
 /// A request with everything that identifies and bounds it (docs/internals/contracts.md#a1 to #a4).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// Derived from tenant, owner and key; the same whoever computes it.
+    /// The id, derived from tenant, owner and key; every replica computes the same.
     pub id: OperationId,
-    /// What it belongs to.
+    /// The owner that it belongs to.
     pub owner: Owner,
-    /// What the owner calls it.
+    /// The owner's name for it.
     pub key: OperationKey,
     /// The owner's epoch; a lower one than the sandbox has seen is refused.
     pub epoch: Epoch,
-    /// What a second run would do.
+    /// The effect of a second run.
     pub effect: Effect,
-    /// How long it may take.
+    /// The times that it may take.
     pub limits: OperationLimits,
-    /// What is asked.
+    /// The request itself.
     pub request: Request,
     /// The span that it is part of, where it is traced. Where the operation is placed already, that one's stays.
     pub trace: Option<TraceContext>,
@@ -79,27 +79,27 @@ pub struct OperationLimits {
 /// An operation that is known to its sandbox. Dropping it stops nothing.
 #[derive(Debug)]
 pub struct Running {
-    /// Where it runs; recorded before it was sent.
+    /// The place where it runs; recorded before the operation was sent.
     pub place: Place,
-    /// What happens to it; the last one is [`OperationEvent::Ended`]. A slow reader holds up nothing: it is
-    /// told what is kept of the output. Only where nothing is kept ([`crate::Retention::None`], a download)
-    /// the output waits for its one reader.
+    /// Its events; the last one is [`OperationEvent::Ended`]. A slow reader delays nothing: it receives the part
+    /// of the output that is kept. Only where nothing is kept ([`crate::Retention::None`], a download) the
+    /// output waits for its one reader.
     pub events: Box<dyn Events>,
-    /// What can be passed on to it.
+    /// Its controls: input, signals, the terminal's size, and commits of output.
     pub controls: Arc<dyn Controls>,
 }
 
-/// What happens to an operation.
+/// An event of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationEvent {
-    /// Its place has it, and starts it unless it has started it before. Told once to whoever
-    /// attaches, where that needed the place; some of the output may come first.
+    /// Its place has it, and starts it unless it has started it before. Each reader that attaches receives this
+    /// once, where the answer had to come from the place; some of the output may come first.
     Accepted,
     /// Bytes of an output stream, in order and without repeats.
     Output {
         /// The stream.
         stream: OutputStream,
-        /// Where the bytes stand in it, from 0.
+        /// The offset of the bytes in the stream, from 0.
         offset: u64,
         /// The bytes.
         data: Bytes,
@@ -121,9 +121,9 @@ pub enum OperationEvent {
     },
     /// The place is back.
     Reachable,
-    /// Its input below this offset is taken and need not be sent again. Less than before where the
-    /// place has lost it (an upload whose runner was started anew): then send on from here. Told
-    /// at once to whoever attaches to what takes input.
+    /// Its input below this offset is taken and need not be sent again. The offset is lower than before where
+    /// the place has lost input (an upload whose runner was restarted): then send on from here. A reader that
+    /// attaches to an operation that takes input receives this at once.
     InputTaken(u64),
     /// It ended; nothing follows. The end is stored, or the reader may store it
     /// ([`Events::end_token`]).
@@ -149,7 +149,7 @@ impl fmt::Display for OutputStream {
     }
 }
 
-/// What became of a wish to stop (docs/internals/contracts.md#a17): exactly one of these.
+/// The answer to a request to stop (docs/internals/contracts.md#a17): exactly one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelAnswer {

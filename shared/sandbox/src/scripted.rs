@@ -16,7 +16,8 @@ use crate::{
     OperationEvent, Outcome, OutputStream, Running, Sandbox,
 };
 
-/// Pieces of input of one operation of which its reader is told, where it reads nothing meanwhile.
+/// The most [`OperationEvent::InputTaken`] events of one operation that wait while its reader reads
+/// none.
 const INPUT_EVENTS: usize = 16;
 
 /// Answers the first [`Sandbox::start`] of each operation with the next script, plays that script again to
@@ -47,7 +48,7 @@ struct State {
     open: Vec<(OperationId, mpsc::Sender<OperationEvent>)>,
 }
 
-/// What happens to one operation.
+/// The script of one operation.
 #[derive(Debug, Clone)]
 pub enum Script {
     /// These events, then the end of the stream.
@@ -87,7 +88,7 @@ impl ScriptedSandbox {
         self.lock().cancel_answer = Some(Err(refusal));
     }
 
-    /// From now on this is played to whoever attaches to the operation.
+    /// From now on plays this script to every reader that attaches to the operation.
     pub fn goes_on_as(&self, operation: OperationId, script: Script) {
         self.lock().known.insert(operation, script);
     }
@@ -132,12 +133,12 @@ impl ScriptedSandbox {
         inputs.get(&operation).cloned().unwrap_or_default()
     }
 
-    /// What was to be done to processes, in order.
+    /// The controls that readers asked for, in order.
     pub fn controls(&self) -> Vec<(OperationId, Control)> {
         self.lock().controls.clone()
     }
 
-    /// The output that need not be kept any more, as it was said.
+    /// The output that readers no longer need, as they committed it.
     pub fn commits(&self) -> Vec<(OperationId, OutputStream, u64)> {
         self.lock().commits.clone()
     }
@@ -210,7 +211,7 @@ impl Events for ScriptedEvents {
     }
 }
 
-/// What of the event lies behind these offsets.
+/// The part of the event that lies behind these offsets.
 fn behind(event: OperationEvent, from: [u64; 2]) -> Option<OperationEvent> {
     let OperationEvent::Output {
         stream,
@@ -253,7 +254,7 @@ impl Controls for ScriptedControls {
         let up_to = taken.len() as u64;
         for (id, events) in &state.open {
             if *id == self.operation {
-                // Whoever does not read events needs none of them.
+                // A reader that does not read events needs none of them.
                 let _ = events.try_send(OperationEvent::InputTaken(up_to));
             }
         }
@@ -290,7 +291,7 @@ impl ScriptedSandbox {
             Script::Hang(events) | Script::UntilCancelled(events, _) => (events, true),
             Script::Refuse(refusal) => return Err(refusal),
         };
-        // More than there are: the end that a cancel may bring, and what is said of input.
+        // Room beyond the script: the end that a cancel may bring, and the events about input.
         let (sender, receiver) = mpsc::channel(events.len() + 1 + INPUT_EVENTS);
         for event in events {
             sender
@@ -368,7 +369,7 @@ impl Sandbox for ScriptedSandbox {
         };
         state.open.retain(|(id, sender)| {
             if let (true, Some(end)) = (*id == operation, &end) {
-                // Whoever has stopped listening misses nothing.
+                // A reader that has stopped listening misses nothing.
                 let _ = sender.try_send(end.clone());
             }
             *id != operation

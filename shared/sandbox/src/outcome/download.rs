@@ -1,4 +1,4 @@
-//! Whether a download that arrived is one state of the file.
+//! A check that a download that arrived is one state of the file.
 
 use shared_types::{DigestAlgorithm, FileHasher};
 
@@ -14,7 +14,7 @@ pub struct DownloadCheck {
 }
 
 impl DownloadCheck {
-    /// A download of which nothing has arrived, with a digest of this algorithm.
+    /// A check before any output has arrived, with a digest of this algorithm.
     pub fn new(algorithm: DigestAlgorithm) -> Self {
         Self {
             hasher: FileHasher::new(algorithm),
@@ -22,7 +22,7 @@ impl DownloadCheck {
         }
     }
 
-    /// What happened to the download; only output from its beginning on counts.
+    /// Takes the next event of the download. Output counts only if it follows what came before it.
     pub fn event(&mut self, event: &OperationEvent) {
         if let OperationEvent::Output {
             stream: OutputStream::Stdout,
@@ -36,10 +36,10 @@ impl DownloadCheck {
         }
     }
 
-    /// It ended so.
+    /// Compares what arrived with the end of the download.
     ///
     /// # Errors
-    /// What arrived is not all of what the file is.
+    /// The size or the digest differs: the file was changed while it was read.
     pub fn end(self, path: &str, downloaded: &Downloaded) -> Result<(), FileFailure> {
         if self.bytes == downloaded.bytes && self.hasher.finish() == downloaded.digest {
             return Ok(());

@@ -1,15 +1,15 @@
-//! How a process ended: what it reported itself, and why.
+//! The end of a process: its own report, and the cause.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
-    /// What the process itself reported.
+    /// The process's own report.
     pub status: ExitStatus,
-    /// Why it ended.
+    /// The cause of the end.
     pub cause: ExitCause,
     /// The whole of stdout (and of stderr, where they are merged).
     pub stdout: StreamEnd,
@@ -22,12 +22,12 @@ pub struct ExitRecord {
     pub cpu_us: u64,
     /// The largest resident size of one of them, in bytes; 0 where it is not known.
     pub max_rss_bytes: u64,
-    /// Whether every process of the tree is known to be gone. `false` is said, not hidden: where
-    /// there is no cgroup and the supervisor was killed, nobody can know it.
+    /// True if every process of the tree is known to be gone. `false` is reported, not hidden:
+    /// without a cgroup, and with the supervisor killed, it cannot be known.
     pub tree_gone: bool,
 }
 
-/// What a process reported of its own end.
+/// A process's report of its own end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitStatus {
@@ -37,12 +37,12 @@ pub enum ExitStatus {
     Signal(i32),
     /// It never ran.
     NotStarted(NotStarted),
-    /// It ran, and nobody knows what it reported; the cause tells why. Its output is known as far
-    /// as the streams' ends say.
+    /// It ran, and its report is lost; the cause tells why. Its output is known as far as the
+    /// streams' ends say.
     Unknown,
 }
 
-/// Why a process never ran. The text says what to do.
+/// The reason why a process never ran. The text says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum NotStarted {
@@ -98,7 +98,7 @@ pub enum NotStarted {
     Host(String),
 }
 
-/// Why a process ended.
+/// The cause of a process's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitCause {

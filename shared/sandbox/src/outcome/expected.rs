@@ -5,7 +5,7 @@ use crate::{Outcome, Request};
 /// Tells whether an outcome is one that a certain kind of request can have.
 pub type Expects = fn(&Outcome) -> bool;
 
-/// How an operation that asks for this can end, beside being refused.
+/// The outcomes that an operation with this request can have, beside being refused.
 pub fn expected(request: &Request) -> Expects {
     use Outcome::{
         Downloaded, Edited, Exited, Failed, Found, Globbed, Grepped, Listed, MadeDirectory, Moved,

@@ -1,5 +1,5 @@
-//! What there is to know of a request by its kind. Each match names every kind, so that a new one is
-//! not forgotten.
+//! The properties of a request that follow from its kind. Each match names every kind, so that a
+//! new one is not forgotten.
 
 use shared_types::clean::clean_line;
 
@@ -14,7 +14,7 @@ const MAX_SEEN_BYTES: usize = 16 * 1024;
 /// Stands where a title was cut.
 const CUT: char = '…';
 
-/// How a request is carried out.
+/// The nature of a request: a process, a change, or a read.
 enum Nature<'a> {
     /// It runs a process.
     Runs(&'a Exec),
@@ -98,7 +98,7 @@ impl Request {
         }
     }
 
-    /// Whether it changes nothing, so that it may be sent again and needs no memory.
+    /// True if it changes nothing, so that it may be sent again and needs no memory.
     pub fn only_reads(&self) -> bool {
         match self.nature() {
             Nature::Reads => true,
@@ -106,7 +106,7 @@ impl Request {
         }
     }
 
-    /// Whether it takes input; what takes none is refused any.
+    /// True if it takes input; else input for it is refused.
     pub fn takes_input(&self) -> bool {
         match self.nature() {
             Nature::Runs(exec) => exec.input || exec.terminal.is_some(),
@@ -115,17 +115,17 @@ impl Request {
         }
     }
 
-    /// Whether its output is what a file holds, which is kept nowhere else.
+    /// True if its output is the content of files, of which the runner keeps no copy.
     pub fn is_download(&self) -> bool {
         matches!(self, Self::Download(_) | Self::Pack(_))
     }
 
-    /// Whether it runs in a terminal, whose size can change.
+    /// True if it runs in a terminal, whose size can change.
     pub fn has_terminal(&self) -> bool {
         matches!(self.nature(), Nature::Runs(exec) if exec.terminal.is_some())
     }
 
-    /// Whether it runs a process, to which signals can be sent.
+    /// True if it runs a process, which can receive signals.
     pub fn takes_signals(&self) -> bool {
         matches!(self.nature(), Nature::Runs(_))
     }
