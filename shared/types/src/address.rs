@@ -9,8 +9,8 @@ use ipnet::IpNet;
 pub struct AddressRange(IpNet);
 
 impl AddressRange {
-    /// Whether the address lies in the range. An IPv4 address that is written as one of IPv6 is
-    /// the same.
+    /// Tells if the address lies in the range. An IPv4 address in IPv6 notation counts as the IPv4
+    /// address.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
@@ -40,9 +40,9 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// Whether the host of a URL (a name, `127.0.0.1`, `::1` or `[::1]`) is this machine, so that
-/// nothing sent there crosses a network. Names below `localhost` are this machine by RFC 6761,
-/// section 6.3.
+/// Tells if the host of a URL (a name, `127.0.0.1`, `::1` or `[::1]`) is this machine. Traffic to
+/// this machine crosses no network. Names below `localhost` are this machine by RFC 6761, section
+/// 6.3.
 pub fn is_loopback_host(host: &str) -> bool {
     let bare = host
         .strip_prefix('[')

@@ -1,4 +1,4 @@
-//! How long to wait between attempts, and how many at once are kept from doing the same at one time.
+//! The wait between attempts, spread so that many peers do not try again at the same moment.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a turn waits for that has nothing else to do.
+//! The wait of a turn that has nothing else to do.
 
 use crate::{OperationId, Timestamp, event::Awaited};
 
@@ -11,7 +11,7 @@ pub struct CallWait {
     pub ordinal: u32,
     /// The operation whose end it waits for.
     pub operation: OperationId,
-    /// Whether it waits for a link of the operation's runner as well.
+    /// Tells if the call waits only for its command, or also for a link of the operation's runner.
     pub awaits: Awaited,
     /// Then it waits no longer.
     pub until: Timestamp,

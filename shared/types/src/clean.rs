@@ -55,18 +55,18 @@ pub fn clean_line(text: &str, longest: usize) -> String {
     line
 }
 
-/// Words of a peer that nobody has to believe: an error's reason, a status, the last words of a connection.
-/// They are made harmless where they enter a program, so that no later place has to think of it.
+/// Cleans words of an untrusted peer: an error's reason, a status, the last words of a connection.
+/// They are made harmless where they enter a program, so that no later place has to do it.
 pub fn peer_words(text: &str) -> String {
     clean_line(text, MAX_PEER_WORDS)
 }
 
-/// Whether [`clean_line`] would leave a text as it is, however long.
+/// True if [`clean_line`] would leave the text unchanged; its length does not matter.
 pub fn is_clean_line(text: &str) -> bool {
     clean_line(text, usize::MAX) == text
 }
 
-/// Whether a character neither drives a terminal nor changes the order in which text reads.
+/// True if the character neither drives a terminal nor changes the order in which text reads.
 pub fn is_harmless(letter: char) -> bool {
     let turns = matches!(
         letter,

@@ -1,4 +1,4 @@
-//! Time, passed in: below `main` nobody asks the system.
+//! Time is passed in: below `main` no code asks the system.
 
 use std::{fmt, time::Duration};
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Entropy as _;
 
-/// Where the time comes from. Durations are measured with [`Clock::monotonic`], never by
-/// subtracting two wall-clock times.
+/// A source of time. Durations are measured with [`Clock::monotonic`], never by subtracting two
+/// wall-clock times.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// The wall clock, for records that people read and for expiry dates.
     fn now(&self) -> Timestamp;
@@ -31,18 +31,20 @@ pub trait Clock: Send + Sync + fmt::Debug {
     }
 }
 
-/// A moment that no wall clock moves: it is told only in the boot of the host that it is of.
+/// A moment that no change of the wall clock moves. It has a meaning only in its own boot of its
+/// own host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootMoment {
-    /// Which boot of which host.
+    /// The id of the boot, which differs between boots and between hosts.
     pub boot: String,
-    /// Time of it, of which that counts in which the host is suspended.
+    /// The time since a fixed moment of that boot; it includes time in which the host was
+    /// suspended.
     pub at: Duration,
 }
 
 impl BootMoment {
-    /// How long it is until then; nothing once it is over. Whether it is over cannot be told in
-    /// another boot or on another host, and there it counts as over.
+    /// The time left until this moment; zero once it is over. In another boot, or on another host,
+    /// the moment counts as over, because the two times cannot be compared.
     pub fn left(&self, now: &Self) -> Duration {
         match self.boot == now.boot {
             true => self.at.saturating_sub(now.at),
@@ -59,7 +61,7 @@ impl BootMoment {
     }
 }
 
-/// What is said of text that is none.
+/// The error text for a text that is no RFC 3339 time.
 const NOT_A_MOMENT: &str = "a time has to be written like 2026-11-24T13:05:00Z";
 
 /// A moment in UTC, in whole microseconds since 1970: the resolution that every database keeps.
@@ -104,7 +106,7 @@ impl Timestamp {
         text
     }
 
-    /// How long `earlier` lies before this moment; zero where it does not.
+    /// The time from `earlier` to this moment; zero where `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -191,7 +193,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// What the kernel calls this boot. Where it does not say, this process is taken for all of it.
+/// The kernel's id of this boot. Where the kernel gives none, each process makes up its own.
 fn boot() -> String {
     let known = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     known.map_or_else(
@@ -229,13 +231,13 @@ impl ManualClock {
             .fetch_add(by, std::sync::atomic::Ordering::SeqCst);
     }
 
-    /// Somebody sets the wall clock: forward by so many microseconds, or back.
+    /// Sets the wall clock forward by so many microseconds, or back where the number is negative.
     pub fn set_wall(&self, forward: i64) {
         self.set_forward
             .fetch_add(forward, std::sync::atomic::Ordering::SeqCst);
     }
 
-    /// Suspends the host: the monotonic clock stands still meanwhile.
+    /// Suspends the host: the monotonic clock stands still for this time.
     pub fn suspend(&self, by: Duration) {
         self.advance(by);
         let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);

@@ -1,10 +1,10 @@
-//! Randomness, passed in: below `main` nobody asks the system.
+//! Randomness is passed in: below `main` no code asks the system.
 
 use std::{fmt, sync::Mutex};
 
 use sha2::{Digest, Sha256};
 
-/// Where random bytes come from.
+/// A source of random bytes.
 pub trait Entropy: Send + Sync + fmt::Debug {
     /// Fills `bytes` with randomness fit for secrets.
     fn fill(&self, bytes: &mut [u8]);

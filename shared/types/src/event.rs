@@ -1,10 +1,10 @@
 //! The event log of a session: what happened, numbered from 1, never edited
 //! (docs/internals/contracts.md#d-the-event-log).
 //!
-//! What people see and what the model is sent are projections of it. Each event carries its
-//! kind and version; a reader keeps what it cannot read and skips it, so that one event never costs
-//! the rest of a log. Only the engine goes no further where it cannot read an event of a kind that it
-//! acts on ([`SessionEvent::unreadable`]).
+//! The views of people and the model's conversation are projections of it. Each event carries its kind and
+//! version. A reader keeps an event that it cannot read and skips it, so that one event never costs the rest of a
+//! log. Only the engine stops at an event that it cannot read and whose kind it acts on
+//! ([`SessionEvent::unreadable`]).
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -22,7 +22,7 @@ pub struct SessionEvent {
     pub seq: u64,
     /// When it was recorded.
     pub at: Timestamp,
-    /// What happened.
+    /// The event itself.
     #[serde(flatten)]
     pub body: EventBody,
 }
@@ -97,8 +97,8 @@ impl<'de> Deserialize<'de> for EventBody {
 impl FromStr for EventBody {
     type Err = serde_json::Error;
 
-    /// As it is deserialized, and several times as fast: a log of thousands of events is read at the
-    /// beginning of a turn.
+    /// Reads an event as deserialization does, and several times as fast. The speed matters because a log of
+    /// thousands of events is read at the beginning of a turn.
     fn from_str(json: &str) -> Result<Self, Self::Err> {
         #[derive(Deserialize)]
         struct Head<'a> {
@@ -117,7 +117,7 @@ impl FromStr for EventBody {
     }
 }
 
-/// Whether this reader may know an event of this kind and version.
+/// Tells if this reader may know an event of this kind and version.
 fn is_readable(kind: &str, version: Option<u64>) -> bool {
     match (version, Event::version_of(kind)) {
         (Some(version), Some(known)) => version <= u64::from(known),
@@ -125,7 +125,7 @@ fn is_readable(kind: &str, version: Option<u64>) -> bool {
     }
 }
 
-/// What can happen in a session.
+/// An event in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -133,12 +133,12 @@ pub enum Event {
     /// The session exists.
     #[serde(rename = "session.created")]
     SessionCreated {
-        /// What lists show, at first the beginning of the first message.
+        /// The title in lists; at first the beginning of the first message.
         title: String,
         /// The name of the model, and whether it is the practice model, as people see it.
         model: String,
-        /// Where its commands start and its paths begin, relative to the root of the sandbox; absent
-        /// for the root itself.
+        /// The directory in which its commands start and its paths begin, relative to the root of the sandbox;
+        /// absent for the root itself.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         directory: String,
     },
@@ -147,7 +147,7 @@ pub enum Event {
     InputAccepted {
         /// The turn that it starts.
         turn: TurnId,
-        /// Who sent it.
+        /// The user who sent it.
         by: UserId,
         /// The client's idempotency key.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,14 +163,14 @@ pub enum Event {
         /// The epoch that fences every earlier worker.
         #[cfg_attr(feature = "openapi", schema(value_type = u64))]
         epoch: Epoch,
-        /// Where the worker runs.
+        /// The replica on which the worker runs.
         replica: ReplicaId,
-        /// Where the turn's calls go, as it was when the turn was first claimed; absent where an
-        /// earlier release claimed it.
+        /// The runner of the turn's calls, as chosen when the turn was first claimed; absent where an earlier
+        /// release claimed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         choice: Option<Choice>,
-        /// What the turn is run with, as it was when the turn was first claimed; absent where an
-        /// earlier release claimed it.
+        /// The settings of the turn, as they were when it was first claimed; absent where an earlier release
+        /// claimed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settings: Option<TurnSettings>,
     },
@@ -183,7 +183,7 @@ pub enum Event {
         step: u32,
         /// The model that answered.
         model: String,
-        /// What it said.
+        /// The text of the answer.
         text: String,
         /// Its thoughts before it spoke, for people; no part of `text`.
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -193,7 +193,7 @@ pub enum Event {
         /// The vendor's own parts of the answer.
         #[serde(default, skip_serializing_if = "Opaque::is_empty")]
         opaque: Opaque,
-        /// Whether the answer is whole.
+        /// Tells if the answer is whole.
         finish: Finish,
         /// The tokens that it cost.
         usage: Usage,
@@ -209,7 +209,7 @@ pub enum Event {
         ordinal: u32,
         /// The operation.
         operation: OperationId,
-        /// Where it runs.
+        /// The place where it runs.
         place: Place,
     },
     /// A tool call ended.
@@ -221,24 +221,24 @@ pub enum Event {
         step: u32,
         /// The place of the call in the answer, from 0.
         ordinal: u32,
-        /// How it ended.
+        /// The outcome of the call.
         outcome: CallOutcome,
-        /// What the model is told, bounded.
+        /// The text for the model, bounded.
         text: String,
-        /// Whether it was not run because no runner could be given it: this ends the turn.
+        /// True if the call did not run because no runner could take it: this ends the turn.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unplaced: bool,
         /// The task as which it goes on in the background, from 1 in each session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<u32>,
-        /// What the call still waited for when it ended: to ask for the same again is to wait on.
+        /// The thing that the call still waited for when it ended. Asking for the same again waits on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         awaits: Option<Awaited>,
         /// The time that it was given, in milliseconds.
         budget_ms: u64,
         /// The time that it took, in milliseconds.
         duration_ms: u64,
-        /// Whether it took longer than it was given.
+        /// True if it took longer than it was given.
         overran: bool,
     },
     /// From here on the model is sent less of the conversation, because it is too long; recorded before the
@@ -249,21 +249,21 @@ pub enum Event {
         turn: TurnId,
         /// The model call that needs the room, from 1.
         step: u32,
-        /// How many calls of the conversation, counted from its oldest, are sent in short.
+        /// The number of calls of the conversation, counted from its oldest, that are sent in short.
         through: u32,
-        /// How many of them had a long result or long arguments; the others are sent as they were.
+        /// The number of these that had a long result or long arguments; the others are sent as they were.
         results: u32,
         /// By how many bytes these became shorter.
         bytes: u64,
-        /// How many parts of the conversation, counted from its oldest, are not sent at all. A part is a
-        /// message, an answer or a tool call with its result. The turn's own message is always sent.
+        /// The number of parts of the conversation, counted from its oldest, that are not sent at all. A part is
+        /// a message, an answer or a tool call with its result. The turn's own message is always sent.
         #[serde(default, skip_serializing_if = "is_zero")]
         gone: u32,
         /// Of each text of the conversation so far, at most so many bytes of its beginning and its end are
         /// sent. The results of one answer's calls share them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         longest: Option<u64>,
-        /// How many texts became shorter by that.
+        /// The number of texts that became shorter by that.
         #[serde(default, skip_serializing_if = "is_zero")]
         shortened: u32,
         /// Why.
@@ -274,9 +274,9 @@ pub enum Event {
     CancelRequested {
         /// The turn.
         turn: TurnId,
-        /// Who asked, or has ended the right to it.
+        /// The user who asked, or who ended the right to the turn.
         by: UserId,
-        /// Why it is stopped, where that was not asked for as such.
+        /// The reason, where no user asked to stop this turn as such.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<StopReason>,
     },
@@ -285,7 +285,7 @@ pub enum Event {
     TurnEnded {
         /// The turn.
         turn: TurnId,
-        /// How it ended.
+        /// The outcome of the turn.
         outcome: TurnOutcome,
         /// Why, where it did not complete: for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -297,7 +297,7 @@ pub enum Event {
     OperationSettled {
         /// The operation.
         operation: OperationId,
-        /// What became of it: for people.
+        /// The end of the operation, in words for people.
         summary: String,
     },
 }
@@ -368,7 +368,7 @@ impl Event {
     }
 }
 
-/// Why something is stopped that its own user has not stopped.
+/// A reason to stop something that its own user did not stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -386,7 +386,7 @@ pub enum StopReason {
     Other,
 }
 
-/// Why, behind "stopped: ".
+/// Writes the reason as it stands behind "stopped: ".
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -421,7 +421,7 @@ pub struct ToolCall {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Opaque {
-    /// What stood before the text and is no part of it: thoughts between tags, with the tags.
+    /// Text before the answer that is no part of it: thoughts between tags, with the tags.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before_text: String,
     /// The fields of the message that the wire format does not know.
@@ -431,13 +431,13 @@ pub struct Opaque {
 }
 
 impl Opaque {
-    /// Whether there is nothing to send back.
+    /// True if there is nothing to send back.
     pub fn is_empty(&self) -> bool {
         self.before_text.is_empty() && self.fields.is_empty()
     }
 }
 
-/// Whether the model's answer is whole.
+/// Tells if the model's answer is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -462,7 +462,7 @@ pub struct Usage {
     pub output: u64,
 }
 
-/// Where an operation runs.
+/// The place where an operation runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Place {
@@ -472,7 +472,7 @@ pub struct Place {
     pub runner_name: String,
     /// The sandbox on it.
     pub sandbox: SandboxId,
-    /// What the sandbox is proved to keep apart.
+    /// The isolation that is proved for the sandbox.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub isolation: Isolation,
 }
@@ -528,7 +528,7 @@ impl Choice {
         }
     }
 
-    /// The workspace, where one was chosen with the runner; else its first one is meant.
+    /// The workspace that was chosen with the runner; absent for the runner's first one.
     pub fn workspace(&self) -> Option<&str> {
         match self {
             Self::None => None,
@@ -538,7 +538,7 @@ impl Choice {
         }
     }
 
-    /// As people write it: `RUNNER`, or `RUNNER/WORKSPACE`.
+    /// The choice as people write it: `RUNNER`, or `RUNNER/WORKSPACE`.
     pub fn words(&self) -> Option<String> {
         let (_, name) = self.runner()?;
         Some(match self.workspace() {
@@ -548,7 +548,7 @@ impl Choice {
     }
 }
 
-/// What a turn is run with beside its runner.
+/// The settings of a turn, without its runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TurnSettings {
@@ -559,13 +559,13 @@ pub struct TurnSettings {
     pub language: Option<String>,
     /// The most model calls in the turn.
     pub steps: u32,
-    /// What its runner is by its own word, such as `linux/x86_64`, or `a container on linux/x86_64`; absent where
+    /// The runner's description of itself, such as `linux/x86_64`, or `a container on linux/x86_64`; absent where
     /// no runner was active or it had not linked yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
 }
 
-/// How a tool call ended.
+/// The outcome of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -580,13 +580,13 @@ pub enum CallOutcome {
     TimedOut,
     /// It was stopped on request.
     Cancelled,
-    /// What became of it is not known; it is not run again.
+    /// Its fate is not known; it is not run again.
     Unknown,
     /// It goes on in the background, as a task.
     Background,
 }
 
-/// Why results are left out of what the model is sent.
+/// The reason why the model is sent less of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -597,7 +597,7 @@ pub enum LeftOutBecause {
     Refused,
 }
 
-/// What a call waited for in vain.
+/// The thing that a call waited for in vain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -608,7 +608,7 @@ pub enum Awaited {
     Command,
 }
 
-/// How a turn ended.
+/// The outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -40,7 +40,7 @@ impl DigestAlgorithm {
 /// the digits alone are read as SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileDigest {
-    /// What made it.
+    /// The algorithm that made it.
     pub algorithm: DigestAlgorithm,
     /// Its 32 bytes.
     pub value: Digest,

@@ -23,7 +23,7 @@ fn two(number: u128, in_large: u128, [large, small]: [&str; 2]) -> String {
     }
 }
 
-/// How long ago a moment was, in one unit.
+/// The age of a moment for people, in one unit, such as `5 min ago`.
 pub fn ago(age: Duration) -> String {
     match age.as_secs() {
         0..60 => "just now".to_owned(),

@@ -20,7 +20,7 @@ macro_rules! ids {
         pub struct $name(u128);
 
         impl $name {
-            /// What the text form starts with, before the underscore.
+            /// The beginning of the text form, before the underscore.
             pub const PREFIX: &str = $prefix;
 
             /// A new id (UUIDv7) from the time and randomness that are passed in.

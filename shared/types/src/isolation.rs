@@ -1,4 +1,4 @@
-//! What a sandbox is proved to keep apart.
+//! The isolation that is proved for a sandbox.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -43,17 +43,17 @@ impl Isolation {
         Self(properties.into_iter().collect())
     }
 
-    /// Whether everything that `demanded` holds is proved here.
+    /// True if every property in `demanded` is proved here.
     pub fn satisfies(&self, demanded: &Self) -> bool {
         self.0.is_superset(&demanded.0)
     }
 
-    /// What is in either of them.
+    /// The properties that are in one of the two, or in both.
     pub fn and(&self, other: &Self) -> Self {
         Self(self.0.union(&other.0).copied().collect())
     }
 
-    /// What is in both of them.
+    /// The properties that are in both.
     pub fn in_both(&self, other: &Self) -> Self {
         Self(self.0.intersection(&other.0).copied().collect())
     }
@@ -102,7 +102,7 @@ impl FromStr for Isolation {
 }
 
 impl Serialize for Isolation {
-    /// As its text form: what records and people see is the same word.
+    /// Writes the text form, so that records hold the word that people see.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 /// Largest protobuf frame on a link, in bytes; a larger one closes the link.
 pub const MAX_FRAME_BYTES: usize = 2 * 1024 * 1024;
 
-/// Largest first frame on a link, in bytes: whoever speaks is not authenticated yet.
+/// Largest first frame on a link, in bytes. It is small because the peer is not authenticated yet.
 pub const MAX_HELLO_BYTES: usize = 64 * 1024;
 
-/// How long a link may stay without its first frame.
+/// Longest wait of a new link for its first frame.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
 
 /// Output bytes that may be in flight per stream before the reader grants more credit.
@@ -91,40 +91,41 @@ pub const MAX_LANGUAGE_LETTERS: usize = 40;
 /// Most events that one page of a session's log carries.
 pub const MAX_EVENTS_PAGE: u32 = 500;
 
-/// How often each end of a link says that it lives.
+/// Time between the heartbeats that each end of a link sends.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
 
-/// After this long without a frame the runner connects anew.
+/// After this long without a frame the runner opens a new link.
 pub const LINK_SILENCE: Duration = Duration::from_secs(30);
 
 /// After this long without a frame the server holds the runner for offline.
 pub const LINK_LEASE: Duration = Duration::from_secs(45);
 
-/// How long a call waits for a runner that was heard of within its lease and has no link: the
-/// runner's first attempts to link anew take less.
+/// Longest wait of a call for a runner that has no link but was heard of within its lease. The
+/// runner's first attempts to open a new link take less.
 pub const AWAY_AT_MOST: Duration = Duration::from_secs(10);
 
-/// How long commands may go on while their runner is cut off from the server.
+/// Longest time that commands may go on while their runner is cut off from the server.
 pub const DISCONNECTED_AT_MOST: Duration = Duration::from_secs(15 * 60);
 
 /// Between the polite signal and the kill of a process group.
 pub const KILL_GRACE: Duration = Duration::from_secs(10);
 
-/// How long a command may run, also in the background.
+/// Longest time that a command may run, also in the background.
 pub const COMMAND_RUNS_AT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long a turn waits for a runner that is gone while one of its operations may still run.
+/// Longest wait of a turn for a runner that is gone while one of the turn's operations may still
+/// run.
 pub const PARKED_AT_MOST: Duration = Duration::from_secs(15 * 60);
 
-/// How long a turn waits with its worker. Where more than as much is left then, the worker lets go of
-/// the turn.
+/// Longest wait of a turn that keeps its worker. Where the turn may have to wait longer, the worker
+/// lets go of the turn.
 pub const PARKS_AFTER: Duration = Duration::from_secs(10);
 
 /// Time for a file operation.
 pub const FILE_OPERATION_WITHIN: Duration = Duration::from_secs(30);
 
-/// Whether `name` may name a runner: the rule for labels in DNS and Kubernetes, so that a name
-/// can be used there unchanged.
+/// Tells if `name` is a valid name of a runner. The rule is that for labels in DNS and Kubernetes,
+/// so that a name can be used there unchanged.
 pub fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let inner = |byte: &u8| {

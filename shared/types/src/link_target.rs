@@ -1,9 +1,10 @@
-//! Where a symbolic link leads, by its text.
+//! The target of a symbolic link, judged by its text.
 
 use std::path::{Component, Path};
 
-/// Whether a link at this path, relative to a folder, leads to something in that folder. It may go up
-/// only at its beginning: behind a name, which may be a link itself, `..` could lead anywhere.
+/// True if a link at this path, relative to a folder, leads to something in that folder. The target
+/// may go up only at its beginning. Behind a name, which may be a link itself, `..` could lead
+/// anywhere.
 pub fn leads_into_its_folder(path: &Path, target: &str) -> bool {
     let mut depth = path.components().count().saturating_sub(1);
     let mut goes_down = false;

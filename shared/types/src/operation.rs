@@ -1,4 +1,5 @@
-//! What identifies an operation and what fences it (docs/internals/contracts.md#a1 to #a4).
+//! The identity of an operation, and the counters that fence it (docs/internals/contracts.md#a1 to
+//! #a4).
 
 use std::fmt;
 
@@ -7,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{JournalId, SandboxId, SessionId, TenantId, TurnId};
 
-/// What an operation belongs to.
+/// The owner of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
@@ -26,8 +27,8 @@ impl fmt::Display for Owner {
     }
 }
 
-/// What the owner calls the operation; never the vendor's call id, so that another replica
-/// computes the same.
+/// The owner's name for the operation. It is never the vendor's call id, so that another replica
+/// computes the same key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationKey {
@@ -91,14 +92,14 @@ macro_rules! counters {
 }
 
 counters! {
-    /// How often an owner has been taken over; a lower one is refused everywhere.
+    /// The number of takeovers of an owner; a lower number is refused everywhere.
     Epoch;
-    /// How often a runner has linked; the end of a lower one never ends a higher one.
+    /// The number of links that a runner has had; the end of a lower one never ends a higher one.
     Generation;
 }
 
-/// What a runner's memory of operations is worth: an operation sent under one incarnation and
-/// unknown under another is lost, never sent again.
+/// The identity of a runner's memory of operations. An operation sent under one incarnation and
+/// unknown under another is lost; it is never sent again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Incarnation {
     /// The journal that remembers.
@@ -113,7 +114,7 @@ impl fmt::Display for Incarnation {
     }
 }
 
-/// What a second run would do; declared by the tool, not guessed.
+/// The effect of a second run; declared by the tool, not guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {

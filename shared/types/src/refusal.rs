@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-/// Why an operation did not start. A new code is a new protocol version.
+/// The reason why an operation did not start. A new code is a new protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RefusalCode {
@@ -26,7 +26,7 @@ pub enum RefusalCode {
     ForbiddenByRunnerPolicy,
     /// There is no room for output: what may be kept is full, or the disk nearly is.
     SpoolFull,
-    /// What happened to it cannot be known.
+    /// The fate of the operation cannot be known.
     Lost,
     /// The other end does not know this request.
     Unsupported,
@@ -38,7 +38,7 @@ pub enum RefusalCode {
     Unavailable,
 }
 
-/// Who can do something about a refusal.
+/// The remedy for a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
     /// The same request may succeed later.
@@ -50,7 +50,7 @@ pub enum Remedy {
 }
 
 impl RefusalCode {
-    /// What is to be done about it.
+    /// The remedy for a refusal with this code.
     pub fn remedy(self) -> Remedy {
         match self {
             Self::Draining | Self::ResourceExhausted | Self::SpoolFull => Remedy::Retry,
@@ -69,14 +69,14 @@ impl RefusalCode {
     }
 }
 
-/// A refusal with words for whoever reads it.
+/// A refusal, with words for a person or a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// The reason, for programs.
     pub code: RefusalCode,
     /// The reason and what to do, for people and models: lower case, no full stop.
     pub message: String,
-    /// How long to wait at least, in milliseconds, where waiting helps.
+    /// The shortest useful wait, in milliseconds, where waiting helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
@@ -97,7 +97,7 @@ impl Refusal {
         self
     }
 
-    /// What is to be done about it: where there is a time to wait, waiting helps.
+    /// The remedy: to wait, where a time is given; else the remedy of the code.
     pub fn remedy(&self) -> Remedy {
         match self.retry_after_ms {
             Some(_) => Remedy::Retry,

@@ -1,26 +1,26 @@
-//! What a sandbox of a pool is to be, and how it is.
+//! The specification and the state of a sandbox of a pool.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-/// What a sandbox of a pool is to be.
+/// The specification of a sandbox of a pool, which the server gives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
     /// Its name, unique on its runner: [`is_sandbox_name`].
     pub name: String,
-    /// What it is made from: one of the pool's templates.
+    /// The name of the pool's template that it is made from.
     pub template: String,
-    /// What it may use.
+    /// The most that its commands may use.
     pub limits: SandboxLimits,
-    /// What it reaches.
+    /// The networks that its commands can reach.
     pub network: SandboxNetwork,
-    /// Whether policy lets its commands be root. Where it does not, a template that gives them `sudo` is refused.
+    /// True if policy lets its commands be root. Else a template that gives them `sudo` is refused.
     #[serde(default)]
     pub may_sudo: bool,
 }
 
-/// What the commands of a sandbox may use together.
+/// The most that all commands of a sandbox may use together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxLimits {
     /// Memory, in bytes: 64 MiB to 1 TiB.
@@ -29,23 +29,23 @@ pub struct SandboxLimits {
     pub cpu_millis: u32,
     /// Processes and threads at the same time: 8 to 32,768.
     pub processes: u32,
-    /// How long it may be without an operation before it is stopped, in milliseconds: one minute to 30
+    /// The longest time without an operation before the sandbox is stopped, in milliseconds: one minute to 30
     /// days.
     pub idle_for_ms: u64,
 }
 
-/// What a sandbox reaches.
+/// The networks that a sandbox can reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxNetwork {
     /// Nothing but itself.
     #[default]
     None,
-    /// Whatever its runner's host reaches.
+    /// Everything that its runner's host reaches.
     Open,
 }
 
-/// What the commands of a sandbox may become, as its template states it.
+/// The privilege that a template gives to the commands of its sandboxes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxPrivilege {
@@ -56,7 +56,7 @@ pub enum SandboxPrivilege {
     Sudo,
 }
 
-/// How a sandbox of a pool is.
+/// The state of a sandbox of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxState {
@@ -136,14 +136,14 @@ impl SandboxLimits {
         Ok(self)
     }
 
-    /// How long it may be without an operation before it is stopped.
+    /// The longest time without an operation before the sandbox is stopped.
     pub fn idle_for(&self) -> Duration {
         Duration::from_millis(self.idle_for_ms)
     }
 }
 
-/// Whether a sandbox, or a template, may be called this: `[a-z0-9][a-z0-9_.-]{0,127}`. It becomes part of
-/// the names of a container and of its volume.
+/// True if `name` may name a sandbox or a template: `[a-z0-9][a-z0-9_.-]{0,127}`. It becomes part of the names of
+/// a container and of its volume.
 pub fn is_sandbox_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     name.len() <= 128

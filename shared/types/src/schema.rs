@@ -1,4 +1,4 @@
-//! What the OpenAPI document says of the types here, where they are more than a derive can tell.
+//! The OpenAPI schemas of the types here for which a derive is not enough.
 
 use utoipa::{
     PartialSchema, ToSchema,

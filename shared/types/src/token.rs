@@ -2,9 +2,9 @@
 //!
 //! `gantry_<kind>_<base64url of secret (32 bytes) ‖ second part (32 bytes, some kinds) ‖ CRC-32>`.
 //! The server stores only hashes. The second part of a join token is a pin: the server's Ed25519 identity
-//! key, which a runner trusts because whoever handed it the token chose the server. That of a browser's
-//! token is another secret, which is replaced while the first one stays: so the server can tell a token that
-//! was replaced from one that it never made.
+//! key. A runner trusts it because the person who handed over the token chose the server. The second part of
+//! a browser's token is another secret, which is replaced while the first one stays. So the server can tell
+//! a token that was replaced from one that it never made.
 
 use std::{fmt, str::FromStr};
 
@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 
 use crate::{Digest, Entropy, clean::without_mark};
 
-/// What a token is good for.
+/// The purpose of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// Enrols one runner.
@@ -52,7 +52,7 @@ impl TokenKind {
     }
 }
 
-/// A bearer secret. It has no `Display`: use [`Token::reveal`] where it is meant to be seen.
+/// A bearer secret. It has no `Display`: to show it, call [`Token::reveal`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     kind: TokenKind,
@@ -98,7 +98,7 @@ impl Token {
         }
     }
 
-    /// What it is good for.
+    /// The purpose of this token.
     pub fn kind(&self) -> TokenKind {
         self.kind
     }
@@ -110,7 +110,7 @@ impl Token {
             .filter(|_| self.kind == TokenKind::Join)
     }
 
-    /// What the server stores and looks up: SHA-256 of the secret.
+    /// SHA-256 of the secret, which the server stores and looks up.
     pub fn hash(&self) -> TokenHash {
         TokenHash(Digest::of(&self.secret))
     }
@@ -200,7 +200,7 @@ impl fmt::Display for TokenHash {
     }
 }
 
-/// Why a text is not a token. It never quotes the text.
+/// The reason why a text is not a token. It never quotes the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// Nothing was given.

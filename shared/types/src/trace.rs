@@ -1,8 +1,8 @@
-//! Where a piece of work stands in a trace (W3C Trace Context, <https://www.w3.org/TR/trace-context/>).
+//! The place of a piece of work in a trace (W3C Trace Context, <https://www.w3.org/TR/trace-context/>).
 //!
-//! The spans of turns, tool calls and operations have no ids of their own: they are derived from the ids of
-//! what they tell of. So every process knows the parent of a span without having made it, also after a
-//! restart, and a span that is told twice is one span.
+//! The ids of the spans of turns, tool calls and operations are derived from the ids of these. So every
+//! process knows the parent of a span without having made it, also after a restart. A span that is reported
+//! twice is one span.
 
 use std::{fmt, str::FromStr};
 
@@ -26,7 +26,7 @@ pub struct TraceContext {
     pub trace: TraceId,
     /// The span that is the parent of what comes.
     pub span: SpanId,
-    /// Whether the trace is collected.
+    /// True if the trace is collected.
     pub sampled: bool,
 }
 
