@@ -115,7 +115,7 @@ impl Request {
         }
     }
 
-    /// True if its output is the content of files, of which the runner keeps no copy.
+    /// True if its output is the content of files; the runner keeps no copy of it.
     pub fn is_download(&self) -> bool {
         matches!(self, Self::Download(_) | Self::Pack(_))
     }
