@@ -1,10 +1,10 @@
-//! The writing end of an operation's input: what is kept until the other end has taken it, and
-//! what is to be sent next (docs/internals/contracts.md#a13).
+//! The writing end of an operation's input. It keeps input until the other end has taken it, and
+//! knows what to send next (docs/internals/contracts.md#a13).
 //!
-//! The other end says where it stands when a connection begins, and as it takes more. Everything
-//! that it has not taken is kept, at most a window of it, and sent again over the next connection.
-//! An end that has lost what it had taken says so by standing lower than before: then the writer
-//! has to begin there anew.
+//! The other end reports its offset when a connection begins, and as it takes more. Everything that
+//! it has not taken is kept, at most a window of it, and sent again over the next connection. An
+//! end that has lost what it had taken reports a lower offset than before: then the writer has to
+//! begin again there.
 
 mod kept;
 
@@ -19,11 +19,11 @@ pub struct Feed {
     window: usize,
     /// Everything below is taken.
     taken: u64,
-    /// What stands at `taken` and after it.
+    /// The bytes at `taken` and after it.
     kept: Kept,
     /// Nothing comes after what is kept.
     ended: bool,
-    /// Sent over the present connection; absent until the other end said where it stands.
+    /// Sent over the present connection; absent until the other end has reported its offset.
     sent: Option<u64>,
     end_sent: bool,
 }
@@ -47,17 +47,17 @@ impl Feed {
         self.taken
     }
 
-    /// Whether the other end has said where it stands since the connection began.
+    /// True if the other end has reported its offset since the connection began.
     pub fn is_connected(&self) -> bool {
         self.sent.is_some()
     }
 
-    /// Whether something more would be kept.
+    /// True if there is room for more input.
     pub fn has_room(&self) -> bool {
         self.kept.len() < self.window
     }
 
-    /// Whether something was sent that is not taken.
+    /// True if something was sent that is not taken.
     pub fn waits(&self) -> bool {
         self.sent.is_some_and(|sent| sent > self.taken)
     }
@@ -93,8 +93,8 @@ impl Feed {
         self.end_sent = false;
     }
 
-    /// The other end has taken everything below `up_to`. What it says first on a connection counts
-    /// in any case; after that it only grows.
+    /// The other end has taken everything below `up_to`. Its first report on a connection always
+    /// counts; after that the offset only grows.
     pub fn taken(&mut self, up_to: u64) {
         let first = self.sent.is_none();
         if up_to < self.taken && !first {

@@ -11,7 +11,7 @@ pub(crate) struct Pulse {
     beat_at: Duration,
 }
 
-/// What time has brought.
+/// The action that is due at this time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Beat {
     /// The other end was silent for too long.

@@ -28,9 +28,9 @@ pub enum Violation {
     /// Bytes are missing and no gap says so.
     #[error("output at offset {offset} leaves a hole: {expected} was expected")]
     Hole {
-        /// Where the stream had to go on.
+        /// The offset at which the stream had to go on.
         expected: u64,
-        /// Where it did.
+        /// The offset at which it did.
         offset: u64,
     },
     /// More was sent than the reader has room for.
@@ -52,7 +52,7 @@ pub enum Violation {
     /// An offset that no stream can reach.
     #[error("output from offset {offset} ends beyond the largest offset")]
     Overflow {
-        /// Where it began.
+        /// The offset of the first byte.
         offset: u64,
     },
 }

@@ -34,7 +34,7 @@ use shared_types::{
     limits::MAX_PEER_TEXT,
 };
 
-/// What a runner said cannot be read; the link cannot be trusted any further.
+/// A runner's message that cannot be read; the link cannot be trusted any further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", words(.0))]
 pub struct Malformed(pub(crate) String);
@@ -65,7 +65,7 @@ pub(crate) fn cancel(
     })
 }
 
-/// What became of a wish to stop.
+/// The answer to a cancel.
 pub(crate) fn cancel_answer(
     wire: v1::CancelAnswer,
 ) -> Result<Result<CancelAnswer, Refusal>, Malformed> {
@@ -145,7 +145,7 @@ pub(crate) fn from_server(kind: server_frame::Kind) -> v1::ServerFrame {
     kind.into()
 }
 
-/// What is said of a frame that carries no such thing.
+/// The refusal of a frame that does not carry this.
 pub(crate) fn invalid(what: &str) -> Refusal {
     let message = format!("the frame carries no {what} that can be understood");
     Refusal::new(RefusalCode::Invalid, message)

@@ -1,5 +1,5 @@
-//! Whether an operation starts, is attached to, or is refused (docs/internals/contracts.md#a3 to
-//! #a5): a pure function of what the runner knows.
+//! The decision whether an operation starts, is attached to, or is refused
+//! (docs/internals/contracts.md#a3 to #a5): a pure function of what the runner knows.
 
 use std::time::Duration;
 
@@ -20,44 +20,45 @@ pub(super) const MAX_REMEMBERED: usize = 512;
 /// with [`RESERVED_BYTES`], one that ended with what it really left.
 pub(super) const MAX_RETAINED_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// What one running operation may come to keep: two full streams.
+/// The most bytes that one running operation may come to keep: two full streams.
 pub(super) const RESERVED_BYTES: u64 = 2 * SPOOL_BYTES_PER_STREAM;
 
-/// After how long a refused operation may be tried again.
+/// The wait before a refused operation may be tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Why nothing is done for one more owner: its epoch could not be kept.
+/// The reason to refuse one more owner: its epoch could not be kept.
 pub(super) const TOO_MANY_OWNERS: &str =
     "the runner served as many sessions and sandboxes within a day as it can tell apart";
 
-/// What the runner knows that matters to one operation.
+/// The runner's knowledge that matters to one operation.
 #[derive(Debug, Clone)]
 pub(super) struct View<'a> {
     pub(super) incarnation: &'a Incarnation,
-    /// Whether something new may happen in the sandbox that the operation names.
+    /// True if something new may happen in the sandbox that the operation names.
     pub(super) has_sandbox: bool,
     /// The highest epoch that was seen of the operation's owner.
     pub(super) epoch: Epoch,
-    /// Whether the owner's epoch is known, or can be noted.
+    /// True if the owner's epoch is known, or can be noted.
     pub(super) has_room_for_owner: bool,
     /// The sandbox and the digest under which the operation is known already.
     pub(super) known: Option<(SandboxId, Digest)>,
-    /// Whether it was cancelled before it came, or has ended and was forgotten.
+    /// True if it was cancelled before it came, or has ended and was forgotten.
     pub(super) over: bool,
     pub(super) draining: bool,
     pub(super) load: Load,
 }
 
-/// What all operations together take.
+/// The load of all operations together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) running: usize,
     pub(super) remembered: usize,
     pub(super) retained_bytes: u64,
     pub(super) receipts_full: bool,
-    /// Whether the disk has no more room than is to be kept free.
+    /// True if the disk has no more room than is to be kept free.
     pub(super) disk_short: bool,
-    /// What those of the same sandbox take of it; nothing, where no other sandbox shares the runner.
+    /// The part of it that the same sandbox takes; nothing, where no other sandbox shares the
+    /// runner.
     pub(super) of_sandbox: Share,
 }
 
@@ -68,7 +69,7 @@ pub(super) struct Share {
     pub(super) remembered: usize,
 }
 
-/// What is to be done about an operation.
+/// The decision about an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Admission {
     Start,
@@ -91,7 +92,7 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
             "the runner was started anew since: what it did before is not known to it",
         );
     }
-    // What was begun in a sandbox that is gone by now is still attached to.
+    // A reader may still attach to what was begun in a sandbox that is gone by now.
     if !view.has_sandbox && view.known.is_none() && !view.over {
         return refuse(
             NotFound,

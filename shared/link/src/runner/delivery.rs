@@ -1,4 +1,4 @@
-//! What one link is told of one operation: output within its credit, gaps, and at last the end.
+//! The frames of one operation for one link: output within its credit, gaps, and at last the end.
 
 use bytes::Bytes;
 use proto::v1::{self, runner_frame};
@@ -10,10 +10,10 @@ use shared_types::{
 
 use crate::wire::{from_runner, stream_to_wire};
 
-/// Where the output of operations is kept.
+/// The place where the output of operations is kept.
 pub trait Spool {
-    /// What stands in the stream at `from`; at most `max` bytes of it. It is asked only for what
-    /// was said to be there ([`super::Table::output`]).
+    /// Reads the stream at `from`; at most `max` bytes. The table asks only for output that was
+    /// announced to it ([`super::Table::output`]).
     fn read(
         &mut self,
         operation: OperationId,
@@ -23,24 +23,25 @@ pub trait Spool {
     ) -> Piece;
 }
 
-/// What a reader is told next of a stream.
+/// The next piece of a stream for a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// At least one byte.
     Bytes(Bytes),
-    /// What stands here is not kept; the stream goes on at this offset.
+    /// The output here is not kept; the stream goes on at this offset.
     Gap(u64),
-    /// It cannot be told yet. Where the operation has ended the rest counts as a gap.
+    /// There is nothing to send yet. Where the operation has ended the rest counts as a gap.
     Nothing,
-    /// It is there, and not read yet, or the host has nothing now to read it with, such as a descriptor. It is
-    /// asked for again after [`super::Table::can_read`] or [`super::Table::read_again`].
+    /// The output is there, and not read yet, or the host lacks something to read it with, such as
+    /// a descriptor. It is asked for again after [`super::Table::can_read`] or
+    /// [`super::Table::read_again`].
     Later,
 }
 
 /// Both streams, in this order everywhere.
 pub(super) const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
 
-/// Where the reader at the other end of the link stands.
+/// The position of the reader at the other end of the link.
 #[derive(Debug, Clone)]
 pub(super) struct Delivery {
     lanes: [Lane; 2],
@@ -75,7 +76,7 @@ impl Delivery {
         lane.credit = lane.credit.max(up_to);
     }
 
-    /// Whether the end was told, after which nothing follows.
+    /// True if the end was sent, after which nothing follows.
     pub(super) fn is_over(&self) -> bool {
         self.ended
     }
@@ -136,13 +137,13 @@ impl Delivery {
         None
     }
 
-    /// Whether there is output that was not told, though the reader has room for it.
+    /// True if there is output that was not sent, though the reader has room for it.
     pub(super) fn is_behind(&self, written: [u64; 2]) -> bool {
         let mut lanes = self.lanes.iter().zip(written);
         lanes.any(|(lane, written)| lane.at < lane.credit.min(written))
     }
 
-    /// Whether the end is all that is left to be told; `true` once only.
+    /// True if only the end is left to send; `true` once only.
     pub(super) fn take_end(&mut self, written: [u64; 2]) -> bool {
         let all_told = (0..2).all(|index| self.lanes[index].at >= written[index]);
         let now = all_told && !self.ended;

@@ -1,5 +1,5 @@
-//! What must be remembered of operations that are gone, within bounds: which may never start
-//! again, and how far each owner's epoch has come.
+//! The memory of operations that are gone, within bounds: which operations may never start again,
+//! and the highest epoch of each owner.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,9 +19,9 @@ pub(super) const MAX_RECEIPTS: usize = 500_000;
 /// which an id takes 33 bytes, a block is below 1 MiB.
 const YOUNG_RECEIPTS: usize = 16 * 1024;
 
-/// How long they, and the epochs of owners, are kept, at least (docs/internals/contracts.md#a23),
-/// restarts of the daemon included. A new boot of the host ends it: what was sent before names an
-/// incarnation that is refused (docs/internals/contracts.md#a3).
+/// The shortest time for which they, and the epochs of owners, are kept
+/// (docs/internals/contracts.md#a23), restarts of the daemon included. A new boot of the host ends
+/// it: what was sent before names an incarnation that is refused (docs/internals/contracts.md#a3).
 pub(super) const KEEP_RECEIPTS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Owners whose epochs are known, at most; with this many no other one is served. So many can be
@@ -82,18 +82,18 @@ impl Receipts {
         self.answer(id).is_some()
     }
 
-    /// What a cancel of it is answered with.
+    /// The answer to a cancel of it.
     pub(super) fn answer(&self, id: OperationId) -> Option<Answer> {
         let young = self.young.get(&id).copied();
         young.or_else(|| self.blocks.iter().find_map(|block| block.answer(id)))
     }
 
-    /// Whether no more can be kept; until some expire nothing new may start.
+    /// True if no more can be kept; until some expire nothing new may start.
     pub(super) fn is_full(&self) -> bool {
         self.count() >= MAX_RECEIPTS
     }
 
-    /// How many there are.
+    /// The number of receipts.
     pub(super) fn count(&self) -> usize {
         let in_blocks = self.blocks.iter().map(ReceiptBlock::len);
         self.young.len() + in_blocks.sum::<usize>()
@@ -110,10 +110,11 @@ impl Receipts {
     }
 }
 
-/// The highest epoch of each owner (docs/internals/contracts.md#a4). One is dropped only where
-/// nothing can come below it that is still good: when nothing is remembered of its owner, and
-/// nothing was heard of it for as long as receipts are kept, as far as that was written down where
-/// the daemon was started anew since. Whatever an older holder sent must have started long before.
+/// The highest epoch of each owner (docs/internals/contracts.md#a4). An epoch is dropped only where
+/// no lower one can arrive that is still good. That is so when nothing is remembered of its owner,
+/// and nothing was heard of the owner for as long as receipts are kept. After a restart of the
+/// daemon, only the times on disk count. Every request that an older holder sent must have started
+/// long before.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Epochs {
     owners: HashMap<Owner, Heard>,
@@ -134,7 +135,7 @@ impl Epochs {
         self.owners.get(owner).map_or(Epoch(0), |heard| heard.epoch)
     }
 
-    /// Whether the owner's epoch is or can be known.
+    /// True if the owner's epoch is known, or if there is room for it.
     pub(super) fn has_room_for(&self, owner: &Owner) -> bool {
         self.owners.len() < MAX_OWNERS || self.owners.contains_key(owner)
     }
@@ -149,7 +150,7 @@ impl Epochs {
         heard.at = heard.at.max(now);
     }
 
-    /// Drops what was kept for long enough, of owners of whom nothing `is_remembered`.
+    /// Drops what was kept for long enough, of owners for which nothing `is_remembered`.
     pub(super) fn expire(&mut self, now: Duration, is_remembered: impl Fn(&Owner) -> bool) {
         while let Some((owner, since)) = self.oldest_first.front().copied()
             && now.saturating_sub(since) >= KEEP_RECEIPTS_FOR
@@ -170,7 +171,7 @@ impl Epochs {
         self.owners.get(owner).map(|heard| heard.at)
     }
 
-    /// Begins another clock, and drops all owners of whom nothing `is_remembered`.
+    /// Begins another clock, and drops all owners for which nothing `is_remembered`.
     pub(super) fn begin_clock(&mut self, is_remembered: impl Fn(&Owner) -> bool) {
         self.owners.retain(|owner, _| is_remembered(owner));
         for heard in self.owners.values_mut() {

@@ -1,8 +1,8 @@
-//! What the server's frames ask of the table.
+//! The orders to the table, read from the server's frames.
 //!
-//! What cannot be understood is refused here, with the id that it came with, so that the table
-//! sees well-formed orders only. A request must have the digest that came with it: a field that
-//! this build does not know would otherwise change what is run without anyone noticing.
+//! A frame that cannot be understood is refused here, with the id that it came with, so that the
+//! table sees well-formed orders only. A request must have the digest that came with it. Else a
+//! field that this build does not know would change the request unnoticed.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) enum Received {
     Nothing,
 }
 
-/// What the server wants of the table of operations.
+/// An order of the server to the table of operations.
 #[derive(Debug, PartialEq)]
 pub enum Order {
     /// Start it, or attach to it.
@@ -44,7 +44,7 @@ pub enum Order {
     Cancel {
         /// Which operation.
         operation: OperationId,
-        /// What it belongs to.
+        /// The owner that it belongs to.
         owner: Owner,
         /// The owner's epoch.
         epoch: Epoch,
@@ -80,16 +80,17 @@ pub enum Order {
     Forget(OperationId),
     /// Its reader has left: drop it, if it only reads.
     LetGo(OperationId),
-    /// What becomes of a sandbox of the pool.
+    /// An order about a sandbox of the pool.
     Sandbox(SandboxId, SandboxOrder),
 }
 
-/// What the server wants of a sandbox of the pool.
+/// An order of the server about a sandbox of the pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SandboxOrder {
-    /// It is to be like this, and to start at once where that is said; else with its next operation.
+    /// Make it fit this specification. It starts at once where `start` is set; else with its next
+    /// operation.
     Ensure {
-        /// What it is to be.
+        /// The specification.
         spec: SandboxSpec,
         /// Start it now.
         start: bool,
@@ -107,23 +108,23 @@ pub struct Incoming {
     pub id: OperationId,
     /// Of its canonical request.
     pub digest: Digest,
-    /// Where it happens.
+    /// The sandbox where it happens.
     pub sandbox: SandboxId,
-    /// What it belongs to.
+    /// The owner that it belongs to.
     pub owner: Owner,
     /// The owner's epoch.
     pub epoch: Epoch,
     /// `None` where it is absent or not one: it fits no runner then.
     pub incarnation: Option<Incarnation>,
-    /// What remains of the time to start in.
+    /// The time that is left to start in.
     pub start_within: Duration,
-    /// How long it may run.
+    /// The longest time that it may run.
     pub run_for: Duration,
-    /// Where the reader stands in stdout and stderr.
+    /// The offsets of the reader in stdout and stderr.
     pub from: [u64; 2],
     /// `None`: attach only to what is known.
     pub request: Option<Request>,
-    /// Where it stands in a trace: its span, as the server sees it.
+    /// Its span, as the server sees it.
     pub trace: Option<TraceContext>,
 }
 

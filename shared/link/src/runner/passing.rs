@@ -1,4 +1,4 @@
-//! What is passed on to one operation: its input, and what is to be done to its process.
+//! The input, resizes and signals of one operation.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub(super) struct Passing {
     /// Input below it is taken; absent until that is known, after a restart.
     taken: Option<u64>,
     ended: bool,
-    /// The link is yet to be told of `taken`, or of a refusal.
+    /// The link has yet to learn `taken`, or a refusal.
     owed: Option<Owed>,
     /// Resizes and signals that are not answered, oldest first.
     waiting: VecDeque<u64>,
@@ -33,7 +33,7 @@ enum Owed {
     Refusal(Refusal),
 }
 
-/// What becomes of a resize or signal.
+/// The decision about a resize or signal.
 #[derive(Debug, PartialEq)]
 pub(super) enum Decision {
     /// It is to be done.
@@ -69,7 +69,7 @@ impl Passing {
         self.takes
     }
 
-    /// A link attached: it is told where the input stands.
+    /// A link attached: it receives the offset of the input.
     pub(super) fn attached(&mut self) {
         self.owed = (self.takes.input && self.taken.is_some()).then_some(Owed::Taken);
     }
@@ -93,7 +93,7 @@ impl Passing {
         }
     }
 
-    /// Whether there is something new in a piece.
+    /// True if there is something new in a piece.
     fn accept(&self, piece: &Input) -> Result<bool, Refusal> {
         let (offset, data, end) = (piece.offset, &piece.data, piece.end);
         let invalid = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
@@ -120,7 +120,7 @@ impl Passing {
         Ok(up_to > self.passed || (end && up_to == self.passed && !self.ended))
     }
 
-    /// Input below this offset is taken. What is said first after a restart counts as it is.
+    /// Input below this offset is taken. After a restart the first report counts, whatever it is.
     pub(super) fn taken(&mut self, up_to: u64) {
         let before = self.taken.unwrap_or(0);
         if self.taken.is_none() {
@@ -135,7 +135,7 @@ impl Passing {
         }
     }
 
-    /// What the link is to be told of the input; once.
+    /// The news about the input for the link; once.
     pub(super) fn tell(&mut self) -> Option<Result<u64, Refusal>> {
         match self.owed.take()? {
             Owed::Taken => self.taken.map(Ok),
@@ -170,14 +170,15 @@ impl Passing {
         Decision::Answer(Err(refusal))
     }
 
-    /// A resize or signal was done, or cannot be: whether somebody may wait for the answer.
+    /// A resize or signal was done, or cannot be. Returns `true` if the link may wait for the
+    /// answer.
     pub(super) fn controlled(&mut self, id: u64) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|waiting| *waiting != id);
         self.waiting.len() < before
     }
 
-    /// It is over: whoever waits learns that from its end.
+    /// It is over: a waiting reader learns that from its end.
     pub(super) fn end(&mut self) {
         self.waiting.clear();
     }

@@ -1,4 +1,4 @@
-//! What the runner's journal holds of its operations, in the order in which it happened.
+//! The records in the runner's journal about its operations, in the order in which they happened.
 
 use std::time::Duration;
 
@@ -32,10 +32,10 @@ pub enum Record {
         operation: OperationId,
         /// How.
         outcome: Outcome,
-        /// Whether a cancel was carried out before.
+        /// True if a cancel was carried out before.
         stopped: bool,
     },
-    /// It was accepted, never ran, and may be started anew.
+    /// It was accepted, never ran, and may be started again.
     Released(OperationId),
     /// It is gone, and must never start.
     Receipt(Receipt),
@@ -56,7 +56,7 @@ impl Records {
         self.of_this_boot.push(record);
     }
 
-    /// The host was started anew: what follows is of another incarnation, and another clock.
+    /// The host was restarted: what follows is of another incarnation, and another clock.
     pub fn begin_boot(&mut self) {
         self.of_earlier_boots.append(&mut self.of_this_boot);
     }
@@ -82,27 +82,28 @@ impl FromIterator<Record> for Records {
 pub struct Accepted {
     /// Which one.
     pub operation: OperationId,
-    /// Where it happens; absent in what a runner with one sandbox wrote, and then its first one.
+    /// The sandbox where it happens; absent in records of a runner with one sandbox, which mean its
+    /// first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxId>,
     /// Of its canonical request.
     pub digest: Digest,
-    /// What it belongs to.
+    /// The owner that it belongs to.
     pub owner: Owner,
     /// The owner's epoch.
     pub epoch: Epoch,
     /// When its owner was heard of, as in [`Record::Epoch`].
     #[serde(default)]
     pub at: Option<Duration>,
-    /// What can be passed on to it.
+    /// The kinds of input and control that it takes.
     #[serde(default, skip_serializing_if = "Takes::is_nothing")]
     pub takes: Takes,
-    /// Where it stands in a trace, as it came.
+    /// Its span, as it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
 }
 
-/// What can be passed on to an operation while it is under way.
+/// The kinds of input and control that an operation takes while it is under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Takes {
     /// Input.
@@ -118,7 +119,7 @@ impl Takes {
         *self == Self::default()
     }
 
-    /// What can be passed on to an operation that asks for this.
+    /// The kinds of input and control that an operation with this request takes.
     pub fn of(request: &Request) -> Self {
         Self {
             input: request.takes_input(),
@@ -128,7 +129,7 @@ impl Takes {
     }
 }
 
-/// What is left of an operation that is gone.
+/// The remains of an operation that is gone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     /// Which one.
@@ -158,7 +159,7 @@ pub struct ReceiptBlock {
 }
 
 impl ReceiptBlock {
-    /// The blocks of these, the last of which is kept since `until`.
+    /// The blocks of these receipts. The newest receipts are kept since `until`.
     pub(super) fn of(
         receipts: impl IntoIterator<Item = (OperationId, Answer)>,
         until: Duration,
@@ -217,7 +218,7 @@ impl Receipt {
         }
     }
 
-    /// What a cancel of it is answered with.
+    /// The answer to a cancel of it.
     pub(super) fn answer(&self) -> Answer {
         self.end.answer()
     }

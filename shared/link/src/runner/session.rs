@@ -18,7 +18,7 @@ use crate::{
 /// The most that a server may have a runner stay away.
 const RECONNECT_WITHIN_AT_MOST: Duration = Duration::from_secs(60);
 
-/// What a server may choose for the times of a link.
+/// The shortest and the longest time that a server may choose for a link.
 const TIMES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(300));
 
 /// See the module.
@@ -37,7 +37,7 @@ enum Stage {
     Linked,
 }
 
-/// What the driver does about a frame.
+/// The next task of the driver after a frame.
 #[derive(Debug, PartialEq)]
 pub enum Todo {
     /// Answer the challenge with a proof and the hello.
@@ -55,7 +55,7 @@ pub enum Todo {
     Nothing,
 }
 
-/// Why the link is over.
+/// The reason why the link is over.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
     /// The server ended it on purpose.
@@ -72,8 +72,8 @@ pub enum Ended {
         /// The next attempt comes after a random part of this time.
         reconnect_within: Duration,
     },
-    /// What the runner remembers is older than what the server has seen of it: the table is to
-    /// begin a new journal.
+    /// The runner's memory is older than what the server has seen of it: the table must begin a new
+    /// journal.
     #[error("the server has seen more of this runner's journal than there is: it begins a new one")]
     NewJournal,
     /// Nothing was heard for this long.
@@ -151,7 +151,7 @@ impl Session {
         }
     }
 
-    /// How long the server may be silent, or take no frame.
+    /// The longest time for which the server may be silent, or take no frame.
     pub fn silence(&self) -> Duration {
         self.pulse.silence()
     }
@@ -170,7 +170,7 @@ impl Session {
     }
 }
 
-/// How the server's goodbye ends the link.
+/// The end of the link that the server's goodbye means.
 fn ended(goodbye: v1::Goodbye) -> Ended {
     let asked = Duration::from_millis(goodbye.reconnect_within_ms.into());
     let reconnect_within = asked.min(RECONNECT_WITHIN_AT_MOST);

@@ -1,13 +1,13 @@
 //! The runner's memory of operations (docs/internals/contracts.md#a5, #a17, #a23), without IO:
 //! orders and events go in, frames, [`Act`]s and [`Record`]s come out.
 //!
-//! An operation that is known is attached to and never started again. Losing a link ends nothing:
-//! ends are kept, output stays in its [`Spool`](super::Spool), and both are told again to whoever
-//! attaches. Reads are the exception: they need no memory, may be sent again, and are dropped once
-//! their end was told.
+//! A reader attaches to an operation that is known; it is never started again. Losing a link ends
+//! nothing: ends are kept, output stays in its [`Spool`](super::Spool), and each reader that attaches
+//! receives both again. Reads are the exception: they need no memory, may be sent again, and are dropped
+//! once their end was sent.
 //!
-//! What must outlive the daemon comes out as records. The driver writes them down before it does
-//! what the table says and before it sends any frame: nothing is promised that a restart forgets.
+//! Records hold what must outlive the daemon. The driver writes them down before it does what the table
+//! says and before it sends any frame: nothing is promised that a restart forgets.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -35,16 +35,16 @@ const MAX_WAITING_ANSWERS: usize = 256;
 /// Answers that may wait for what comes next, at most.
 const MAX_PATIENT_ANSWERS: usize = 16;
 
-/// What the table cannot do itself.
+/// An act that the driver does for the table.
 #[derive(Debug, PartialEq)]
 pub enum Act {
     /// Perform the request.
     Start {
         /// Which one.
         operation: OperationId,
-        /// Where: one of the runner's sandboxes.
+        /// The sandbox where it happens: one of the runner's.
         sandbox: SandboxId,
-        /// What is asked.
+        /// The request.
         request: Request,
         /// From now on it may wait this long to be started.
         start_within: Duration,
@@ -76,8 +76,8 @@ pub enum Act {
     },
     /// Drop what is kept of it.
     Drop(OperationId),
-    /// Stop what only reads, where it still runs, and drop what is kept of it. Nothing of it is heard any
-    /// more: it may be started anew at once. It ended with this refusal.
+    /// Stop a read, where it still runs, and drop what is kept of it. The table takes no more news of it:
+    /// it may be started again at once. It ended with this refusal.
     LetGo(OperationId, Refusal),
     /// Do this with a sandbox of the pool. What comes for it afterwards counts on that.
     Sandbox(SandboxId, SandboxOrder),
@@ -92,20 +92,20 @@ pub struct LinkId(u64);
 pub struct Opened {
     /// Which one.
     pub link: LinkId,
-    /// What the memory is worth.
+    /// The identity of the runner's memory.
     pub incarnation: Incarnation,
     /// Operations accepted since the journal began.
     pub journal_sequence: u64,
-    /// What is remembered.
+    /// The operations that are remembered.
     pub inventory: Vec<v1::InventoryEntry>,
 }
 
-/// What is left to do before the runner may go.
+/// The work that is left before the runner may go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unfinished {
     /// Operations that run.
     pub running: usize,
-    /// What the server is yet to forget; 0 without a link, because nobody can.
+    /// Operations that the server has yet to forget; 0 without a link, because then it cannot.
     pub unforgotten: usize,
 }
 
@@ -115,7 +115,7 @@ pub struct Table {
     incarnation: Incarnation,
     /// That of records which name none.
     first_sandbox: SandboxId,
-    /// Where something new may happen.
+    /// The sandboxes where something new may happen.
     sandboxes: HashSet<SandboxId>,
     entries: HashMap<OperationId, Entry>,
     epochs: Epochs,
@@ -124,7 +124,7 @@ pub struct Table {
     accepted: u64,
     /// Those of them that the journal had no room for.
     unwritten_accepted: u64,
-    /// What the journal does not have yet.
+    /// The records that the journal does not have yet.
     unwritten: Vec<Record>,
     draining: bool,
     disk_short: bool,
@@ -138,11 +138,11 @@ pub struct Table {
     answers: VecDeque<v1::RunnerFrame>,
     /// Operations that may have something to tell, each once; the first has its turn.
     ready: VecDeque<OperationId>,
-    /// Reads that are gone, of which the driver does not know it.
+    /// Reads that are gone, unknown to the driver.
     dropped: Vec<OperationId>,
-    /// How each sandbox of the pool is.
+    /// The state of each sandbox of the pool.
     reports: HashMap<SandboxId, SandboxReport>,
-    /// Those of them that the link has not been told; nothing until the server has welcomed it.
+    /// Those that the link has not been sent; nothing until the server has welcomed it.
     untold: Option<VecDeque<SandboxId>>,
 }
 
@@ -153,7 +153,7 @@ struct Entry {
     owner: Owner,
     epoch: Epoch,
     only_reads: bool,
-    /// How far each stream can be read.
+    /// The number of bytes of each stream that can be read.
     written: [u64; 2],
     end: Option<End>,
     /// The reader on the present link.
@@ -163,16 +163,16 @@ struct Entry {
     stopped: bool,
     /// The present link waits for the answer to a cancel.
     answer_owed: bool,
-    /// What is passed on to it.
+    /// Its input, resizes and signals.
     passing: Passing,
-    /// As it came.
+    /// The span, as it came.
     trace: Option<TraceContext>,
 }
 
 #[derive(Debug, Clone)]
 struct End {
     outcome: Outcome,
-    /// What a cancel is answered with from now on.
+    /// The answer to a cancel from now on.
     answer: Answer,
     retained_bytes: u64,
 }
@@ -204,24 +204,24 @@ impl Table {
         }
     }
 
-    /// Whether the operation is one that it remembers.
+    /// True if the operation is remembered.
     pub fn remembers(&self, id: OperationId) -> bool {
         self.entries.contains_key(&id)
     }
 
-    /// Whether the operation is one whose end is not known yet.
+    /// True if the operation is remembered and its end is not known yet.
     pub fn is_open(&self, id: OperationId) -> bool {
         self.entries
             .get(&id)
             .is_some_and(|entry| entry.end.is_none())
     }
 
-    /// Whether the operation is gone, and must never start.
+    /// True if the operation is gone, and must never start.
     pub fn is_over(&self, id: OperationId) -> bool {
         self.receipts.contains(id)
     }
 
-    /// What was accepted, where it is remembered and outlives the daemon.
+    /// The record of acceptance, where the operation is remembered and outlives the daemon.
     pub fn accepted(&self, id: OperationId) -> Option<Accepted> {
         let entry = self.entries.get(&id).filter(|entry| !entry.only_reads)?;
         Some(Accepted {
@@ -236,17 +236,17 @@ impl Table {
         })
     }
 
-    /// Where an operation that is remembered stands in a trace: its span, as the server sees it.
+    /// The span of a remembered operation, as the server sees it.
     pub fn trace_of(&self, id: OperationId) -> Option<TraceContext> {
         self.entries.get(&id)?.trace
     }
 
-    /// How an operation ended that is remembered.
+    /// The outcome of a remembered operation that has ended.
     pub fn outcome(&self, id: OperationId) -> Option<&Outcome> {
         Some(&self.entries.get(&id)?.end.as_ref()?.outcome)
     }
 
-    /// What this memory is worth.
+    /// The identity of this memory.
     pub fn incarnation(&self) -> &Incarnation {
         &self.incarnation
     }
@@ -256,18 +256,19 @@ impl Table {
         self.sandboxes.insert(sandbox);
     }
 
-    /// Nothing new starts in this sandbox any more. What is remembered of it stays: it is attached to,
-    /// ends and is forgotten as everything else.
+    /// Nothing new starts in this sandbox any more. Its remembered operations stay: readers attach to
+    /// them, and they end and are forgotten as all others.
     pub fn remove_sandbox(&mut self, sandbox: SandboxId) {
         self.sandboxes.remove(&sandbox);
     }
 
-    /// Whether operations may start in this sandbox.
+    /// True if operations may start in this sandbox.
     pub fn has_sandbox(&self, sandbox: SandboxId) -> bool {
         self.sandboxes.contains(&sandbox)
     }
 
-    /// A sandbox of the pool is like this now: the link is told once it is welcomed, and every later one.
+    /// A sandbox of the pool has this state now. The link learns it once it is welcomed, and so does
+    /// every later one.
     pub fn report(&mut self, report: SandboxReport) {
         let sandbox = report.sandbox;
         if let Some(untold) = &mut self.untold
@@ -278,19 +279,19 @@ impl Table {
         self.reports.insert(sandbox, report);
     }
 
-    /// Where operations are open.
+    /// The sandboxes where operations are open.
     pub fn busy_sandboxes(&self) -> HashSet<SandboxId> {
         let open = self.entries.values().filter(|entry| entry.end.is_none());
         open.map(|entry| entry.sandbox).collect()
     }
 
-    /// Where a remembered operation happens.
+    /// The sandbox of a remembered operation.
     pub fn sandbox_of(&self, id: OperationId) -> Option<SandboxId> {
         self.entries.get(&id).map(|entry| entry.sandbox)
     }
 
-    /// Forgets everything and begins a new journal: what is remembered is not what happened.
-    /// Returns what is to be stopped and dropped, because nobody will ask for it.
+    /// Forgets everything and begins a new journal: what is remembered is not what happened. Returns the
+    /// operations that the driver must stop and drop, because no link will ask for them.
     pub fn begin_journal(&mut self, journal: JournalId) -> Vec<OperationId> {
         let incarnation = Incarnation {
             journal,
@@ -316,8 +317,8 @@ impl Table {
         self.draining = true;
     }
 
-    /// Whether the disk has no more room than is to be kept free: then nothing starts that needs
-    /// some.
+    /// Tells the table if the disk has no more room than is to be kept free. Then nothing starts that
+    /// needs some.
     pub fn disk_is_short(&mut self, short: bool) {
         self.disk_short = short;
     }
@@ -332,8 +333,8 @@ impl Table {
         }
     }
 
-    /// It was accepted and never ran, and this memory vouches for that: it may be started anew
-    /// should it come again.
+    /// It was accepted and never ran, and this memory vouches for that: it may be started again if it
+    /// comes again.
     pub fn release(&mut self, id: OperationId) {
         if self.entries.get(&id).is_some_and(|e| e.end.is_none()) {
             self.entries.remove(&id);
@@ -342,7 +343,7 @@ impl Table {
         }
     }
 
-    /// What is written down once an operation has this end; nothing, where it has one, or only reads.
+    /// The record of an operation's end; nothing, where it has an end already, or only reads.
     pub fn end_record(&self, id: OperationId, outcome: &Outcome) -> Option<Record> {
         let entry = self.entries.get(&id)?;
         let is_kept = !entry.only_reads && entry.end.is_none();
@@ -405,9 +406,9 @@ impl Table {
         self.accepted - self.unwritten_accepted
     }
 
-    /// What was just accepted did not begin, because the journal has no room for it: it has this
-    /// outcome, of which there is no record either. That its owner has a newer holder is to be
-    /// written down all the same.
+    /// The operation that was just accepted did not begin, because the journal has no room for it. It has
+    /// this outcome, which has no record either. The owner's newer epoch must be written down all the
+    /// same.
     pub fn not_begun(&mut self, id: OperationId, outcome: Outcome) {
         let Some(entry) = self.entries.get(&id) else {
             return;
@@ -421,7 +422,7 @@ impl Table {
         self.unwritten = vec![Record::Epoch { owner, epoch, at }];
     }
 
-    /// How far the table is from having nothing left to do.
+    /// The work that the table has left.
     pub fn unfinished(&self) -> Unfinished {
         Unfinished {
             running: self.running,
@@ -464,8 +465,8 @@ impl Table {
     }
 }
 
-/// What a cancel is answered with once the operation has ended like this. It is read from the end,
-/// so that asking again gives the same answer, and a cancel that came too late does not claim it.
+/// The answer to a cancel once the operation has ended like this. It is read from the end, so that asking
+/// again gives the same answer, and a cancel that came too late does not claim it.
 fn cancel_answer(outcome: &Outcome, stopped: bool) -> Answer {
     let by_the_cancel = match outcome {
         Outcome::Exited(record) => record.cause == ExitCause::Cancelled,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// How often an operation is asked for at once whose owner gets a newer epoch meanwhile. Then it is left
-/// to the next link.
+/// The number of attempts on one link to send an operation whose owner gets a newer epoch in
+/// between. After that the next link sends it.
 pub(super) const EPOCHS: u32 = 8;
 
 /// The shortest pause before a runner without room is sent the same operation again, whatever it asks for.

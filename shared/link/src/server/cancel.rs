@@ -1,18 +1,18 @@
-//! What a wish to stop an operation comes to.
+//! The decision about a request to stop an operation.
 
 use shared_sandbox::CancelAnswer;
 use shared_types::Refusal;
 
 use super::{Connection, Linked, StoredIntent, refusals::lost_to_revocation};
 
-/// What a wish to stop an operation comes to; it is recorded before it is sent.
+/// The next step for a request to stop an operation, which is recorded before it is sent.
 #[derive(Debug, PartialEq)]
 pub enum CancelStep {
     /// This is the answer.
     Answer(CancelAnswer),
     /// The runner is asked.
     Send,
-    /// Nobody will ever know: this is the outcome to be stored.
+    /// It will never be known: this is the outcome to store.
     Lost(Refusal),
 }
 

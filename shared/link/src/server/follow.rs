@@ -1,19 +1,19 @@
 //! One operation from its committed intent to its stored outcome, over every link.
 //!
-//! Which of these applies is read from the store on each link, so that a restart, a reconnect and
-//! the normal path are one path. What may be sent to whom:
-//! - the request itself goes only to the incarnation for which the intent was committed, only
-//!   while no outcome is stored, its call has not ended and nobody wants it stopped, only until the time to
-//!   start has passed, and only under the newest epoch of its owner; a runner starts an id at most once
-//!   within an incarnation, so sending it again is an attach. Except that of a download, which only reads: it
-//!   is sent again later as well, while a reader lacks some of the bytes, which are only in the file;
-//! - otherwise only an attach without a request, which can start nothing: also where the request is not
-//!   known here;
-//! - so also to another incarnation, which may remember the operation: a runner that does not list
-//!   it when it links has forgotten it, and it is lost with the claim of that link.
+//! The store is read on each link, so that a restart, a reconnect and the normal path are one path. The
+//! rules for what may be sent:
+//! - The request itself goes only to the incarnation for which the intent was committed. No outcome may be
+//!   stored, the call must not have ended, and no caller may want it stopped. The time to start must not have
+//!   passed, and the epoch must be the newest of its owner. A runner starts an id at most once within an
+//!   incarnation, so sending it again is an attach. A download is an exception, because it only reads: it is
+//!   also sent later, while a reader lacks some of the bytes, which are only in the file.
+//! - Otherwise only an attach without a request is sent, which can start nothing. This is also so where the
+//!   request is not known here.
+//! - An attach may also go to another incarnation, which may remember the operation. A runner that does not
+//!   list it when it links has forgotten it, and it is lost with the claim of that link.
 //!
-//! A runner without room is sent the same operation again until the time to start has passed. What it does
-//! not know, and nobody will send any more, it is asked to fence.
+//! A runner without room is sent the same operation again until the time to start has passed. If the runner
+//! does not know an operation that no caller will send any more, it is asked to fence it.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -33,16 +33,16 @@ use super::{
 };
 use crate::wire;
 
-/// What following needs to know of a link that carries operations.
+/// The facts about a link that carries operations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Linked {
     /// Its generation.
     pub generation: Generation,
-    /// What the runner's memory is worth.
+    /// The identity of the runner's memory.
     pub incarnation: Incarnation,
 }
 
-/// What the driver does next, and which method takes the answer.
+/// The next action of the driver, with the method that takes its answer.
 #[derive(Debug, PartialEq)]
 pub enum Step {
     /// Wait until the connection is not as it was (the first time, take it as it is):
@@ -54,10 +54,10 @@ pub enum Step {
     RunnerState,
     /// Store the outcome; the first one stays: [`Follow::settled`].
     Settle(Outcome),
-    /// Give the end to the reader that may store it together with what it concludes from it, where there
-    /// is one, and wait whether it did: [`Follow::offered`]. A link that ends meanwhile changes nothing.
+    /// Offer the end to the reader that may store it together with its own conclusions, where there is one,
+    /// and wait for the result: [`Follow::offered`]. A link that ends in between changes nothing.
     Offer(Outcome),
-    /// Send a cancel whose answer nobody needs. No answer, but [`Follow::link_lost`].
+    /// Send a cancel whose answer is not needed. No answer, but [`Follow::link_lost`].
     Cancel,
     /// Send a cancel and wait for its answer: [`Follow::fenced`].
     Fence,
@@ -84,16 +84,16 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Follow {
     id: OperationId,
-    /// What is asked, where that is known here.
+    /// The operation that a caller asked for, where it is known here.
     asked: Option<Arc<Operation>>,
     /// The newest that is known here.
     intent: StoredIntent,
     /// Of the link that was there last.
     linked: Incarnation,
-    /// The link that was there when the intent was stored: as long as that one lives, whoever cancels
-    /// says so to the runner itself, and nobody else can have settled it.
+    /// The link that was there when the intent was stored. As long as it lives, a caller that cancels tells
+    /// the runner itself, and no other process can have settled the operation.
     fresh: Option<Generation>,
-    /// How much of stdout and stderr was told, or is told without this: it is kept.
+    /// The number of bytes of stdout and stderr that were told, or are kept and need no telling.
     told: [u64; 2],
     /// Of stdout and stderr.
     sums: Sums,
@@ -103,14 +103,14 @@ pub struct Follow {
     told_unreachable: bool,
     /// The epoch that was too old, as the runner says, until the intent is read again.
     stale: Option<(Epoch, Refusal)>,
-    /// How often it was too old over this link.
+    /// The number of times that the epoch was too old over this link.
     stales: u32,
-    /// Why the runner did not take it, the last time that it had no room.
+    /// The reason why the runner did not take it, the last time that it had no room.
     no_room: Option<Refusal>,
     phase: Phase,
     /// To be done before the phase goes on.
     steps: VecDeque<Step>,
-    /// What is passed on to the operation.
+    /// The input, controls and commits for the operation.
     passing: Passing,
 }
 
@@ -123,9 +123,9 @@ enum Phase {
     Reading(Sent),
     /// The runner refuses it for now.
     Waiting(Duration, Refusal),
-    /// The runner does not know it, and nobody will send it any more.
+    /// The runner does not know it, and no caller will send it any more.
     Fencing,
-    /// What is kept of its output is read, to be held to the checksums in its end.
+    /// The kept output is read, to compare it with the checksums in its end.
     Summing(Outcome, (OutputStream, u64)),
     /// The runner has said how it ended.
     Offering(Outcome),
@@ -133,7 +133,7 @@ enum Phase {
     Over,
 }
 
-/// What went to the runner.
+/// The kind of frame that went to the runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent {
     /// The request.
@@ -188,27 +188,27 @@ impl Follow {
         self.id
     }
 
-    /// Where it was placed.
+    /// The runner on which it was placed.
     pub fn runner(&self) -> RunnerId {
         self.intent.place.runner
     }
 
-    /// In which of that runner's sandboxes.
+    /// The sandbox of that runner.
     pub fn sandbox(&self) -> SandboxId {
         self.intent.place.sandbox
     }
 
-    /// What is asked, where that is known here.
+    /// The request, where it is known here.
     pub fn request(&self) -> Option<&Request> {
         self.asked.as_ref().map(|asked| &asked.request)
     }
 
-    /// What it belongs to, and the newest epoch of that.
+    /// The owner that it belongs to, and the owner's newest epoch.
     pub fn holder(&self) -> (Owner, Epoch) {
         (self.intent.owner, self.epoch())
     }
 
-    /// Somebody asks for the operation, whose request was not known here, or under a newer epoch.
+    /// A caller asks for the operation, whose request was not known here, or under a newer epoch.
     pub fn ask(&mut self, asked: Arc<Operation>) {
         if self.asked.is_none() {
             self.passing.takes(&asked.request);
@@ -216,7 +216,7 @@ impl Follow {
         self.asked = Some(asked);
     }
 
-    /// What to do next. A step without an answer is returned once.
+    /// The next step. A step without an answer is returned once.
     pub fn step(&mut self) -> Step {
         if let Some(step) = self.steps.pop_front() {
             return step;
@@ -241,7 +241,7 @@ impl Follow {
         }
     }
 
-    /// How the runner is connected now.
+    /// Takes the present connection of the runner.
     pub fn connection(&mut self, connection: Connection<Linked>) {
         self.phase = Phase::Connecting;
         match connection {
@@ -264,7 +264,7 @@ impl Follow {
         }
     }
 
-    /// What the store says of the runner, which this replica has not heard of.
+    /// Takes the state of a runner from the store, because this replica has not heard of the runner.
     pub fn runner_state(&mut self, state: RunnerState, now: Timestamp) {
         self.phase = Phase::Connecting;
         match state {
@@ -275,7 +275,7 @@ impl Follow {
         }
     }
 
-    /// What is stored of the operation; nothing, if it was removed.
+    /// Takes the stored intent; nothing, if it was removed.
     pub fn found(&mut self, intent: Option<StoredIntent>) {
         let Some(intent) = intent else {
             self.phase = Phase::Over;
@@ -301,12 +301,12 @@ impl Follow {
         self.has_begun = true;
     }
 
-    /// Whether the request goes with what is sent now.
+    /// True if the request goes with what is sent now.
     pub fn sends_request(&self, now: &BootMoment) -> bool {
         self.asked_now(now).0.is_some()
     }
 
-    /// What goes with what is sent now, and what is left of the time to start.
+    /// The operation to send now, and what is left of the time to start.
     fn asked_now(&self, now: &BootMoment) -> (Option<&Operation>, Duration) {
         let intent = &self.intent;
         let has_begun = intent.outcome.is_some() || self.told_accepted || self.has_begun;
@@ -381,12 +381,12 @@ impl Follow {
     /// The time to wait is over.
     pub fn waited(&mut self) {
         if let Phase::Waiting(..) = self.phase {
-            // Read again: somebody may want it stopped by now.
+            // Read again: a caller may want it stopped by now.
             self.phase = Phase::Finding;
         }
     }
 
-    /// Whether the runner says that it never starts the operation.
+    /// Takes the runner's answer: `true` if it never starts the operation.
     pub fn fenced(&mut self, never_starts: bool) {
         if let Phase::Fencing = self.phase {
             self.phase = match never_starts {
@@ -432,7 +432,7 @@ impl Follow {
         }
     }
 
-    /// Whether a reader has stored the end that it was given.
+    /// Takes the reader's answer: `true` if it has stored the end that it was given.
     pub fn offered(&mut self, stored: bool) {
         let Phase::Offering(outcome) = &self.phase else {
             return;
@@ -532,9 +532,9 @@ impl Follow {
         }
         let asked = self.asked.as_ref();
         match asked.is_some_and(|asked| asked.epoch >= self.intent.epoch) {
-            // It was asked for meanwhile.
+            // A caller has asked for it since.
             true => Phase::Finding,
-            // Whoever may send it asks for it again.
+            // A caller that may send it asks for it again.
             false => Phase::Over,
         }
     }

@@ -1,4 +1,4 @@
-//! What a runner says of itself, checked and bounded: it is stored and shown to people.
+//! A runner's description of itself, checked and bounded: it is stored and shown to people.
 
 use proto::{OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, v1};
 use shared_types::{
@@ -19,14 +19,14 @@ const MAX_OFFERS: usize = 64;
 /// Most operations that a first message may list; the door bounds its bytes as well.
 const MAX_INVENTORY: usize = 4096;
 
-/// What a runner says of itself when it links, checked and bounded.
+/// A runner's description of itself when it links, checked and bounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HelloFacts {
     /// The protocol version that both speak on this link.
     pub protocol_version: u32,
     /// The runner's build.
     pub software_version: String,
-    /// What its memory is worth.
+    /// The identity of its memory.
     pub incarnation: Incarnation,
     /// Operations that it accepted since its journal began.
     pub journal_sequence: u64,
@@ -38,9 +38,9 @@ pub struct HelloFacts {
     pub hostname: String,
     /// Requests beyond version 1 that it serves.
     pub features: Vec<String>,
-    /// Where operations can happen on it.
+    /// The sandboxes where operations can happen on it.
     pub sandboxes: Vec<SandboxFacts>,
-    /// What it makes sandboxes with, where it does.
+    /// The facts of its pool, where it has one.
     pub pool: Option<PoolFacts>,
     /// The operations that it remembers.
     pub inventory: Vec<Remembered>,
@@ -51,13 +51,13 @@ pub struct HelloFacts {
 pub struct SandboxFacts {
     /// Which one; derived from the runner's id and the name.
     pub id: SandboxId,
-    /// What the runner calls it.
+    /// The runner's name for it.
     pub name: String,
     /// Its root on the host: for people.
     pub root: String,
-    /// What it is proved to keep apart.
+    /// The isolation that is proved for it.
     pub isolation: Isolation,
-    /// Why nothing can happen there; empty where it can.
+    /// The reason why nothing can happen there; empty where it can.
     pub problem: String,
 }
 
@@ -66,11 +66,11 @@ pub struct SandboxFacts {
 pub struct Remembered {
     /// Which one.
     pub operation: OperationId,
-    /// Whether it has ended.
+    /// True if it has ended.
     pub ended: bool,
 }
 
-/// What the server has seen of a runner's memory before.
+/// The state of a runner's memory as the server saw it before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// Of its newest link.
@@ -82,10 +82,10 @@ pub struct Seen {
 }
 
 impl HelloFacts {
-    /// Whether the runner remembers less than the server has seen of the same journal: an older
-    /// state of it was restored, and what it accepted since would be started again
-    /// (docs/internals/contracts.md#a3). What it accepted over a link counts within the same boot
-    /// only: a host that dies may lose the last of the journal, and what was placed before that
+    /// True if the runner remembers less than the server has seen of the same journal. Then an
+    /// older state of it was restored, and what it accepted since would be started again
+    /// (docs/internals/contracts.md#a3). Operations accepted over a link count within the same boot
+    /// only. A host that dies may lose the last of the journal, and what was placed before that
     /// cannot start in another boot anyway.
     pub fn went_back(&self, seen: &Seen) -> bool {
         let highest = match self.incarnation.boot == seen.incarnation.boot {

@@ -1,9 +1,9 @@
-//! What arrived of one operation and was not taken yet, bounded in bytes: links put in and never
-//! wait, the operation's reader takes out and grants credit for what it took.
+//! The mail of one operation that its reader has not taken yet, bounded in bytes. Links put mail in
+//! and never wait; the reader takes it out and grants credit for what it took.
 //!
 //! The bound is the credit: a runner that sends more than was granted breaks the protocol. Small
 //! pieces are joined, so that a window of single bytes costs no more than a window of large ones.
-//! An operation attaches anew over each link; what an earlier seat still has to say is dropped.
+//! An operation attaches again over each link; mail from an earlier seat is dropped.
 
 use std::collections::VecDeque;
 
@@ -35,9 +35,9 @@ pub struct Inbox {
     streams: [Stream; 2],
     /// Pieces that arrived, ever: tells which stream's head is older.
     arrived: u64,
-    /// What comes after the last piece.
+    /// The mail after the last piece.
     last: Option<Mail>,
-    /// Answers to what was passed on; they wait for no output.
+    /// Answers to input, resizes and signals; they wait for no output.
     answers: VecDeque<Answer>,
 }
 
@@ -45,14 +45,14 @@ pub struct Inbox {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seat(u64);
 
-/// What goes in and comes out.
+/// A piece of mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mail {
     /// Bytes at their place; they come out in order and without repeats.
     Output {
         /// The stream.
         stream: OutputStream,
-        /// Where they begin.
+        /// The offset of the first byte.
         offset: u64,
         /// At least one.
         data: Bytes,
@@ -85,7 +85,7 @@ pub enum InboxError {
     /// The runner sends gap after gap.
     #[error("more than {MAX_PIECES} gaps lie in the output")]
     TooManyGaps,
-    /// The runner answers what nobody asked.
+    /// The runner sends answers without questions.
     #[error("more than {MAX_ANSWERS} answers came to what was passed on")]
     TooManyAnswers,
 }

@@ -25,24 +25,24 @@ pub const MAX_REPORTS: usize = 20_000;
 /// The times of a link.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// How often each end says that it lives, 20 % more or less.
+    /// The time between the heartbeats of each end, 20 % more or less.
     pub heartbeat_every: Duration,
-    /// After this long without a frame the runner connects anew.
+    /// After this long without a frame the runner opens a new link.
     pub silence: Duration,
     /// After this long without a frame the server ends the link.
     pub lease: Duration,
 }
 
-/// What others want of a link.
+/// A command from another task of the server to a link.
 #[derive(Debug)]
 pub enum Command<P> {
-    /// Send the operation; what comes back goes to the reader, in place of an earlier one's.
+    /// Send the operation; its output goes to this reader, in place of an earlier one.
     Attach {
         /// Which operation.
         id: OperationId,
         /// The frame that asks for it.
         frame: Box<v1::Operation>,
-        /// Who reads it.
+        /// The reader of its output.
         reader: Reader<P>,
     },
     /// A reader has more room; nothing, if another one has taken its place.
@@ -62,25 +62,25 @@ pub enum Command<P> {
         id: OperationId,
         /// The reader's key.
         reader: u64,
-        /// What is sent ([`super::Follow::passed_on`]).
+        /// The frame to send ([`super::Follow::passed_on`]).
         frame: Box<server_frame::Kind>,
     },
     /// Stop it, or never start it.
     Cancel {
         /// Which operation.
         id: OperationId,
-        /// What it belongs to.
+        /// The owner that it belongs to.
         owner: Owner,
         /// The owner's epoch.
         epoch: Epoch,
     },
-    /// The runner may drop it, unless somebody reads it.
+    /// The runner may drop it, unless it has a reader.
     Forget {
         /// Which operation.
         id: OperationId,
     },
-    /// The reader of what only reads has left: the runner lets go of it; nothing, if another reader has
-    /// taken its place.
+    /// The reader of a read has left: the runner lets go of it. Does nothing if another reader has taken
+    /// the place.
     LetGo {
         /// Which operation.
         id: OperationId,
@@ -91,29 +91,29 @@ pub enum Command<P> {
     Sandbox(Box<server_frame::Kind>),
 }
 
-/// Who reads an operation's output.
+/// The reader of an operation's output.
 #[derive(Debug)]
 pub struct Reader<P> {
     /// Tells the readers on one link apart.
     pub key: u64,
-    /// Where it goes.
+    /// The place for its mail.
     pub post: P,
-    /// How an operation of this kind can end.
+    /// The outcomes that an operation of this kind can have.
     pub expects: Expects,
     /// Makes way for another reader that is there already.
     pub yields: bool,
 }
 
-/// What became of a cancel, as the runner says.
+/// The runner's answer to a cancel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelAnswered {
     /// Of which operation.
     pub id: OperationId,
-    /// What it is, or why there is none.
+    /// The answer, or the reason why there is none.
     pub answer: Result<CancelAnswer, Refusal>,
 }
 
-/// Why a link is over, as far as the protocol tells.
+/// The reason why a link is over, as far as the protocol tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Over {
     /// The runner said goodbye, for this reason; its next daemon will link again.
@@ -126,25 +126,25 @@ pub enum Over {
     Violation(String),
 }
 
-/// What is to become of an operation that a runner remembers.
+/// The decision about an operation that a runner remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Somebody waits for it, or will.
+    /// A reader waits for it, or will.
     Keep {
-        /// How much of its stdout and stderr the runner need not keep any more: it is durable here.
-        /// 0 of what is left to its reader, who alone says how much that is.
+        /// The length of its stdout and stderr that is durable here, so that the runner need not keep it.
+        /// 0 for output that is left to its reader: only that reader says how much is durable.
         committed: [u64; 2],
     },
     /// It is to be stopped; its end is collected.
     Cancel {
-        /// What it belongs to.
+        /// The owner that it belongs to.
         owner: Owner,
-        /// The epoch of that.
+        /// The owner's epoch.
         epoch: Epoch,
     },
-    /// Its outcome and output are stored, or nobody will ever want them: the runner drops it.
+    /// Its outcome and output are stored, or no reader will ever want them: the runner drops it.
     Forget,
-    /// Nobody waits for it: its output and its end are collected.
+    /// No reader waits for it: its output and its end are collected.
     Collect,
 }
 
@@ -158,9 +158,9 @@ pub struct Link<P> {
     /// Frames for the runner.
     outgoing: VecDeque<server_frame::Kind>,
     pulse: Pulse,
-    /// What the runner said of its pool's sandboxes, until it is taken; of each the last.
+    /// The last report of each of the pool's sandboxes, until it is taken.
     reports: HashMap<SandboxId, SandboxReport>,
-    /// How the runner is, until it is taken.
+    /// The runner's figures, until they are taken.
     figures: Option<Figures>,
 }
 
@@ -185,8 +185,8 @@ impl<P: Post> Link<P> {
         }
     }
 
-    /// Queues the answers to the runner's inventory, before anything else is said; returns what
-    /// is to be collected, in the inventory's order: what is durable of that is told by its collector.
+    /// Queues the answers to the runner's inventory, ahead of all other frames. Returns the operations to
+    /// collect, in the inventory's order; their collectors report what is durable.
     pub fn judge(&mut self, verdicts: Vec<(OperationId, Verdict)>) -> Vec<OperationId> {
         let (mut collected, mut commits) = (Vec::new(), Vec::new());
         for (id, verdict) in verdicts {
@@ -267,29 +267,29 @@ impl<P: Post> Link<P> {
         }
     }
 
-    /// What the runner has said of its pool's sandboxes since this was asked last.
+    /// The reports of the pool's sandboxes since the last call.
     pub fn take_reports(&mut self) -> Vec<SandboxReport> {
         std::mem::take(&mut self.reports).into_values().collect()
     }
 
-    /// How the runner says it is, where it has since this was asked last.
+    /// The runner's figures, where they came since the last call.
     pub fn take_figures(&mut self) -> Option<Figures> {
         self.figures.take()
     }
 
-    /// Operations that the runner has accepted since its journal began, by its own word. Whoever
-    /// says less in a later first message has gone back ([`HelloFacts::went_back`]).
+    /// The number of operations that the runner has accepted since its journal began, by its own report.
+    /// A runner that reports less in a later first message has gone back ([`HelloFacts::went_back`]).
     pub fn accepted_sequence(&self) -> u64 {
         self.accepted
     }
 
-    /// Whether the runner has begun this operation, and has let go of it because its reader had left; not
-    /// known any more of those that did so long ago.
+    /// True if the runner had begun this operation, and let go of it because its reader had left. Only
+    /// the latest such operations are known.
     pub fn has_let_go_of(&self, id: OperationId) -> bool {
         self.subscriptions.has_left(id)
     }
 
-    /// Does what others want.
+    /// Carries out a command.
     pub fn command(&mut self, command: Command<P>) {
         let kind = match command {
             Command::Attach { id, frame, reader } => {
@@ -315,7 +315,7 @@ impl<P: Post> Link<P> {
             Command::Cancel { id, owner, epoch } => {
                 wire::cancel(id, owner, epoch, &self.incarnation)
             }
-            // Whoever reads it would wait for its end in vain; the next inventory says it again.
+            // A reader would wait for its end in vain; the next inventory names it again.
             Command::Forget { id } if self.subscriptions.is_read(id) => return,
             Command::Forget { id } => wire::forget(id),
             Command::LetGo { id, reader } => {
@@ -351,7 +351,7 @@ impl<P: Post> Link<P> {
         Ok(())
     }
 
-    /// Whether [`Link::next_frame`] has something; commands are to wait until it has not.
+    /// True if [`Link::next_frame`] has something; commands must wait until it has not.
     pub fn has_frames(&self) -> bool {
         !self.outgoing.is_empty()
     }
@@ -362,7 +362,7 @@ impl<P: Post> Link<P> {
     }
 }
 
-/// What the runner is told to be committed of an operation that it keeps.
+/// The frames that tell the runner how much is committed of an operation that it keeps.
 fn said_of(id: OperationId, committed: [u64; 2]) -> impl Iterator<Item = server_frame::Kind> {
     let streams = [OutputStream::Stdout, OutputStream::Stderr].into_iter();
     let committed = streams.zip(committed).filter(|(_, up_to)| *up_to > 0);

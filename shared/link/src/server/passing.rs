@@ -1,5 +1,4 @@
-//! What is passed on to one operation over every link: input, what is to be done to its process,
-//! and which of its output need not be kept any more.
+//! The input, the controls and the commits of output that go to one operation, over every link.
 //!
 //! Everything that is not answered is kept, within bounds, and sent again over the next link.
 
@@ -14,33 +13,33 @@ use shared_types::{
 
 use crate::{feed::Feed, wire};
 
-/// How much more output must be committed before the runner is told.
+/// The fewest newly committed bytes of output that a frame to the runner reports.
 const COMMIT_EVERY: u64 = 256 * 1024;
 
-/// What the runner answers to what was passed on.
+/// An answer of the runner about input and controls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The runner has the operation.
     Accepted,
     /// Input below this offset is taken.
     InputTaken(u64),
-    /// Input is not taken, and why.
+    /// Input is not taken, for this reason.
     InputRefused(Refusal),
-    /// What has this id was done, or cannot be.
+    /// The control with this id was done, or cannot be.
     Done {
         /// Its id.
         id: u64,
-        /// What became of it.
+        /// Its result.
         result: Result<(), Refusal>,
     },
 }
 
-/// What became of a [`Control`]: for whoever holds this key.
+/// The result of a [`Control`], for the caller that chose this key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Controlled {
-    /// As it was given.
+    /// The key that the caller gave.
     pub key: u64,
-    /// What became of it.
+    /// The result.
     pub result: Result<(), Refusal>,
 }
 
@@ -50,9 +49,9 @@ pub(super) struct Passing {
     operation: OperationId,
     takes_input: bool,
     feed: Feed,
-    /// Why the runner takes no input.
+    /// The reason why the runner takes no input.
     refused: Option<Refusal>,
-    /// What the reader was told.
+    /// The offset that the reader was last told.
     told: Option<u64>,
     controls: VecDeque<Waiting>,
     commits: [Commit; 2],
@@ -92,7 +91,7 @@ impl Passing {
         self.takes_input = request.takes_input();
     }
 
-    /// Whether a piece of input would be kept, or refused.
+    /// True if a piece of input would be kept, or refused.
     pub(super) fn takes_input(&self) -> bool {
         !self.takes_input
             || self.refused.is_some()
@@ -116,7 +115,7 @@ impl Passing {
         }
     }
 
-    /// Whether one more can wait for its answer.
+    /// True if there is room for one more control that waits for its answer.
     pub(super) fn takes_controls(&self) -> bool {
         self.controls.len() < MAX_CONTROLS_WAITING
     }
@@ -162,7 +161,7 @@ impl Passing {
         None
     }
 
-    /// How far the input is taken, where the reader does not know it.
+    /// The offset up to which input is taken, where the reader does not know it yet.
     pub(super) fn tell(&mut self) -> Option<u64> {
         if !self.feed.is_connected() {
             return None;

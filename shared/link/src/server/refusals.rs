@@ -1,10 +1,10 @@
-//! Why an operation ends without its runner's word.
+//! The reasons why an operation ends without its runner's answer.
 
 use shared_sandbox::{ExitRecord, OutputStream};
 use shared_types::{Refusal, RefusalCode};
 
-/// Why an operation is over that its runner never had, or only as a read whose answer nobody heard,
-/// and will never be sent (docs/internals/contracts.md#a15, #a17).
+/// The reason for an operation that its runner never had, or only as a read whose answer no reader
+/// got. It will never be sent (docs/internals/contracts.md#a15, #a17).
 pub fn never_started() -> Refusal {
     Refusal::new(
         RefusalCode::Fenced,
@@ -12,7 +12,8 @@ pub fn never_started() -> Refusal {
     )
 }
 
-/// Why an operation is lost of which its runner remembers nothing (docs/internals/contracts.md#a3).
+/// The reason for a lost operation that its runner does not remember
+/// (docs/internals/contracts.md#a3).
 pub fn forgotten() -> Refusal {
     Refusal::new(
         RefusalCode::Lost,
@@ -20,7 +21,7 @@ pub fn forgotten() -> Refusal {
     )
 }
 
-/// Why an operation is lost that a restored database takes for open.
+/// The reason for a lost operation that is open only in a restored database.
 pub fn lost_to_restoration() -> Refusal {
     Refusal::new(
         RefusalCode::Lost,
@@ -28,7 +29,7 @@ pub fn lost_to_restoration() -> Refusal {
     )
 }
 
-/// Why an operation is lost whose runner never comes back (docs/internals/contracts.md#a15).
+/// The reason for a lost operation whose runner never comes back (docs/internals/contracts.md#a15).
 pub fn lost_to_revocation() -> Refusal {
     Refusal::new(
         RefusalCode::Lost,
@@ -36,7 +37,7 @@ pub fn lost_to_revocation() -> Refusal {
     )
 }
 
-/// Why an operation is lost whose runner has not come back for too long
+/// The reason for a lost operation whose runner has not come back for too long
 /// (docs/internals/contracts.md#a15).
 pub fn lost_to_silence() -> Refusal {
     Refusal::new(
@@ -45,7 +46,7 @@ pub fn lost_to_silence() -> Refusal {
     )
 }
 
-/// Why an operation is lost whose output is not what its supervisor saw
+/// The reason for a lost operation whose output differs from what its supervisor saw
 /// (docs/internals/contracts.md#a12).
 pub(super) fn damaged(stream: OutputStream, record: &ExitRecord) -> Refusal {
     Refusal::new(
@@ -57,7 +58,7 @@ pub(super) fn damaged(stream: OutputStream, record: &ExitRecord) -> Refusal {
     )
 }
 
-/// Why an operation is lost whose end knows of less output than what came
+/// The reason for a lost operation whose end reports less output than came
 /// (docs/internals/contracts.md#a12).
 pub(super) fn cut_short(stream: OutputStream, record: &ExitRecord) -> Refusal {
     Refusal::new(

@@ -1,9 +1,9 @@
-//! Which link of a runner is the current one: a newer one replaces the older, an older one is
-//! turned away, and the end of an older one never ends a newer (docs/internals/contracts.md#a4).
+//! The choice of a runner's current link: a newer link replaces the older, an older one is turned
+//! away, and the end of an older one never ends a newer (docs/internals/contracts.md#a4).
 
 use shared_types::{Generation, Timestamp};
 
-/// How a runner is connected; `L` is how its link is reached.
+/// The connection of a runner; `L` is a handle to its link.
 #[derive(Debug, Clone)]
 pub enum Connection<L> {
     /// No link.
@@ -19,15 +19,15 @@ pub enum Connection<L> {
     Revoked,
 }
 
-/// Why a link is turned away.
+/// The reason why a link is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnedAway {
     /// A newer one is there.
     Older,
     /// The runner was revoked.
     Revoked,
-    /// The runner is locked: it does not come back as who it is, and what runs on it is not lost
-    /// before it is revoked.
+    /// The runner is locked: it cannot come back under its identity, and its operations are not
+    /// lost before it is revoked.
     Locked,
 }
 
@@ -50,17 +50,17 @@ impl<L> Slot<L> {
         }
     }
 
-    /// How the runner is connected.
+    /// The present connection of the runner.
     pub fn connection(&self) -> &Connection<L> {
         &self.connection
     }
 
-    /// Whether there is a link.
+    /// True if there is a link.
     pub fn is_taken(&self) -> bool {
         self.current.is_some()
     }
 
-    /// Whether this is the current link.
+    /// True if this is the current link.
     pub fn is_current(&self, generation: Generation) -> bool {
         self.current == Some(generation)
     }

@@ -1,4 +1,4 @@
-//! What the store says of operations and of the runners where they were placed.
+//! The stored state of operations, and of the runners where they were placed.
 
 use shared_sandbox::Outcome;
 use shared_types::{
@@ -6,35 +6,35 @@ use shared_types::{
     event::Place,
 };
 
-/// What is stored of an operation that was placed.
+/// The stored state of an operation that was placed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredIntent {
     /// Of the canonical request.
     pub digest: Digest,
-    /// What it belongs to.
+    /// The owner that it belongs to.
     pub owner: Owner,
     /// The epoch of its owner now.
     pub epoch: Epoch,
-    /// Where it was placed; never another place.
+    /// The place that was chosen for it; it never changes.
     pub place: Place,
     /// The runner's incarnation when it was placed.
     pub incarnation: Incarnation,
     /// Its end, once that is known.
     pub outcome: Option<Outcome>,
-    /// Whether it is to be stopped.
+    /// True if it must be stopped.
     pub cancel_requested: bool,
-    /// Its call has ended: nobody will send it any more.
+    /// Its call has ended: no caller will send it any more.
     pub closed: bool,
-    /// What a second run would do.
+    /// The effect of a second run.
     pub effect: Effect,
-    /// It must have started by then or not at all; absent where an earlier release placed it, of
-    /// which nobody knows whether that is over.
+    /// It must have started by then or not at all; absent where an earlier release placed it,
+    /// because then the time is not known.
     pub start_by: Option<BootMoment>,
     /// The span that it is part of, where it is traced.
     pub trace: Option<TraceContext>,
 }
 
-/// What settling an operation came to.
+/// The result of settling an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settled {
     /// The outcome is stored now.
@@ -43,7 +43,7 @@ pub enum Settled {
     Already(Outcome),
 }
 
-/// Whether a runner can be reached.
+/// The state of a runner in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunnerState {
     /// It has a link.

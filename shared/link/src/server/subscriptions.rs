@@ -1,9 +1,9 @@
-//! Who reads what on one link, and whether the runner keeps the order of the protocol: one
+//! The readers of one link, and a check that the runner keeps the order of the protocol: one
 //! `Accepted` (or a refusal) for each `Operation`, then output in order, then one `Ended`.
 //!
-//! A frame of an operation that nobody reads is dropped; as nobody grants credit for it either,
-//! the runner soon stops. Where the reader of what only reads has left, its place stays until the runner
-//! has told the end: what is on the way by then is not for the next reader.
+//! Frames of an operation without a reader are dropped. Without a reader no credit is granted
+//! either, so the runner soon stops. Where the reader of a read has left, its place stays until the
+//! runner has sent the end: frames on the way by then are not for the next reader.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::wire::{self, Expects, Malformed};
 
-/// Operations whose reader has left after they began, of which that is known, at most.
+/// The most operations that are remembered because their reader left after they began.
 const MAX_LEFT: usize = 4096;
 
-/// Where a link puts what it brings of one operation.
+/// The place where a link puts the mail of one operation.
 pub trait Post {
     /// Puts it there.
     ///
@@ -40,7 +40,7 @@ pub trait Post {
 #[derive(Debug)]
 pub(super) struct Subscriptions<P> {
     operations: HashMap<OperationId, Subscription<P>>,
-    /// Whose reader has left after they began; the last ones.
+    /// The latest operations whose reader left after they began.
     left: VecDeque<OperationId>,
 }
 
@@ -53,7 +53,7 @@ struct Subscription<P> {
     /// `Operation` frames that the runner has not answered. While there are any, what comes is
     /// for an earlier reader.
     unanswered: u32,
-    /// Whether the last answer was `Accepted` and `Ended` has not come.
+    /// True if the last answer was `Accepted` and `Ended` has not come.
     open: bool,
 }
 
@@ -115,18 +115,18 @@ impl<P: Post> Subscriptions<P> {
         true
     }
 
-    /// Whether a reader of the operation has left after it had begun.
+    /// True if a reader of the operation has left after it had begun.
     pub(super) fn has_left(&self, id: OperationId) -> bool {
         self.left.contains(&id)
     }
 
-    /// Whether somebody reads the operation.
+    /// True if the operation has a reader.
     pub(super) fn is_read(&self, id: OperationId) -> bool {
         let subscription = self.operations.get(&id);
         subscription.is_some_and(|subscription| subscription.post.is_some())
     }
 
-    /// Whether this is who reads the operation.
+    /// True if this reader reads the operation.
     pub(super) fn is_read_by(&self, id: OperationId, reader: u64) -> bool {
         let subscription = self.operations.get(&id);
         let subscription = subscription.filter(|subscription| subscription.post.is_some());
@@ -219,8 +219,8 @@ impl<P: Post> Subscriptions<P> {
         self.answer(&frame.operation, answer)
     }
 
-    /// What was passed on to an operation that has ended is answered after its end, which another
-    /// reader may be waiting to hear as well: whoever reads passes it on again.
+    /// An answer may come after the end of its operation, which another reader may be waiting for
+    /// as well. Then it is dropped, and the reader passes the control on again.
     fn answer(&mut self, operation: &str, answer: Answer) -> Result<(), Malformed> {
         let id = wire::operation_id(operation)?;
         match self.operations.get(&id) {

@@ -1,12 +1,12 @@
-//! Whether the output of an operation is what was written (docs/internals/contracts.md#a12): the
-//! part that brings its end holds both streams to the checksums in it.
+//! A check that the output of an operation is what was written (docs/internals/contracts.md#a12). The part that brings
+//! its end compares both streams with the checksums in it.
 //!
-//! An end that knows of less or of more than what came is not believed, whatever its checksums: of what is missing the
-//! runner tells a gap before the end.
+//! An end is not believed if it reports less or more than what came, whatever its checksums. For missing output the
+//! runner sends a gap before the end.
 //!
-//! What comes is summed as it comes. What is kept from before, over an earlier link or by an earlier
-//! process, is read once when the end is known, a piece at a time. Where some of a stream is missing,
-//! nothing is claimed of it: that is a gap, and said to be one.
+//! Output is summed as it comes. Output that is kept from before, over an earlier link or by an earlier process, is
+//! read once when the end is known, a piece at a time. Where some of a stream is missing, nothing is claimed of it:
+//! that is a gap, and reported as one.
 
 use crc32fast::Hasher;
 use shared_sandbox::{Outcome, OutputStream, StreamEnd};
@@ -17,13 +17,13 @@ use super::refusals::{cut_short, damaged, never_came};
 #[derive(Debug)]
 pub struct Sums {
     sums: [Option<Sum>; 2],
-    /// How far each stream came, whether all of it did or not.
+    /// The end of the output that came on each stream, with or without gaps.
     came: [u64; 2],
 }
 
 #[derive(Debug)]
 struct Sum {
-    /// What is kept ends here, and what comes begins.
+    /// The offset where the kept output ends, and where the output that comes begins.
     begin: u64,
     /// Of what is kept, as far as it was read.
     kept: Hasher,
@@ -33,7 +33,7 @@ struct Sum {
 }
 
 impl Sums {
-    /// Of streams of which so much is kept.
+    /// The sums of streams after this many kept bytes of each.
     pub fn after(kept: [u64; 2]) -> Self {
         let sums = kept.map(|begin| {
             Some(Sum {
@@ -64,7 +64,7 @@ impl Sums {
         self.sums[stream as usize] = None;
     }
 
-    /// What is to be read of what is kept before this end can be believed: a stream, and from where on.
+    /// The kept output that must be read before this end can be believed: a stream, and the offset to begin at.
     pub fn unread(&self, outcome: &Outcome) -> Option<(OutputStream, u64)> {
         ends(outcome).find_map(|(stream, end)| {
             let sum = self.summing(stream, end)?;
@@ -88,8 +88,8 @@ impl Sums {
         }
     }
 
-    /// The outcome as the runner tells it; where the output is certainly not what was written, that the
-    /// operation ran and that nobody knows what it wrote. To be asked once nothing is unread.
+    /// The outcome as the runner reports it. Where the output is certainly not what was written, a refusal instead:
+    /// the operation ran, and its output is not known. Call it once nothing is unread.
     pub fn held_to(&self, outcome: Outcome) -> Outcome {
         let Outcome::Exited(record) = &outcome else {
             return outcome;

@@ -1,4 +1,4 @@
-//! What has a message of its own on the wire, with both directions in one place.
+//! The types that have a message of their own on the wire, with both directions in one place.
 
 use proto::v1::{self, file_digest, listed_entry};
 use shared_sandbox::EntryKind;
@@ -6,7 +6,8 @@ use shared_types::{Digest, DigestAlgorithm, FileDigest, Refusal};
 
 use super::{Malformed, invalid};
 
-/// What a message of the wire carries, in both directions. `E` is said where it cannot be read.
+/// The content of a message of the wire, in both directions. `E` is the error where it cannot be
+/// read.
 pub(super) trait OnWire<E>: Sized {
     type Wire;
 
@@ -14,13 +15,13 @@ pub(super) trait OnWire<E>: Sized {
     fn from_wire(wire: Self::Wire) -> Result<Self, E>;
 }
 
-/// What a field `W` of a message carries, in both directions.
+/// The content of a field `W` of a message, in both directions.
 pub(super) trait Field<W>: Sized {
     fn put(self) -> W;
     fn take(wire: W) -> Result<Self, Unread>;
 }
 
-/// What a field does not carry.
+/// The name of the thing that a field does not carry.
 #[derive(Debug)]
 pub(super) struct Unread(&'static str);
 

@@ -1,4 +1,4 @@
-//! What is passed on to operations, and the answers.
+//! The frames that pass input, resizes and signals on to operations, and the answers to them.
 
 use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{Control, Input, Signal, TerminalSize};
@@ -33,7 +33,7 @@ pub(crate) fn control(operation: OperationId, id: u64, control: Control) -> serv
     }
 }
 
-/// How far input was taken, or why it is not.
+/// The frame that says how far input was taken, or why it is not.
 pub(crate) fn input_taken(operation: OperationId, taken: Result<u64, Refusal>) -> v1::RunnerFrame {
     let (up_to, refusal) = match taken {
         Ok(up_to) => (up_to, None),
@@ -46,7 +46,7 @@ pub(crate) fn input_taken(operation: OperationId, taken: Result<u64, Refusal>) -
     }))
 }
 
-/// What became of a resize or a signal.
+/// The frame that reports the result of a resize or a signal.
 pub(crate) fn done(
     operation: OperationId,
     id: u64,

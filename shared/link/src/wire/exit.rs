@@ -1,4 +1,4 @@
-//! How processes end, in both directions.
+//! The ends of processes, in both directions.
 
 use proto::v1::{
     self,

@@ -1,10 +1,10 @@
-//! How a runner is, as its heartbeats say it.
+//! A runner's figures, which its heartbeats carry.
 
 use proto::v1::{self, runner_frame};
 
 use super::from_runner;
 
-/// How a runner is, by its own word: for people and metrics. Nothing is decided by it.
+/// A runner's figures by its own report, for people and metrics. No decision depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     /// Operations that run now.
@@ -25,7 +25,8 @@ pub fn heartbeat(figures: Option<Figures>) -> v1::RunnerFrame {
     from_runner(runner_frame::Kind::Heartbeat(v1::Heartbeat { figures }))
 }
 
-/// What a heartbeat says. Any number is one: nothing is computed with it but sums that stop at the largest.
+/// The figures in a heartbeat. Every number is accepted: numbers are only added up, and a sum stops
+/// at the largest.
 pub(crate) fn read_figures(wire: v1::Heartbeat) -> Option<Figures> {
     wire.figures.map(|figures| Figures {
         operations_running: figures.operations_running,

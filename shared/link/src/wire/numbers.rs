@@ -20,8 +20,8 @@ pub(crate) fn number(what: &str, number: u64) -> Result<u64, Malformed> {
 
 /// The outcome, or a refusal in its place where a number in it is too large.
 ///
-/// What only reads is refused as invalid. Of a command or a change the server then does not know what
-/// it did, so it is lost.
+/// The refusal of a read is "invalid". After a command or a change the server does not know what
+/// was done, so the operation is lost.
 pub(crate) fn believed(outcome: Outcome) -> Outcome {
     let mut numbers = outcome::numbers(&outcome).into_iter();
     let Some((what, number)) = numbers.find(|(_, number)| *number > MAX_NUMBER) else {

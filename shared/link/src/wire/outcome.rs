@@ -1,4 +1,5 @@
-//! How operations end, in both directions. Lists that would not fit into a frame are cut, and say so.
+//! The outcomes of operations, in both directions. Lists that would not fit into a frame are cut,
+//! and say so.
 
 use proto::v1::{self, ended::Outcome as Wire, runner_frame};
 use shared_sandbox::{FileFailure, Globbed, Grepped, Listed, Outcome, Packed, Skipped, Unpacked};
@@ -10,10 +11,10 @@ use super::{
     failure,
 };
 
-/// What a frame's list may take, so that the frame stays below [`MAX_FRAME_BYTES`].
+/// The most bytes of a frame's list, so that the frame stays below [`MAX_FRAME_BYTES`].
 const MAX_LIST_BYTES: usize = MAX_FRAME_BYTES - 64 * 1024;
 
-/// What an element of a list takes on the wire beside its text, at most.
+/// The most bytes of an element of a list on the wire, beside its text.
 const ELEMENT_OVERHEAD: usize = 32;
 
 /// Makes both directions from one list of kinds; a kind that is missing does not compile.

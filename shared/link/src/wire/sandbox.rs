@@ -14,35 +14,35 @@ use shared_types::{
 
 use super::{Malformed, from_runner, invalid, words};
 
-/// How a sandbox of a pool is, as its runner says it.
+/// The state of a sandbox of a pool, by its runner's report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxReport {
-    /// Which one.
+    /// The sandbox.
     pub sandbox: SandboxId,
-    /// How it is.
+    /// Its state.
     pub state: SandboxState,
-    /// Why, for people: one clean line.
+    /// The reason for the state, for people: one clean line.
     pub reason: String,
-    /// What its commands may become.
+    /// The privilege that its commands have.
     pub privilege: SandboxPrivilege,
 }
 
-/// What a runner makes sandboxes with, as it says it in its hello.
+/// A pool's facts, from its runner's hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolFacts {
-    /// How: `docker`.
+    /// The program that makes sandboxes: `docker`.
     pub backend: String,
-    /// What they can be made from; the first is the default.
+    /// The templates of the pool; the first is the default.
     pub templates: Vec<String>,
     /// Those of them whose commands may be root there.
     pub sudo_templates: Vec<String>,
-    /// What is kept apart there, by its word.
+    /// The isolation of its sandboxes, by the runner's report.
     pub isolation: shared_types::Isolation,
-    /// Why nothing can be made there; empty where it can.
+    /// The reason why the runner can make no sandbox; empty where it can.
     pub problem: String,
 }
 
-/// The frame that says what a sandbox is to be.
+/// The frame that gives a sandbox's specification.
 pub fn ensure_sandbox(sandbox: SandboxId, spec: &SandboxSpec, start: bool) -> server_frame::Kind {
     let network = match spec.network {
         SandboxNetwork::None => Network::None,
@@ -78,7 +78,7 @@ pub fn remove_sandbox(sandbox: SandboxId) -> server_frame::Kind {
     })
 }
 
-/// What a sandbox is to be, and whether it is to be started at once.
+/// The specification of a sandbox, and `true` if it is to start at once.
 pub(crate) fn read_ensure(
     wire: v1::EnsureSandbox,
 ) -> Result<(SandboxId, SandboxSpec, bool), Refusal> {
@@ -115,7 +115,7 @@ pub(crate) fn sandbox_id(text: &str) -> Option<SandboxId> {
     text.parse().ok()
 }
 
-/// The frame that says how a sandbox is.
+/// The frame that reports the state of a sandbox.
 pub fn report(report: &SandboxReport) -> v1::RunnerFrame {
     let state = match report.state {
         SandboxState::Wanted => State::Unspecified,
@@ -137,7 +137,7 @@ pub fn report(report: &SandboxReport) -> v1::RunnerFrame {
     }))
 }
 
-/// How a sandbox is, as a frame says it.
+/// The report of a sandbox's state in a frame.
 ///
 /// # Errors
 /// It names no sandbox, or no state.

@@ -1,5 +1,5 @@
-//! What the table tells its present link: what it remembers, then answers, and the output and the
-//! end of each operation that this link has asked for.
+//! The frames of the table for its present link: the inventory, then answers, and the output and
+//! the end of each operation that this link has asked for.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::{LinkId, MAX_PATIENT_ANSWERS, MAX_WAITING_ANSWERS, Opened, Table};
 use crate::{runner::delivery::Spool, wire};
 
 impl Table {
-    /// A new link replaces the one before; nothing is told to it until it is welcomed.
+    /// A new link replaces the one before; it gets no frames of the table until it is welcomed.
     pub fn open_link(&mut self) -> Opened {
         self.unlink();
         self.link = LinkId(self.link.0 + 1);
@@ -28,8 +28,8 @@ impl Table {
         }
     }
 
-    /// The server has welcomed the link, and is told how the pool's sandboxes are. Before that a link carries
-    /// nothing but the runner's proof of who it is.
+    /// The server has welcomed the link, and receives the states of the pool's sandboxes. Before
+    /// that a link carries nothing but the runner's proof of its identity.
     pub fn welcomed(&mut self, link: LinkId) {
         if self.linked && link == self.link {
             self.untold = Some(self.reports.keys().copied().collect());
@@ -64,12 +64,12 @@ impl Table {
         done.into_iter().for_each(|id| self.remove(id));
     }
 
-    /// Whether there is room for the answer to one more order.
+    /// True if there is room for the answer to one more order.
     pub fn takes_orders(&self) -> bool {
         self.answers.len() < MAX_WAITING_ANSWERS
     }
 
-    /// Whether [`Table::next_frame`] may have something.
+    /// True if [`Table::next_frame`] may have something.
     pub fn has_frames(&self) -> bool {
         !self.answers.is_empty() || !self.ready.is_empty() || self.tells_of_sandboxes()
     }
@@ -80,9 +80,9 @@ impl Table {
             .is_some_and(|untold| !untold.is_empty())
     }
 
-    /// Whether all that there is to tell can go with what comes next: that commands were accepted
-    /// which have not begun. Something comes when one of
-    /// them begins or ends ([`Table::output`], [`Table::ended`]).
+    /// True if every frame that waits can go with a later one. Such frames say that commands were
+    /// accepted which have not begun. A later frame comes when one of them begins or ends
+    /// ([`Table::output`], [`Table::ended`]).
     pub fn can_wait(&self) -> bool {
         let is_patient = |answer: &v1::RunnerFrame| {
             matches!(answer.kind, Some(v1::runner_frame::Kind::Accepted(_)))
@@ -142,7 +142,7 @@ impl Table {
         None
     }
 
-    /// What could not be read ([`super::super::Piece::Later`]) is asked for again.
+    /// Asks again for output that could not be read ([`super::super::Piece::Later`]).
     pub fn read_again(&mut self) {
         let behind = self.entries.iter().filter(|(_, entry)| {
             let delivery = entry.delivery.as_ref();

@@ -1,4 +1,4 @@
-//! How the table carries out what the server wants.
+//! The ways in which the table carries out the server's orders.
 
 use std::time::Duration;
 
@@ -138,7 +138,7 @@ impl Table {
         self.answers
             .push_back(from_runner(runner_frame::Kind::Accepted(v1::Accepted {
                 operation: id.to_string(),
-                // Said when it is told: the journal may have no room for this operation.
+                // Set when the frame is sent: the journal may have no room for this operation.
                 journal_sequence: 0,
             })));
         if act.is_none() || !is_patient {
@@ -147,14 +147,14 @@ impl Table {
         act
     }
 
-    /// Whether nobody does anything upon hearing that this was accepted: most commands end soon,
-    /// and the others tell that they have begun. Input is given to those that say how much they
-    /// have taken.
+    /// True if no reader acts on hearing that this was accepted. Most commands end soon, and the
+    /// others report that they have begun. An operation that takes input is not patient: its reader
+    /// waits to learn how much it has taken.
     fn is_patient(request: &Request) -> bool {
         matches!(request, Request::Exec(_)) && !request.takes_input()
     }
 
-    /// What all operations take.
+    /// The load of all operations.
     pub(super) fn load(&self) -> Load {
         Load {
             of_sandbox: Share::default(),
@@ -166,7 +166,7 @@ impl Table {
         }
     }
 
-    /// What this sandbox's operations take, where it is not the only one.
+    /// The part of the load that this sandbox's operations take, where it is not the only one.
     fn share_of(&self, sandbox: SandboxId) -> Share {
         let mut share = Share::default();
         if self.sandboxes.len() > 1 {
@@ -194,7 +194,7 @@ impl Table {
         }
     }
 
-    /// What is not known is kept from ever starting, and its owner's epoch with it.
+    /// An unknown operation is kept from ever starting, and its owner's epoch is kept with it.
     fn cancel(
         &mut self,
         id: OperationId,
@@ -208,7 +208,7 @@ impl Table {
             let message = "the runner was started anew since: what it did before is gone";
             return refuse(Fenced, message);
         }
-        // Of what is known it is known, too, what it belongs to.
+        // The owner of a known operation is known, too.
         let owner = self.entries.get(&id).map_or(owner, |entry| entry.owner);
         if epoch < self.epochs.of(&owner) {
             return refuse(StaleEpoch, "a newer holder of the operation's owner exists");
@@ -238,7 +238,7 @@ impl Table {
         Ok(None)
     }
 
-    /// What still runs is not forgotten: its end is yet to be told.
+    /// An operation that still runs is not forgotten: its end is yet to be sent.
     fn forget(&mut self, id: OperationId, now: Duration) -> Option<Act> {
         let entry = self.entries.get(&id)?;
         let answer = entry.end.as_ref()?.answer;
@@ -249,9 +249,9 @@ impl Table {
         Some(Act::Drop(id))
     }
 
-    /// The reader has left of what only reads, and nobody else needs it. There is no receipt: the next
-    /// reader has it begun anew. A link that has asked for it is told an end of it all the same, by which
-    /// the server tells what came before from what comes for that reader.
+    /// The reader of a read has left, and no other reader needs it. There is no receipt: the next
+    /// reader starts it again. A link that has asked for it is sent an end all the same. By that
+    /// end the server tells the earlier output from the output for the next reader.
     fn let_go(&mut self, id: OperationId) -> Option<Act> {
         let entry = self.entries.get(&id).filter(|entry| entry.only_reads)?;
         let is_asked_for = entry.delivery.is_some();

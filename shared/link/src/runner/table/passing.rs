@@ -1,5 +1,5 @@
-//! What the table passes on to operations. A frame for an operation that the present link has not
-//! asked for does nothing: only asking needs a ticket, and this inherits it
+//! The table's part in passing things on to operations. A frame for an operation that the present
+//! link has not asked for does nothing: only asking needs a ticket, and this inherits it
 //! (docs/internals/contracts.md#b6).
 
 use proto::v1;
@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Table {
-    /// The operation's input below this offset is taken. After a restart the first word of this
-    /// is what a link is told.
+    /// The operation's input below this offset is taken. After a restart a link learns the offset
+    /// from the first such report.
     pub fn input_taken(&mut self, id: OperationId, up_to: u64) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.passing.taken(up_to);
@@ -34,7 +34,7 @@ impl Table {
 
     pub(super) fn pass_input(&mut self, id: OperationId, piece: Input) -> Option<Act> {
         let entry = self.attached(id)?;
-        // What a process did not read before its end is nobody's loss.
+        // Input that a process did not read before its end is no loss.
         let act = match &entry.end {
             None => entry.passing.input(piece),
             Some(_) => None,
@@ -71,7 +71,7 @@ impl Table {
         }
     }
 
-    /// What the link is to be told of an operation's input.
+    /// The frame that reports an operation's input to the link.
     pub(super) fn input_frame(id: OperationId, passing: &mut Passing) -> Option<v1::RunnerFrame> {
         let told = passing.tell()?;
         Some(wire::input_taken(id, told))

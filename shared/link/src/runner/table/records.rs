@@ -37,8 +37,8 @@ impl Table {
         (table, open)
     }
 
-    /// Remembers an operation that was accepted, and of which the records are gone: its end is not
-    /// known yet. Nothing, where it is remembered or must never start. It is `now` on the clock of
+    /// Remembers an operation that was accepted, and whose records are gone: its end is not known
+    /// yet. Does nothing where it is remembered or must never start. It is `now` on the clock of
     /// [`Table::order`].
     pub fn adopt(&mut self, accepted: Accepted, now: Duration) {
         let id = accepted.operation;
@@ -48,7 +48,7 @@ impl Table {
         }
     }
 
-    /// The host was started anew: what could still come from before is of another incarnation.
+    /// The host was restarted: what could still come from before is of another incarnation.
     fn begin_boot(&mut self) {
         self.receipts = Receipts::default();
         let entries = &self.entries;
@@ -93,7 +93,7 @@ impl Table {
         }
     }
 
-    /// What the journal is to have before anything else is done; empty afterwards.
+    /// The records that the journal must have before anything else is done; empty afterwards.
     pub fn take_records(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.unwritten)
     }

@@ -1,4 +1,4 @@
-//! How much of its output the reader of an operation was told, and whether it is what was written.
+//! The output that the reader of an operation was told, compared with what was written.
 
 use shared_sandbox::{OperationEvent, Outcome, OutputStream};
 
@@ -33,7 +33,7 @@ impl Follow {
         }
     }
 
-    /// Output of which the outcome says that it was written, and which did not come.
+    /// Tells gaps for output that the outcome says was written, and that did not come.
     pub(super) fn tell_missing(&mut self, outcome: &Outcome) {
         for (stream, to) in outcome.output() {
             let from = std::mem::replace(&mut self.told[stream as usize], to);
@@ -44,7 +44,7 @@ impl Follow {
         }
     }
 
-    /// Whether it was told less of the output than an operation that ended so has written.
+    /// True if the reader was told less output than an operation with this outcome has written.
     pub fn output_is_missing(&self, outcome: &Outcome) -> bool {
         let mut ends = outcome.output().into_iter();
         ends.any(|(stream, end)| self.told[stream as usize] < end)

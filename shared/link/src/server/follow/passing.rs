@@ -1,4 +1,4 @@
-//! What is passed on to an operation while it is followed.
+//! The input and controls that go to an operation while it is followed.
 
 use proto::v1::server_frame;
 use shared_sandbox::{Control, Input, OperationEvent, OutputStream};
@@ -16,12 +16,12 @@ impl Follow {
         }
     }
 
-    /// Whether something can be passed on: the operation was asked for over the present link.
+    /// True if something can be passed on: the operation was asked for over the present link.
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.phase, Phase::Reading(_))
     }
 
-    /// Whether [`Follow::input`] has an answer now.
+    /// True if [`Follow::input`] has an answer now.
     pub fn takes_input(&self) -> bool {
         self.is_attached() && self.passing.takes_input()
     }
@@ -34,7 +34,7 @@ impl Follow {
         self.passing.input(piece)
     }
 
-    /// Whether there is room for [`Follow::control`].
+    /// True if there is room for [`Follow::control`].
     pub fn takes_controls(&self) -> bool {
         self.passing.takes_controls()
     }
