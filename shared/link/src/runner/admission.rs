@@ -89,7 +89,7 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
     if operation.incarnation.as_ref() != Some(view.incarnation) {
         return refuse(
             Fenced,
-            "the runner was started anew since: what it did before is not known to it",
+            "the runner was restarted: it does not know what it did before",
         );
     }
     // A reader may still attach to what was begun in a sandbox that is gone by now.

@@ -205,7 +205,7 @@ impl Table {
         use RefusalCode::{Fenced, ResourceExhausted, StaleEpoch};
         let refuse = |code, message: &str| Err(Refusal::new(code, message));
         if incarnation.as_ref() != Some(&self.incarnation) {
-            let message = "the runner was started anew since: what it did before is gone";
+            let message = "the runner was restarted: it does not know what it did before";
             return refuse(Fenced, message);
         }
         // The owner of a known operation is known, too.
