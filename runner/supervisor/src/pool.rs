@@ -1,8 +1,8 @@
 //! Supervisors that wait, so that a command starts at once.
 //!
-//! Making the files of an operation costs more than its processes, so it is done before anybody
-//! asks, by a thread of its own. Whoever takes one when none waits starts one on the spot, and pays
-//! for it; several can do so at once. Supervisors whose commands are forgotten soon after their end
+//! Making the files of an operation costs more than its processes, so a thread of its own makes
+//! them in advance. Where no supervisor waits, the caller starts one on the spot and pays for it;
+//! several callers can do so at once. Supervisors whose commands are forgotten soon after their end
 //! wait again, in the same files under another name.
 
 mod fork_server;
@@ -24,27 +24,28 @@ use crate::{Fault, Identity, KillChoice, OperationError, Realm, Spent, Waiting};
 use keeper::{Keeper, Wishes};
 use starter::Starter;
 
-/// How supervisors are started.
+/// The options of a pool.
 #[derive(Debug, Clone)]
 pub struct PoolOptions {
     /// The program `gantry-supervisor`, as an absolute path: it is started in another directory.
     pub program: PathBuf,
     /// The folder of the operations; it must exist, be this user's alone, and have been recovered.
     pub root: PathBuf,
-    /// What the names of the operations' directories begin with: another one for each pool that
-    /// was ever there, so that no name is given twice.
+    /// The beginning of the names of the operations' directories. It differs for each pool that was
+    /// ever there, so that no name is given twice.
     pub prefix: String,
-    /// How many wait.
+    /// The number of supervisors that wait.
     pub waiting: usize,
-    /// How their commands are to be killed.
+    /// The way in which they kill their commands.
     pub kill: KillChoice,
     /// A fault for tests; only supervisors of a debug build obey.
     pub fault: Option<Fault>,
-    /// Where they are: in a container its entry process forks them, and `program` is not used.
+    /// The place where they run: in a container its entry process forks them, and `program` is not
+    /// used.
     pub realm: Realm,
 }
 
-/// Why no supervisor waits.
+/// The reason why no supervisor waits.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     /// The host reported something.
@@ -58,8 +59,8 @@ pub enum PoolError {
         /// The same as a number of the host's (errno), where it is one.
         errno: Option<i32>,
     },
-    /// It was ordered, and nobody came: the process that supervisors are forked from has died with
-    /// the order, or is stopped.
+    /// A supervisor was ordered and did not come: the process that supervisors are forked from has
+    /// died with the order, or is stopped.
     #[error("the process that supervisors are forked from does not do what it is told")]
     NotForked(#[source] Option<OperationError>),
     /// It did not come up.

@@ -33,7 +33,7 @@ impl ProcessId {
         Ok(Self::from_stat(&stat, boot_id))
     }
 
-    /// The process of which this was said.
+    /// The process that has these figures.
     pub(crate) fn from_stat(stat: &Stat, boot_id: &str) -> Self {
         Self {
             pid: stat.pid,
@@ -42,14 +42,15 @@ impl ProcessId {
         }
     }
 
-    /// Whether it still runs. One that has ended and was not collected yet does not.
+    /// True if it still runs. A process that has ended and was not collected yet does not.
     pub fn is_alive(&self, boot_id: &str) -> bool {
         self.boot_id == boot_id
             && Stat::of(self.pid)
                 .is_ok_and(|stat| stat.start_ticks == self.start_ticks && stat.runs())
     }
 
-    /// Whether it is there and does nothing until somebody lets it go on (`SIGSTOP`, a debugger).
+    /// True if it is there and does nothing until a signal or a debugger lets it go on (`SIGSTOP`,
+    /// a debugger).
     pub(crate) fn is_stopped(&self, boot_id: &str) -> bool {
         self.boot_id == boot_id
             && Stat::of(self.pid)
@@ -64,7 +65,8 @@ impl ProcessId {
         let Some(pid) = self.as_pid() else {
             return Ok(());
         };
-        // Opened before it is looked at: whom this names cannot become somebody else.
+        // Opened before it is looked at, so that the descriptor cannot come to mean another
+        // process.
         let process = match pidfd_open(pid, PidfdFlags::empty()) {
             Err(Errno::SRCH) => return Ok(()),
             opened => opened?,
@@ -78,7 +80,7 @@ impl ProcessId {
         }
     }
 
-    /// Whether another process has got the pid since.
+    /// True if another process has got the pid since.
     pub(crate) fn is_reused(&self) -> bool {
         Stat::of(self.pid).is_ok_and(|stat| stat.start_ticks != self.start_ticks)
     }
@@ -107,7 +109,7 @@ pub fn boot_id() -> io::Result<String> {
     Ok(format!("{boot}.{}", first.start_ticks))
 }
 
-/// Whether this process is in another pid namespace than the host's own.
+/// True if this process is in another pid namespace than the host's own.
 pub fn is_in_container() -> bool {
     let namespace = fs::read_link("/proc/self/ns/pid");
     namespace.is_ok_and(|namespace| namespace.as_os_str() != FIRST_PID_NAMESPACE)
@@ -126,7 +128,7 @@ pub(crate) fn all_pids() -> io::Result<Vec<i32>> {
 /// More than `/proc/PID/stat` has: the kernel writes it whole at the first read.
 const STAT_BYTES: usize = 2048;
 
-/// What `/proc/PID/stat` says of a process.
+/// The figures of `/proc/PID/stat` about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) pid: i32,
@@ -143,7 +145,8 @@ impl Stat {
         Self::parse(pid, &text[..length]).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// All processes that can be seen. Not a snapshot: it can miss one that is born meanwhile.
+    /// All processes that can be seen. It is not a snapshot: it can miss a process that is born in
+    /// that time.
     pub(crate) fn all() -> io::Result<Vec<Self>> {
         let pids = all_pids()?.into_iter();
         Ok(pids.filter_map(|pid| Self::of(pid).ok()).collect())

@@ -17,13 +17,13 @@ pub use remains::remove;
 pub(crate) use remains::{ENDS_WITHIN, clear};
 use remains::{kill_tree, wait_until};
 
-/// How long a supervisor that lives may take to let us in.
+/// The longest time that a living supervisor may take to accept a connection.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Bytes that are read at once for a checksum.
 const READ_BYTES: usize = 256 * 1024;
 
-/// What an operation has become.
+/// The state of an operation after recovery.
 #[derive(Debug)]
 pub enum Recovered {
     /// It never ran and never will.
@@ -56,9 +56,9 @@ pub fn recover(
     Ok(all)
 }
 
-/// What one operation has become; it has a fate afterwards, and an end or a supervisor. As for
-/// [`recover`], its directory must be no pool's, unless its supervisor was handed a request and
-/// says nothing: then that has started, or never will. Can take some seconds.
+/// Settles one operation; it has a fate afterwards, and an end or a supervisor. As for [`recover`],
+/// its directory must be no pool's. The exception is an operation whose supervisor was handed a
+/// request and says nothing: it has started, or never will. Can take some seconds.
 ///
 /// # Errors
 /// When the records cannot be read, or its supervisor neither answers nor ends; it can be tried
@@ -154,7 +154,7 @@ fn ended(directory: Directory, record: ExitRecord) -> Recovered {
     Recovered::Ended(directory, record)
 }
 
-/// Writes down that nobody knows how it ended. Another end that came first holds.
+/// Records an unknown end. Another end that came first holds.
 fn lost(
     directory: Directory,
     start: Option<&StartRecord>,
@@ -210,7 +210,7 @@ fn lost_without_start(directory: Directory) -> Result<Recovered, RecordError> {
     lost(directory, None, kill, Cause::HostReboot, tree_gone)
 }
 
-/// What is on disk of a stream whose supervisor has not said.
+/// The end of a stream on disk, where its supervisor has not reported it.
 fn stream_end(directory: &Directory, stream: Stream) -> io::Result<StreamEnd> {
     let reader = match SpoolReader::open(directory, stream) {
         Ok(reader) => reader,

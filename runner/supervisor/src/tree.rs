@@ -25,7 +25,7 @@ use cgroup::{Mounts, V1Kind};
 pub use names::{LeafNames, remove_abandoned};
 pub use sweep::{descendants, members_of_session};
 
-/// How a whole tree is killed.
+/// The way in which a whole tree is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KillMethod {
@@ -35,9 +35,9 @@ pub enum KillMethod {
     Freezer,
     /// A version 1 pids cgroup with no room left: kill all until it is empty: exact.
     Pids,
-    /// The supervisor as subreaper looks for descendants in `/proc`, stops all, then kills all,
-    /// until the kernel says that it has no child left; then nobody comes from it. What it cannot
-    /// see it misses, and once it is dead itself nothing proves that nobody is left.
+    /// The supervisor, as subreaper, looks for descendants in `/proc`, stops all, then kills all,
+    /// until the kernel reports that it has no child left. Then no process comes from it. It misses
+    /// what it cannot see. Once it is dead itself, nothing proves that no process is left.
     Sweep,
 }
 
@@ -90,7 +90,7 @@ impl std::str::FromStr for KillChoice {
     }
 }
 
-/// Where trees can be held on this host, and how they are to be killed: read once, for many leaves.
+/// The places for trees on this host, and the way to kill them: read once, for many leaves.
 #[derive(Debug)]
 pub struct Ground {
     mounts: Mounts,
@@ -98,7 +98,7 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// What this host says of itself.
+    /// Reads the hierarchies of this host.
     pub fn read(choice: KillChoice) -> Self {
         Self {
             mounts: Mounts::read(),
@@ -106,10 +106,10 @@ impl Ground {
         }
     }
 
-    /// Moves this process, and so all that it forks, out of the reach of what stops the cgroup that
-    /// it was started in. Where the host refuses it stays: that only matters when somebody stops
-    /// that whole cgroup. The host makes whoever moves wait some milliseconds, and everybody who
-    /// forks meanwhile.
+    /// Moves this process, and so all that it forks, out of reach of a stop of the cgroup that it
+    /// was started in. Where the host refuses it stays: that only matters when that whole cgroup is
+    /// stopped. The move takes some milliseconds, in which the mover and every process that forks
+    /// have to wait.
     pub fn step_aside(&self) {
         if self.allows(KillMethod::CgroupKill) {
             cgroup::step_aside(&self.mounts);
@@ -197,7 +197,7 @@ impl Leaf {
         }
     }
 
-    /// How it kills.
+    /// The way in which it kills.
     pub fn method(&self) -> KillMethod {
         match &self.kind {
             Kind::V2(_) => KillMethod::CgroupKill,
@@ -235,8 +235,9 @@ impl Leaf {
         }
     }
 
-    /// Sends a signal to everybody in it. A process group gets it at one moment, so that nobody misses it who is
-    /// born there meanwhile; one that begins a group of its own just then may miss it.
+    /// Sends a signal to every process in it. A process group gets it at one moment, so that a
+    /// process that is born there in that moment does not miss it. A process that begins a group of
+    /// its own just then may miss it.
     pub fn signal(&self, signal: Signal) {
         let members = match &self.kind {
             Kind::V2(v2) => v2.members(),
@@ -270,7 +271,7 @@ impl Leaf {
         }
     }
 
-    /// Whether nobody runs in it, as far as the method can tell.
+    /// True if no process runs in it, as far as the method can tell.
     pub fn is_empty(&self) -> bool {
         match &self.kind {
             Kind::V2(v2) => v2.is_empty(),
@@ -279,9 +280,9 @@ impl Leaf {
         }
     }
 
-    /// Makes the place anew for another tree, under the same name. The kernel and the cgroup itself
-    /// remember what was done to a tree (a kill, a limit, cgroups below it), and the next one must
-    /// not meet that. Where there is no cgroup nothing remembers it.
+    /// Makes the place again for another tree, under the same name. The kernel and the cgroup
+    /// itself remember what was done to a tree (a kill, a limit, cgroups below it), and the next
+    /// one must not meet that. Where there is no cgroup nothing remembers it.
     ///
     /// # Errors
     /// When it is not empty, or the host refuses; then there must not be another tree.

@@ -26,11 +26,11 @@ pub(super) struct ForkServer {
 #[derive(Debug)]
 struct Running {
     orders: Orders,
-    /// `None` of a container's entry process, which is nobody's child here.
+    /// `None` for a container's entry process, which is no child of this process.
     child: Option<Child>,
 }
 
-/// Who has got an order.
+/// The process that got an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ServerId(Option<u32>);
 
@@ -66,9 +66,9 @@ impl ForkServer {
         Ok((another.orders.give(&order)?, another.id()))
     }
 
-    /// Ends one that does not do what was ordered, with the supervisor that it may have forked for
-    /// the directory of this name; the next order spawns another. One that another order has
-    /// spawned meanwhile stays.
+    /// Ends a server that does not carry out its order, with the supervisor that it may have forked
+    /// for the directory of this name; the next order spawns another. A server that another order
+    /// has spawned since stays.
     pub(super) fn end(&self, server: ServerId, directory: &str) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = running.take_if(|running| running.id() == server) {
@@ -110,14 +110,15 @@ impl Running {
         })
     }
 
-    /// It is collected only when this is dropped, so that nobody else has the number while it counts.
+    /// It is collected only when this is dropped, so that no other process has the number while it
+    /// counts.
     fn id(&self) -> ServerId {
         ServerId(self.child.as_ref().map(Child::id))
     }
 
-    /// Kills supervisors that were forked and have not come as far as to their own directory, or
-    /// in this one no further than that: nobody knows of them, and one that is stopped would stay.
-    /// Another one that is just being made is lost with them, and ordered again.
+    /// Kills supervisors that were forked and did not get as far as their own directory, or no
+    /// further than into this one. The daemon does not know of them, and a stopped one would stay.
+    /// A supervisor that is just being made is lost with them, and ordered again.
     fn kill_unborn(&self, root: &Path, directory: &str) {
         let Some(child) = &self.child else {
             return;
@@ -141,8 +142,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Supervisors do not need it, and one that was ordered and does not come was promised to
-        // nobody.
+        // Supervisors do not need it. A supervisor that was ordered and does not come was promised
+        // to no caller.
         if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();

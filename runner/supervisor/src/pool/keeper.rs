@@ -8,15 +8,16 @@ use std::{
 use super::{PoolError, spent::LOOKS, starter::Starter};
 use crate::{Realm, Waiting};
 
-/// While at least half of the supervisors wait, others are started only after nobody has taken one
-/// for this long: a command that has just begun has the host to itself.
+/// While at least half of the supervisors wait, others are started only after none was taken for
+/// this long: a command that has just begun has the host to itself.
 const REFILL_AFTER: Duration = Duration::from_millis(10);
 
-/// How often it is looked for supervisors that were not wanted again and have ended, or should have.
+/// The time between looks for supervisors that were not wanted again and have ended, or should
+/// have.
 const CLEAR_EVERY: Duration = Duration::from_secs(1);
 
-/// What the pool's thread is told. It is woken only where it has nothing to wait for but this, or
-/// has something to do at once: most commands begin and end while it waits for calm.
+/// The news for the pool's thread. It is woken only where it waits for nothing else, or has
+/// something to do at once: most commands begin and end while it waits for calm.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wishes(Arc<Shared>);
 
@@ -34,7 +35,7 @@ struct Told {
     look: bool,
     /// Start no more.
     closed: bool,
-    /// How many may be taken before the thread is to be woken; `None` while it does not wait.
+    /// The number that may be taken before the thread is woken; `None` while it does not wait.
     wakes_after: Option<usize>,
 }
 
@@ -53,7 +54,7 @@ impl Wishes {
         }
     }
 
-    /// Nobody will ask for supervisors any more.
+    /// No caller will ask for supervisors any more.
     pub(super) fn close(&self) {
         self.told().closed = true;
         self.0.changed.notify_one();
@@ -90,22 +91,22 @@ impl Wishes {
     }
 }
 
-/// What the thread has heard.
+/// The news that the thread has taken.
 struct Heard {
-    /// How many were taken.
+    /// The number of supervisors that were taken.
     taken: usize,
     closed: bool,
     /// The whole patience was over.
     in_vain: bool,
 }
 
-/// What the pool's thread holds.
+/// The state of the pool's thread.
 pub(super) struct Keeper {
     starter: Starter,
     wishes: Wishes,
     made: Sender<Result<Waiting, PoolError>>,
-    /// How many wait to be taken; a failure is one of them, so that nothing is tried in vain until
-    /// somebody asks.
+    /// The number that wait to be taken. A failure counts as one, so that nothing is tried in vain
+    /// until a caller asks.
     waiting: usize,
 }
 
@@ -176,7 +177,7 @@ impl Keeper {
         }
     }
 
-    /// Removes what nobody wanted to use again.
+    /// Removes the directories of supervisors that were not used again.
     fn clear(&self, quiet: bool) {
         for directory in self.starter.spent.ended(quiet) {
             // What stays is found by the next daemon.

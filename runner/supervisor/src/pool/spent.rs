@@ -31,17 +31,17 @@ pub(super) struct SpentOnes {
 struct Lists {
     /// Their commands are still remembered; the latest last.
     remembered: VecDeque<Spent>,
-    /// Nobody will ask for their commands any more; the latest last.
+    /// Their commands are forgotten; the latest last.
     forgotten: VecDeque<Leaving>,
     /// They are asked to end.
     dismissed: VecDeque<Leaving>,
 }
 
-/// One that ends if it is not asked for anything.
+/// A supervisor that ends if it gets no request.
 #[derive(Debug)]
 struct Leaving {
     spent: Spent,
-    /// How often it was there when it was looked for.
+    /// The number of looks at which it was still there.
     seen: u32,
 }
 
@@ -85,7 +85,7 @@ impl SpentOnes {
         self.bury(spent);
     }
 
-    /// One that does not do what it is told is killed.
+    /// A supervisor that does not follow its orders is killed.
     pub(super) fn kill(&self, spent: Spent) {
         kill(self.realm, &spent.directory);
         self.bury(spent);
@@ -106,7 +106,7 @@ impl SpentOnes {
             .map(|leaving| leaving.spent)
     }
 
-    /// Whether there are any of which nobody has taken care.
+    /// True if there are any that are not cleared away yet.
     pub(super) fn are_left(&self) -> bool {
         let lists = self.lists();
         !lists.forgotten.is_empty() || !lists.dismissed.is_empty()
@@ -158,7 +158,7 @@ impl Leaving {
     }
 }
 
-/// Kills a supervisor that was promised to nobody.
+/// Kills a supervisor that was promised to no caller.
 fn kill(realm: Realm, directory: &Directory) {
     // The pids of a container are not this host's; what is stopped there goes with its directory's removal.
     if realm == Realm::Host

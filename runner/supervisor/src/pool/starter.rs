@@ -1,4 +1,4 @@
-//! How a supervisor comes to wait: forked, or asked to serve once more.
+//! The ways to get a waiting supervisor: a fork, or a request to serve once more.
 
 use std::{
     os::unix::net::UnixStream,
@@ -12,11 +12,11 @@ use std::{
 use super::{PoolError, PoolOptions, fork_server::ForkServer, spent::SpentOnes};
 use crate::{Directory, FromSupervisor, Identity, Spent, ToSupervisor, Waiting, operation::Line};
 
-/// How long a supervisor may take to make its files.
+/// The longest time that a supervisor may take to make its files.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long it may take to clear them away for another command, while somebody waits for that who
-/// could have a new one.
+/// The longest time that it may take to clear them away for another command. It is short because
+/// the caller that waits could have a new one.
 const AGAIN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Starts supervisors.
@@ -52,7 +52,7 @@ impl Starter {
                     let Spent { directory, line } = spent;
                     return Some(Waiting::new(directory, identity, line));
                 }
-                // Where one is stopped others may be, and nobody waits for them all.
+                // Where one is stopped others may be, and the caller must not wait for them all.
                 Err(PoolError::Silent(None)) => {
                     self.spent.kill(spent);
                     return None;
@@ -66,7 +66,7 @@ impl Starter {
 
     pub(super) fn start(&self) -> Result<Waiting, PoolError> {
         match self.try_start() {
-            // Whoever was to do it was killed or stopped.
+            // The process that had to do it was killed or stopped.
             Err(PoolError::NotForked(_) | PoolError::Silent(_)) => self.try_start(),
             started => started,
         }
@@ -113,7 +113,7 @@ fn again(spent: &mut Spent, name: &str) -> Result<Identity, PoolError> {
     Ok(identity)
 }
 
-/// What a new supervisor says when it is ready.
+/// The greeting of a new supervisor that is ready.
 fn greeting(socket: UnixStream) -> Result<(Identity, Line), PoolError> {
     let mut line = Line::new(socket).map_err(|error| PoolError::Silent(Some(error)))?;
     let identity = ready(&mut line, READY_WITHIN)?;

@@ -1,7 +1,7 @@
 //! The end of a command whose supervisor does not bring it about, because it is stopped or hangs.
 //!
-//! Nobody but the supervisor can say how the command itself ended, so this comes last: a supervisor
-//! that lets the tree be gone, and can still tell, is let tell.
+//! Only the supervisor can say how the command itself ended, so this comes last. A supervisor that
+//! lets the tree go, and can still report the end, is given the time for it.
 
 use std::io;
 
@@ -35,9 +35,9 @@ pub fn ask_to_end(directory: &Directory) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Ends a command whose supervisor was told to end it and had the time for it: kills its tree, then
-/// its supervisor, and writes down that it ended for this reason and that nobody knows how. An end
-/// that the supervisor tells meanwhile holds. Can take a minute.
+/// Ends a command whose supervisor was asked to end it and had the time for it. Kills its tree,
+/// then its supervisor, and records this cause with an unknown end. An end that the supervisor
+/// reports in that time holds. Can take a minute.
 ///
 /// # Errors
 /// When the records cannot be read, or the host does not let the supervisor go; it can be tried
@@ -68,8 +68,8 @@ pub fn end_by_force(directory: Directory, cause: Cause) -> Result<Recovered, Rec
     lost(directory, Some(&start), identity.kill, cause, tree_gone)
 }
 
-/// The tree of a supervisor that is there. Without a cgroup it is what comes from this, and once it
-/// is gone nobody can tell any more.
+/// The tree of a supervisor that is there. Without a cgroup the tree is what comes from the
+/// supervisor; once that is gone, it cannot be told any more.
 fn tree(identity: &Identity, boot: &str) -> io::Result<Option<Leaf>> {
     let supervisor = &identity.supervisor;
     match (identity.kill, supervisor.as_pid()) {

@@ -1,4 +1,4 @@
-//! What is left of an operation that is over: its supervisor, its tree, its cgroup, its directory.
+//! The remains of an operation that is over: its supervisor, its tree, its cgroup, its directory.
 
 use std::{io, thread::sleep, time::Duration};
 
@@ -11,17 +11,17 @@ use crate::{
     Directory, Identity, Leaf, ProcessId, RecordError, members_of_session, process::boot_id,
 };
 
-/// How long a supervisor may take to end by itself: it waits a second to be asked to serve another
-/// command. One that takes longer is stopped.
+/// The longest time that a supervisor may take to end by itself: it waits a second for a request to
+/// serve another command. A supervisor that takes longer is stopped.
 pub(crate) const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a supervisor that is killed may take to be gone, or a session without a cgroup.
+/// The longest time until a killed supervisor is gone, or a session without a cgroup.
 const DIES_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a killed tree may take to be gone.
+/// The longest time until a killed tree is gone.
 pub(super) const GONE_WITHIN: Duration = Duration::from_secs(30);
 
-/// How often any of them is looked at.
+/// The time between two looks at any of them.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Removes an operation that has an end, or never ran, with all that its supervisor has left. Can
@@ -34,15 +34,16 @@ pub fn remove(directory: Directory) -> io::Result<()> {
     directory.remove()
 }
 
-/// Ends a supervisor that has nothing left to do but to end, and does not within `patience`, and
-/// removes its cgroup with whoever is left in it. What the host keeps stays for the next daemon.
+/// Ends a supervisor that has nothing left to do but to end, and does not within `patience`.
+/// Removes its cgroup with all processes that are left in it. What the host keeps stays for the
+/// next daemon.
 pub(crate) fn clear(directory: &Directory, patience: Duration) {
     let (Ok(Some(identity)), Ok(boot)) = (directory.identity(), boot_id()) else {
         return;
     };
     let supervisor = &identity.supervisor;
     if supervisor.boot_id != boot {
-        // It went with its host; a cgroup of that name would be somebody else's.
+        // It went with its host; a cgroup of that name would be another one's.
         return;
     }
     if !wait_until(patience, || !supervisor.is_alive(&boot)) {
@@ -95,7 +96,7 @@ pub(super) fn kill_tree(identity: &Identity, child: Option<&ProcessId>, boot: &s
     }
 }
 
-/// Kills everybody in a cgroup, until nobody is left.
+/// Kills every process in a cgroup, until none is left.
 pub(super) fn empty(leaf: &Leaf) -> bool {
     wait_until(GONE_WITHIN, || {
         let empty = leaf.is_empty();
@@ -106,8 +107,9 @@ pub(super) fn empty(leaf: &Leaf) -> bool {
     })
 }
 
-/// Kills a session, as far as it can be seen. Nothing is proven by that. While any of a session
-/// lives the kernel gives its number to nobody, so where another process has it, none is left.
+/// Kills a session, as far as it can be seen. Nothing is proven by that. While any process of a
+/// session lives the kernel gives its number to no other, so where another process has it, none is
+/// left.
 fn kill_session(leader: &ProcessId, boot: &str) {
     // Session 0 is all that a pid namespace sees of those from outside.
     if leader.boot_id != boot || leader.pid <= 0 {

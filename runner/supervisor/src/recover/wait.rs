@@ -1,4 +1,5 @@
-//! What a daemon hears that can wait: also what holds once the supervisor is gone.
+//! The events of an operation for a daemon that can wait: also the result once the supervisor is
+//! gone.
 
 use std::time::Duration;
 
@@ -6,10 +7,10 @@ use super::{Recovered, settle};
 use crate::{Cut, Directory, Ended, Event, Operation, OperationError, RecordError};
 
 impl Operation {
-    /// What is new, waiting for it at most this long.
+    /// The next event; waits at most this long for it.
     ///
-    /// Where the supervisor has died, this kills its tree and writes down that the operation is
-    /// lost, which can take some seconds.
+    /// If the supervisor has died, this kills its tree and records that the operation is lost,
+    /// which can take some seconds.
     ///
     /// # Errors
     /// When the records cannot be read.

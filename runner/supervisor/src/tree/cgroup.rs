@@ -22,13 +22,13 @@ use super::KillMethod;
 /// Our folder in a hierarchy.
 const FOLDER: &str = "gantry";
 
-/// Where supervisors are, beside the cgroups of their commands.
+/// The folder of supervisors, beside the cgroups of their commands.
 const SUPERVISORS: &str = "supervisors";
 
 /// More than `cgroup.events` has, in bytes.
 const EVENTS_BYTES: usize = 256;
 
-/// How often a freezer is asked whether all are frozen, before the kill goes on without.
+/// The number of looks at a freezer before the kill goes on although not all processes are frozen.
 const FREEZE_LOOKS: usize = 200;
 
 /// Cgroups that are looked into below a command's own; of more the members get no polite signal.
@@ -37,7 +37,7 @@ const CGROUPS_BELOW: usize = 128;
 /// Names that are tried where one is taken by a tree of an earlier namespace.
 const NAMES: usize = 16;
 
-/// Whether a leaf of ours can be there: one that is killed must never be somebody else's.
+/// True if a leaf of ours can be there: a leaf that is killed must never be another program's.
 pub(crate) fn is_ours(path: &Path) -> bool {
     let parent = path.parent().and_then(Path::file_name);
     let name = path.file_name();
@@ -54,21 +54,21 @@ pub(crate) struct Mounts {
 }
 
 impl Mounts {
-    /// What `/proc` says; nothing where it says nothing.
+    /// The hierarchies by `/proc`; none where it cannot be read.
     pub(crate) fn read() -> Self {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         Self::parse(&mounts, &own)
     }
 
-    /// Where our folder can be in version 2, best first.
+    /// The possible places of our folder in version 2, best first.
     fn v2_folders(&self) -> impl Iterator<Item = PathBuf> {
         self.v2
             .iter()
             .flat_map(|mount| [mount.join(FOLDER), mount.join(&self.own).join(FOLDER)])
     }
 
-    /// Where our leaves can be, and how what is in them is killed.
+    /// The possible places of our leaves, with the way to kill the processes in them.
     pub(crate) fn folders(&self) -> impl Iterator<Item = (KillMethod, PathBuf)> {
         let of_v1 = |method, mounts: &[PathBuf]| {
             let folders = mounts.iter().map(|mount| mount.join(FOLDER));
@@ -240,8 +240,8 @@ impl V1 {
         read_members(&self.directory)
     }
 
-    /// One round. A frozen process dies once it thaws, and none can fork meanwhile; with no room
-    /// for pids none can fork at all. Failures show when the leaf does not become empty.
+    /// One round of killing. A frozen process dies once it thaws, and cannot fork before; with no
+    /// room for pids none can fork at all. Failures show when the leaf does not become empty.
     pub(crate) fn kill(&self) {
         match self.kind {
             V1Kind::Freezer => {
@@ -323,7 +323,7 @@ fn adopt(directory: &OwnedFd, child: Pid) -> io::Result<()> {
     open_at(directory, "cgroup.procs", OFlags::WRONLY)?.write_all(pid.as_bytes())
 }
 
-/// Who is in a cgroup or in one below it, which a command may have made.
+/// The processes in a cgroup and in those below it, which a command may have made.
 fn read_members(directory: &OwnedFd) -> io::Result<Vec<Pid>> {
     let mut members = read_pids(directory)?;
     let mut left = CGROUPS_BELOW;

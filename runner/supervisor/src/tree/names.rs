@@ -1,4 +1,4 @@
-//! How the places of trees are called, so that a daemon knows its own.
+//! The names of the places of trees, by which a daemon knows its own.
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
@@ -65,7 +65,7 @@ pub fn remove_abandoned(root: &Path) -> io::Result<usize> {
             if supervisor.is_none_or(|supervisor| supervisor.is_alive(&boot_id)) {
                 continue;
             }
-            // The host removes none in which somebody runs.
+            // The host removes no cgroup in which a process runs.
             if let Ok(Some(leaf)) = Leaf::reopen(method, Some(&entry.path())) {
                 removed += usize::from(leaf.remove().is_ok());
             }

@@ -1,9 +1,10 @@
 //! Trees as `/proc` shows them, where nothing better holds one: so only the last resort.
 //!
-//! A look at `/proc` is not a snapshot. So whoever is found is stopped first, until a look finds
-//! nobody who is not and nothing was born or gone meanwhile, and only then are all killed: who is
-//! stopped makes no other. That a look found nobody proves nothing all the same, because a host may
-//! hide processes (`hidepid`), and may make up what it says of the youngest one.
+//! A look at `/proc` is not a snapshot. So each process that is found is stopped first, because a
+//! stopped process makes no other. Once a look finds only stopped ones, and no process was born or
+//! gone during the look, all of them are killed. A look that finds no process proves nothing,
+//! because a host may hide processes (`hidepid`), and may make up its figures about the youngest
+//! one.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,10 +19,11 @@ use rustix::{
 
 use crate::process::{Stat, all_pids};
 
-/// How long stopping is tried before whoever was found is killed; looked at again later.
+/// The longest time of stopping before the processes that were found are killed; then it looks
+/// again.
 const STOPS_WITHIN: Duration = Duration::from_millis(100);
 
-/// How often it is looked again where processes of others were born or gone during a look.
+/// The number of looks where processes of others were born or gone during a look.
 const LOOKS: u32 = 4;
 
 /// The running descendants of `root`. One that forks while this looks can be missed.
@@ -45,7 +47,7 @@ pub fn members_of_session(session: i32) -> io::Result<Vec<Pid>> {
         .collect())
 }
 
-/// Stops the descendants of `root`, then kills them; to be repeated until nobody is found.
+/// Stops the descendants of `root`, then kills them; repeat it until none is found.
 pub(crate) fn kill_descendants(root: Pid) {
     let began = clock_gettime(ClockId::Monotonic);
     loop {
@@ -60,13 +62,13 @@ pub(crate) fn kill_descendants(root: Pid) {
                     .for_each(|pid| send(pid, Signal::KILL));
             }
             Ok(_) => {}
-            // Without `/proc` nobody is found.
+            // Without `/proc` no process is found.
             Err(_) => return,
         }
     }
 }
 
-/// Whether nobody who comes from `root` is found running.
+/// True if no running process is found that comes from `root`.
 pub(crate) fn has_no_descendants(root: Pid) -> bool {
     for _ in 0..LOOKS {
         match Look::at(root, |_| {}) {
@@ -78,14 +80,14 @@ pub(crate) fn has_no_descendants(root: Pid) -> bool {
     true
 }
 
-/// What one look at all processes has found.
+/// The result of one look at all processes.
 #[derive(Debug)]
 struct Look {
     /// The descendants that run.
     running: Vec<Pid>,
-    /// None of them does anything before somebody lets it go on.
+    /// True if all of them are stopped, so that none acts before another process lets it go on.
     stopped: bool,
-    /// No process was born or gone meanwhile, of anybody.
+    /// True if no process at all was born or gone during the look.
     whole: bool,
 }
 
@@ -125,7 +127,7 @@ impl Look {
     }
 }
 
-/// What was read of processes in one look, and who of them is a descendant.
+/// The processes that one look has read, and those of them that are descendants.
 struct Family {
     stats: HashMap<i32, Option<Stat>>,
     members: HashSet<i32>,
@@ -139,12 +141,12 @@ impl Family {
         }
     }
 
-    /// What is said of this process; `None` where it is gone.
+    /// The figures of this process; `None` where it is gone.
     fn stat(&mut self, pid: i32) -> Option<Stat> {
         *self.stats.entry(pid).or_insert_with(|| Stat::of(pid).ok())
     }
 
-    /// Whether this one comes from the root.
+    /// True if this one comes from the root.
     fn has(&mut self, stat: Stat) -> bool {
         let (mut line, mut next) = (vec![stat.pid], stat.parent);
         let found = loop {
