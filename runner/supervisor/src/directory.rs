@@ -38,7 +38,7 @@ use crate::{
 /// The socket's name.
 pub(crate) const SOCKET: &str = "sock";
 
-/// An open directory of an operation; it can be renamed meanwhile.
+/// An open directory of an operation; it stays open where it is renamed.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
@@ -68,12 +68,12 @@ impl Directory {
         })
     }
 
-    /// Where it was when it was opened.
+    /// The path at the time when it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What became of the operation; `None` while nothing did.
+    /// The fate of the operation; `None` while it has none.
     ///
     /// # Errors
     /// When the record is damaged or of a version too far away.
@@ -81,7 +81,7 @@ impl Directory {
         self.record("fate")
     }
 
-    /// How the operation ended; `None` while it did not.
+    /// The end of the operation; `None` while it has none.
     ///
     /// # Errors
     /// As for the fate.
@@ -89,7 +89,7 @@ impl Directory {
         self.record("exit")
     }
 
-    /// Who supervises; `None` while nobody is ready to.
+    /// The supervisor; `None` while none is ready.
     ///
     /// # Errors
     /// As for the fate.
@@ -143,7 +143,8 @@ impl Directory {
         // that runs.
         self.unlink("fate")?;
         self.unlink("exit")?;
-        // Else whoever finds the next command's supervisor dead would take it for that one's.
+        // Else a process that finds the next command's supervisor dead would take the tail for that
+        // command's.
         Stream::ALL
             .into_iter()
             .try_for_each(|stream| self.unlink(Tail::file_name(stream)))
@@ -206,7 +207,7 @@ impl Directory {
     }
 
     /// Connects to the supervisor. Through `/proc`, because a socket's address has only 108 bytes.
-    /// Never waits: one that lets nobody in for now has no room for another who waits.
+    /// Never waits: a supervisor that accepts no connection for now has no room for another one.
     pub(crate) fn connect(&self) -> io::Result<UnixStream> {
         use std::os::fd::AsRawFd;
         let path = format!("/proc/self/fd/{}/{SOCKET}", self.fd.as_raw_fd());

@@ -1,12 +1,12 @@
-//! What a daemon says to the process that supervisors are forked from.
+//! The orders of a daemon to the process that supervisors are forked from.
 //!
 //! On the daemon's own host that process is its child (`pool::fork_server`). In a container it is the
 //! entry process: it outlives the daemon, listens at [`ORDERS`] in the folder of the operations, and also
 //! does what only a process of the container can do, because the records name pids as they are seen
 //! there.
 //!
-//! An order is one message (JSON) on a `SOCK_SEQPACKET` socket. A descriptor goes with it: the socket that
-//! the answer comes from. It closes without a word where the order is not carried out.
+//! An order is one message (JSON) on a `SOCK_SEQPACKET` socket. A descriptor goes with it: the socket for the
+//! answer. That socket is closed without an answer where the order is not carried out.
 
 use std::{
     io::{self, IoSlice, Read as _},
@@ -42,13 +42,13 @@ pub const MAX_ORDER_BYTES: usize = 8 * 1024;
 /// Longest answer, in bytes.
 const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 
-/// How long the entry process may take to accept a connection. One whose container is paused never does.
+/// The longest wait for the entry process to accept a connection. In a paused container it never accepts one.
 const ACCEPTS_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long an answer may take: the tree of a command may have to be killed before.
+/// The longest wait for an answer: the tree of a command may have to be killed before.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
 
-/// What is to be done.
+/// An order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Order {
@@ -80,7 +80,7 @@ pub enum Order {
         directory: String,
     },
     /// Run a program with the socket as its standard input, as this user. It ends with its socket or by
-    /// itself; nobody is told how.
+    /// itself; its exit status is not reported.
     Program {
         /// The program and its words, not empty; absolute.
         argv: Vec<String>,
@@ -89,7 +89,7 @@ pub enum Order {
     },
 }
 
-/// How an order was carried out.
+/// The result of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -97,7 +97,7 @@ pub enum Answer {
     Done,
     /// It could not be done.
     Failed {
-        /// What the host said.
+        /// The host's words.
         reason: String,
         /// The supervisor neither answers nor ends: it may be tried again.
         timed_out: bool,
@@ -120,13 +120,13 @@ impl Orders {
     ///
     /// # Errors
     /// `NotFound` and `ConnectionRefused` where it does not run, and so nothing of its container does;
-    /// `WouldBlock` where it runs and accepts nobody for some seconds.
+    /// `WouldBlock` where it runs and accepts no connection for some seconds.
     pub fn connect(root: &Path) -> io::Result<Self> {
         Self::connect_within(root, Some(ACCEPTS_WITHIN))
     }
 
-    /// Whether an entry process listens in this folder of operations. Never waits: one that is paused listens,
-    /// and has no room for another who waits.
+    /// True if an entry process listens in this folder of operations. Never waits: a paused one listens, but
+    /// has no room for another connection.
     pub fn listens(root: &Path) -> bool {
         let connected = Self::connect_within(root, None);
         connected.map_or_else(|error| is_busy(&error), |_| true)
@@ -149,10 +149,10 @@ impl Orders {
         Ok(Self { socket })
     }
 
-    /// Gives an order; what comes back is the socket that the answer comes from.
+    /// Gives an order; returns the socket for the answer.
     ///
     /// # Errors
-    /// When nobody takes orders.
+    /// When no process takes orders.
     pub fn give(&self, order: &Order) -> io::Result<UnixStream> {
         let (near, far) = UnixStream::pair()?;
         let text = serde_json::to_vec(order)?;
@@ -163,15 +163,15 @@ impl Orders {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        // Few orders wait at a time: one that finds no room finds somebody who does not read.
+        // Few orders wait at a time: where there is no room, the process does not read.
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         sendmsg(&self.socket, &[IoSlice::new(&text)], &mut control, flags)?;
         Ok(near)
     }
 }
 
-/// Has something done by the entry process of this folder; `None` where it does not run, so that nothing
-/// of its container does. One that accepts nobody, or does not answer, is a time-out.
+/// Has the entry process of this folder carry out an order; `None` where it does not run, so that nothing of
+/// its container does. An entry process that accepts no connection, or does not answer, is a time-out.
 pub(crate) fn ask(root: &Path, order: &Order) -> io::Result<Option<Answer>> {
     ask_within(root, order, (ACCEPTS_WITHIN, ANSWERS_WITHIN))
 }
@@ -216,7 +216,7 @@ fn ask_once(
     Ok(Some(serde_json::from_slice(&text)?))
 }
 
-/// Whether somebody is there who has no time (`EAGAIN`).
+/// True if a process is there and has no time (`EAGAIN`).
 fn is_busy(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }
@@ -240,7 +240,7 @@ mod tests {
     /// Less than anybody notices.
     const AT_ONCE: Duration = Duration::from_millis(10);
 
-    /// Listens as an entry process does whose container is paused: it accepts nobody.
+    /// Listens as the entry process of a paused container does: it accepts no connection.
     fn paused(root: &Path) -> OwnedFd {
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);

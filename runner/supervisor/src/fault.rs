@@ -29,7 +29,7 @@ points! {
     Placed = "placed",
     /// It is written down who supervises; there is no child yet.
     Identified = "identified",
-    /// Its files are made and the child waits behind its gate; nobody knows that.
+    /// Its files are made and the child waits behind its gate; no other process knows that.
     Prepared = "prepared",
     /// The daemon was told that it waits.
     Waiting = "waiting",
@@ -61,7 +61,7 @@ points! {
     Cleared = "cleared",
 }
 
-/// What happens there.
+/// The fault that happens there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultAction {
     /// The supervisor kills itself (SIGKILL).

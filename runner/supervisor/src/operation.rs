@@ -48,10 +48,10 @@ pub struct Operation {
     input: u64,
 }
 
-/// What is new of an operation.
+/// News of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Its fate is that it runs. Not said of a command that is over within its first moment.
+    /// Its fate is that it runs. Left out for a command that is over within its first moment.
     Started(Box<StartRecord>),
     /// So many bytes of each stream can be read.
     Output {
@@ -67,8 +67,8 @@ pub enum Event {
     Done(u64),
     /// The resize or signal with this id cannot be carried out, and why.
     NotDone(u64, String),
-    /// The resize or signal with this id was not carried out because a later one was, which is said
-    /// in words: under a new id it may be.
+    /// The resize or signal with this id was not carried out because a later one was. The text says
+    /// so; under a new id it may be carried out.
     Overtaken(u64, String),
     /// Something that was asked for is not possible.
     Refused(String),
@@ -76,7 +76,7 @@ pub enum Event {
     Ended(Ended),
 }
 
-/// How an operation is over.
+/// The end of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// It has an exit record.
@@ -90,7 +90,7 @@ pub enum Ended {
 #[error("the connection to the supervisor is gone; settle the operation to learn what holds")]
 pub struct Cut;
 
-/// Why an operation cannot be used.
+/// The reason why an operation cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
     /// The request makes no sense; nothing was sent.
@@ -116,12 +116,12 @@ impl Waiting {
         }
     }
 
-    /// Where the operation will be; a daemon writes this down before it hands the request over.
+    /// The directory of the operation; a daemon writes it down before it hands the request over.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Who waits.
+    /// The supervisor that waits.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -134,7 +134,7 @@ impl Waiting {
         Spent { directory, line }
     }
 
-    /// Whether it still waits.
+    /// True if it still waits.
     pub(crate) fn is_alive(&self) -> bool {
         self.line.is_open()
     }
@@ -196,12 +196,12 @@ impl Operation {
         &self.directory
     }
 
-    /// Who supervises it; after re-attaching only once an event came.
+    /// Its supervisor; after re-attaching only once an event came.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
     }
 
-    /// How much input was taken, as far as was heard.
+    /// The number of input bytes that are known to be taken.
     pub fn input_taken(&self) -> u64 {
         self.input
     }
@@ -211,7 +211,7 @@ impl Operation {
         self.last_id
     }
 
-    /// What is new, without waiting; `None` once the socket is read empty.
+    /// The next event, without waiting; `None` once the socket is read empty.
     ///
     /// # Errors
     /// When the connection is gone.
@@ -241,7 +241,7 @@ impl Operation {
         self.line.flush().map_err(|_| Cut)
     }
 
-    /// Whether something is left to be sent.
+    /// True if something is left to send.
     pub fn is_behind(&self) -> bool {
         self.line.is_behind()
     }
@@ -260,7 +260,7 @@ impl Operation {
             .map_or(Ok(Found::Nothing), |reader| reader.read(offset, bytes))
     }
 
-    /// What is durable elsewhere up to `offset` may be evicted here.
+    /// Reports that output below `offset` is durable elsewhere and may be evicted here.
     ///
     /// # Errors
     /// When the supervisor is gone; [`Operation::event`] tells more.
@@ -379,7 +379,7 @@ impl Operation {
         })
     }
 
-    /// Whether there is something to read from the supervisor, waiting for it at most this long.
+    /// True if there is something to read from the supervisor; waits at most this long for it.
     pub(crate) fn is_ready(&mut self, within: Duration) -> Result<bool, OperationError> {
         self.line.ready(within)
     }

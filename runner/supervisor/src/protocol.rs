@@ -1,8 +1,8 @@
-//! What is said over the socket in an operation's directory.
+//! The frames on the socket in an operation's directory.
 //!
-//! A frame is a head in JSON and bytes that belong to it (see `wire`). Fields that are not known
-//! are ignored, kinds that are not known are refused and nothing happens: so version N speaks
-//! with N − 1 both ways. Whoever connects says hello first; so does the supervisor.
+//! A frame is a head in JSON and bytes that belong to it (see `wire`). Unknown fields are ignored.
+//! Unknown kinds are refused and nothing happens: so version N speaks with N − 1 both ways. Both
+//! ends say hello first.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub fn agreed_version(theirs: u32) -> Option<u32> {
     (theirs.abs_diff(VERSION) <= 1).then_some(theirs.min(VERSION))
 }
 
-/// What a daemon says to a supervisor.
+/// A frame of a daemon to a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ToSupervisor {
@@ -46,26 +46,26 @@ pub enum ToSupervisor {
     Start {
         /// Which operation.
         operation: OperationId,
-        /// How many words.
+        /// The number of words.
         words: usize,
-        /// How many variables.
+        /// The number of variables.
         variables: usize,
         /// Everything else.
         terms: Terms,
     },
     /// Input, in the frame's bytes.
     Input {
-        /// Where in the input it belongs; what was taken already is discarded.
+        /// The offset in the input; what was taken already is discarded.
         offset: u64,
-        /// Whether the input ends after it.
+        /// True if the input ends after it.
         #[serde(default)]
         end: bool,
     },
-    /// What is durable elsewhere and may be evicted.
+    /// Output below this offset is durable elsewhere and may be evicted.
     Commit {
         /// Which stream.
         stream: Stream,
-        /// Up to where; less than before changes nothing.
+        /// The offset; less than before changes nothing.
         offset: u64,
     },
     /// End it. Saying so twice changes nothing.
@@ -86,12 +86,12 @@ pub enum ToSupervisor {
         /// Width in characters.
         columns: u16,
     },
-    /// The command has ended and nobody will ask for its records and output any more: clear them
+    /// The command has ended and no reader will ask for its records and output any more. Clear them
     /// away, and wait for another request. The answer is a hello, as from a new supervisor.
     Again,
     /// A signal for the command's process group.
     Signal {
-        /// As for a resize.
+        /// An id as for a resize.
         id: u64,
         /// The signal's number.
         signal: i32,
@@ -101,7 +101,7 @@ pub enum ToSupervisor {
     Unknown,
 }
 
-/// What a supervisor says to its daemon.
+/// A frame of a supervisor to its daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum FromSupervisor {
@@ -109,9 +109,9 @@ pub enum FromSupervisor {
     Hello {
         /// The supervisor's [`VERSION`].
         version: u32,
-        /// Who speaks.
+        /// The supervisor that speaks.
         identity: Identity,
-        /// How much input was taken.
+        /// The number of input bytes that were taken.
         #[serde(default)]
         input: u64,
         /// The largest id of a resize or signal that was carried out.
@@ -126,9 +126,9 @@ pub enum FromSupervisor {
         #[serde(default)]
         errno: Option<i32>,
     },
-    /// The fate is linked and the gate is open. Not said of a command that is over at once.
+    /// The fate is linked and the gate is open. Not sent for a command that is over at once.
     Started(StartRecord),
-    /// How far the streams are readable on disk. Frames of this kind replace one another.
+    /// The length of each stream that is readable on disk. Frames of this kind replace one another.
     Output {
         /// Bytes of the first stream.
         out: u64,

@@ -77,7 +77,7 @@ impl Realm {
         if self == Self::Host {
             return recover::remove(directory);
         }
-        // Nobody listens there whose supervisor is dead.
+        // A dead supervisor does not listen there.
         if let Err(error) = directory.connect()
             && matches!(
                 error.kind(),
@@ -122,14 +122,14 @@ fn settle_inside(directory: Directory) -> Result<Recovered, RecordError> {
     }
 }
 
-/// What the records say of an operation with which the entry process does not help for now. One of which only
-/// the container's own processes can tell may be tried again.
+/// The result that the records give for an operation, where the entry process does not help for now. An
+/// operation that only the container's own processes can settle may be tried again.
 fn unanswered(directory: Directory) -> Result<Recovered, RecordError> {
     if directory.exit()?.is_none() && directory.fate()?.is_none() {
         directory.fence("its daemon found it without a fate")?;
     }
     match found(directory) {
-        // Its supervisor is gone, or lets nobody in.
+        // Its supervisor is gone, or accepts no connection.
         Err(RecordError::Io(_)) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
         found => found,
     }
@@ -152,7 +152,7 @@ fn inside(
     }
 }
 
-/// What the records of a settled operation say: it runs, or is over.
+/// The result that the records of a settled operation give: it runs, or is over.
 fn found(directory: Directory) -> Result<Recovered, RecordError> {
     if let Some(record) = directory.exit()? {
         return Ok(Recovered::Ended(directory, record));
@@ -179,8 +179,8 @@ fn done(answer: Answer) -> Result<(), RecordError> {
     }
 }
 
-/// Why what ran in another life of this pid namespace has ended: its container was stopped, or the whole
-/// host.
+/// The reason why processes of another life of this pid namespace have ended: its container was stopped, or
+/// the whole host.
 pub(crate) fn cause_of_death(its_boot: &str, cause: Cause) -> Cause {
     let host = |boot: &str| boot.split('.').next().map(str::to_owned);
     match boot_id() {

@@ -16,7 +16,7 @@ use crate::{
     tree::KillMethod,
 };
 
-/// How much of a reason that the host gave is kept, in bytes.
+/// The most bytes of a host's reason that are kept.
 pub const MAX_REASON_BYTES: usize = 512;
 
 /// Room that is made in advance for a record, in bytes.
@@ -25,26 +25,26 @@ const ROOM: usize = 4096;
 /// Largest record that is read, in bytes.
 const MAX_RECORD_BYTES: usize = 16 * 1024;
 
-/// Who supervises an operation, and with what.
+/// The supervisor of an operation, and its means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The supervisor.
     pub supervisor: ProcessId,
-    /// How it kills.
+    /// The way in which it kills.
     pub kill: KillMethod,
     /// The cgroup that it made for the command.
     pub cgroup: Option<PathBuf>,
 }
 
-/// What became of an operation; linked once, never changed.
+/// The fate of an operation; linked once, never changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// It was started; how it ended is in the exit record.
+    /// It was started; its end is in the exit record.
     Started(StartRecord),
     /// It never ran and never will. This is its end as well.
     Fenced {
-        /// Who decided so, and why.
+        /// The process that decided so, and the reason.
         reason: String,
     },
 }
@@ -54,16 +54,16 @@ pub enum Fate {
 pub struct StartRecord {
     /// Which operation.
     pub operation: OperationId,
-    /// Who supervises it.
+    /// The supervisor of the operation.
     pub identity: Identity,
     /// The command's first process; absent where it was clear before that there is none.
     pub child: Option<ProcessId>,
-    /// When its time is over, for whoever has to see to it in its supervisor's place; absent from
-    /// the record of an earlier program.
+    /// The limits of its time, for the process that must enforce them in the supervisor's place;
+    /// absent from the record of an earlier program.
     #[serde(default)]
     pub times: Option<Times>,
-    /// What the daemon wants to find again (see [`Terms`](crate::Terms)); absent from the record of
-    /// an earlier program.
+    /// The daemon's own words about the operation (see [`Terms`](crate::Terms)); absent from the
+    /// record of an earlier program.
     #[serde(default)]
     pub claim: Option<String>,
 }
@@ -73,10 +73,10 @@ pub struct StartRecord {
 pub struct Times {
     /// When it began, on the monotonic clock of the host's boot, in milliseconds.
     pub began_ms: u64,
-    /// How long it may run (monotonic clock).
+    /// The longest time that it may run (monotonic clock).
     #[serde(default, with = "millis")]
     pub run_for: Option<Duration>,
-    /// How long it may go on without a renewal (boot-time clock).
+    /// The longest time that it may go on without a renewal (boot-time clock).
     #[serde(default, with = "millis")]
     pub orphan_for: Option<Duration>,
     /// Between the polite signal and the kill.
@@ -85,7 +85,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// How long a command may still run that began in this boot of the host.
+    /// The time that is left to run for a command that began in this boot of the host.
     pub fn run_left(&self) -> Option<Duration> {
         let now = clock_gettime(ClockId::Monotonic);
         let now = Duration::from_secs(u64::try_from(now.tv_sec).unwrap_or(0));
@@ -94,14 +94,14 @@ impl Times {
     }
 }
 
-/// How an operation ended; linked once, never changed.
+/// The end of an operation; linked once, never changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// Which operation; absent where its start record is damaged.
     pub operation: Option<OperationId>,
-    /// What the command itself reported.
+    /// The command's own report.
     pub end: End,
-    /// Why it ended.
+    /// The cause of the end.
     pub cause: Cause,
     /// All of stdout, of the merged stream, or of the terminal.
     pub out: StreamEnd,
@@ -113,13 +113,13 @@ pub struct ExitRecord {
     pub max_rss_bytes: u64,
     /// From the opening of the gate to the end of the first process, in microseconds.
     pub wall_us: u64,
-    /// What would have killed (or has killed) the tree.
+    /// The means that would have killed (or has killed) the tree.
     pub kill: KillMethod,
-    /// Whether it is proven that no process of the tree is left.
+    /// True if it is proven that no process of the tree is left.
     pub tree_gone: bool,
 }
 
-/// What a command itself reported of its end.
+/// A command's own report of its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
@@ -129,11 +129,11 @@ pub enum End {
     Signal(i32),
     /// It never ran.
     NotStarted(NotStarted),
-    /// Nobody knows: its supervisor died, or the host does not let it go.
+    /// It is not known: its supervisor died, or the host does not let it go.
     Unknown,
 }
 
-/// Why a command never ran.
+/// The reason why a command never ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum NotStarted {
@@ -166,7 +166,7 @@ pub enum NotStarted {
     Host(String),
 }
 
-/// Why a command ended.
+/// The cause of a command's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -178,9 +178,9 @@ pub enum Cause {
     Idle,
     /// It was stopped on request.
     Cancelled,
-    /// Nobody renewed it, or the host asked its supervisor to stop.
+    /// It was not renewed in time, or the host asked its supervisor to stop.
     Orphaned,
-    /// The host ran out of memory and killed it, or a process of which it told.
+    /// The host ran out of memory and killed it, or a process that it reported.
     OutOfMemory,
     /// Its output found no room on the disk.
     DiskFull,
@@ -202,7 +202,7 @@ pub struct StreamEnd {
     pub checksum: Option<u32>,
 }
 
-/// Why a record cannot be used.
+/// The reason why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// It is damaged or unfinished: its writer's host died.
@@ -244,7 +244,7 @@ impl RecordFile {
         Ok(Self { file, name })
     }
 
-    /// Writes the record; nobody sees it yet.
+    /// Writes the record; no other process sees it yet.
     ///
     /// # Errors
     /// When the host refuses.

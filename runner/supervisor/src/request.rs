@@ -1,4 +1,4 @@
-//! What a supervisor is asked to do, once.
+//! The request to a supervisor; it serves one at a time.
 
 use std::{ffi::CString, path::PathBuf, time::Duration};
 
@@ -11,10 +11,10 @@ pub const MAX_CLAIM_BYTES: usize = 1024;
 /// Most words and most variables of one request.
 const MAX_STRINGS: usize = 64 * 1024;
 
-/// Everything that a supervisor is told before the command starts.
+/// Everything that a supervisor needs before the command starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Whose directory it becomes.
+    /// The operation that the directory becomes.
     pub operation: OperationId,
     /// The program and its words; at least one. A program without a slash is looked up in PATH of
     /// the environment below.
@@ -28,43 +28,44 @@ pub struct Request {
 /// The part of a request that is not a list of strings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
-    /// Where the command runs.
+    /// The directory where the command runs.
     pub place: Place,
     /// Whose rights it has; else its supervisor's. Only a supervisor that is root can give others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<User>,
-    /// Where its output goes.
+    /// The way of its output.
     pub streams: Streams,
-    /// Whether its input comes from the daemon; else it is empty. A terminal always has input.
+    /// True if its input comes from the daemon; else it is empty. A terminal always has input.
     #[serde(default)]
     pub stdin: bool,
-    /// How long it may run (monotonic clock: a suspended host does not count).
+    /// The longest time that it may run (monotonic clock: a suspended host does not count).
     #[serde(default, with = "millis")]
     pub run_for: Option<Duration>,
-    /// How long it may be silent (monotonic clock); time in which it waits for room for its output
-    /// does not count.
+    /// The longest time that it may be silent (monotonic clock); time in which it waits for room
+    /// for its output does not count.
     #[serde(default, with = "millis")]
     pub idle_for: Option<Duration>,
-    /// How long it may go on without a renewal (boot-time clock: a suspended host counts), where
-    /// that is longer than it may run anyway.
+    /// The longest time without a renewal (boot-time clock: a suspended host counts), where that is
+    /// longer than it may run anyway.
     #[serde(default, with = "millis")]
     pub orphan_for: Option<Duration>,
     /// Between the polite signal and the kill.
     #[serde(with = "millis_always")]
     pub kill_grace: Duration,
-    /// How much output is kept.
+    /// The part of its output that is kept.
     pub spool: SpoolBounds,
-    /// What survives the host's death.
+    /// The records that survive the host's death.
     #[serde(default)]
     pub sync: Sync,
-    /// What a daemon without its own memory of the operation is to find in the start record, in the
-    /// daemon's own words; absent from a request of an earlier program.
+    /// The daemon's own words about the operation, for a daemon without its own memory of it. They
+    /// go into the start record; absent from a request of an earlier program.
     #[serde(default)]
     pub claim: Option<String>,
 }
 
-/// How long a command goes on that is renewed for `orphan_for` and not again: never less than it may
-/// run anyway (`run_left`), and a moment in which that limit ends it.
+/// The time that a command goes on if it is renewed for `orphan_for` and not again. It is never
+/// less than the command may run anyway (`run_left`), and a moment more in which that limit ends
+/// it.
 pub fn unrenewed_for(orphan_for: Duration, run_left: Option<Duration>) -> Duration {
     let own = run_left.map(|left| left.saturating_add(Duration::from_secs(1)));
     own.map_or(orphan_for, |own| orphan_for.max(own))
@@ -80,7 +81,7 @@ pub struct User {
     pub gid: u32,
 }
 
-/// Where a command runs.
+/// The directory where a command runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
@@ -90,7 +91,7 @@ pub enum Place {
     Path(PathBuf),
 }
 
-/// Where a command's output goes.
+/// The way of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Streams {
@@ -107,18 +108,18 @@ pub enum Streams {
     },
 }
 
-/// How much of each stream is kept on disk.
+/// The part of each stream that is kept on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpoolBounds {
     /// Bytes of a stream that are on disk and not committed yet. A stream that waits may exceed
     /// it by one pipe (1 MiB) at its end, so that nothing is lost; one with a tail by twice that,
     /// while there is no room for it.
     pub bytes: u64,
-    /// What happens there.
+    /// The rule for a full spool.
     pub when_full: WhenFull,
 }
 
-/// What happens when a stream's spool is full.
+/// The rule for a stream whose spool is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenFull {
@@ -132,7 +133,7 @@ pub enum WhenFull {
     Wait,
 }
 
-/// What is written through to the disk before the supervisor goes on.
+/// The files that are written through to the disk before the supervisor goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sync {
@@ -141,11 +142,11 @@ pub enum Sync {
     Nothing,
     /// The start record, before the command starts.
     Start,
-    /// The start record, and output and exit record before the end is told.
+    /// The start record, and output and exit record before the end is reported.
     All,
 }
 
-/// Why a request makes no sense.
+/// The reason why a request makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// There is no program.
@@ -174,10 +175,10 @@ pub enum RequestError {
 }
 
 impl Request {
-    /// Whether it can be carried out at all.
+    /// Checks that the request can be carried out at all.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Names the mistake in it.
     pub fn check(&self) -> Result<(), RequestError> {
         if self.argv.first().is_none_or(|program| program.is_empty()) {
             return Err(RequestError::Empty);

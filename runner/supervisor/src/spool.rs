@@ -1,9 +1,10 @@
-//! What is on disk of a command's output, and how it is read.
+//! A command's output on disk, and how it is read.
 //!
-//! A file's offset is the stream's offset. What was dropped or evicted is a hole, and `gaps` says
-//! which: each gap is written there before the bytes behind it appear, and each eviction before
-//! the hole is made. So a reader that looks at the bytes first and at `gaps` second never takes a
-//! hole for output. The newest bytes for which the file has no room wait beside it (see `tail`).
+//! A file's offset is the stream's offset. Output that was dropped or evicted is a hole, and `gaps`
+//! names each hole. A gap is written there before the bytes behind it appear, and an eviction
+//! before the hole is made. So a reader that looks at the bytes first and at `gaps` second never
+//! takes a hole for output. The newest bytes for which the file has no room wait beside it (see
+//! `tail`).
 
 mod tail;
 
@@ -19,10 +20,10 @@ pub(crate) use tail::restore;
 /// Most gaps of one operation: what the room that is made in advance holds.
 const MAX_GAPS: usize = 30;
 
-/// Where the evictions stand in `gaps`: one line for each stream, written over.
+/// Room of the evictions in `gaps`, in bytes: one line for each stream, written over.
 const EVICTED_ROOM: u64 = 128;
 
-/// Where the gaps begin in `gaps`.
+/// The offset of the first gap in `gaps`.
 const GAPS_AT: u64 = 2 * EVICTED_ROOM;
 
 /// Room of one line in `gaps`, padded, so that all lie where they are expected.
@@ -64,14 +65,14 @@ impl Stream {
 pub struct Gap {
     /// Of which stream.
     pub stream: Stream,
-    /// Where it begins.
+    /// The offset of the first missing byte.
     pub offset: u64,
-    /// How many.
+    /// The number of missing bytes.
     pub length: u64,
 }
 
 impl Gap {
-    /// Where the output goes on.
+    /// The offset where the output goes on.
     pub(crate) fn until(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
@@ -141,7 +142,7 @@ impl GapLog {
         Ok(())
     }
 
-    /// Whether there is room for one gap more, besides one of each stream that lasts to its end.
+    /// True if there is room for one gap more, besides one of each stream that lasts to its end.
     pub fn has_room(&self) -> bool {
         self.gaps + Stream::ALL.len() < MAX_GAPS
     }
@@ -232,19 +233,19 @@ pub struct SpoolReader {
     stream: Stream,
 }
 
-/// What is at an offset of a stream.
+/// The thing at an offset of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// So many bytes were read.
     Bytes(usize),
     /// Bytes were not kept; go on at this offset.
     Gap {
-        /// Where the output goes on.
+        /// The offset where the output goes on.
         until: u64,
     },
     /// Bytes were committed and evicted; go on at this offset.
     Evicted {
-        /// Where the output goes on.
+        /// The offset where the output goes on.
         until: u64,
     },
     /// Nothing yet, or nothing any more: the exit record's offset tells which.
@@ -293,7 +294,7 @@ impl SpoolReader {
         found
     }
 
-    /// What it means that so many bytes were read at `offset`.
+    /// Interprets a read of so many bytes at `offset`.
     fn found(&self, offset: u64, read: usize) -> io::Result<Found> {
         let (evicted, gaps) = self.gaps.missing(self.stream)?;
         if offset < evicted {
@@ -316,7 +317,7 @@ impl SpoolReader {
         })
     }
 
-    /// How far the stream is on disk now, holes included.
+    /// The length of the stream on disk now, holes included.
     ///
     /// # Errors
     /// When the host refuses.
@@ -324,7 +325,7 @@ impl SpoolReader {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Whether all bytes from 0 to the end are there.
+    /// True if all bytes from 0 to the end are there.
     ///
     /// # Errors
     /// When the host refuses.

@@ -28,7 +28,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// that wait.
 const FIRST_READ_BYTES: usize = 4 * 1024;
 
-/// Why frames cannot be read any further.
+/// The reason why frames cannot be read any further.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The other end speaks something else.
@@ -42,17 +42,17 @@ pub enum FrameError {
 /// A frame as it arrived.
 #[derive(Debug)]
 pub struct Frame<T> {
-    /// What it says.
+    /// The head of the frame.
     pub head: T,
-    /// What belongs to it.
+    /// The bytes that belong to it.
     pub bytes: Vec<u8>,
 }
 
-/// What arrived and was not taken yet.
+/// The bytes that arrived and were not taken yet.
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
-    /// Where bytes are read to; empty until then, larger once much comes.
+    /// The buffer for reads; empty until the first one, larger once much comes.
     room: Vec<u8>,
     descriptor: Option<OwnedFd>,
     closed: bool,
@@ -154,7 +154,7 @@ impl Inbox {
     }
 }
 
-/// What is to be sent and was not yet.
+/// The bytes that wait to be sent.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -182,12 +182,12 @@ impl Outbox {
         Ok(())
     }
 
-    /// Whether everything is sent.
+    /// True if everything is sent.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// How much waits, in bytes.
+    /// The number of bytes that wait.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }

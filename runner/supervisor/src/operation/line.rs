@@ -13,10 +13,11 @@ use crate::{
     Frame, FrameError, FromSupervisor, Inbox, Outbox, ToSupervisor, VERSION, agreed_version,
 };
 
-/// How long a supervisor may take to read what is sent to it.
+/// The longest time that a supervisor may take to read a frame.
 const READS_WITHIN: Duration = Duration::from_secs(10);
 
-/// What may wait for a supervisor that does not read; beyond it whoever sends waits as well.
+/// The most bytes that wait for a supervisor that does not read; beyond it the sender waits as
+/// well.
 const WAITING_BYTES: usize = 256 * 1024;
 
 /// A connection to a supervisor.
@@ -74,7 +75,7 @@ impl Line {
         Ok(())
     }
 
-    /// Whether something is left to be sent.
+    /// True if something is left to send.
     pub(crate) fn is_behind(&self) -> bool {
         !self.outbox.is_empty()
     }
@@ -111,7 +112,7 @@ impl Line {
         }
     }
 
-    /// Waits until there is something to hear, and sends meanwhile what is left to be sent.
+    /// Waits until there is something to hear. In that time it sends what is left to send.
     pub(crate) fn ready(&mut self, within: Duration) -> Result<bool, OperationError> {
         let mut wanted = PollFlags::IN;
         if self.is_behind() {
@@ -122,7 +123,7 @@ impl Line {
         Ok(ready)
     }
 
-    /// Whether the other end is there, as far as is known.
+    /// True if the other end is there, as far as is known.
     pub(crate) fn is_open(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
         let now = Timespec::default();

@@ -1,9 +1,10 @@
 //! The newest output of a stream whose file has no room for it.
 //!
-//! A file beside the spool, made only where it is needed: a ring, and before it what of it counts.
-//! The ring holds twice what is kept, so that what is written never lies where something counts
-//! already, whenever its writer dies. It becomes part of the spool as soon as there is room, at the
-//! command's end at last: by the supervisor, or by whoever finds it dead ([`restore`]).
+//! A file beside the spool, made only where it is needed: a ring, and before it a statement of what
+//! in the ring counts. The ring holds twice what is kept, so that new bytes never lie where bytes
+//! count already, whenever its writer dies. It becomes part of the spool as soon as there is room,
+//! at the latest at the command's end. The supervisor does that, or the process that finds the
+//! supervisor dead ([`restore`]).
 
 use std::{
     fs::{File, OpenOptions},
@@ -20,7 +21,7 @@ use crate::{Directory, Gap, record};
 /// Room of one statement of what counts; there are two, written in turn.
 const STATEMENT_ROOM: u64 = 256;
 
-/// Where the ring begins in the file.
+/// The offset of the ring in the file.
 const RING_AT: u64 = 2 * STATEMENT_ROOM;
 
 /// Bytes that are put into the spool at once.
@@ -31,11 +32,11 @@ const PIECE_BYTES: usize = 64 * 1024;
 pub struct Tail {
     file: File,
     counts: Counts,
-    /// How often that was written down.
+    /// The number of statements that were written.
     statements: u64,
 }
 
-/// What of the ring counts: the last `keep` bytes of those from `start` to `to`.
+/// The part of the ring that counts: the last `keep` bytes of those from `start` to `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Counts {
     keep: u64,
@@ -101,13 +102,13 @@ impl Tail {
         }))
     }
 
-    /// Where it begins in the stream.
+    /// The offset in the stream where the tail begins.
     pub fn from(&self) -> u64 {
         let Counts { keep, start, to } = self.counts;
         start.max(to.saturating_sub(keep))
     }
 
-    /// How many bytes it has.
+    /// The number of its bytes.
     pub fn length(&self) -> u64 {
         self.counts.to - self.from()
     }
