@@ -61,7 +61,7 @@ pub enum PoolError {
     },
     /// A supervisor was ordered and did not come: the process that supervisors are forked from has
     /// died with the order, or is stopped.
-    #[error("the process that supervisors are forked from does not do what it is told")]
+    #[error("the process that supervisors are forked from does not follow its orders")]
     NotForked(#[source] Option<OperationError>),
     /// It did not come up.
     #[error("the supervisor does not say that it is ready")]
