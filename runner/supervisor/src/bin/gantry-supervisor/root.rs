@@ -4,8 +4,8 @@
 //! container's `sudo` (`sudo`) asks it on a socket. So a root command comes from the supervisor of the operation
 //! that it belongs to, and ends with it.
 //!
-//! - The socket has no file that root could replace. Each end looks who the other one is: the supervisor serves
-//!   processes of its own command alone, and `sudo` believes nobody but the supervisor that it comes from.
+//! - The socket has no file that root could replace. Each end checks the other one: the supervisor serves
+//!   processes of its own command alone, and `sudo` believes only the supervisor that it comes from.
 //! - A root command has six capabilities, and a Landlock domain: it can neither signal nor trace what supervises
 //!   it, nor change anything in `/proc` and `/sys`. A filter keeps it from changing how that is scheduled, and a user that
 //!   it cannot be all at once from changing its limits (`privilege::stand_apart`).
@@ -43,32 +43,32 @@ use crate::{
     victims,
 };
 
-/// Where root's programs are looked for.
+/// The folders in which root's programs are looked for.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How long the client may take to say what it wants.
+/// The longest time that the client may take for its request.
 const ASKS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Folders directly below the root in which root's commands change nothing.
 const CLOSED: [&str; 3] = ["proc", "sys", ".gantry"];
 
-/// What root's commands may have at most of what is counted by user.
+/// The most that root's commands may have of things that are counted by user.
 const MAX_FILES: u64 = 65_536;
 const MAX_PENDING_SIGNALS: u64 = 1024;
 const MAX_QUEUE_BYTES: u64 = 65_536;
 const MAX_LOCKED_BYTES: u64 = 65_536;
 
-/// What stands before the number in an answer: an exit code, or the number of a signal.
+/// The byte before the number in an answer: the number is an exit code, or a signal.
 pub(crate) const EXITED: u8 = b'E';
 pub(crate) const SIGNALLED: u8 = b'S';
 
 /// An answer, in bytes.
 pub(crate) const ANSWER_BYTES: usize = 5;
 
-/// What a container's supervisors know of its root.
+/// The facts about root that a container's supervisors have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
-    /// Who may ask.
+    /// The user that may ask.
     pub(crate) user: User,
     /// The mount of the records.
     pub(crate) records: u64,
@@ -94,7 +94,7 @@ impl Rules {
         Ok(Self { user, records })
     }
 
-    /// Whether this lies where the records do, so that no command may have it.
+    /// True if this file lies where the records do, so that no command may have it.
     ///
     /// # Errors
     /// Where that cannot be found out.
@@ -112,12 +112,12 @@ fn mount(file: &impl AsFd) -> io::Result<u64> {
     }
 }
 
-/// Where a supervisor is asked.
+/// The socket at which a supervisor takes requests.
 #[derive(Debug)]
 pub(crate) struct Desk {
     listener: OwnedFd,
     rules: Rules,
-    /// How soon the host would have killed this process for want of memory.
+    /// The `oom_score_adj` of this process before it asked the host not to kill it first.
     kill_order: i32,
 }
 
@@ -130,7 +130,7 @@ impl Desk {
     /// The one of this process.
     ///
     /// # Errors
-    /// Where somebody else has its address.
+    /// Where another process has its address.
     pub(crate) fn open(rules: Rules, kill_order: i32) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&address(getpid().as_raw_nonzero().get())?)?;
         listener.set_nonblocking(true)?;
@@ -158,7 +158,7 @@ impl Desk {
         if user != self.rules.user.uid || !is_family {
             return;
         }
-        // A host without room for a process is told as a connection that closes.
+        // On a host without room for a process the connection closes.
         let _ = sys::fork_apart(None, socket.as_fd(), || {
             let served = socket
                 .try_clone()
@@ -293,8 +293,8 @@ fn limit() -> io::Result<()> {
     Ok(())
 }
 
-/// What confines commands, once it is taken on (`sys::confine`): they change what lies in the folders directly below
-/// the root, but for [`CLOSED`]. Root's commands signal none but those that come from them as well.
+/// The rules that confine commands once they are taken on (`sys::confine`). Commands change what lies in the folders
+/// directly below the root, but for [`CLOSED`]. Root's commands signal none but those that come from them as well.
 pub(crate) fn confinement(is_root: bool) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (mut folders, mut files) = (Vec::new(), Vec::new());
@@ -332,7 +332,7 @@ pub(crate) fn execute(program: &CString, argv: &[CString], environment: &[CStrin
     told
 }
 
-/// Why a program was not executed, as a shell says it.
+/// The reason why a program was not executed, in a shell's words.
 pub(crate) fn in_words(program: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("{program}: command not found"),

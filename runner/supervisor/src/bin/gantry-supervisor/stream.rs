@@ -27,7 +27,7 @@ const EVICT_BYTES: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Pump {
     stream: Stream,
-    /// Absent once nobody can write to it any more.
+    /// Absent once no process can write to it any more.
     source: Option<OwnedFd>,
     file: File,
     bounds: SpoolBounds,
@@ -40,7 +40,7 @@ pub(crate) struct Pump {
     evicted: u64,
     /// The newest of what does not fit, and then everything goes through here.
     tail: Option<Tail>,
-    /// Whether the disk took no more: from then on output is only counted.
+    /// True if the disk took no more: from then on output is only counted.
     disk_full: bool,
     last_output: Duration,
 }
@@ -69,7 +69,7 @@ impl Pump {
         }
     }
 
-    /// What to listen to, if output is wanted now.
+    /// The descriptor to listen to, if output is wanted now.
     pub(crate) fn wanted(&self) -> Option<&OwnedFd> {
         self.source.as_ref().filter(|_| self.room() > 0)
     }
@@ -82,7 +82,7 @@ impl Pump {
         self.disk_full
     }
 
-    /// Whether the command has to wait until something is committed: that is no silence of its own.
+    /// True if the command has to wait until output is committed: that is no silence of its own.
     pub(crate) fn is_held(&self) -> bool {
         !self.is_closed() && self.room() == 0
     }
@@ -97,7 +97,7 @@ impl Pump {
         self.written
     }
 
-    /// What there is, within the bounds.
+    /// Takes the output that there is, within the bounds.
     pub(crate) fn pump(&mut self, buffer: &mut [u8], now: Duration) {
         for _ in 0..READS_AT_ONCE {
             let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
@@ -108,13 +108,13 @@ impl Pump {
         }
     }
 
-    /// What a command that is gone has left in its pipe: all of it, beyond the bounds too.
+    /// Takes all that a command that is gone has left in its pipe, beyond the bounds too.
     pub(crate) fn take_rest(&mut self, buffer: &mut [u8], now: Duration) {
         let limit = self.taken.saturating_add(REST_BYTES);
         while self.taken < limit && self.take(buffer, now) {}
     }
 
-    /// What is durable elsewhere makes room here.
+    /// Reports that output is durable elsewhere, which makes room here.
     pub(crate) fn commit(
         &mut self,
         offset: u64,
@@ -275,7 +275,7 @@ impl Pump {
         }
     }
 
-    /// How much may be read now.
+    /// The number of bytes that may be read now.
     fn room(&self) -> u64 {
         match self.bounds.when_full {
             WhenFull::Gap { .. } => u64::MAX,
@@ -287,7 +287,7 @@ impl Pump {
         }
     }
 
-    /// How much may be written now, with the tail kept free.
+    /// The number of bytes that may be written now, with the tail kept free.
     fn head_room(&self) -> u64 {
         let tail = match self.bounds.when_full {
             WhenFull::Gap { tail } => tail.into(),

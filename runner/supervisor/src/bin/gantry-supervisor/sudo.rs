@@ -1,5 +1,5 @@
 //! `sudo`, as a container's commands find it: asks the supervisor that they come from to start a command as
-//! root, and lends it directory, input and output. What root may do there is said in `root`.
+//! root, and lends it directory, input and output. `root` describes what root may do there.
 //!
 //! The person who asks and root are one and the same, so no password is asked for, and what is kept of the
 //! environment is a matter of order, not of safety.
@@ -30,7 +30,7 @@ use crate::{
     sys,
 };
 
-/// What is passed on to the command.
+/// The signals that are passed on to the command.
 const PASSED_ON: [Signal; 8] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -64,7 +64,7 @@ const GENERATIONS: usize = 65_536;
 const USAGE: &str =
     "usage: sudo [-nEH] [-u root] [--] [NAME=VALUE…] COMMAND [ARGUMENT…]; for a shell: sudo bash";
 
-/// What is asked for.
+/// A request for a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Ask {
     keeps_all: bool,

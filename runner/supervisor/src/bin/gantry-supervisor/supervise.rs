@@ -33,7 +33,7 @@ pub(crate) use over::Over;
 pub(crate) struct Child {
     process: Opened,
     opened: Duration,
-    /// Until the daemon is told of it.
+    /// The record for the daemon, until it is sent.
     start: Option<StartRecord>,
     ended: Option<(Collected, Duration)>,
     /// Kills for want of memory on this host before it can have been one.
@@ -51,8 +51,8 @@ impl Child {
         }
     }
 
-    /// Whether it was killed for want of memory, or tells of a child that was: the host says only
-    /// how many were.
+    /// True if it was killed for want of memory, or reports a child that was: the host tells only
+    /// how many were killed.
     fn ran_out_of_memory(&self) -> bool {
         self.ended
             .is_some_and(|(collected, _)| victims::can_be_victim(collected.status))
@@ -61,7 +61,7 @@ impl Child {
                 .is_some_and(|(now, before)| now > before)
     }
 
-    /// What it reported, once it is collected.
+    /// Its own report, once it is collected.
     fn end(&self, program: &[u8]) -> End {
         let Some((collected, _)) = self.ended else {
             return End::Unknown;
@@ -89,11 +89,11 @@ pub(crate) struct Supervision {
     terminal: Option<OwnedFd>,
     began: Duration,
     phase: Phase,
-    /// Why it is to end, once there is a reason; the first one counts.
+    /// The reason to end it, once there is one; the first one counts.
     cause: Option<Cause>,
-    /// How far the daemon was told that it can read.
+    /// The length of each stream that the daemon knows it can read.
     told: [u64; 2],
-    /// Whether the daemon holds input back until there is room.
+    /// True if the daemon holds input back until there is room.
     input_owed: bool,
     carried: Carried,
 }
@@ -128,7 +128,7 @@ impl Supervision {
 
     /// Serves the command until it is over and written down.
     pub(crate) fn run(mut self) -> Over {
-        // What came together with the request is here already and wakes nobody.
+        // Frames that came together with the request are here already, and wake nothing.
         self.heed();
         while !self.advance() {
             let ready = self.listen();
@@ -181,13 +181,13 @@ impl Supervision {
         self.client = Some(client);
     }
 
-    /// Whether the command has its first moment, when this process would only keep it from the
-    /// processor. Of one that is over by then nothing is told but its end.
+    /// True if the command has its first moment, in which this process would only keep it from the
+    /// processor. For a command that is over by then only the end is reported.
     fn has_just_begun(&self, now: Duration) -> bool {
         self.child.start.is_some() && now < self.child.opened.saturating_add(FIRST_MOMENT)
     }
 
-    /// What can wait until the command has had its first moment.
+    /// Does the work that can wait until the command has had its first moment.
     fn attend_start(&mut self) {
         let Some(start) = self.child.start.take() else {
             return;
@@ -307,7 +307,7 @@ impl Supervision {
 
     fn signal_group(&self, signal: i32) -> Result<(), String> {
         let signal = Signal::from_named_raw(signal).ok_or("there is no such signal")?;
-        // Once it is collected its number can be somebody else's.
+        // Once it is collected, its number can belong to another process.
         if self.child.ended.is_some() {
             return Err("its first process has ended".to_owned());
         }
@@ -359,8 +359,8 @@ impl Supervision {
         }
     }
 
-    /// Collects whoever has ended: the command's first process for its record, others because
-    /// nobody else can.
+    /// Collects every child that has ended: the command's first process for its record, others
+    /// because no other process can.
     fn reap(&mut self) {
         while let Some(pid) = sys::ended_child() {
             let ours = pid == self.child.process.pid && self.child.ended.is_none();

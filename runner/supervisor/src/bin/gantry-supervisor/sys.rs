@@ -34,7 +34,7 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// The last of the ordinary signals.
 const LAST_SIGNAL: i32 = 31;
 
-/// What a child says with its exit code that could not become its program.
+/// The exit code of a child that could not become its program.
 pub(crate) const NOT_EXECUTED: i32 = 127;
 
 /// Makes a child that goes on here, on a copy; `born_in` is the cgroup where it begins to exist.
@@ -102,7 +102,7 @@ pub(crate) fn execute(program: &CStr, argv: &[CString], environment: &[CString])
     }
 }
 
-/// Who is at the other end of a socket.
+/// The process at the other end of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) user: u32,
@@ -110,12 +110,12 @@ pub(crate) struct Peer {
     pub(crate) pid: i32,
 }
 
-/// The user of whoever connected a socket.
+/// The user of the process that connected a socket.
 pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> Option<u32> {
     Some(peer(socket)?.user)
 }
 
-/// Who connected a socket, or listens at its other end (unix(7), `SO_PEERCRED`).
+/// The process that connected a socket, or listens at its other end (unix(7), `SO_PEERCRED`).
 ///
 /// `rustix`'s form has no place for a process of another pid namespace, whose pid is 0.
 pub(crate) fn peer(socket: BorrowedFd<'_>) -> Option<Peer> {
@@ -138,7 +138,7 @@ pub(crate) fn peer(socket: BorrowedFd<'_>) -> Option<Peer> {
     })
 }
 
-/// Whether this user may give orders here.
+/// True if this user may give orders here.
 pub(crate) fn is_ours(user: u32) -> bool {
     user == rustix::process::geteuid().as_raw() || user == 0
 }
@@ -155,7 +155,7 @@ pub(crate) fn default_signals() {
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
 }
 
-/// Children that end need nobody who collects them.
+/// Lets the kernel collect children that end.
 pub(crate) fn ignore_children() {
     // SAFETY: no handler is set.
     unsafe {
@@ -171,7 +171,7 @@ pub(crate) fn heed_children() {
     }
 }
 
-/// Closes what was inherited by accident: whoever started the daemon may have left descriptors
+/// Closes descriptors that were inherited by accident: the program that started the daemon may have left some
 /// open, and no command may get them. Must come first, before anything here is opened.
 pub(crate) fn close_inherited() {
     // Nothing in this process owns a descriptor above standard error yet.
@@ -183,7 +183,7 @@ fn close_range(first: u32, last: u32) {
     if first > last {
         return;
     }
-    // SAFETY: the callers say that nobody owns them, or that nobody goes on who does.
+    // SAFETY: the callers state that these descriptors have no owner, or that no owner goes on.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if closed == 0 {
         return;
@@ -210,7 +210,7 @@ pub(crate) fn move_to(descriptor: OwnedFd, number: i32) -> io::Result<()> {
         mem::forget(descriptor);
         return Ok(());
     }
-    // SAFETY: nobody owns a descriptor of that number in a child that is about to become a program.
+    // SAFETY: a descriptor of that number has no owner in a child that is about to become a program.
     match unsafe { libc::dup2(descriptor.as_raw_fd(), number) } {
         0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -247,7 +247,7 @@ pub(crate) fn arriving(signals: impl IntoIterator<Item = Signal>) -> io::Result<
     Ok(SignalFd::with_flags(&set, flags)?)
 }
 
-/// Whether SIGTERM is among the signals that have arrived.
+/// True if SIGTERM is among the signals that have arrived.
 pub(crate) fn asked_to_end(signals: &SignalFd) -> bool {
     let mut asked = false;
     while let Ok(Some(signal)) = signals.read_signal() {
@@ -264,7 +264,7 @@ const LANDLOCK_WITH_SIGNALS: i64 = 6;
 const WRITE: u64 = 1 << 1 | 1 << 14;
 const CHANGE: u64 = WRITE | 0x3ff0;
 
-/// What `LANDLOCK_RULE_PATH_BENEATH` is.
+/// The value of `LANDLOCK_RULE_PATH_BENEATH`.
 const PATH_BENEATH: libc::c_int = 1;
 
 /// `struct landlock_ruleset_attr`, as Linux 6.12 has it.
@@ -285,7 +285,7 @@ struct Beneath {
     parent: i32,
 }
 
-/// Whether this kernel, and the filter of this container, allow [`confine`], with the scope for signals.
+/// True if this kernel, and the filter of this container, allow [`confine`], with the scope for signals.
 pub(crate) fn can_confine() -> bool {
     const VERSION: u32 = 1;
     // SAFETY: with this flag it takes no structure and says its version.
@@ -300,8 +300,8 @@ pub(crate) fn can_confine() -> bool {
     version >= LANDLOCK_WITH_SIGNALS
 }
 
-/// What [`confine`] can keep a process from: changing what is in files and folders elsewhere than in these folders
-/// and files; and, where it `keeps_signals`, signalling any process outside.
+/// The rules for [`confine`]. They keep a process from changing files and folders outside these folders and files;
+/// and, where it `keeps_signals`, from signalling any process outside.
 pub(crate) fn confinement(
     folders: &[OwnedFd],
     files: &[OwnedFd],
@@ -322,7 +322,7 @@ pub(crate) fn confinement(
         )
     };
     let made = i32::try_from(succeeded(made)?).map_err(io::Error::other)?;
-    // SAFETY: it was just made, and nobody else has it. The kernel closes it when a program is executed.
+    // SAFETY: it was just made, and has no other owner. The kernel closes it when a program is executed.
     let made = unsafe { OwnedFd::from_raw_fd(made) };
     let rules = folders.iter().map(|folder| (folder, CHANGE));
     let rules = rules.chain(files.iter().map(|file| (file, WRITE)));
@@ -404,7 +404,7 @@ pub(crate) fn keep_to_itself() -> io::Result<()> {
     for call in WATCHING {
         program.extend([step(IF_EQUAL, number(*call), 0, 1), refuse(libc::EMFILE)]);
     }
-    // The first argument is whom: 0 is the caller.
+    // The first argument is the process: 0 is the caller.
     for call in [
         libc::SYS_sched_setaffinity,
         libc::SYS_sched_setattr,
@@ -419,7 +419,7 @@ pub(crate) fn keep_to_itself() -> io::Result<()> {
             refuse(libc::EPERM),
         ]);
     }
-    // The first is of which kind (of one process: this number), the second whom.
+    // The first is the kind (of one process: this number), the second the process.
     for (call, one_process) in [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)] {
         program.extend([
             step(IF_EQUAL, number(call), 0, 6),
@@ -454,7 +454,7 @@ fn succeeded(result: i64) -> io::Result<i64> {
     }
 }
 
-/// What a collected process reported and used.
+/// The report of a collected process, and what it used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Collected {
     /// Its code, or the signal that ended it.
@@ -477,8 +477,8 @@ pub(crate) fn ended_child() -> Option<Pid> {
     Pid::from_raw(pid).filter(|_| result == 0)
 }
 
-/// Whether the kernel says that this process has no child, running or not. A subreaper that has
-/// none has no descendants either: those that lose their parents become its children.
+/// True if the kernel says that this process has no child, running or not. A subreaper without children has no
+/// descendants either: those that lose their parents become its children.
 pub(crate) fn is_childless() -> bool {
     let flags =
         WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT | WaitPidFlag::__WALL;

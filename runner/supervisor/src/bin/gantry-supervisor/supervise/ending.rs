@@ -1,4 +1,4 @@
-//! How a command comes to its end: drained, asked, killed, proven gone, written down.
+//! The way of a command to its end: drained, asked, killed, proven gone, written down.
 
 use std::time::Duration;
 
@@ -8,32 +8,32 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 use super::{Over, Supervision};
 use crate::{clock, last_words, stream::Pump, sys};
 
-/// How long a command that says nothing has for itself before its supervisor attends to its start.
+/// The time that a command which says nothing has for itself before its supervisor attends to its start.
 pub(super) const FIRST_MOMENT: Duration = Duration::from_millis(5);
 
 /// With the first process gone, output that pauses for this long is taken to be over.
 const SILENCE: Duration = Duration::from_millis(250);
 
-/// How long output may go on after the first process's end, however busy it is.
+/// The longest time that output may go on after the first process's end, however busy it is.
 const DRAIN_AT_MOST: Duration = Duration::from_secs(2);
 
-/// How long after SIGTERM the terminal of a command hangs up (SIGHUP), if the command ignores SIGTERM as an interactive
-/// shell does. A command that takes its time to end is left to it.
+/// The time after SIGTERM at which the terminal of a command hangs up (SIGHUP), if the command ignores SIGTERM as an
+/// interactive shell does. A command that takes its time to end is left to it.
 const HANG_UP_AFTER: Duration = Duration::from_secs(1);
 
-/// How long killed processes may take to die (one may sit in an uninterruptible wait).
+/// The longest time that killed processes may take to die (one may sit in an uninterruptible wait).
 const GONE_WITHIN: Duration = Duration::from_secs(30);
 
-/// How often it is looked at whether they are, at first; then ever more rarely.
+/// The first pause between two looks at them; then the pauses grow.
 const LOOK_AFTER: Duration = Duration::from_millis(1);
 
-/// How often it is looked at in the end, and while processes are asked to end.
+/// The longest pause between two looks, and the pause while processes are asked to end.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(20);
 
-/// Looks that find nobody, one after the other, before it is given up to look for who is left.
+/// The number of looks in a row that find no process, after which the search for those that are left ends.
 const EMPTY_LOOKS: u32 = 8;
 
-/// Where a command stands.
+/// The phase of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Phase {
     /// It runs.
@@ -49,7 +49,7 @@ pub(super) enum Phase {
         hang_up_at: Option<Duration>,
         kill_at: Duration,
     },
-    /// All are killed, again and again until nobody is left.
+    /// All are killed, again and again until none is left.
     Killing {
         until: Duration,
         look_at: Duration,
@@ -102,7 +102,7 @@ impl Supervision {
                             self.cut_short(Cause::Timeout);
                             continue;
                         }
-                        // Nobody is left to write more, and what there is has a place.
+                        // No process is left to write more, and what there is has a place.
                         true => !self.is_gone(),
                         false => now < until && now < self.quiet_at(),
                     };
@@ -223,13 +223,13 @@ impl Supervision {
             max_rss_bytes: used.map_or(0, |used| used.max_rss_bytes),
             wall_us: micros(wall),
             kill: leaf.method(),
-            // Somebody who still holds the output may be a descendant that went elsewhere.
+            // A process that still holds the output may be a descendant that went elsewhere.
             tree_gone: self.is_gone() && self.output_closed(),
         }
     }
 
-    /// Whether the kernel says that nobody of the tree is left: nobody in its cgroup, and nobody who
-    /// left that for another one, but still comes from the command.
+    /// True if the kernel says that no process of the tree is left. None may be in its cgroup, and none that left it
+    /// for another one may still come from the command.
     fn is_gone(&self) -> bool {
         let leaf = &self.prepared.leaf;
         (leaf.method() == KillMethod::Sweep || leaf.is_empty()) && sys::is_childless()
@@ -253,8 +253,7 @@ impl Supervision {
         };
     }
 
-    /// Looks whether anybody is left, and kills those; `true` when nobody is, or none of this
-    /// helps.
+    /// Looks for processes that are left, and kills them; `true` when none is left, or when none of this helps.
     fn killed(&mut self, now: Duration) -> bool {
         let Phase::Killing {
             until,
@@ -279,7 +278,7 @@ impl Supervision {
         let held = [leaf, &elsewhere]
             .into_iter()
             .find(|place| !place.is_empty());
-        // Where nobody is found and somebody is there, the host hides processes.
+        // Where none is found although one is there, the host hides processes.
         let nobody = ended && held.is_none();
         let empty_looks = if nobody { empty_looks + 1 } else { 0 };
         if empty_looks >= EMPTY_LOOKS {
@@ -339,7 +338,7 @@ impl Supervision {
         until
     }
 
-    /// Whether the command may be waiting for room for its output.
+    /// True if the command may be waiting for room for its output.
     fn is_held(&self) -> bool {
         self.pumps.iter().any(Pump::is_held)
     }
@@ -364,7 +363,7 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Whether the process ignores SIGTERM (proc(5), `SigIgn`); not where that cannot be read.
+/// True if the process ignores SIGTERM (proc(5), `SigIgn`); not where that cannot be read.
 fn ignores_asking(pid: Pid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
     let status = status.unwrap_or_default();

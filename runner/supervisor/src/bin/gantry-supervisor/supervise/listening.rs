@@ -15,7 +15,7 @@ use crate::{
     stream::Pump,
 };
 
-/// What there is to do.
+/// The sources that have something to do.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ready {
     pub(super) signals: bool,
@@ -27,7 +27,7 @@ pub(super) struct Ready {
     pub(super) output: bool,
 }
 
-/// Who is listened to.
+/// A source of events.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Signals,
@@ -75,7 +75,8 @@ impl Supervision {
         ready
     }
 
-    /// Where root's commands are asked for, while there may be more of them: a tree that ends grows no more.
+    /// The socket for root's commands, while there may be more of them: a tree that ends grows no
+    /// more.
     pub(super) fn open_desk(&self) -> Option<&Desk> {
         let desk = self.prepared.desk.as_ref();
         desk.filter(|_| matches!(self.phase, Phase::Running))

@@ -17,16 +17,16 @@ use crate::{
     sys,
 };
 
-/// How long the daemon is given to forget a command.
+/// The time that the daemon has to forget a command.
 const FORGOTTEN_WITHIN: Duration = Duration::from_secs(1);
 
-/// How often the emptied cgroup is tried to be removed: its last process may still be leaving.
+/// The number of attempts to remove the emptied cgroup: its last process may still be leaving.
 const REMOVALS: u32 = 200;
 
 /// Between two of these attempts.
 const REMOVE_AFTER: Duration = Duration::from_millis(1);
 
-/// What is left of a supervision.
+/// The remains of a supervision.
 #[derive(Debug)]
 pub(crate) struct Over {
     pub(super) prepared: Prepared,
