@@ -1,4 +1,4 @@
-//! What the supervisor adds to running `/bin/true`, as medians of one run.
+//! The cost that the supervisor adds to running `/bin/true`, as medians of one run.
 //!
 //! `cargo run --release -p runner-supervisor --example exec_cost -- SUPERVISOR FOLDER [COUNT]`
 //! SUPERVISOR is the program `gantry-supervisor`, FOLDER lies on the disk to be measured. Plain

@@ -49,7 +49,7 @@ impl ProcessId {
                 .is_ok_and(|stat| stat.start_ticks == self.start_ticks && stat.runs())
     }
 
-    /// True if it is there and does nothing until a signal or a debugger lets it go on (`SIGSTOP`,
+    /// True if it is stopped: it does nothing until another process lets it go on (`SIGSTOP`,
     /// a debugger).
     pub(crate) fn is_stopped(&self, boot_id: &str) -> bool {
         self.boot_id == boot_id

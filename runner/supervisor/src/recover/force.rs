@@ -1,7 +1,7 @@
 //! The end of a command whose supervisor does not bring it about, because it is stopped or hangs.
 //!
-//! Only the supervisor can say how the command itself ended, so this comes last. A supervisor that
-//! lets the tree go, and can still report the end, is given the time for it.
+//! Only the supervisor can say how the command itself ended, so this comes last. A supervisor whose
+//! tree is gone, and that can still report the end, is given the time for it.
 
 use std::io;
 

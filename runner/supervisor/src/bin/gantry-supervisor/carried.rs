@@ -1,7 +1,9 @@
-//! Which resizes and signals were carried out, by their ids: each once, and in the order of the ids.
+//! The resizes and signals that were carried out, by their ids: each once, and in the order of the
+//! ids.
 //!
-//! Two readers of one command may each ask again for what they heard no answer to. Whoever asks for
-//! something older than what was carried out last hears what became of it: nothing, where it did not
+//! Two readers of one command may each ask again where they got no answer. A request that is older
+//! than the last one carried out gets the stored answer; a request that did not come before is not
+//! carried out.
 //! come before.
 
 use std::collections::VecDeque;
@@ -9,7 +11,7 @@ use std::collections::VecDeque;
 /// Answers that are kept, far more than one reader may wait for.
 const REMEMBERED: usize = 64;
 
-/// What became of one.
+/// The result of one.
 type Answer = Result<(), NotDone>;
 
 /// One was not carried out.
@@ -43,7 +45,7 @@ impl Carried {
         self.answers.back().map_or(0, |(id, _)| *id)
     }
 
-    /// What is answered without carrying anything out; nothing where this is new.
+    /// The stored answer, so that nothing is carried out again; nothing where this id is new.
     pub(crate) fn answer(&self, id: u64) -> Option<Answer> {
         if id > self.last_id() {
             return None;

@@ -26,7 +26,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Takes a connection, unless it is somebody else's.
+    /// Takes a connection, unless it is another user's.
     pub(crate) fn new(socket: OwnedFd) -> Option<Self> {
         sys::is_ours(sys::peer_user(socket.as_fd())?).then(|| Self {
             socket,
@@ -51,7 +51,7 @@ impl Client {
         self.gone
     }
 
-    /// Whether something waits to be sent.
+    /// True if something waits to be sent.
     pub(crate) fn is_behind(&self) -> bool {
         !self.outbox.is_empty()
     }

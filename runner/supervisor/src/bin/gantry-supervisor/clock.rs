@@ -19,7 +19,7 @@ pub(crate) fn monotonic() -> Duration {
     )
 }
 
-/// As system calls take it, rounded up to what they can express.
+/// The duration for system calls, rounded up to what they can express.
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
@@ -37,7 +37,7 @@ impl BootTimer {
         Ok(Self(timerfd_create(TimerfdClockId::Boottime, flags)?))
     }
 
-    /// Sets it anew; what was set before is forgotten.
+    /// Sets the timer; what was set before is forgotten.
     pub(crate) fn set(&self, after: Duration) -> io::Result<()> {
         // Zero would switch it off.
         let after = after.max(Duration::from_nanos(1));
@@ -59,7 +59,7 @@ impl BootTimer {
         Ok(())
     }
 
-    /// Whether it has run out since it was last set.
+    /// True if it has run out since it was last set.
     pub(crate) fn is_over(&self) -> bool {
         rustix::io::read(&self.0, &mut [0; 8]).is_ok()
     }

@@ -1,4 +1,4 @@
-//! How the entry process of a container whose commands may be root comes to the folder of the operations.
+//! The way of an entry process to the folder of the operations, in a container whose commands may be root.
 //!
 //! Root there could change whatever a path leads to, and the daemon follows what lies in that folder with the
 //! rights of the host's root. So the folder is not mounted: the daemon hands it through a door, as a mount of
@@ -21,7 +21,7 @@ use rustix::{
 
 use crate::sys::{self, Peer};
 
-/// How long the daemon may take.
+/// The longest wait for the daemon.
 const OPENS_WITHIN: Duration = Duration::from_secs(15);
 
 /// Goes through the door at this path. What comes back keeps the folder there.

@@ -1,4 +1,5 @@
-//! What an entry process does for a daemon, each in a process of its own: it can take long.
+//! The work that an entry process does for a daemon, each piece in a process of its own because it
+//! can take long.
 
 use std::{
     ffi::CString,
@@ -20,7 +21,7 @@ use rustix::{
 
 use crate::{privilege, sys};
 
-/// Where a program finds its lock; it has no other descriptor but the standard ones.
+/// The descriptor of a program's lock; it has no other but the standard ones.
 const LOCK: i32 = 3;
 
 /// Does it, and answers on `socket`. A host that has no room for one more process is answered for.
@@ -80,7 +81,7 @@ fn answer(socket: &OwnedFd, answer: &Answer) {
         return;
     };
     if let Ok(socket) = socket.try_clone() {
-        // Whoever asked may be gone.
+        // The daemon that asked may be gone.
         let _ = UnixStream::from(socket).write_all(&text);
     }
 }

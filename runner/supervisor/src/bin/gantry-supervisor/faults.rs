@@ -4,7 +4,7 @@ use runner_supervisor::{Fault, FaultPoint};
 
 use crate::client::Client;
 
-/// What was ordered.
+/// The fault that was ordered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Faults {
     #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "never obeyed"))]

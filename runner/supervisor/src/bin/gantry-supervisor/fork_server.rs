@@ -5,9 +5,9 @@
 //! fraction of a program's start, and what it has found out of its host, and the cgroup that it sits in,
 //! every supervisor inherits. Supervisors do not need it: it ends with its daemon, and they go on.
 //!
-//! In a container it is the entry process, and the first of its pid namespace. It outlives every daemon,
-//! takes orders from whoever may connect, and does for a daemon what needs the container's own pids. It
-//! ends when it is asked to (SIGTERM), and with it, by the kernel, everything in the container.
+//! In a container it is the entry process, and the first of its pid namespace. It outlives every daemon. It
+//! takes orders from every process that may connect, and does for a daemon what needs the container's own
+//! pids. It ends on SIGTERM, and with it, by the kernel, everything in the container.
 
 use std::{io::IoSliceMut, mem::MaybeUninit, path::Path};
 
@@ -41,14 +41,14 @@ pub(crate) struct Supervised {
     pub(crate) client: Client,
 }
 
-/// Who gives orders.
+/// The senders of orders.
 #[derive(Debug)]
 pub(crate) enum Reception {
     /// The daemon whose child this is.
     Daemon(OwnedFd),
-    /// Whoever connects.
+    /// Every daemon that connects.
     Entry {
-        /// Where they do.
+        /// The socket at which they connect.
         listener: OwnedFd,
         /// Those who did.
         daemons: Vec<OwnedFd>,
@@ -60,7 +60,7 @@ pub(crate) enum Reception {
 }
 
 impl Reception {
-    /// Whether commands may be root here.
+    /// True if commands may be root here.
     fn has_root(&self) -> bool {
         matches!(
             self,
@@ -83,10 +83,10 @@ impl Reception {
     }
 }
 
-/// Carries out orders. Returns in each supervisor that it forks, with the order that is its own, and in
-/// this process once there is nobody left to serve.
+/// Carries out orders. Returns in each supervisor that it forks, with the order that is its own, and in this
+/// process once there is no daemon left to serve.
 pub(crate) fn serve(mut reception: Reception) -> Option<Supervised> {
-    // They serve their daemons, and nobody else is to be told how they ended.
+    // The children serve their daemons, and no process needs their exit status.
     sys::ignore_children();
     loop {
         let (order, socket) = match next(&mut reception) {
@@ -119,7 +119,7 @@ pub(crate) fn serve(mut reception: Reception) -> Option<Supervised> {
 
 enum Received {
     Order(Order, OwnedFd),
-    /// It cannot be carried out: whoever waits for it sees its socket close.
+    /// It cannot be carried out: the daemon that waits for it sees its socket close.
     Nothing,
     End,
 }
@@ -170,8 +170,8 @@ fn next(reception: &mut Reception) -> Received {
     }
 }
 
-/// A daemon that connects, unless it is somebody else's. Where root of the container is one of those it must
-/// come from outside.
+/// A daemon that connects, unless it is another user's. Where root of the container counts as ours, the
+/// daemon must come from outside.
 fn welcome(listener: &OwnedFd, only_from_outside: bool) -> Option<OwnedFd> {
     let daemon = accept_with(listener, SocketFlags::CLOEXEC).ok()?;
     let Peer { user, pid } = sys::peer(daemon.as_fd())?;
@@ -201,7 +201,7 @@ fn receive(daemon: &OwnedFd) -> Received {
     }
 }
 
-/// Whether the directory that is named lies in the folder of the operations.
+/// True if the directory that the order names lies in the folder of the operations.
 fn stays_here(order: &Order) -> bool {
     match order {
         Order::Supervise { directory }

@@ -23,10 +23,10 @@ use rustix::{
 use crate::{program, sys, victims};
 pub(crate) use plan::{Plan, Told};
 
-/// What the child says with its exit code when the gate was never opened; nobody reads it.
+/// The exit code of a child whose gate was never opened; no process reads it.
 const NEVER_RELEASED: i32 = 126;
 
-/// How long the child may take to read its plan: it has nothing else to do.
+/// The longest time that the child may take to read its plan: it has nothing else to do.
 const READS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A child that waits.
@@ -47,8 +47,8 @@ pub(crate) struct Opened {
 }
 
 impl Gated {
-    /// Makes the child, in its cgroup before it can do anything. The host is to kill it sooner
-    /// than it would have killed somebody with `kill_order`, should it need memory.
+    /// Makes the child, in its cgroup before it can do anything. If the host needs memory, it kills
+    /// the child sooner than a process whose `oom_score_adj` is `kill_order`.
     pub(crate) fn fork(leaf: &Leaf, kill_order: i32, boot_id: &str) -> io::Result<Self> {
         let (gate, behind) = UnixStream::pair()?;
         gate.set_write_timeout(Some(READS_WITHIN))?;
@@ -67,7 +67,7 @@ impl Gated {
         Ok(Self { pid, id, gate })
     }
 
-    /// Who waits.
+    /// The child that waits.
     pub(crate) fn id(&self) -> &ProcessId {
         &self.id
     }
@@ -145,7 +145,7 @@ fn wait_behind(mut gate: &UnixStream) -> i32 {
 }
 
 /// Does once in vain what the child will do. Each page of code and memory that a forked process
-/// uses for the first time costs it a fault, and so they are paid for while nobody waits.
+/// uses for the first time costs it a fault, and so these faults happen while no command waits.
 fn rehearse(gate: &UnixStream) -> io::Result<()> {
     let (near, far) = UnixStream::pair()?;
     let gate = gate.as_fd();

@@ -7,19 +7,19 @@ use rustix::{fd::OwnedFd, io::Errno, termios::LocalModes};
 /// Input that waits for the command to read, in bytes.
 const WAITING_BYTES: usize = 256 * 1024;
 
-/// What a terminal takes for the end of its input (control-D), where the program has not changed
-/// that.
+/// The byte that a terminal takes for the end of its input (control-D), where the program has not
+/// changed it.
 const END_OF_TRANSMISSION: u8 = 4;
 
 /// The input of one command.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// Absent where nobody reads: then input is only counted.
+    /// Absent where no process reads: then input is only counted.
     sink: Option<OwnedFd>,
     terminal: bool,
     waiting: VecDeque<u8>,
     taken: u64,
-    /// Whether a terminal still waits for the end of the line.
+    /// True if a terminal still waits for the end of the line.
     is_in_line: bool,
     ended: bool,
 }
@@ -41,12 +41,12 @@ impl Input {
         self.taken
     }
 
-    /// What to listen to, if something waits.
+    /// The descriptor to listen to, if something waits.
     pub(crate) fn wanted(&self) -> Option<&OwnedFd> {
         self.sink.as_ref().filter(|_| !self.waiting.is_empty())
     }
 
-    /// Whether there is room again for what a daemon was told to keep.
+    /// True if there is room again for input that a daemon had to keep.
     pub(crate) fn has_room(&self) -> bool {
         self.waiting.len() < WAITING_BYTES / 2
     }
@@ -98,7 +98,7 @@ impl Input {
         Ok(())
     }
 
-    /// Whether the terminal hands over whole lines; a program may have changed that.
+    /// True if the terminal hands over whole lines; a program may have changed that.
     fn is_canonical(&self) -> bool {
         let modes = self.sink.as_ref().map(rustix::termios::tcgetattr);
         modes.is_some_and(|modes| {
@@ -122,7 +122,7 @@ impl Input {
         }
     }
 
-    /// Nobody reads any more.
+    /// No process reads any more.
     pub(crate) fn close(&mut self) {
         self.sink = None;
         self.waiting.clear();

@@ -1,4 +1,4 @@
-//! How an operation is over: written down, linked, told.
+//! The end of an operation: written down, linked, reported.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use runner_supervisor::{ExitRecord, FaultPoint, FromSupervisor, Sync};
 
 use crate::{client::Client, faults::Faults, prepare::Prepared};
 
-/// How long the daemon is given to hear the last words.
+/// The time that the daemon has to hear the last words.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
-/// Writes the end down and tells it; whether it is written down.
+/// Writes the end down and reports it; returns `true` if it is written down.
 pub(crate) fn ended(
     prepared: &Prepared,
     record: &ExitRecord,
@@ -17,8 +17,8 @@ pub(crate) fn ended(
     sync: Sync,
     faults: Faults,
 ) -> bool {
-    // What cannot be written is told all the same, and a later daemon finds the operation without
-    // an end and without a supervisor, which it calls lost.
+    // An end that cannot be written is reported all the same. A later daemon finds the operation
+    // without an end and without a supervisor, and calls it lost.
     let mut written = prepared.exit.write(record);
     if sync == Sync::All {
         written = written.and_then(|()| prepared.exit.sync());
@@ -40,7 +40,7 @@ pub(crate) fn ended(
     written.is_ok()
 }
 
-/// It never ran, because somebody else settled that before.
+/// It never ran, because another process settled that before.
 pub(crate) fn fenced(prepared: Prepared, client: Option<Client>) {
     if let Some(mut client) = client {
         client.say(&FromSupervisor::Fenced);

@@ -1,8 +1,9 @@
 //! From the request to a command that runs: start record, fate, release.
 //!
 //! The order is the promise. The child exists but waits (`gate`); its start is written down; the
-//! record becomes the fate by a link that only one can make; then the gate is opened. Whoever dies
-//! before the link: the gate is never opened, and the child ends when it sees that.
+//! record becomes the fate by a link that only one process can make; then the gate is opened. If
+//! any of them dies before the link, the gate is never opened, and the child ends when it sees
+//! that.
 
 use std::io;
 
@@ -22,12 +23,12 @@ use crate::{
     supervise::{Child, Supervision},
 };
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) enum Launched {
     /// The command runs.
     Running(Box<Supervision>),
-    /// It never will, and everybody who can be told was.
+    /// It never will, and every process that can be told was.
     Over,
 }
 

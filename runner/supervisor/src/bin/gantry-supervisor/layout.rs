@@ -1,4 +1,4 @@
-//! What a command reads and writes, and where it runs: found and laid before its gate is opened.
+//! A command's input, output and directory: found and laid before its gate is opened.
 
 use std::{ffi::CString, fs::File, io};
 
@@ -45,12 +45,12 @@ struct Stdio {
 }
 
 impl Stdio {
-    /// Lets the command open its own input and output anew (`/dev/stdout`), as anybody can.
+    /// Lets the command open its own input and output again (`/dev/stdout`), as every program can.
     fn give_to(&self, user: User) -> io::Result<()> {
         let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
         for end in [&self.input, &self.output, &self.error] {
             let mode = rustix::fs::fstat(end)?.st_mode;
-            // `/dev/null` is everybody's already, and everybody uses the same.
+            // `/dev/null` belongs to all users already, and they all use the same one.
             if FileType::from_raw_mode(mode) == FileType::Fifo || rustix::termios::isatty(end) {
                 rustix::fs::fchown(end, Some(uid), Some(gid))?;
             }
@@ -60,7 +60,7 @@ impl Stdio {
 }
 
 impl Layout {
-    /// What the child is to do.
+    /// The plan for the child.
     pub(crate) fn plan<'a>(&'a self, request: &'a Request) -> Plan<'a> {
         let Stdio {
             input,

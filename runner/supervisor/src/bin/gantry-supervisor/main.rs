@@ -121,7 +121,7 @@ fn choice() -> Option<KillChoice> {
     choice
 }
 
-/// How the process ends once it has said something.
+/// The exit code after the last words of the process.
 fn said(said: io::Result<()>) -> ExitCode {
     match said {
         Ok(()) => ExitCode::SUCCESS,
@@ -132,7 +132,7 @@ fn said(said: io::Result<()>) -> ExitCode {
     }
 }
 
-/// Whether this is called `sudo`.
+/// True if this program was started as `sudo`.
 fn is_sudo() -> bool {
     let called = std::env::args_os().next();
     called.is_some_and(|name| {
@@ -142,7 +142,7 @@ fn is_sudo() -> bool {
     })
 }
 
-/// Whether this is the entry process of a container.
+/// True if this is the entry process of a container.
 fn is_entry() -> bool {
     let word = std::env::args().nth(2);
     word.is_some_and(|word| word == "entry" || word == WITH_SUDO)
@@ -151,9 +151,9 @@ fn is_entry() -> bool {
 /// The word for an entry process whose commands may be root.
 const WITH_SUDO: &str = "entry-with-sudo";
 
-/// Listens in the folder of the operations, for nobody but the runner: the folder is root's.
+/// Listens in the folder of the operations, which only the runner can reach: the folder is root's.
 fn entry() -> io::Result<(Reception, Option<Rules>)> {
-    // What root of this container may be in is nothing for commands.
+    // The groups of this container's root are not for commands.
     let _ = rustix::thread::set_thread_groups(&[]);
     let signals = sys::signals()?;
     let mut words = std::env::args().skip(2);
@@ -250,9 +250,8 @@ fn serve(prepared: Prepared, mut client: Client, faults: Faults) -> Option<Over>
     }
 }
 
-/// Prepares for a command, apart from the other supervisors: in a session of its own, by which its
-/// tree is found where there is no cgroup, and as subreaper, so that it inherits whom a command
-/// abandons.
+/// Prepares for a command, apart from the other supervisors. A session of its own lets its tree be
+/// found where there is no cgroup. As subreaper it inherits the processes that a command abandons.
 fn alone(host: &Host, directory: &str, failing: impl Fn(FaultPoint)) -> io::Result<Prepared> {
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;

@@ -1,4 +1,4 @@
-//! What is made before there is a request, because it is slow: files, pipes, the cgroup.
+//! The slow preparation before there is a request: files, pipes, the cgroup.
 
 use std::{fs::File, io, path::Path};
 
@@ -38,15 +38,14 @@ pub(crate) struct Pipe {
     pub(crate) write: OwnedFd,
 }
 
-/// What holds for every supervisor of this host, found out once.
+/// The facts that hold for every supervisor of this host, found out once.
 #[derive(Debug)]
 pub(crate) struct Host {
     boot_id: String,
     ground: Ground,
-    /// How the places of its trees are called.
+    /// The names of the places of its trees.
     names: LeafNames,
-    /// How soon the host would have killed this process for want of memory, before it asked not
-    /// to be the first (`oom_score_adj`).
+    /// The `oom_score_adj` of this process before it asked the host not to kill it first.
     kill_order: i32,
     /// In a container whose commands may be root.
     rules: Option<Rules>,
@@ -86,13 +85,13 @@ pub(crate) struct Prepared {
     pub(crate) pipes: Vec<Pipe>,
     /// The input of a command that reads nothing, until it is used.
     pub(crate) nothing: Option<OwnedFd>,
-    /// What becomes the command, until it is released.
+    /// The child that becomes the command, until it is released.
     pub(crate) child: Option<Gated>,
-    /// Where bytes are read to.
+    /// The buffer for reads.
     pub(crate) buffer: Vec<u8>,
     /// In a container whose commands may be root.
     pub(crate) rules: Option<Rules>,
-    /// Where root's commands are asked for.
+    /// The socket at which root's commands are requested.
     pub(crate) desk: Option<Desk>,
 }
 
@@ -175,8 +174,8 @@ impl Prepared {
     }
 }
 
-/// Listens at this name in the current folder. Never waited for: a connection can be gone before it is
-/// taken. A name that somebody dead has left is taken over.
+/// Listens at this name in the current folder. The socket never blocks: a connection can be gone
+/// before it is taken. A name that a dead process has left is taken over.
 pub(crate) fn listen_at(name: &str, kind: SocketType) -> io::Result<OwnedFd> {
     let socket = rustix::net::socket_with(
         AddressFamily::UNIX,

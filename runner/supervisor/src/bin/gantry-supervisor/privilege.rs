@@ -29,8 +29,8 @@ pub(crate) fn become_user(user: User) -> Result<(), Errno> {
     set_thread_res_uid(uid, uid, uid)
 }
 
-/// What root may do in a container whose commands may be root: what it takes to install programs and to be
-/// another user of the container.
+/// The capabilities of root in a container whose commands may be root: those that it takes to install
+/// programs and to be another user of the container.
 const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -38,8 +38,8 @@ const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID);
 
-/// Somebody whom no command can be: as one of a supervisor's three users it makes that supervisor differ from
-/// root's commands, who could set its limits otherwise (prlimit(2)).
+/// A user that no command can be. As one of a supervisor's three users it makes that supervisor differ from
+/// root's commands, which could else set its limits (prlimit(2)).
 const NOBODY: u32 = 65534;
 
 /// Becomes root as commands may be it. Afterwards there are no other capabilities, and no program brings one
@@ -68,7 +68,7 @@ pub(crate) fn stand_apart() -> Result<(), Errno> {
 fn bound(to: CapabilitySet) -> Result<(), Errno> {
     for capability in CapabilitySet::all().difference(to).iter() {
         match remove_capability_from_bounding_set(capability) {
-            // One that this kernel does not know nobody can have.
+            // No process can have a capability that this kernel does not know.
             Ok(()) | Err(Errno::INVAL) => {}
             Err(error) => return Err(error),
         }

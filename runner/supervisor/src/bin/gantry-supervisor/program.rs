@@ -50,7 +50,7 @@ pub(crate) fn find(request: &Request, directory: &OwnedFd) -> Result<CString, No
     Err(denied.map_or_else(missing, |file| NotStarted::Denied(shown(&file))))
 }
 
-/// Why the host did not execute a program that is there.
+/// The reason why the host did not execute a program that is there.
 pub(crate) fn not_executed(errno: i32, program: &[u8]) -> NotStarted {
     let name = shown(OsStr::from_bytes(program));
     match Errno::from_raw_os_error(errno) {
@@ -70,7 +70,8 @@ fn candidates(program: &[u8], environment: &[CString]) -> Vec<PathBuf> {
     in_path(program, path.unwrap_or_default())
 }
 
-/// Where a program can be: one with a slash where it says, any other in the absolute directories of a PATH.
+/// The possible files of a program: with a slash its own path, else in the absolute directories of
+/// a PATH.
 pub(crate) fn in_path(program: &[u8], path: &[u8]) -> Vec<PathBuf> {
     if program.contains(&b'/') {
         return vec![PathBuf::from(OsStr::from_bytes(program))];
@@ -92,11 +93,11 @@ fn is_file(directory: &OwnedFd, file: &Path) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
-/// As a person reads it, and no longer than a record allows.
+/// The name as a person reads it, no longer than a record allows.
 fn shown(name: impl AsRef<OsStr>) -> String {
     let text = name.as_ref().to_string_lossy();
     text.chars().take(MAX_SHOWN_CHARS).collect()
 }
 
-/// How much of a name is told.
+/// The most characters of a name that are shown.
 const MAX_SHOWN_CHARS: usize = 200;

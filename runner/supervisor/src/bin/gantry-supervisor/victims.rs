@@ -1,4 +1,5 @@
-//! Whether the host ran out of memory, and whom it kills then: a command before its supervisor.
+//! Kills for want of memory: how they are found out, and the order of the host's victims, a command
+//! before its supervisor.
 
 use std::{
     fs::{self, File},
@@ -14,16 +15,17 @@ use rustix::{
 /// More than `/proc/vmstat` has, in bytes.
 const VMSTAT_BYTES: usize = 32 * 1024;
 
-/// How much sooner than before the host kills a command (`oom_score_adj`, of at most 1000).
+/// The amount by which the host kills a command sooner than before (`oom_score_adj`, of at most
+/// 1000).
 const SOONER: i32 = 300;
 
-/// How much later it kills a supervisor.
+/// The amount by which it kills a supervisor later.
 const LATER: i32 = 500;
 
 /// A shell's exit code for a child that SIGKILL has ended.
 const KILLED_CHILD: i32 = 128 + rustix::process::Signal::KILL.as_raw();
 
-/// Where kills for want of memory are counted, since the host's start, in any cgroup.
+/// The file that counts kills for want of memory, since the host's start, in any cgroup.
 const OF_THE_HOST: &str = "/proc/vmstat";
 
 /// The same for the cgroup of a container, of version 2 and of version 1.
@@ -86,8 +88,8 @@ fn sooner(before: i32) -> i32 {
     before.saturating_add(SOONER).min(1000)
 }
 
-/// Whether a first process that ended so can have been killed for want of memory, or have told of
-/// a child that was.
+/// True if a first process that ended so can have been killed for want of memory, or can have
+/// reported a child that was.
 pub(crate) fn can_be_victim(status: Result<i32, i32>) -> bool {
     matches!(status, Err(signal) if signal == rustix::process::Signal::KILL.as_raw())
         || status == Ok(KILLED_CHILD)

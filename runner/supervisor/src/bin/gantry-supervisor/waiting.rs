@@ -9,7 +9,7 @@ use rustix::{
 
 use crate::{client::Client, prepare::Prepared, sys};
 
-/// What is said first on each connection.
+/// The first frame on each connection.
 pub(crate) fn hello(identity: &Identity, input: u64, last_id: u64) -> FromSupervisor {
     FromSupervisor::Hello {
         version: VERSION,
@@ -67,8 +67,8 @@ pub(crate) fn request(
     }
 }
 
-/// Whether the child has ended before it became anything, so that it can become nothing. Whoever
-/// else has ended was left by an earlier command, and is collected.
+/// True if the child has ended before it became anything, so that it can become nothing. Other
+/// processes that have ended were left by an earlier command, and are collected.
 fn child_is_gone(prepared: &Prepared) -> bool {
     let child = prepared
         .child
@@ -82,12 +82,12 @@ fn child_is_gone(prepared: &Prepared) -> bool {
     false
 }
 
-/// Nobody will ask: the operation never runs, whatever a later daemon finds.
+/// No request will come: the operation never runs, whatever a later daemon finds.
 pub(crate) fn give_up(mut prepared: Prepared, mut client: Client) {
     if let Some(child) = prepared.child.take() {
         child.close();
     }
-    // If neither can be done, the next daemon fences it, because nobody supervises it.
+    // If neither can be done, the next daemon fences it, because it has no supervisor.
     let _ = prepared
         .directory
         .fence("its supervisor gave up before anything was asked of it");

@@ -1,4 +1,4 @@
-//! What a child is to become, and how it gets to know that.
+//! The plan for a child, and the way in which the child gets it.
 
 use std::{
     ffi::{CStr, CString},
@@ -26,23 +26,23 @@ const DESCRIPTORS: usize = 4;
 /// Longest strings of a plan, in bytes: more than a kernel takes.
 const MAX_STRINGS_BYTES: usize = 32 * 1024 * 1024;
 
-/// What stands before the strings: their length in bytes, whether there is a terminal, how many
-/// words and how many variables, whether it has a user of its own, which one, and the group, and whether it is
-/// confined.
+/// The size of the head before the strings, in bytes. It holds the length of the strings in bytes,
+/// and whether there is a terminal; the numbers of words and of variables; whether the child has a
+/// user of its own, which user and group; and whether it is confined.
 const HEAD_BYTES: usize = 8 * 4;
 
 /// All that a child needs.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
-    /// Where it runs.
+    /// The directory in which it runs.
     pub(crate) directory: BorrowedFd<'a>,
     /// Its input, output and error output.
     pub(crate) stdio: [BorrowedFd<'a>; 3],
-    /// Whether its input is a terminal to be its own.
+    /// True if its input is a terminal that becomes its own.
     pub(crate) terminal: bool,
     /// Whose rights it has, if not this process's.
     pub(crate) user: Option<User>,
-    /// Whether it changes only what commands may change where some of them can be root.
+    /// True if it may change only what commands may change where some of them can be root.
     pub(crate) confined: bool,
     pub(crate) program: &'a CStr,
     pub(crate) argv: &'a [CString],
