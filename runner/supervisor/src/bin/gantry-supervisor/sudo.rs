@@ -147,7 +147,7 @@ fn ended(mut socket: &UnixStream) -> Result<ExitCode, String> {
                 u8::try_from(128 + number).unwrap_or(u8::MAX),
             ))
         }
-        _ => Err("its supervisor speaks another language; start the sandbox anew".to_owned()),
+        _ => Err("its supervisor is of another version; restart the sandbox".to_owned()),
     }
 }
 
