@@ -42,7 +42,7 @@ pub(crate) use settle::settle;
 pub(crate) use unpack::unpack;
 pub(crate) use upload::{Announcement, put, receive};
 
-/// Most entries of one result, whatever is asked for.
+/// Most entries of one result, even if more are asked for.
 pub(crate) const MAX_RESULTS: usize = 10_000;
 
 /// Most bytes of names and text in one result.
@@ -105,13 +105,13 @@ pub(crate) fn perform(
 /// A path that a request changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Changed {
-    /// What it leads to.
+    /// The file that it leads to.
     File(String),
     /// The entry itself, which may be a link.
     Entry(String),
 }
 
-/// The paths that a request changes as soon as it begins; of what only reads there are none.
+/// The paths that a request changes as soon as it begins; a read changes none.
 pub(crate) fn changed(request: &Request) -> Vec<Changed> {
     let (file, entry) = (
         |path: &String| Changed::File(path.clone()),
@@ -161,7 +161,7 @@ pub(crate) fn pack(
     outcome.map_or_else(Outcome::from, Outcome::Packed)
 }
 
-/// Why a file operation has no result.
+/// The reason why a file operation has no result.
 #[derive(Debug)]
 pub(crate) enum Failure {
     File(FileFailure),
@@ -217,7 +217,7 @@ pub(crate) fn step() {
     crate::testing::step();
 }
 
-/// How long an operation may go on, and whether anybody still wants it.
+/// The time that an operation has, and the request to stop it.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     clock: Arc<dyn Clock>,
@@ -237,17 +237,17 @@ impl Allowance {
         }
     }
 
-    /// How long it may still go on.
+    /// The time that is left.
     fn left(&self) -> Duration {
         self.ends.saturating_sub(self.clock.monotonic())
     }
 
-    /// What new content is called until it is in place.
+    /// The name of new content until it is in place.
     fn unfinished_name(&self) -> String {
         unfinished_name(std::process::id(), self.clock.now())
     }
 
-    /// Whether to go on.
+    /// Checks that the operation may go on.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.stopping.now().is_some() {
             return Err(stopped());
@@ -259,7 +259,7 @@ impl Allowance {
     }
 }
 
-/// Somebody ended the operation before it changed anything.
+/// A caller ended the operation before it changed anything.
 pub(crate) fn stopped() -> Failure {
     Failure::Refused(Refusal::new(
         RefusalCode::Fenced,
@@ -279,12 +279,12 @@ fn invalid(message: &str) -> Failure {
     Failure::Refused(Refusal::new(RefusalCode::Invalid, message))
 }
 
-/// What the errno means for the path that was asked for.
+/// The failure that the errno means for the path that was asked for.
 fn failure(asked: &str, errno: Errno) -> Failure {
     Failure::File(crate::workspace::failure(asked, errno))
 }
 
-/// What the error means for the path that was asked for.
+/// The failure that the error means for the path that was asked for.
 fn io_failure(asked: &str, error: &std::io::Error) -> Failure {
     Failure::File(crate::workspace::io_failure(asked, error))
 }
@@ -294,12 +294,12 @@ fn bytes(size: i64) -> u64 {
     u64::try_from(size).unwrap_or(0)
 }
 
-/// As many results as were asked for, within the bound.
+/// The number of results that were asked for, within the bound.
 fn wanted(asked: u32) -> usize {
     usize::try_from(asked).map_or(MAX_RESULTS, |asked| asked.min(MAX_RESULTS))
 }
 
-/// What an entry that was left out takes in a result as JSON, with the comma behind it.
+/// The size in a result, as JSON with the comma behind it, of an entry that was left out.
 fn skipped_bytes(skipped: &Skipped) -> usize {
     serde_json::to_vec(skipped).map_or(0, |json| json.len() + 1)
 }

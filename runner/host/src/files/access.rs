@@ -1,6 +1,6 @@
 //! The access to a file, as far as its replacement keeps it: mode and access list, and owner and group
-//! where the host permits. Where it does not, nobody is let in who was kept out before. The attributes that
-//! people and programs gave it are kept as well.
+//! where the host permits. Where it does not, no user gets access who had none before. The attributes that
+//! people and programs gave the file are kept as well.
 
 use std::fs::File;
 

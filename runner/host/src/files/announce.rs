@@ -7,7 +7,7 @@ use shared_types::{Refusal, RefusalCode};
 use super::{Allowance, Failure, stopped, too_slow};
 use crate::{Change, HostEvent, change::Announced};
 
-/// Where changes are announced. For blocking threads.
+/// The channel for announcements of changes. For blocking threads.
 #[derive(Debug)]
 pub(crate) struct Announcer {
     events: mpsc::Sender<HostEvent>,
@@ -46,7 +46,7 @@ impl Announcer {
     }
 }
 
-/// Nobody would know what became of it after a death.
+/// The refusal of a change that was not announced: after a death its result would not be known.
 pub(crate) fn unheard() -> Refusal {
     Refusal::new(
         RefusalCode::Fenced,

@@ -31,7 +31,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// A file that nobody writes to any more.
+    /// A file that no process writes to any more.
     pub(crate) fn new(file: File, bytes: u64) -> Self {
         let file = Arc::new(file);
         Self { file, bytes }
@@ -47,7 +47,8 @@ impl OpenFile {
         self.bytes
     }
 
-    /// What stands at `from`, at most `max` bytes of it; nothing where the file has become shorter.
+    /// The content from `from` on, at most `max` bytes of it; nothing where the file has become
+    /// shorter.
     ///
     /// # Errors
     /// When the host refuses.
@@ -105,7 +106,7 @@ pub(super) fn download(
     })
 }
 
-/// What is in a file whose size says nothing, in a file that has one.
+/// Copies a file whose size says nothing into a file that has a size.
 fn read_to_end(
     download: &Download,
     mut file: &File,
@@ -139,8 +140,8 @@ fn read_to_end(
     Ok((whole, stat))
 }
 
-/// What differs once a file was written to, unless somebody hides it. That it was renamed or
-/// removed meanwhile is no difference.
+/// The figures that differ once a file was written to, unless a program hides it. A rename or a
+/// removal makes no difference.
 pub(super) fn state(stat: &Stat) -> State {
     State {
         bytes: bytes(stat.st_size),

@@ -21,7 +21,7 @@ use crate::{
     workspace::{Links, Parents, Target, Workspace, open_ordinary},
 };
 
-/// What some programs put at the beginning of a text file.
+/// The mark that some programs put at the beginning of a text file.
 const MARK: char = '\u{feff}';
 
 /// Edits the file and says where.
@@ -115,7 +115,7 @@ fn old<'a>(edit: &'a Edit, content: &[u8]) -> &'a str {
     }
 }
 
-/// Where the old text stands, at least once; with `every` unset exactly once.
+/// The places of the old text, at least one; with `every` unset exactly one.
 fn occurrences(content: &[u8], old: &str, edit: &Edit) -> Result<Vec<Range<usize>>, Failure> {
     let (text, returns) = match old.contains('\n') && !old.contains('\r') {
         true => without_returns(content),

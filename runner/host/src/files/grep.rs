@@ -52,7 +52,7 @@ pub(super) fn grep(
         }
         match start.open(below) {
             Ok((file, _)) => search.file(file, || start.shown(below))?,
-            // It has gone meanwhile.
+            // It has gone since.
             Err(Errno::NOENT) => {}
             Err(errno) => {
                 let path = start.shown(below);
@@ -122,7 +122,7 @@ struct Search<'a> {
     /// Bytes of paths and text in `matches`.
     bytes: usize,
     wanted: usize,
-    /// Whether there are more matches than are wanted or fit.
+    /// True if there are more matches than are wanted or fit.
     full: bool,
     /// The first files that were left out, and how many more.
     skipped: Vec<Skipped>,

@@ -16,7 +16,7 @@ use shared_sandbox::{EntryKind, FileFailure, List, Listed, ListedEntry};
 use super::{Allowance, Failure, MAX_RESULT_BYTES, bytes, failure, fit, wanted};
 use crate::workspace::{Links, Workspace, entry::kind, open_beneath, stat_entry};
 
-/// How deep directories may lie in a tree: each of them is open meanwhile.
+/// The most levels of directories in a tree: all of them are open at the same time.
 const MAX_DEPTH: usize = 100;
 
 /// The first entries by name behind the one that is named.

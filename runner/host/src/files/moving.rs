@@ -73,8 +73,8 @@ pub(super) fn rename(
     Ok(done)
 }
 
-/// Whether both are names that the same file has beside each other, so that one of them can go. The same name in
-/// another spelling, or seen through another mount, is the file's only one.
+/// True if both are names that the same file has beside each other, so that one of them can go. The
+/// same name in another spelling, or seen through another mount, is the file's only one.
 fn are_two_names(from: &Target, to: &Target) -> bool {
     let stat = |target: &Target| {
         rustix::fs::statat(&target.directory, &target.name, AtFlags::SYMLINK_NOFOLLOW)
@@ -102,7 +102,7 @@ fn exists(path: &str) -> Failure {
     FileFailure::Exists { path }.into()
 }
 
-/// What the errno of the rename means.
+/// The failure that the errno of the rename means.
 fn refused(asked: &Move, errno: Errno) -> Failure {
     match errno {
         Errno::EXIST if !asked.replace => exists(&asked.to),

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::workspace::{Links, Workspace, open_ordinary};
 
-/// How often a file that changes is read before it is left out.
+/// The number of attempts to read a file that changes, before it is left out.
 const ATTEMPTS: usize = 3;
 
 /// Makes the archive, hands it over, and says what is in it.

@@ -86,13 +86,13 @@ fn found(
 /// The marks at the beginning of text in UTF-16, which is full of NUL bytes.
 const UTF_16_MARKS: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
 
-/// Whether the file says that it is text in UTF-16.
+/// True if the file's mark says that it is text in UTF-16.
 pub(super) fn is_utf_16(file: &File) -> std::io::Result<bool> {
     let mut head = [0; 2];
     Ok(file.read_at(&mut head, 0)? == 2 && UTF_16_MARKS.contains(&head))
 }
 
-/// Whether the file begins as no text does.
+/// True if the file begins as no text does.
 pub(super) fn is_binary(file: &File) -> std::io::Result<bool> {
     let mut head = [0; PROBED_BYTES];
     let length = file.read_at(&mut head, 0)?;

@@ -1,8 +1,8 @@
 //! Removes a file, a link, an empty directory, or a directory with all that is in it.
 //!
 //! A directory with something in it first gets another name beside its own, at once, and is emptied
-//! under that. So it is there whole or not at all for whoever looks, and a death in between is told
-//! apart by its name alone. What cannot be removed gets its old name back.
+//! under that. So a reader finds it whole or not at all, and the name alone shows that a removal
+//! died in between. What cannot be removed gets its old name back.
 
 use std::ffi::{CStr, CString, OsStr};
 
@@ -19,8 +19,8 @@ use crate::{
     workspace::{Target, Workspace, entry, sync_directory},
 };
 
-/// How deep directories may lie in one that is removed: each of them is open meanwhile, in as many
-/// removals as run at once.
+/// The most levels of directories in one that is removed: all of them are open at the same time, in
+/// as many removals as run at once.
 const MAX_DEPTH: usize = 100;
 
 /// Names of one directory that are held at once.
@@ -158,13 +158,14 @@ fn rename(target: &Target, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
 /// A directory that is being emptied.
 struct Level {
     directory: OwnedFd,
-    /// What it is called in the one above.
+    /// Its name in the one above.
     name: CString,
-    /// What is known to be in it.
+    /// The names that are known to be in it.
     names: Vec<CString>,
 }
 
-/// Removes all that is in a directory; whether anything was removed, and what ended it early.
+/// Removes all that is in a directory. Returns `true` if anything was removed, and the error that
+/// ended it early.
 fn empty(directory: OwnedFd, allowance: &Allowance) -> (bool, Result<(), Failure>) {
     let mut removed = false;
     let mut levels = vec![Level {
@@ -214,7 +215,7 @@ fn go_on(levels: &mut Vec<Level>, allowance: &Allowance) -> Result<Went, Failure
     };
     match rustix::fs::unlinkat(&level.directory, &name, AtFlags::empty()) {
         Ok(()) => return Ok(Went::Removed),
-        // Somebody else has removed it.
+        // Another process has removed it.
         Err(Errno::NOENT) => return Ok(Went::On),
         Err(Errno::ISDIR) => {}
         Err(errno) => return Err(told(&name, errno)),
@@ -252,7 +253,7 @@ fn names(directory: &OwnedFd) -> Result<Vec<CString>, Errno> {
     Ok(names)
 }
 
-/// What is told of something in the directory; a mount point is on another file system.
+/// The failure for something in the directory; a mount point is on another file system.
 fn told(name: &CStr, errno: Errno) -> Failure {
     match errno {
         Errno::XDEV | Errno::BUSY => {

@@ -22,17 +22,17 @@ use shared_sandbox::FileFailure;
 use super::{Allowance, Failure, access, download::state, failure, io_failure, step};
 use crate::workspace::{Target, handle_path, stat_entry, sync_directory};
 
-/// What a file keeps when its content is replaced. Set-user-id and the like are dropped, as the
-/// kernel drops them when a file is written to.
+/// The mode bits that a file keeps when its content is replaced. Set-user-id and the like are dropped, as the kernel
+/// drops them when a file is written to.
 pub(super) const KEPT_MODE: u32 = 0o777;
 
-/// What a new file allows, less what the umask takes away.
+/// The mode of a new file, less what the umask takes away.
 pub(super) const NEW_MODE: u32 = 0o666;
 
 /// Copied at once into a file that stays.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What is there now; `None` where there is nothing.
+/// The file that is there now; `None` where there is nothing.
 pub(super) fn existing(target: &Target, asked: &str) -> Result<Option<Stat>, Failure> {
     let failed = |errno| failure(asked, errno);
     let Some(stat) = stat_entry(&target.directory, target.name.as_os_str()).map_err(failed)? else {
@@ -49,9 +49,9 @@ pub(super) fn existing(target: &Target, asked: &str) -> Result<Option<Stat>, Fai
 pub(super) struct Names<'a> {
     /// The file, as it was asked for.
     pub(super) asked: &'a str,
-    /// What the new content is called until it is in place.
+    /// The name of the new content until it is in place.
     pub(super) unfinished: &'a str,
-    /// What must still be there, where the new content was made from it.
+    /// The file that must still be there, where the new content was made from it.
     pub(super) expected: Option<&'a Stat>,
 }
 
@@ -107,7 +107,7 @@ fn put_synced(
     let written = went.map_err(|error| io_failure(asked, &error));
     // The last moment at which nothing has changed.
     let put = written.and_then(|()| allowance.check()).and_then(|()| {
-        // A file that became something else meanwhile is not replaced, nor what somebody has saved.
+        // A file that became something else since is not replaced, nor is content that another program has saved.
         let now = existing(target, asked)?;
         if expected.is_some_and(|expected| !now.is_some_and(|now| is_same(expected, &now))) {
             let path = asked.to_owned();
@@ -191,7 +191,7 @@ fn is_same(before: &Stat, now: &Stat) -> bool {
 
 fn create(target: &Target, name: &str, before: Option<&Stat>) -> Result<File, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Nobody else reads it before it has the mode that it is to keep.
+    // No other process reads it before it has the mode that it is to keep.
     let mode = before.map_or(NEW_MODE, |_| 0o600);
     let file = rustix::fs::openat(&target.directory, name, flags, Mode::from_raw_mode(mode))?;
     Ok(File::from(file))

@@ -36,7 +36,7 @@ pub(crate) fn settle(
     change.judged(&found, left)
 }
 
-/// Whether it was there.
+/// Removes the file with the unfinished name; returns `true` if it was there.
 fn remove_unfinished(change: &Change, workspace: &Workspace, allowance: &Allowance) -> bool {
     let (Some(effect), Some(name)) = (change.effects.first(), change.unfinished.as_deref()) else {
         return false;
@@ -58,7 +58,7 @@ fn remove_unfinished(change: &Change, workspace: &Workspace, allowance: &Allowan
     })
 }
 
-/// What is at the path of the effect.
+/// The state of the effect's path.
 fn now(effect: &Effect, workspace: &Workspace, allowance: &Allowance) -> Result<There, Failure> {
     let failed = |errno| failure(&effect.path, errno);
     let target = match target(effect, workspace) {
@@ -82,7 +82,7 @@ fn now(effect: &Effect, workspace: &Workspace, allowance: &Allowance) -> Result<
     }
 }
 
-/// Where the effect is: of content in the file that its path leads to, else the entry itself.
+/// The place of the effect: for content the file that its path leads to, else the entry itself.
 fn target(effect: &Effect, workspace: &Workspace) -> Result<Option<Target>, FileFailure> {
     match effect.algorithm().is_some() {
         true => workspace.locate(&effect.path, Parents::Expect).map(Some),

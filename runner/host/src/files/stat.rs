@@ -6,7 +6,7 @@ use shared_sandbox::{EntryKind, Found, Stat};
 use super::{Failure, failure};
 use crate::workspace::{Workspace, entry};
 
-/// What is there: of a symbolic link the link itself, unless it is to be followed.
+/// The facts about a path: for a symbolic link about the link itself, unless it is to be followed.
 pub(super) fn stat(stat: &Stat, workspace: &Workspace) -> Result<Found, Failure> {
     let failed = |errno| failure(&stat.path, errno);
     let named = match stat.follow {

@@ -31,16 +31,16 @@ use crate::{
 /// Read from the archive at once.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What a directory allows at least, so that what lies in it can be written.
+/// The mode bits that a directory gets at least, so that its entries can be written.
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// Whether a path leads to something beneath a directory, by its text.
+/// True if the text of a path leads to something beneath a directory.
 pub(super) fn is_beneath(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Puts everything in place, and says what could not be.
+/// Puts everything in place, and reports what could not be.
 pub(crate) fn unpack(
     asked: &Unpack,
     archive: &Staged,
@@ -109,7 +109,7 @@ pub(crate) fn unpack(
     Ok(done)
 }
 
-/// What is to be done.
+/// The plan of an unpack.
 struct Plan {
     steps: Vec<Step>,
     /// Entries that are there already.
@@ -127,7 +127,7 @@ struct Step {
     effect: Effect,
 }
 
-/// What an entry is.
+/// The content of an entry.
 enum Content {
     Directory {
         mode: u32,
@@ -146,8 +146,8 @@ enum Content {
 }
 
 impl Content {
-    /// Whether it is no link, or one that leads, by its text, to something in the directory that the
-    /// archive is for; its path in the archive is `below`.
+    /// True if it is no link, or a link whose text leads to something in the directory that the archive is for. Its
+    /// path in the archive is `below`.
     fn leads_nowhere_else(&self, below: &str) -> bool {
         match self {
             Self::Directory { .. } | Self::File { .. } => true,
@@ -270,7 +270,7 @@ fn digest(entry: &mut impl Read, archive: FileDigest) -> io::Result<FileDigest> 
     }
 }
 
-/// What is to be changed for the entry; nothing, where it is there already.
+/// The effect that the entry needs; nothing, where it is there already.
 fn effect(
     path: &str,
     content: &Content,
@@ -318,7 +318,7 @@ fn effect(
     }))
 }
 
-/// What is where a link is to be: nothing, or another link.
+/// The state of the path of a new link: nothing, or another link.
 fn link_before(path: &str, workspace: &Workspace) -> Result<There, Failure> {
     let failed = |errno| failure(path, errno);
     let target = match workspace.entry(path) {
@@ -339,7 +339,7 @@ fn link_before(path: &str, workspace: &Workspace) -> Result<There, Failure> {
     }
 }
 
-/// Where new files lie until they are in place.
+/// The folder of new files until they are in place.
 struct Place {
     /// The directory in which it is.
     above: OwnedFd,
@@ -446,7 +446,7 @@ fn fill(
     (mode, before): (u32, Option<(&Target, &Stat)>),
 ) -> Result<File, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Nobody else reads it before it has the mode that it is to keep.
+    // No other process reads it before it has the mode that it is to keep.
     let mode = before.map_or(mode & replace::KEPT_MODE, |_| 0o600);
     let file = rustix::fs::openat(&place.handle, name, flags, Mode::from_raw_mode(mode))?;
     let file = File::from(file);

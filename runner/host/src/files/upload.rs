@@ -1,8 +1,8 @@
 //! Takes a whole file of any size, piece by piece.
 //!
-//! Until all of it has come and has the digest that was announced, it is in a file without a name,
-//! of which neither a failure nor a death leaves anything. Only then is the change announced and
-//! the file given its name.
+//! Until all of it has come and has the announced digest, it is in a file without a name, so that
+//! neither a failure nor a death leaves anything. Only then is the change announced and the file
+//! given its name.
 
 use std::{fs::File, io::Write as _, path::Path};
 
@@ -28,25 +28,26 @@ use crate::{
     workspace::{Parents, Workspace},
 };
 
-/// How much is taken before that is said, while pieces wait: each word wakes both ends of the link.
+/// The bytes that are taken before that is reported, while pieces wait: each report wakes both ends
+/// of the link.
 const TAKEN_EVERY: u64 = INPUT_WINDOW_BYTES / 4;
 
 /// A file without a name that has all of its content.
 #[derive(Debug)]
 pub(crate) struct Staged(pub(super) File);
 
-/// What is to come.
+/// The announced content.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Announcement<'a> {
-    /// What it is for, as it was asked for.
+    /// The path that it is for, as it was asked for.
     pub(crate) path: &'a str,
     pub(crate) bytes: u64,
     pub(crate) digest: FileDigest,
-    /// What the file of it allows, less what the umask takes away.
+    /// The mode of its file, less what the umask takes away.
     mode: u32,
     /// The most that can come.
     limit: u64,
-    /// Whether it is put beside other things in the directory, or replaces what is there.
+    /// True if it is put beside other things in the directory, or replaces what is there.
     is_directory: bool,
 }
 

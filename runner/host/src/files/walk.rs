@@ -1,11 +1,11 @@
 //! Walks over the files beneath a directory, in the order of their paths, without what
 //! `.gitignore` files name and without `.git`.
 //!
-//! Every directory and file is opened from the handle where the walk began, by the kernel and
-//! through no symbolic link, so a rename meanwhile leads nowhere. What a link leads to is seen by the
-//! link's path, where that is in the workspace: it is opened from the workspace's root. No directory is
-//! entered by a link from within itself, nor twice. The rules are the `ignore`
-//! crate's; its own walker opens by path and would wait for a pipe called `.gitignore`.
+//! The kernel opens every directory and file from the handle where the walk began, and through no symbolic link,
+//! so that a rename in between leads nowhere. The target of a link is seen by the link's path, where it is in the
+//! workspace: it is opened from the workspace's root. No directory is entered by a link from within itself, nor
+//! twice. The rules are the `ignore` crate's; its own walker opens by path and would wait for a pipe called
+//! `.gitignore`.
 
 use std::{
     collections::HashSet,
@@ -34,7 +34,7 @@ use crate::workspace::{Links, Workspace, open_beneath, open_ordinary, real_path,
 /// Most names that wait to be visited, over all open directories; more are left out, and said to be.
 const MAX_PENDING: usize = 200_000;
 
-/// A larger `.gitignore` is not read, and that is said: compiled, it takes some forty times its size.
+/// The largest `.gitignore` that is read; a larger one is counted. Compiled, it takes some forty times its size.
 const MAX_GITIGNORE_BYTES: u64 = 64 * 1024;
 
 /// The `.gitignore` files of a directory and of all above it are read up to so many bytes together.
@@ -42,12 +42,12 @@ const MAX_RULES_BYTES: u64 = 256 * 1024;
 
 const GITIGNORE: &str = ".gitignore";
 
-/// Where a walk begins.
+/// The start of a walk.
 #[derive(Debug)]
 pub(super) struct Start {
     root: OwnedFd,
     handle: OwnedFd,
-    /// Where that is beneath the workspace root.
+    /// Its path beneath the workspace root.
     place: PathBuf,
     /// The rules of the directories above it.
     rules: Option<Arc<Rules>>,
@@ -55,7 +55,7 @@ pub(super) struct Start {
     unread_rules: u32,
 }
 
-/// What a walk saw.
+/// The facts about a walk that has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     /// It was stopped, or left something out to keep its bound.
@@ -86,12 +86,12 @@ struct Level {
 }
 
 impl Start {
-    /// Begins at the directory that is asked for, knowing what the `.gitignore` files above it
-    /// say. A start that they name themselves is walked all the same: somebody asked for it.
+    /// Begins at the directory that is asked for, and reads the `.gitignore` files above it. A start that they
+    /// name themselves is walked all the same, because it was asked for.
     pub(super) fn at(asked: &str, workspace: &Workspace) -> Result<Self, Failure> {
         let handle = workspace.open_directory(asked)?;
         let root = workspace.open_directory("")?;
-        // Only what was moved out of the workspace meanwhile has no place in it.
+        // Only a directory that was moved out of the workspace since has no place in it.
         let place = workspace
             .place_of(&handle)
             .ok_or_else(|| failure(asked, Errno::NOENT))?;
@@ -122,13 +122,13 @@ impl Start {
         }
     }
 
-    /// What a link leads to in the workspace.
+    /// Opens the target of a link in the workspace.
     fn follow(&self, below: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let path = Path::new(".").join(&self.place).join(below);
         open_beneath(&self.root, &path, flags, Links::Follow)
     }
 
-    /// What the host says of a file that the walk found; it need not be readable.
+    /// The host's facts about a file that the walk found; it need not be readable.
     pub(super) fn stat(&self, below: &Path) -> Result<Stat, Errno> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let file = match open_beneath(&self.handle, below, flags, Links::Refuse) {
@@ -138,8 +138,8 @@ impl Start {
         rustix::fs::fstat(file)
     }
 
-    /// Visits every ordinary file, and link to one, by its path below the start, until `visit` breaks. What cannot
-    /// be read, or has gone meanwhile, is passed over.
+    /// Visits every ordinary file, and link to one, by its path below the start, until `visit` breaks. A file that
+    /// cannot be read, or has gone since, is passed over.
     pub(super) fn walk(
         &self,
         allowance: &Allowance,
@@ -270,7 +270,7 @@ impl Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// What a link leads to, where that is in the workspace.
+    /// The kind of a link's target, where that is in the workspace.
     fn kind_behind(&self, below: &Path) -> FileType {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let there = self.start.follow(below, flags);
@@ -281,7 +281,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a link led into what git keeps for itself.
+/// True if a link led into git's own folder.
 fn is_of_git(directory: &OwnedFd) -> bool {
     let place = real_path(directory).unwrap_or_default();
     place.components().any(|part| part.as_os_str() == ".git")
@@ -335,7 +335,7 @@ impl Rules {
         }
     }
 
-    /// Whether the nearest rules that say anything about the path name it.
+    /// True if the nearest rules that match the path exclude it.
     fn name(rules: Option<&Arc<Self>>, path: &Path, is_directory: bool) -> bool {
         let mut next = rules;
         while let Some(rules) = next {

@@ -41,16 +41,16 @@ pub(super) fn write(
     Ok(announced.written)
 }
 
-/// Where a file is to be, and what is there now.
+/// The place of a file, and the file that is there now.
 pub(super) type Found = (Target, Option<Stat>);
 
 /// The whole file may be written.
 pub(super) struct Announced {
-    /// What is said of it then.
+    /// The outcome then.
     pub(super) written: Written,
-    /// What the new content is called until it is in place.
+    /// The name of the new content until it is in place.
     pub(super) unfinished: String,
-    /// Where it is to be, unless its directory is missing.
+    /// Its place, unless its directory is missing.
     pub(super) found: Option<Found>,
 }
 
@@ -106,8 +106,8 @@ pub(super) fn too_large(asked: &str, bytes: u64) -> FileFailure {
     }
 }
 
-/// Where the file is to be and what is there now; `None` where its directory is missing, which
-/// is made only after the change was announced.
+/// The place of the file and the file that is there now; `None` where its directory is missing,
+/// which is made only after the change was announced.
 fn find(asked: &str, workspace: &Workspace) -> Result<Option<Found>, Failure> {
     let target = match workspace.locate(asked, Parents::Expect) {
         Ok(target) => target,
