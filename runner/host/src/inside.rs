@@ -8,8 +8,8 @@
 //! The workload can stop, replace or imitate the program. So the daemon believes it little:
 //!
 //! - every frame and every count has a bound; a frame that cannot be read ends the connection;
-//! - what nobody asked for is ignored: a request is announced at most once, and only one that changes
-//!   something; an end must be one that the request can have;
+//! - an answer without a request is ignored: a request is announced at most once, and only one
+//!   that changes something; an end must be one that the request can have;
 //! - a descriptor must be an ordinary file, open for reading, and not of the kernel's file systems.
 
 mod client;

@@ -1,8 +1,8 @@
 //! The daemon's end: one connection to the program in a container.
 //!
-//! Two tasks serve it. One writes what waits to be written, until nobody is left who could have more to
-//! write; then it closes the socket. The other reads, and passes on to each request what is said of it.
-//! It never waits for a request, so that no reader of events holds the others up.
+//! Two tasks serve it. One writes the frames that wait, until no sender is left; then it closes the
+//! socket. The other reads, and passes each frame on to its request. It never waits for a request, so
+//! that no reader of events holds the others up.
 
 use std::{
     fmt, io,
@@ -40,13 +40,13 @@ use crate::{
     performing::{EVENTS_WAITING, Stopping},
 };
 
-/// How long beyond its own time an answer may take to be said and read.
+/// The time beyond its own limit in which an answer has to be sent and read.
 pub(super) const SAID_WITHIN: Duration = Duration::from_secs(10);
 
 /// Bytes that may wait to be written before nothing new is asked: a container that is paused takes none.
 const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
-/// Why the program in a container cannot be spoken with.
+/// The reason why the program in a container cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The socket cannot be used.
@@ -74,7 +74,7 @@ pub struct Inside {
     link: Arc<Link>,
 }
 
-/// What keeps the connection up.
+/// The shared end of the connection, which keeps it up.
 pub(super) struct Link {
     /// Bounded by [`MAX_WAITING_BYTES`] and by the little that requests which were begun have to say.
     outgoing: mpsc::UnboundedSender<Encoded>,
@@ -126,7 +126,7 @@ impl Inside {
         Ok((Self { link }, hello.believed()))
     }
 
-    /// As [`crate::Host::perform`].
+    /// Performs a request, as [`crate::Host::perform`].
     pub fn perform(&self, request: Request, run_for: Duration) -> Performing {
         match request {
             Request::Exec(_)
@@ -141,27 +141,27 @@ impl Inside {
         }
     }
 
-    /// As [`crate::Host::download`].
+    /// Reads a file as output, as [`crate::Host::download`].
     pub fn download(&self, download: Download, run_for: Duration) -> Performing {
         self.begin(Request::Download(download), run_for, None)
     }
 
-    /// As [`crate::Host::pack`].
+    /// Reads entries of a directory as output, as [`crate::Host::pack`].
     pub fn pack(&self, pack: Pack, run_for: Duration) -> Performing {
         self.begin(Request::Pack(pack), run_for, None)
     }
 
-    /// As [`crate::Host::upload`].
+    /// Takes a file as input, as [`crate::Host::upload`].
     pub fn upload(&self, upload: Upload, run_for: Duration) -> Uploading {
         self.take(Request::Upload(upload), run_for)
     }
 
-    /// As [`crate::Host::unpack`].
+    /// Takes entries of a directory as input, as [`crate::Host::unpack`].
     pub fn unpack(&self, unpack: Unpack, run_for: Duration) -> Uploading {
         self.take(Request::Unpack(unpack), run_for)
     }
 
-    /// As [`crate::Host::settle`].
+    /// Settles a change whose maker died, as [`crate::Host::settle`].
     pub async fn settle(&self, change: Change, later: Vec<Option<There>>) -> Settled {
         let done = Settled::Applied(change.done.clone());
         let (told, verdict) = oneshot::channel();
@@ -248,15 +248,15 @@ impl Drop for Release {
 }
 
 impl Link {
-    /// Says something of a request that is under way. Where the program is gone that is noticed by
-    /// whoever waits for it.
+    /// Sends a frame about a request that is under way. If the program is gone, the task that waits for
+    /// the request notices it.
     pub(super) fn say(&self, ask: &Ask, bytes: &[u8]) {
         if let Err(error) = self.send(Encoded::new(ask, bytes)) {
             tracing::error!(%error, "failed to say something to a sandbox's file helper");
         }
     }
 
-    /// Nothing that is said of it from now on is heard.
+    /// Drops the request: frames about it are ignored from now on.
     pub(super) fn forget(&self, id: u64) {
         lock(&self.table).forget(id);
     }
@@ -275,7 +275,7 @@ impl Link {
     }
 }
 
-/// What ends before it begins.
+/// A request that ends before it begins.
 fn ended(refusal: Refusal) -> Performing {
     let (events, receiver) = mpsc::channel(EVENTS_WAITING);
     let (stop, _) = Stopping::pair();
@@ -309,7 +309,7 @@ async fn read(mut inbox: Inbox, socket: Arc<UnixStream>, table: Arc<Mutex<Table>
     lock(&table).close();
 }
 
-/// Writes until nobody has more to say, or nobody hears it.
+/// Writes until no sender is left, or the other end is gone.
 async fn write(
     socket: Arc<UnixStream>,
     mut waiting: mpsc::UnboundedReceiver<Encoded>,

@@ -25,13 +25,13 @@ use crate::{
     performing::Stopping,
 };
 
-/// How long to wait before a request is asked again that found no program.
+/// The wait before a request that found no program is asked again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What is known of a request once it is on its way.
+/// The facts about a request once it is on its way.
 pub(super) struct Subject {
     pub(super) only_reads: bool,
-    /// What it serves, as it was asked for.
+    /// The path that it serves, as it was asked for.
     path: String,
 }
 
@@ -51,12 +51,12 @@ pub(super) struct Following {
     sent: Sent,
 }
 
-/// How much of an upload is on its way.
+/// The part of an upload that is on its way.
 #[derive(Default)]
 struct Sent {
     bytes: u64,
     pieces: u64,
-    /// As much as was told to be taken.
+    /// The bytes that were reported as taken.
     told: u64,
 }
 
@@ -108,7 +108,7 @@ impl Following {
             true => Held::default(),
             false => Held::inside(Release::new(Arc::clone(&self.link), self.id)),
         };
-        // Nobody may be listening any more, and that changes nothing.
+        // The receiver may be gone, and that changes nothing.
         let _ = self.events.send(HostEvent::Ended(outcome, held)).await;
     }
 
@@ -179,7 +179,7 @@ impl Following {
     }
 
     async fn tell(&self, event: HostEvent) {
-        // Nobody may be listening any more; an announcement that nobody hears is refused.
+        // The receiver may be gone; an announcement that it does not get is refused.
         let _ = self.events.send(event).await;
     }
 
@@ -223,7 +223,7 @@ impl Following {
 }
 
 impl Sent {
-    /// Whether one more piece may be on its way, where so many were given room.
+    /// True if one more piece may be on its way, after so many reports of room.
     fn has_room(&self, rooms: u64) -> bool {
         let passed = rooms.min(self.pieces);
         self.pieces - passed < PIECES_WAITING as u64

@@ -18,13 +18,13 @@ const SHELLS: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/bin/sh"];
 /// The table of users.
 const USERS: &str = "/etc/passwd";
 
-/// As much of the table of users as is read, in bytes.
+/// The most bytes of the table of users that are read.
 const MAX_USERS_BYTES: u64 = 1024 * 1024;
 
 /// The home of users that have none.
 const NO_HOME: &str = "/";
 
-/// What the program in a container says of itself.
+/// The description that the program in a container gives of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The version of the frames that it speaks.
@@ -67,12 +67,12 @@ impl Hello {
         }
     }
 
-    /// Whether this end speaks that version.
+    /// True if this end speaks that version.
     pub(super) fn is_understood(&self) -> bool {
         self.version == VERSION
     }
 
-    /// The same, without what no program of ours says.
+    /// The same, without values that no program of ours sends.
     pub(super) fn believed(self) -> Self {
         let plain = |text: &str, longest: usize| {
             !text.is_empty() && text.len() <= longest && clean_line(text, longest) == text

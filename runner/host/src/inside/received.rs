@@ -1,4 +1,4 @@
-//! What the daemon believes of what a container's program hands it.
+//! The checks of the daemon on what a container's program hands it.
 
 use rustix::{
     fd::OwnedFd,
@@ -55,10 +55,10 @@ const OF_FILES: [RefusalCode; 6] = [
     RefusalCode::SpoolFull,
 ];
 
-/// The open file behind a descriptor that came, of which the sender says this size. May block.
+/// The open file behind a descriptor that came, with the size that the sender reports. May block.
 ///
 /// # Errors
-/// Why it is not read; completes "the sandbox's file helper ...".
+/// The reason why it is not read; completes "the sandbox's file helper ...".
 pub(super) fn open_file(descriptor: Option<OwnedFd>, said: u64) -> Result<OpenFile, &'static str> {
     let descriptor = descriptor.ok_or("opened a file without handing it over")?;
     let unknown = |_| "handed over a descriptor of which nothing can be found out";
@@ -81,7 +81,7 @@ pub(super) fn open_file(descriptor: Option<OwnedFd>, said: u64) -> Result<OpenFi
     Ok(OpenFile::new(descriptor.into(), said.min(bytes)))
 }
 
-/// Whether an announced change is small enough to be written down.
+/// True if an announced change is small enough to be written down.
 pub(super) fn is_small(change: &Change) -> bool {
     let most = match change.done {
         Outcome::Unpacked(_) => MAX_UNPACK_BYTES,

@@ -17,10 +17,11 @@ use super::{
 };
 use crate::{Announced, Change, Held, Host, HostEvent, Performing, Stop, There, Uploading};
 
-/// What happened and was not said yet; whoever has more to say waits.
+/// The most events that wait to be sent; beyond it the sender waits.
 const HAPPENINGS: usize = 16;
 
-/// Requests of the daemon whose end is said and not written down yet count here as well, and no more.
+/// The most requests of the daemon. A request whose end is sent and not written down yet counts as
+/// well.
 const MAX_KNOWN: usize = 2 * MAX_UNDER_WAY;
 
 /// Serves a daemon at the other end of this socket until it closes it. A change that waits for its
@@ -79,14 +80,14 @@ struct Known {
     stop: Stop,
     announced: Option<Announced>,
     pieces: Option<mpsc::Sender<Input>>,
-    /// What it only reads needs no release.
+    /// True if it only reads: then it needs no release.
     only_reads: bool,
     is_released: bool,
     /// Held until it is released: it has ended.
     held: Option<Held>,
 }
 
-/// What happened to a request.
+/// An event of a request.
 enum Happening {
     Event(HostEvent),
     /// A piece of its input went to the host.
@@ -239,7 +240,7 @@ impl Serving {
         let (host, happenings) = (self.host.clone(), self.happenings.clone());
         tokio::spawn(async move {
             let verdict = host.settle(change, later).await.into();
-            // Nobody hears it once the socket is closed.
+            // The receiver is gone once the socket is closed.
             let _ = happenings.send((id, Happening::Settled(verdict))).await;
         });
     }

@@ -1,6 +1,6 @@
-//! Who waits at the daemon's end for what the program says, and what is passed on to them.
+//! The requests at the daemon's end that wait for frames of the program.
 //!
-//! Nothing here waits: what does not fit what was asked, or was said before, is dropped.
+//! Nothing here waits. A frame that does not fit its request, or comes twice, is dropped.
 
 use std::{
     collections::HashMap,
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::Change;
 
-/// What may be said of one request and not be read yet: a change, an open file, and the end.
+/// The most frames of one request that may be unread: a change, an open file, and the end.
 const REPORTS: usize = 3;
 
-/// Who waits for what the program says.
+/// The requests that wait for frames of the program.
 #[derive(Default)]
 pub(super) struct Table {
     last: u64,
@@ -29,13 +29,13 @@ pub(super) struct Table {
     waiting: HashMap<u64, Waiting>,
 }
 
-/// How it is told.
+/// The receiver of such a frame.
 pub(super) enum Waiting {
     Request(Reporting),
     Settle(oneshot::Sender<Verdict>),
 }
 
-/// The way of what is said to one request.
+/// The sending ends of one request's reports.
 pub(super) struct Reporting {
     reports: mpsc::Sender<Report>,
     progress: watch::Sender<Progress>,
@@ -44,22 +44,22 @@ pub(super) struct Reporting {
     expects: Expects,
 }
 
-/// Where what is said of one request arrives.
+/// The receiving ends of one request's reports.
 pub(super) struct Reported {
     pub(super) reports: mpsc::Receiver<Report>,
     pub(super) progress: watch::Receiver<Progress>,
 }
 
-/// What is said of one request.
+/// A report about one request.
 pub(super) enum Report {
     Changing(Change),
     Opened(Option<OwnedFd>, u64),
     Ended(Outcome),
-    /// What was said does not fit what was asked.
+    /// A frame that does not fit its request.
     Unfit,
 }
 
-/// How far an upload is; as the program says it.
+/// The progress of an upload, as the program reports it.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Progress {
     /// Bytes that are taken.
@@ -82,7 +82,7 @@ impl Table {
         Some(self.last)
     }
 
-    /// Nothing that is said of it from now on is heard.
+    /// Drops the request: frames about it are ignored from now on.
     pub(super) fn forget(&mut self, id: u64) {
         self.waiting.remove(&id);
     }
@@ -93,7 +93,7 @@ impl Table {
         self.waiting.clear();
     }
 
-    /// Passes on what was said; what nobody asked for is dropped.
+    /// Passes on a frame; a frame without a request is dropped.
     pub(super) fn heard(
         &mut self,
         Frame { head, bytes }: Frame<Said>,
@@ -130,7 +130,7 @@ impl Table {
         let is_last = match reporting.fitting(report) {
             Some(report) => {
                 let is_last = matches!(report, Report::Ended(_) | Report::Unfit);
-                // There is room for all that is passed on, unless nobody reads it.
+                // There is room for all reports, unless the receiver is gone.
                 let _ = reporting.reports.try_send(report);
                 is_last
             }
@@ -167,7 +167,7 @@ impl Reporting {
         (reporting, reported)
     }
 
-    /// What is passed on: each thing once, and only to a request that it can be said of.
+    /// The report to pass on: each once, and only where the request can have it.
     fn fitting(&mut self, report: Report) -> Option<Report> {
         match report {
             Report::Changing(_) if !std::mem::take(&mut self.may_change) => None,

@@ -32,7 +32,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// the next but one arrives.
 const MAX_DESCRIPTORS: usize = 2;
 
-/// Why frames cannot be read or written any further.
+/// The reason why frames cannot be read or written any further.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WireError {
     /// The other end speaks something else.
@@ -54,9 +54,9 @@ pub(super) struct TooLarge;
 /// A frame as it arrived.
 #[derive(Debug)]
 pub(super) struct Frame<T> {
-    /// What it says.
+    /// The head of the frame.
     pub(super) head: T,
-    /// What belongs to it.
+    /// The bytes that belong to it.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -88,7 +88,7 @@ impl Encoded {
         })
     }
 
-    /// How much is sent, in bytes.
+    /// The size of the frame in bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -116,12 +116,12 @@ impl Encoded {
     }
 }
 
-/// What arrived and was not taken yet.
+/// The bytes that arrived and were not taken yet.
 #[derive(Debug)]
 pub(super) struct Inbox {
     socket: Arc<UnixStream>,
     bytes: Vec<u8>,
-    /// Where bytes are read to.
+    /// The buffer for reads.
     room: Vec<u8>,
     descriptors: VecDeque<OwnedFd>,
 }

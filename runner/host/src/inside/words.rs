@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Change, Settled, There};
 
-/// What the daemon asks of the program. An id names one request for as long as the socket lives.
+/// A frame of the daemon to the program. An id names one request for as long as the socket lives.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Ask {
@@ -40,7 +40,7 @@ pub(super) enum Ask {
     Release { id: u64 },
 }
 
-/// What the program says.
+/// A frame of the program to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Said {
@@ -56,11 +56,11 @@ pub(super) enum Said {
     Room { id: u64 },
     /// A request ended. Its bytes are the content of what was read.
     Ended { id: u64, outcome: Outcome },
-    /// What became of a change.
+    /// The result of a change.
     Settled { id: u64, verdict: Verdict },
 }
 
-/// What became of a change; the outcome of one that was made stands in the change.
+/// The result of a change; the outcome of one that was made stands in the change.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
