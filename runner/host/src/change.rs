@@ -1,13 +1,13 @@
 //! Changes of files: announced before they are made, so that a death in between can be settled.
 //!
-//! A [`Change`] is complete before anything of it is on the disk. The runner writes it down and
-//! answers; without an answer nothing is changed. It names its [`Effect`]s, path by path: what is
-//! there before and what is there afterwards. What a death leaves is told by what is at each of
-//! these paths then, see [`crate::Host::settle`].
+//! A [`Change`] is complete before any part of it is on the disk. The runner writes it down and
+//! answers; without an answer nothing is changed. It names its [`Effect`]s, path by path: the state
+//! before and the state afterwards. After a death the state at each of these paths tells what was
+//! done, see [`crate::Host::settle`].
 //!
-//! Two changes that have a path in common, or of which one changes a directory above the other's
-//! path, are never open at the same time (`host/turns`). So no other change of this runner hides
-//! what became of one.
+//! Two changes that share a path are never open at the same time (`host/turns`). The same holds
+//! where one changes a directory above the other's path. So no other change of this runner hides
+//! the result of one.
 
 mod stored;
 
@@ -18,14 +18,14 @@ use tokio::sync::oneshot;
 
 use self::stored::Stored;
 
-/// What the name of every unfinished file begins with.
+/// The beginning of the name of every unfinished file.
 const UNFINISHED_PREFIX: &str = ".gantry-";
 
 /// A change, before it is made. At most a few kilobytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored")]
 pub struct Change {
-    /// What it does, path by path; at least one.
+    /// Its effects, path by path; at least one.
     pub effects: Vec<Effect>,
     /// The name, in the directory of the first effect's path, under which something stands only
     /// while the change is made: new content until it is renamed into place, a directory of it, or a
@@ -36,18 +36,18 @@ pub struct Change {
     pub done: Outcome,
 }
 
-/// What a change does to one path.
+/// The effect of a change on one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
     /// The path beneath the workspace root: the same for each name by which it can be asked for.
     pub path: String,
-    /// What is there before.
+    /// The state before.
     pub before: There,
-    /// What is there afterwards.
+    /// The state afterwards.
     pub after: There,
 }
 
-/// What is at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum There {
@@ -59,14 +59,14 @@ pub enum There {
     Directory,
     /// A symbolic link that leads to this path.
     Link(String),
-    /// This very file, directory or link, whatever is in it.
+    /// This very file, directory or link, with any content.
     This(Identity),
 }
 
-/// What a file, directory or link keeps for its life, wherever it is moved to.
+/// The identity of a file, directory or link for its life; a move keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// Its number in the file system.
     pub inode: u64,
@@ -83,7 +83,7 @@ pub(crate) struct Digests {
     pub(crate) after: FileDigest,
 }
 
-/// What became of a change whose maker died.
+/// The result of a change whose maker died.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
     /// It was made, and this is its outcome.
@@ -98,13 +98,13 @@ pub enum Settled {
 /// A change that waits for its announcement to be answered. Dropping it refuses the change.
 #[derive(Debug)]
 pub struct Announced {
-    /// What is to be changed.
+    /// The change that waits.
     pub change: Change,
     answer: oneshot::Sender<Result<(), Refusal>>,
 }
 
 impl Announced {
-    /// The change, and where its answer arrives.
+    /// The change, and the end of the channel where its answer arrives.
     pub(crate) fn new(change: Change) -> (Self, oneshot::Receiver<Result<(), Refusal>>) {
         let (answer, answered) = oneshot::channel();
         (Self { change, answer }, answered)
@@ -112,7 +112,7 @@ impl Announced {
 
     /// It is written down and may be made.
     pub fn go_ahead(self) {
-        // Whoever was stopped meanwhile waits no more, and changes nothing.
+        // A request that was stopped before waits no more, and changes nothing.
         let _ = self.answer.send(Ok(()));
     }
 
@@ -142,13 +142,14 @@ impl Change {
         }
     }
 
-    /// What became of it, by what is found at the path of each effect: `None` where that cannot be
-    /// found out. `not_made`: what is called unfinished was there, so that it was not renamed.
+    /// The result of the change, by what is found at the path of each effect: `None` where that
+    /// cannot be found out. `not_made`: the file with the unfinished name was there, so that it was
+    /// not renamed.
     pub(crate) fn judged(&self, found: &[Option<There>], not_made: bool) -> Settled {
         let (mut made, mut left, mut unclear) = (0, 0, 0);
         for (effect, found) in self.effects.iter().zip(found) {
             match found {
-                // What changes nothing at its path says nothing of the others.
+                // An effect that changes nothing at its path tells nothing about the others.
                 Some(found) if effect.before == effect.after && effect.after.fits(found) => {}
                 Some(found) if effect.after.fits(found) => made += 1,
                 Some(found) if effect.before.fits(found) => left += 1,
@@ -165,7 +166,7 @@ impl Change {
 }
 
 impl Change {
-    /// Whether it removes what is at its first path.
+    /// True if it removes what is at its first path.
     pub(crate) fn removes(&self) -> bool {
         let first = self.effects.first();
         first.is_some_and(|effect| effect.after == There::Nothing)
@@ -173,7 +174,7 @@ impl Change {
 }
 
 impl Effect {
-    /// What the digests of the file are made with to which it gives other content.
+    /// The algorithm of the digests, where the effect gives a file other content.
     pub(crate) fn algorithm(&self) -> Option<DigestAlgorithm> {
         [&self.after, &self.before]
             .into_iter()
@@ -183,7 +184,7 @@ impl Effect {
             })
     }
 
-    /// Whether it makes a symbolic link.
+    /// True if it makes a symbolic link.
     pub(crate) fn is_of_link(&self) -> bool {
         matches!(self.after, There::Link(_))
     }
@@ -195,7 +196,7 @@ impl There {
         digest.map_or(Self::Nothing, Self::Content)
     }
 
-    /// Whether it is what was found.
+    /// True if it is what was found.
     fn fits(&self, found: &Self) -> bool {
         match (self, found) {
             (Self::Directory, Self::This(found)) => found.kind == EntryKind::Directory,
@@ -210,7 +211,7 @@ pub(crate) fn unfinished_name(maker: u32, now: shared_types::Timestamp) -> Strin
     format!("{UNFINISHED_PREFIX}{maker}-{:x}", now.as_micros())
 }
 
-/// Whether only a change gives such a name, and it leads to no other directory.
+/// True if only a change gives such a name, and the name leads to no other directory.
 pub(crate) fn is_unfinished_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let rest = name.strip_prefix(UNFINISHED_PREFIX);

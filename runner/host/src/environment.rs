@@ -1,10 +1,10 @@
-//! What commands see of the environment: built from empty, never inherited.
+//! The environment of commands: built from empty, never inherited.
 
 use std::collections::BTreeMap;
 
 use shared_types::{Refusal, RefusalCode};
 
-/// Where programs are looked up when the runner itself was started without a `PATH`.
+/// The `PATH` of commands where the runner itself was started without one.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Passed on from the runner's own environment, beside [`ALLOWED_PREFIX`].
@@ -13,8 +13,8 @@ const ALLOWED: [&str; 7] = ["PATH", "HOME", "TERM", "LANG", "USER", "SHELL", "TM
 /// The locale's categories.
 const ALLOWED_PREFIX: &str = "LC_";
 
-/// Variables that make a loader or an interpreter run code of somebody's choice before the
-/// program's own; with [`DANGEROUS_PREFIXES`].
+/// Variables that make a loader or an interpreter run other code before the program's own; with
+/// [`DANGEROUS_PREFIXES`].
 const DANGEROUS: [&str; 6] = [
     "NODE_OPTIONS",
     "PERL5OPT",
@@ -42,7 +42,7 @@ pub fn allowed_environment(
     allowed
 }
 
-/// Whether these may be set on top of the base environment.
+/// Checks that these may be set on top of the base environment.
 ///
 /// # Errors
 /// `INVALID`, naming the variable.

@@ -24,10 +24,11 @@ use crate::{
 /// Operations that only read files and run at once; others wait for their turn.
 const READS_AT_ONCE: usize = 8;
 
-/// How long beyond its time an operation may hang in the host's file system before it is given up.
+/// The time beyond its limit for which an operation may hang in the host's file system before it is
+/// given up.
 pub(crate) const HANGS_AT_MOST: Duration = Duration::from_secs(5);
 
-/// What a host is told at its start.
+/// The options of a host.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
     /// The workspace root, which must exist; absolute, as people know it.
@@ -85,13 +86,13 @@ impl Host {
         self.workspace.root()
     }
 
-    /// What keeps commands apart from the host: nothing, so far.
+    /// The isolation of commands from the host: none, so far.
     pub fn isolation(&self) -> Isolation {
         Isolation::none()
     }
 
-    /// What it takes to run a command here; nothing is started. Asks the host's file system, which
-    /// can hang, so call it where blocking does no harm.
+    /// Plans a command; nothing is started. Asks the host's file system, which can hang, so call it
+    /// where blocking does no harm.
     ///
     /// # Errors
     /// When the request makes no sense, or cannot run here and now; either is its end.
@@ -99,8 +100,8 @@ impl Host {
         plan::plan(exec, &self.workspace, &self.environment, &self.shells)
     }
 
-    /// The same where that needs nothing of the host's file system, so that it may be called
-    /// anywhere; `None` says nothing but that [`Host::plan`] is to be asked.
+    /// Plans a command where that needs nothing of the host's file system, so that it may be called
+    /// anywhere. `None` means only that the caller must ask [`Host::plan`].
     pub fn plan_at_once(&self, exec: &Exec) -> Option<Plan> {
         plan::plan_at_once(exec, &self.workspace, &self.environment, &self.shells)
     }
@@ -117,7 +118,7 @@ impl Host {
         tokio::spawn(
             async move {
                 let end = settled(tokio::spawn(work.in_current_span())).await;
-                // Nobody may be listening any more, and that changes nothing.
+                // The receiver may be gone, and that changes nothing.
                 let _ = events.send(end.into()).await;
             }
             .instrument(span),
@@ -210,7 +211,7 @@ impl fmt::Debug for Host {
     }
 }
 
-/// How a request ended.
+/// The end of a request.
 struct End {
     outcome: Outcome,
     held: Held,
@@ -245,7 +246,7 @@ async fn settled(work: JoinHandle<End>) -> End {
     })
 }
 
-/// Nobody knows whether it was done.
+/// It is not known if it was done.
 pub(crate) fn lost(reason: &str) -> Outcome {
     let message = format!("what became of the operation is not known: {reason}");
     Outcome::Refused(Refusal::new(RefusalCode::Lost, message))

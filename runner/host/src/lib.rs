@@ -1,10 +1,10 @@
 //! Fulfils the sandbox contract's requests on a host: the files of one workspace, and the plans of
 //! commands in it; and the files of a container, by a program inside it (`inside`).
 //!
-//! Rules: it knows nothing of identity, links or attaching (the `runner` crate keeps the table
-//! of operations and calls [`Host::perform`] once for each); it starts no process (a supervisor
-//! carries a [`Plan`] out); a path is resolved beneath the workspace root by the kernel, never by
-//! comparing text; every end is said once.
+//! Rules: it knows nothing of identity, links or attaching (the `runner` crate keeps the table of
+//! operations and calls [`Host::perform`] once for each). It starts no process (a supervisor
+//! carries a [`Plan`] out). The kernel resolves a path beneath the workspace root; text is never
+//! compared. Every end is sent once.
 
 mod change;
 mod environment;

@@ -11,7 +11,7 @@ pub(crate) const EVENTS_WAITING: usize = 2;
 /// A request that is being performed. Dropping it stops nothing.
 #[derive(Debug)]
 pub struct Performing {
-    /// What happens; the last one is [`HostEvent::Ended`].
+    /// Its events; the last one is [`HostEvent::Ended`].
     pub events: mpsc::Receiver<HostEvent>,
     /// Ends it early.
     pub stop: Stop,
@@ -22,8 +22,7 @@ pub struct Performing {
 pub struct Uploading {
     /// It, as any request.
     pub performing: Performing,
-    /// Takes the pieces of its input, each of which continues the one before. How much is taken is
-    /// told as an event.
+    /// Takes the pieces of its input, in order and without holes. An event tells how much is taken.
     pub pieces: mpsc::Sender<Input>,
 }
 
@@ -42,7 +41,7 @@ impl Performing {
             match begun {
                 Ok(performing) => pass_on(performing, stopping, &events).await,
                 Err(end) => {
-                    // Nobody may be listening any more, and that changes nothing.
+                    // The receiver may be gone, and that changes nothing.
                     let _ = events.send(HostEvent::Ended(end, Held::default())).await;
                 }
             }
@@ -55,7 +54,7 @@ impl Performing {
 }
 
 impl Uploading {
-    /// As [`Performing::later`]; pieces wait until it has begun.
+    /// Begins later, as [`Performing::later`]; pieces wait until then.
     pub fn later(begun: impl Future<Output = Result<Self, Outcome>> + Send + 'static) -> Self {
         let (pieces, mut waiting) = mpsc::channel::<Input>(1);
         let performing = Performing::later(async move {
@@ -73,7 +72,7 @@ impl Uploading {
     }
 }
 
-/// Passes on what happens, and the wish to stop it.
+/// Passes on the events, and a request to stop.
 async fn pass_on(mut performing: Performing, stopping: Stopping, events: &mpsc::Sender<HostEvent>) {
     let mut wish = Some(Box::pin(stopped(stopping)));
     loop {
@@ -101,26 +100,26 @@ async fn stopped(mut stopping: Stopping) -> ExitCause {
     stopping.wanted().await
 }
 
-/// What happens while a request is performed.
+/// An event of a request that is being performed.
 #[derive(Debug)]
 pub enum HostEvent {
     /// A file is about to be changed, and waits for the answer.
     Changing(Announced),
     /// A download's file is open.
     Opened(OpenFile),
-    /// Of an upload so many bytes are taken.
+    /// So many bytes of an upload are taken.
     InputTaken(u64),
-    /// It ended; nothing follows. Sent exactly once. Changes that meet it wait until what is held is
-    /// dropped, which is to be once the end is written down.
+    /// It ended; nothing follows. Sent exactly once. Changes that meet it wait until what is held
+    /// is dropped. Drop it once the end is written down.
     Ended(Outcome, Held),
 }
 
-/// Ends a request early. Asking again, or after the end, does nothing; the first wish counts.
+/// Ends a request early. Asking again, or after the end, does nothing; the first call counts.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Sender<Option<ExitCause>>);
 
 impl Stop {
-    /// Ends it because somebody asked: the cause is [`ExitCause::Cancelled`].
+    /// Ends it because a caller asked: the cause is [`ExitCause::Cancelled`].
     pub fn cancel(&self) {
         self.wish(ExitCause::Cancelled);
     }
@@ -144,18 +143,18 @@ impl Stop {
 pub(crate) struct Stopping(watch::Receiver<Option<ExitCause>>);
 
 impl Stopping {
-    /// The wish and who hears it.
+    /// A sender of the request to stop, and its receiver.
     pub(crate) fn pair() -> (Stop, Self) {
         let (wish, heard) = watch::channel(None);
         (Stop(wish), Self(heard))
     }
 
-    /// The wish so far.
+    /// The request to stop so far.
     pub(crate) fn now(&self) -> Option<ExitCause> {
         *self.0.borrow()
     }
 
-    /// Waits for the wish; for ever, once nobody is left who could have one.
+    /// Waits for a request to stop; for ever, once no sender is left.
     pub(crate) async fn wanted(&mut self) -> ExitCause {
         let wish = self.0.wait_for(Option::is_some).await.map(|wish| *wish);
         match wish {

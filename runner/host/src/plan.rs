@@ -1,8 +1,8 @@
-//! What it takes to run a command here: worked out, nothing started.
+//! The plan of a command: worked out, nothing started.
 //!
 //! A supervisor runs the plan. The directory goes with it as a handle, so that it stays beneath the
-//! workspace whatever is renamed meanwhile; the program is looked up by the supervisor, in the
-//! plan's own PATH. A container has paths of its own (`inside`).
+//! workspace if something is renamed. The supervisor looks the program up, in the plan's own PATH.
+//! A container has paths of its own (`inside`).
 
 mod inside;
 mod shell;
@@ -30,7 +30,7 @@ use crate::{
 pub use inside::{Account, Inhabited};
 pub(crate) use shell::Shells;
 
-/// What a terminal is said to be like, where nobody says it: what every viewer of today speaks.
+/// The type of a terminal whose type is not given: today's viewers all understand it.
 const DEFAULT_TERMINAL: &str = "xterm-256color";
 
 /// Everything that a supervisor needs to run a command.
@@ -41,19 +41,19 @@ pub struct Plan {
     pub argv: Vec<CString>,
     /// The complete environment, each `NAME=value`.
     pub environment: Vec<CString>,
-    /// Where it runs.
+    /// The directory where it runs.
     pub directory: Whereabouts,
     /// Whose rights it has, if not its supervisor's.
     pub account: Option<Account>,
     /// Send stderr into the stream of stdout, so that their order is exact.
     pub merged: bool,
-    /// Whether it takes input; in a terminal it does anyhow.
+    /// True if it takes input; in a terminal it always does.
     pub input: bool,
     /// Run it in a terminal of this size.
     pub terminal: Option<TerminalSize>,
-    /// What is kept of its output.
+    /// The part of its output that is kept.
     pub retention: Retention,
-    /// How long it may write nothing.
+    /// The longest time for which it may write nothing.
     pub idle_for: Option<Duration>,
 }
 
@@ -66,7 +66,7 @@ pub enum Whereabouts {
     Path(PathBuf),
 }
 
-/// Why there is no plan. Nothing was started, so this is the end of the request
+/// The reason why there is no plan. Nothing was started, so this is the end of the request
 /// (`Outcome::from`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unplanned {
@@ -109,8 +109,8 @@ pub(crate) fn plan(
     put_together(exec, words, variables, Whereabouts::Handle(directory))
 }
 
-/// The same where it can be worked out without the host's file system, which may keep whoever asks
-/// it waiting: for a command in the root, with a shell that is known.
+/// The plan, where it needs nothing of the host's file system, which may block: for a command in
+/// the root, with a shell that is known.
 pub(crate) fn plan_at_once(
     exec: &Exec,
     workspace: &Workspace,
@@ -157,7 +157,7 @@ fn path_of(variables: &BTreeMap<String, OsString>) -> &OsStr {
     variables.get("PATH").map_or(OsStr::new(""), |path| path)
 }
 
-/// Whether it can be asked for at all.
+/// Checks that it can be asked for at all.
 pub(crate) fn check(exec: &Exec) -> Result<(), Refusal> {
     let refuse = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
     let texts = match &exec.command {

@@ -1,4 +1,4 @@
-//! What the tests share: a workspace in a temporary folder, a host on it, and requests to the end.
+//! Helpers of the tests: a workspace in a temporary folder, a host on it, and requests to the end.
 
 use std::{
     fs,
@@ -93,7 +93,7 @@ fn open_with(root: &Path, file_operation_within: Duration) -> Host {
     Host::open(options, Arc::new(SystemClock::new())).expect("the workspace opens")
 }
 
-/// A user who is nobody else, and the group of the same number.
+/// A user id that nothing else uses, and the group of the same number.
 pub(crate) const STRANGER: u32 = 54_321;
 
 /// That user is in this group as well.
@@ -112,7 +112,7 @@ pub(crate) fn as_stranger<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(stranger).join().expect("it ends"))
 }
 
-/// How a process that makes changes learns after how many of its steps it dies.
+/// The variable that tells a process that makes changes after which step it dies.
 pub(crate) const DIES_AT: &str = "DIES_AT";
 
 /// A step of a change is made: the process dies, if it is to.
@@ -131,7 +131,7 @@ pub(crate) fn step() {
     }
 }
 
-/// What can be asked of a host.
+/// A type that can be made a request to a host.
 pub(crate) trait Ask {
     fn request(self) -> Request;
 }

@@ -1,8 +1,8 @@
 //! The workspace: one directory, held open, beneath which the kernel resolves every path.
 //!
-//! `openat2` with `RESOLVE_BENEATH` refuses `..`, absolute paths and symbolic links that lead
-//! out, whatever is renamed meanwhile; links that stay inside work. Only one rule is textual: an
-//! absolute path that begins with the root is taken relative to it, for people's convenience.
+//! `openat2` with `RESOLVE_BENEATH` refuses `..`, absolute paths and symbolic links that lead out, also while
+//! things are renamed; links that stay inside work. Only one rule is textual: an absolute path that begins with
+//! the root is taken relative to it, for people's convenience.
 
 pub(crate) mod entry;
 
@@ -21,10 +21,10 @@ use rustix::{
 use shared_sandbox::FileFailure;
 use shared_types::limits::MAX_PATH_BYTES;
 
-/// How often an opening is tried again while somebody renames what lies on the way.
+/// The number of attempts to open a path while other processes rename things on the way.
 const RENAME_RETRIES: usize = 128;
 
-/// How many symbolic links the last component of a path may lead through (the kernel's bound).
+/// The most symbolic links that the last component of a path may lead through (the kernel's bound).
 const MAX_LINKS: usize = 40;
 
 /// The directory beneath which everything happens.
@@ -36,7 +36,7 @@ pub(crate) struct Workspace {
     place: OwnedFd,
 }
 
-/// Why a workspace cannot be used.
+/// The reason why a workspace cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is nothing there.
@@ -72,12 +72,12 @@ pub enum OpenError {
     Io {
         /// The root that was asked for.
         root: PathBuf,
-        /// What the host reported.
+        /// The host's error.
         source: std::io::Error,
     },
 }
 
-/// Whether symbolic links that stay beneath the directory are followed.
+/// The rule for symbolic links: the kernel follows those that stay beneath the directory, or refuses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
     Follow,
@@ -86,7 +86,7 @@ pub(crate) enum Links {
     RefuseAndMounts,
 }
 
-/// Where a file is or will be: a name in an open directory, not a symbolic link.
+/// The place of a file that is there or will be: a name in an open directory, not a symbolic link.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) directory: OwnedFd,
@@ -159,7 +159,7 @@ impl Workspace {
         })
     }
 
-    /// Whether the root was removed: nothing can be made in it any more, whatever its path leads to.
+    /// True if the root was removed: nothing can be made in it any more, even if its path leads to something.
     pub(crate) fn is_gone(&self) -> bool {
         rustix::fs::fstat(&self.handle).is_ok_and(|stat| stat.st_nlink == 0)
     }
@@ -174,7 +174,7 @@ impl Workspace {
         self.open_directory_with(asked, OFlags::PATH)
     }
 
-    /// Opens whatever is there, only to be looked at: it need not be readable.
+    /// Opens any kind of file only to look at it: it need not be readable.
     pub(crate) fn open_any(&self, asked: &str) -> Result<OwnedFd, FileFailure> {
         let path = self.relative(asked)?;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -205,17 +205,16 @@ impl Workspace {
         open_ordinary(&self.handle, &path, Links::Follow).map_err(|e| failure(asked, e))
     }
 
-    /// Where the handle lies beneath the root, by the kernel's account; `None` where it was moved
-    /// away meanwhile. The root itself is the empty path.
+    /// The path of the handle beneath the root, by the kernel's account; `None` where it was moved away. The root
+    /// itself is the empty path.
     pub(crate) fn place_of(&self, handle: impl AsFd) -> Option<PathBuf> {
         let place = real_path(handle)?;
         let place = place.strip_prefix(real_path(&self.handle)?).ok()?;
         Some(place.to_owned())
     }
 
-    /// What a change of the file that is asked for is a change of: one path for each file, by whatever
-    /// name it is asked for, whether it and its directory are there yet or not. Of what cannot be
-    /// changed it is any path.
+    /// The path that a change of this file locks: one path for each file, for every name of it, also where it or
+    /// its directory is not there yet. For a file that cannot be changed it is any path.
     pub(crate) fn place_of_change(&self, asked: &str) -> PathBuf {
         if let Ok(target) = self.locate(asked, Parents::Expect)
             && let Some(directory) = real_path(&target.directory)
@@ -310,14 +309,14 @@ impl Workspace {
 }
 
 impl Target {
-    /// What it leads to, where it is a symbolic link, with bytes that are not UTF-8 replaced.
+    /// The target, where it is a symbolic link, with bytes that are not UTF-8 replaced.
     pub(crate) fn leads_to(&self) -> Result<String, Errno> {
         let link = rustix::fs::readlinkat(&self.directory, &self.name, Vec::new())?;
         Ok(link.to_string_lossy().into_owned())
     }
 }
 
-/// What to do about missing parents.
+/// The rule for missing parents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parents {
     Make,
@@ -357,9 +356,9 @@ pub(crate) fn open_beneath(
     last
 }
 
-/// Opens an ordinary file for reading; anything else is `EISDIR`. What is there is looked at first: to open a pipe
-/// lets go a writer that waits for a reader, and to open a device may do something. One that takes the file's
-/// place meanwhile does not block.
+/// Opens an ordinary file for reading; anything else is `EISDIR`. It first looks at what is there: to open a pipe
+/// lets go a writer that waits for a reader, and to open a device may do something. A pipe or device that takes
+/// the file's place after that look does not block.
 pub(crate) fn open_ordinary(
     directory: impl AsFd,
     path: &Path,
@@ -393,7 +392,7 @@ pub(crate) fn handle_path(handle: impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))
 }
 
-/// What the errno means for the path that was asked for.
+/// The failure that the errno means for the path that was asked for.
 pub(crate) fn failure(asked: &str, errno: Errno) -> FileFailure {
     let path = asked.to_owned();
     match errno {
@@ -422,7 +421,7 @@ pub(crate) fn io_failure(asked: &str, error: &std::io::Error) -> FileFailure {
     }
 }
 
-/// What `name` in `directory` is, without following a link; `None` where there is nothing.
+/// The state of `name` in `directory`, without following a link; `None` where there is nothing.
 pub(crate) fn stat_entry(
     directory: impl AsFd,
     name: impl rustix::path::Arg,

@@ -19,7 +19,7 @@ use shared_program::{note, say};
 use shared_types::{SystemClock, limits::FILE_OPERATION_WITHIN};
 use tokio::runtime::Builder;
 
-/// The first descriptor that nobody gives to this program on purpose.
+/// The first descriptor that this program never gets on purpose.
 const INHERITED: libc::c_uint = 4;
 
 fn main() -> ExitCode {

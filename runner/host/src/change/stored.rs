@@ -1,4 +1,4 @@
-//! How a change is read from a journal, as it is written today or was written before.
+//! The form of a change in a journal, as it is written today or was written before.
 
 use serde::Deserialize;
 use shared_sandbox::Outcome;

@@ -36,7 +36,7 @@ impl Host {
         })
     }
 
-    /// Takes a whole file. As [`Host::perform`]; it ends early once nobody can send pieces.
+    /// Takes a whole file. As [`Host::perform`]; it ends early once no sender of pieces is left.
     pub fn upload(&self, upload: Upload, run_for: Duration) -> Uploading {
         self.take("upload", Taken::Upload(upload), run_for)
     }
@@ -73,7 +73,7 @@ impl Host {
         let workspace = Arc::clone(&self.workspace);
         settled(spawn_blocking(move || {
             let hand_over = |file| {
-                // Nobody may be listening any more, and that changes nothing.
+                // The receiver may be gone, and that changes nothing.
                 let _ = events.blocking_send(HostEvent::Opened(file));
             };
             let outcome = match &served {
@@ -146,13 +146,13 @@ impl Host {
     }
 }
 
-/// What is read as output.
+/// A request whose output is read.
 enum Served {
     Download(Download),
     Pack(Pack),
 }
 
-/// What is made of input.
+/// A request whose input is taken.
 enum Taken {
     Upload(Upload),
     Unpack(Unpack),

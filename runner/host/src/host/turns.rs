@@ -39,12 +39,12 @@ pub(super) struct Turn {
     number: u64,
 }
 
-/// The turn of a change whose end is told. Changes that meet it wait until this is dropped: drop it
+/// The turn of a change whose end was sent. Changes that meet it wait until this is dropped: drop it
 /// once the end is written down.
 #[derive(Debug, Clone, Default)]
 pub struct Held(#[expect(dead_code, reason = "it is given back with this")] Option<Arc<Kept>>);
 
-/// What is given back.
+/// The turn that is given back.
 #[derive(Debug)]
 #[expect(dead_code, reason = "they are given back when dropped")]
 enum Kept {

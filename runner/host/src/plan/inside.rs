@@ -1,4 +1,4 @@
-//! Plans for commands in a container, whose files nobody outside looks at.
+//! Plans for commands in a container, whose files no process outside looks at.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ pub struct Account {
     pub gid: u32,
 }
 
-/// What is known of a container before a command runs there.
+/// The facts about a container that are known before a command runs there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inhabited {
     /// The directory at which relative paths begin; absolute.
@@ -27,12 +27,12 @@ pub struct Inhabited {
     pub environment: BTreeMap<String, String>,
     /// The shell for scripts, absolute; `None` where the image has none.
     pub shell: Option<String>,
-    /// Who commands are.
+    /// The user and the group of commands.
     pub account: Account,
 }
 
 impl Inhabited {
-    /// What it takes to run a command in the container. Where it runs is looked up there when it starts.
+    /// Plans a command in the container. Its directory is looked up there when it starts.
     ///
     /// # Errors
     /// When the request makes no sense, or cannot run in this container; either is its end.

@@ -17,8 +17,8 @@ const SHELLS: [&str; 2] = ["bash", "sh"];
 /// The shell that every Unix has, for an environment without a useful PATH.
 const LAST_SHELL: &str = "/bin/sh";
 
-/// How long a shell that was found is taken to be there. One that was removed meanwhile is missed
-/// by whoever starts it.
+/// The time for which a shell that was found is taken to be there. If it was removed since, the
+/// start of the command fails.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 
 /// Finds shells.

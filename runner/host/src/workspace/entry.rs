@@ -13,7 +13,7 @@ use shared_sandbox::{EntryKind, FileFailure};
 use super::{Links, Parents, Target, Workspace, failure, open_beneath, real_path};
 use crate::Identity;
 
-/// What the host says of an entry.
+/// The host's facts about an entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) identity: Identity,
@@ -36,7 +36,7 @@ impl Workspace {
         }))
     }
 
-    /// As [`Workspace::place_of_change`], for an entry.
+    /// The path that a change of an entry locks, as [`Workspace::place_of_change`].
     pub(crate) fn place_of_entry(&self, asked: &str) -> PathBuf {
         if let Ok(Some(target)) = self.entry(asked)
             && let Some(directory) = real_path(&target.directory)
@@ -46,7 +46,7 @@ impl Workspace {
         self.place_of_change(asked)
     }
 
-    /// As [`Workspace::path_of_change`], for an entry.
+    /// The path of a change of an entry, as [`Workspace::path_of_change`].
     pub(crate) fn path_of_entry(&self, asked: &str) -> String {
         self.path_beneath(&self.place_of_entry(asked), asked)
     }
@@ -71,7 +71,7 @@ impl Workspace {
     }
 }
 
-/// What is called so in the directory; `None` where there is nothing.
+/// The entry of this name in the directory; `None` where there is nothing.
 pub(crate) fn look(target: &Target) -> Result<Option<Entry>, Errno> {
     match stat(&target.directory, &target.name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(entry) => Ok(Some(entry)),
@@ -80,7 +80,7 @@ pub(crate) fn look(target: &Target) -> Result<Option<Entry>, Errno> {
     }
 }
 
-/// What is open.
+/// The facts about an open file.
 pub(crate) fn look_at(handle: impl AsFd) -> Result<Entry, Errno> {
     stat(handle, "", AtFlags::EMPTY_PATH)
 }
@@ -105,7 +105,7 @@ fn stat(
     Ok(Entry { identity, stat })
 }
 
-/// What an entry of this type is.
+/// The kind of an entry of this type.
 pub(crate) fn kind(file_type: FileType) -> EntryKind {
     match file_type {
         FileType::RegularFile => EntryKind::File,
