@@ -60,7 +60,7 @@ pub enum ConnectError {
     NoHello(String),
     /// It is of another version.
     #[error(
-        "the sandbox's file helper speaks version {0}, which this runner does not; make the sandbox anew"
+        "the sandbox's file helper speaks version {0}, which this runner does not; create the sandbox again"
     )]
     Version(u32),
 }

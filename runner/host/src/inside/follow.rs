@@ -252,7 +252,7 @@ async fn looked_at(descriptor: Option<OwnedFd>, bytes: u64) -> Result<OpenFile, 
     let look = spawn_blocking(move || open_file(descriptor, bytes));
     match timeout(SAID_WITHIN, look).await {
         Ok(Ok(file)) => file,
-        Ok(Err(_)) | Err(_) => Err("handed over a file of which nothing can be found out"),
+        Ok(Err(_)) | Err(_) => Err("handed over a file that cannot be examined"),
     }
 }
 

@@ -61,7 +61,7 @@ const OF_FILES: [RefusalCode; 6] = [
 /// The reason why it is not read; completes "the sandbox's file helper ...".
 pub(super) fn open_file(descriptor: Option<OwnedFd>, said: u64) -> Result<OpenFile, &'static str> {
     let descriptor = descriptor.ok_or("opened a file without handing it over")?;
-    let unknown = |_| "handed over a descriptor of which nothing can be found out";
+    let unknown = |_| "handed over a descriptor that cannot be examined";
     let flags = fcntl_getfl(&descriptor).map_err(unknown)?;
     let mode = flags & OFlags::RWMODE;
     if flags.contains(OFlags::PATH) || (mode != OFlags::RDONLY && mode != OFlags::RDWR) {

@@ -165,7 +165,7 @@ impl Inbox {
         }
         if self.descriptors.len() > MAX_DESCRIPTORS {
             return Err(WireError::Malformed(
-                "it brings descriptors that nobody takes",
+                "it brings descriptors that belong to no frame",
             ));
         }
         self.bytes.extend_from_slice(&self.room[..taken]);
