@@ -47,35 +47,35 @@ const SUPERVISORS_WAITING: usize = 8;
 /// After the stop of what runs: the grace between the polite signal and the kill, and a little.
 const STOPPED_WITHIN: Duration = KILL_GRACE.saturating_add(Duration::from_secs(2));
 
-/// How long the server may take to store what ended last.
+/// The longest wait for the server to store the last ends.
 const FORGOTTEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// After a signal that skips the waiting: only for the polite signal to reach what runs.
 const CUT_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long the link may take to say goodbye.
+/// The longest wait for the link's goodbye.
 const LEFT_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a daemon is started with.
+/// The options of a daemon.
 pub(crate) struct DaemonOptions {
     pub(crate) home: Home,
-    /// How long running operations may go on once the daemon is told to leave nothing running.
+    /// The longest time for running operations once the daemon has to leave nothing running.
     pub(crate) drain_for: Duration,
     /// The longest wait before the next attempt to reach the server.
     pub(crate) longest_wait: Duration,
-    /// What may carry the link.
+    /// The transports that may carry the link.
     pub(crate) transports: Transports,
-    /// How long commands may go on without a link.
+    /// The longest time for which commands may go on without a link.
     pub(crate) disconnect_for: Duration,
-    /// Whether a command waits until the disk has what is written down of it.
+    /// True if a command waits until its records are on the disk.
     pub(crate) sync_before_start: bool,
-    /// Whether it was started without a terminal and a service manager.
+    /// True if it was started without a terminal and a service manager.
     pub(crate) is_detached: bool,
     /// The program that supervises commands.
     pub(crate) supervisor: PathBuf,
     /// Containers instead of the home's workspaces.
     pub(crate) backend: Option<DockerOptions>,
-    /// What commands get of the daemon's own environment.
+    /// The part of the daemon's own environment that commands get.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) facts: HostFacts,
     pub(crate) clock: Arc<dyn Clock>,
@@ -93,7 +93,7 @@ pub(crate) struct DockerOptions {
     pub(crate) warm: usize,
 }
 
-/// What the host says of itself.
+/// The host's facts.
 #[derive(Debug, Clone)]
 pub(crate) struct HostFacts {
     /// Another one after every boot.
@@ -101,7 +101,7 @@ pub(crate) struct HostFacts {
     pub(crate) hostname: String,
 }
 
-/// What the daemon is told to do.
+/// The way in which the daemon stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// Go, and leave what runs to the next daemon.
@@ -110,7 +110,7 @@ pub(crate) enum Stop {
     End,
 }
 
-/// Runs until it is told to stop, or until the link says that trying again cannot help.
+/// Runs until a stop is requested, or until the link reports that trying again cannot help.
 pub(crate) async fn run(
     options: DaemonOptions,
     mut stop: mpsc::Receiver<Stop>,
@@ -173,8 +173,8 @@ pub(crate) async fn run(
     ended.unwrap_or(Ok(()))
 }
 
-/// What becomes of what runs once the link has given up: only the server ends it, by a dismissal that
-/// it has proved.
+/// The stop for running operations once the link has given up: only a dismissal that the server has
+/// proved ends them.
 fn stop_after(ended: &Result<(), DaemonError>) -> Stop {
     match ended {
         Err(DaemonError::Link(error)) if error.is_dismissal() => Stop::End,
@@ -317,7 +317,7 @@ fn on_its_own_thread(
             Ok(served) => served.map_err(DaemonError::Link),
             Err(_) => Err(DaemonError::Broken("link")),
         };
-        // Nobody waits any more where the daemon leaves first.
+        // The receiver is gone where the daemon leaves first.
         let _ = ended.send(result);
     };
     thread::Builder::new()
@@ -411,7 +411,7 @@ pub(crate) fn signals() -> io::Result<mpsc::Receiver<Stop>> {
     Ok(stop)
 }
 
-/// Why the daemon does not start, or ended.
+/// The reason why the daemon does not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DaemonError {
     #[error("this home is not enrolled: run `gantry-runner enrol` first")]
@@ -439,7 +439,8 @@ pub(crate) enum DaemonError {
 }
 
 impl DaemonError {
-    /// Whether nothing helps but to enrol: this home was not, or its runner was removed or locked.
+    /// True if only an enrolment helps: this home was not enrolled, or its runner was removed or
+    /// locked.
     pub(crate) fn wants_enrolment(&self) -> bool {
         match self {
             Self::NotEnrolled => true,
@@ -449,7 +450,7 @@ impl DaemonError {
     }
 }
 
-/// What helps where the server takes the runner for nobody of its own.
+/// The remedy where the server does not know the runner.
 fn remedy(error: &LinkError) -> &'static str {
     match error.is_dismissal() {
         true => "; if this runner was removed, enrol it again with --replace",

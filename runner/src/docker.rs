@@ -42,7 +42,7 @@ use crate::processes::{Left, Processes};
 /// Sandboxes of one runner, at most.
 const SANDBOXES_AT_MOST: usize = 10_000;
 
-/// How often it is looked what has become of the containers.
+/// The time between two looks at the state of the containers.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
 /// The pause after a spare container could not be made.
@@ -54,14 +54,14 @@ const LOOK_FOR_ENGINE_EVERY: Duration = Duration::from_millis(500);
 /// The folder of the programs of containers, beside those of the sandboxes.
 const PROGRAMS: &str = "programs";
 
-/// How the pool is set up.
+/// The options of a pool.
 pub(crate) struct PoolOptions {
     pub(crate) runner: RunnerId,
     /// The engine's socket.
     pub(crate) socket: String,
-    /// What sandboxes can be made from, and the image of each; the first is the default.
+    /// The templates that sandboxes can be made from; the first is the default.
     pub(crate) templates: Vec<Template>,
-    /// How many containers of each template wait, running, for a new sandbox.
+    /// The number of containers of each template that wait, running, for a new sandbox.
     pub(crate) warm: usize,
     /// The folder of the sandboxes, this daemon's alone.
     pub(crate) root: PathBuf,
@@ -72,14 +72,14 @@ pub(crate) struct PoolOptions {
     pub(crate) entropy: Arc<dyn Entropy>,
 }
 
-/// What a sandbox is made from.
+/// A template of sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
     /// Its name, as people choose it.
     pub(crate) name: String,
     /// The image.
     pub(crate) image: String,
-    /// What its commands may become.
+    /// The privilege that its commands have.
     pub(crate) privilege: SandboxPrivilege,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Pool {
     containers: Arc<Mutex<HashMap<SandboxId, Container>>>,
     /// Running containers that wait for a new sandbox.
     spares: Arc<Mutex<Vec<Container>>>,
-    /// Removals that are under way, by body. A sandbox that is made anew meanwhile waits for its own.
+    /// Removals that are under way, by body. A sandbox that is made again in that time waits for its own.
     removals: Arc<Mutex<HashMap<SandboxId, Removal>>>,
 }
 
@@ -105,7 +105,7 @@ struct Removal {
     done: JoinHandle<()>,
 }
 
-/// What all containers share.
+/// The parts that all containers share.
 #[derive(Debug)]
 struct Surroundings {
     runner: RunnerId,
@@ -120,21 +120,21 @@ struct Surroundings {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     engine: tokio::sync::Mutex<Option<Engine>>,
-    /// What of the engine's host is mounted into the container that this runner is in.
+    /// The parts of the engine's host that are mounted into the container that this runner is in.
     mounted: OnceLock<Vec<Mounted>>,
-    /// What was tried and holds in containers of every template.
+    /// The isolation that was tried and holds in containers of every template.
     isolation: Mutex<Isolation>,
     reports: Reports,
 }
 
-/// What is new of sandboxes; of each the last that there is to say.
+/// New reports of sandboxes; of each only the last.
 #[derive(Debug, Default)]
 struct Reports {
     new: Mutex<HashMap<SandboxId, SandboxReport>>,
     changed: Notify,
 }
 
-/// Why there can be no pool.
+/// The reason why there can be no pool.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PoolError {
     /// The workload would be able to read what is the runner's.
@@ -150,7 +150,7 @@ pub(crate) enum PoolError {
     Root {
         /// Which one.
         root: PathBuf,
-        /// What the host said.
+        /// The host's error.
         source: io::Error,
     },
 }
@@ -265,7 +265,7 @@ impl Pool {
                         removals.retain(|_, removal| !removal.done.is_finished());
                         removals.insert(body, Removal { sandbox, done });
                     }
-                    // It is told once it is done.
+                    // The end of the removal is reported once it is done.
                     None if self.is_being_removed(id) => {}
                     None => self.around.reports.add(removed(id)),
                 }
@@ -350,7 +350,7 @@ impl Pool {
         loop {
             let spares = lock(&self.spares).clone();
             for spare in &spares {
-                // One that has stopped is started anew.
+                // A spare container that has stopped is started again.
                 let _ = spare.ready().await;
             }
             for template in &self.around.templates {
@@ -399,7 +399,7 @@ impl Pool {
         }
     }
 
-    /// What the runner says of its pool.
+    /// The facts about the pool that the runner reports.
     pub(crate) async fn facts(&self) -> v1::Pool {
         let problem = self.problem().await;
         v1::Pool {
@@ -424,8 +424,8 @@ impl Pool {
         engine.has_image(&default.image).await.err()
     }
 
-    /// Looks after the containers for as long as the daemon lives: removes those that nobody knows, notices
-    /// those that ended by themselves, and says whenever the engine is away, and back.
+    /// Looks after the containers for as long as the daemon lives. It removes containers without a sandbox, notices
+    /// those that ended by themselves, and reports whenever the engine is away, and back.
     pub(crate) async fn look_after(self, said: watch::Sender<v1::Capabilities>) {
         let (mut unswept, mut tried) = (None::<Vec<Listed>>, HashSet::new());
         loop {
@@ -551,7 +551,7 @@ impl Pool {
 }
 
 impl Surroundings {
-    /// The engine, connected to anew where it was away.
+    /// The engine; connects again where it was away.
     async fn engine(&self) -> Result<Engine, EngineError> {
         let mut engine = self.engine.lock().await;
         match &*engine {
@@ -575,7 +575,7 @@ impl Surroundings {
         templates.find(|known| known.name == name)
     }
 
-    /// What commands of this template may become; of one that is not there nothing is made.
+    /// The privilege that commands of this template have; a missing template makes no sandbox.
     fn privilege(&self, template: &str) -> SandboxPrivilege {
         let template = self.template(template);
         template.map_or(SandboxPrivilege::Strict, |template| template.privilege)

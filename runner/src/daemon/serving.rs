@@ -1,8 +1,8 @@
-//! Which workspaces the daemon serves: those of its home that can be used, from its start on and
-//! whenever the home says something else.
+//! The workspaces that the daemon serves: those of its home that can be used, from its start on and
+//! whenever the home changes.
 //!
-//! A workspace that cannot be used is named all the same, with the reason: nobody who chose it is to
-//! end up in another one.
+//! A workspace that cannot be used is named all the same, with the reason: a user who chose it must
+//! not end up in another one.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
     workspaces,
 };
 
-/// What a daemon lets the server use.
+/// The sandboxes that a daemon lets the server use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Offers {
     /// The folders of its home.
@@ -86,7 +86,7 @@ impl Serving {
         }
     }
 
-    /// What the operations of the first workspace name.
+    /// The sandbox that the operations of the first workspace name.
     pub(super) fn first(&self) -> SandboxId {
         self.id(crate::home::FIRST_WORKSPACE)
     }
@@ -100,7 +100,7 @@ impl Serving {
         usable.map(|(workspace, host)| (self.id(&workspace.name), Sandbox::Workspace(host.clone())))
     }
 
-    /// What the runner says of itself.
+    /// The runner's description of itself.
     pub(super) fn capabilities(&self) -> v1::Capabilities {
         let sandbox = |known: &Known| v1::Sandbox {
             sandbox: self.id(&known.workspace.name).to_string(),
@@ -122,7 +122,7 @@ impl Serving {
         }
     }
 
-    /// As it is noted for people.
+    /// The workspaces as they are noted for people.
     pub(super) fn served(&self) -> Vec<Served> {
         let served = |known: &Known| Served {
             name: known.workspace.name.clone(),
@@ -132,8 +132,8 @@ impl Serving {
         self.known.iter().map(served).collect()
     }
 
-    /// Takes up what the home says whenever it says something else: first the operations know, then the
-    /// server is told. Ends where the kernel tells of no more changes.
+    /// Takes up each change of the home: first the operations know it, then the server. Ends where
+    /// the kernel reports no more changes.
     pub(super) async fn follow(
         mut self,
         (home, mut watch): (Home, Watch),
@@ -153,7 +153,7 @@ impl Serving {
                     });
                     home.note_serving(&self.served());
                 }
-                // A home that is being enrolled anew is no business of this daemon's.
+                // A home that is being enrolled again is no business of this daemon's.
                 Ok(_) => {}
                 Err(error) => untold(&error),
             }

@@ -1,7 +1,7 @@
 //! One sandbox of the pool: a container that is made and started when something is to happen there.
 //!
-//! The container itself holds nothing that is to stay: its root cannot be written, its files lie in volumes
-//! with its name. So whatever is wrong with a container, another one is made, and goes on with the files.
+//! The container itself holds nothing that has to stay: its root cannot be written, its files lie in volumes with
+//! its name. So where anything is wrong with a container, another one is made, and goes on with the files.
 
 use std::{
     collections::BTreeMap,
@@ -35,22 +35,22 @@ use super::{
 };
 use crate::processes::{ProcessOptions, Processes};
 
-/// Where commands begin, and relative paths; a volume.
+/// The directory where commands and relative paths begin; a volume.
 const WORKSPACE: &str = "/workspace";
 
 /// The home of the commands' user; a volume.
 const HOME: &str = "/home/user";
 
-/// What is ours in a container: programs, and the folder of the operations, which is root's alone.
+/// Our own folder in a container: programs, and the folder of the operations, which is root's alone.
 const OURS: &str = "/.gantry";
 
-/// Where commands find `sudo`, where their template has it: before whatever the image calls so.
+/// The path of our `sudo`, where the template has it: commands find it before a `sudo` of the image.
 const SUDO: &str = "/usr/local/bin/sudo";
 
 /// Behind what a container was made for, where its commands may be root.
 const WITH_SUDO: &str = " sudo";
 
-/// Who commands are.
+/// The user and the group of commands.
 const ACCOUNT: Account = Account {
     uid: 1000,
     gid: 1000,
@@ -59,22 +59,22 @@ const ACCOUNT: Account = Account {
 /// Supervisors that wait for a command in each container that runs.
 const SUPERVISORS_WAITING: usize = 2;
 
-/// How long an entry process may take until it listens.
+/// The longest wait until an entry process listens.
 const LISTENS_WITHIN: Duration = Duration::from_secs(15);
 
-/// How often it is looked whether it does.
+/// The time between two looks if it does.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
 
-/// How long one waits at the door before it is asked whether the container still runs.
+/// The wait at the door before the engine is asked if the container still runs.
 const ASK_AFTER: Duration = Duration::from_millis(200);
 
 /// In how many of these looks it is asked whether the container still runs.
 const ASK_EVERY: u32 = 64;
 
-/// How long an earlier daemon's file helper may take to end: it is in the middle of a change then.
+/// The longest wait for an earlier daemon's file helper to end: it is in the middle of a change then.
 const HELPERS_END_WITHIN: Duration = Duration::from_secs(10);
 
-/// Why a sandbox does not run whose template policy forbids.
+/// The reason why a sandbox does not run whose template policy forbids.
 const SUDO_IS_FORBIDDEN: &str = "its template gives commands root (sudo), and the tenant's or the operator's policy \
     forbids that; choose another template (gantry sandboxes set NAME --template TEMPLATE), or have an admin allow \
     it (gantry config set --tenant sudo allow)";
@@ -101,7 +101,7 @@ struct Shared {
     told: Mutex<String>,
     /// One writes the note at a time.
     noting: Mutex<()>,
-    /// Held by whoever does something with the container itself.
+    /// Held while a task does something with the container itself.
     life: tokio::sync::Mutex<()>,
     running: Mutex<Option<Running>>,
     /// When something happened there last, on the clock that goes on while the host is suspended.
@@ -114,7 +114,7 @@ struct Shared {
     after: tokio::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What is noted of a sandbox in its folder.
+/// The note about a sandbox in its folder.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Note {
     /// Which one it is; a spare one is none.
@@ -122,29 +122,29 @@ pub(super) struct Note {
     /// It is being removed with its files.
     #[serde(default)]
     pub(super) removed: bool,
-    /// What it is to be.
+    /// Its specification.
     pub(super) spec: SandboxSpec,
-    /// Why it stopped, or did not start; empty where it runs.
+    /// The reason why it stopped, or did not start; empty where it runs.
     #[serde(default)]
     pub(super) why: String,
 }
 
-/// What a container has while it runs. Cheap to clone.
+/// The parts of a container while it runs. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
     /// Runs its commands.
     pub(crate) processes: Processes,
     /// Serves its files.
     pub(crate) files: Inside,
-    /// What is known of it.
+    /// The facts about it.
     pub(crate) inhabited: Arc<Inhabited>,
-    /// What its commands may become.
+    /// The privilege that its commands have.
     pub(crate) privilege: SandboxPrivilege,
 }
 
 impl Container {
-    /// A sandbox that is to be like this; nothing is started. Where its folder cannot be written the next
-    /// daemon does not know it, and is told again.
+    /// A sandbox with this specification; nothing is started. Where its folder cannot be written, the next daemon
+    /// does not know it, and gets its specification from the server again.
     pub(super) fn new(
         id: SandboxId,
         spec: SandboxSpec,
@@ -230,7 +230,7 @@ impl Container {
         Some(sandbox)
     }
 
-    /// Whether it was removed, or became another one.
+    /// True if it was removed, or became another one.
     fn is_gone(&self) -> bool {
         self.0.gone.load(Ordering::Relaxed)
     }
@@ -245,12 +245,12 @@ impl Container {
         self.0.id
     }
 
-    /// Whether it is no sandbox.
+    /// True if it is no sandbox.
     pub(super) fn is_spare(&self) -> bool {
         self.0.is_spare
     }
 
-    /// Whether it is made from this template.
+    /// True if it is made from this template.
     pub(super) fn is_made_from(&self, template: &str) -> bool {
         lock(&self.0.spec).template == template
     }
@@ -319,7 +319,7 @@ impl Container {
         }
     }
 
-    /// What it has, where it is known to run.
+    /// Its parts, where it is known to run.
     pub(crate) fn running(&self) -> Option<Running> {
         let running = lock(&self.0.running);
         if running.is_some() {
@@ -334,8 +334,8 @@ impl Container {
         *lock(&self.0.used_at) = self.0.around.clock.boot_time();
     }
 
-    /// Where it runs, and nothing has happened there for as long as it may be idle, what comes from now on
-    /// starts it anew: it is about to be stopped.
+    /// True if it runs and nothing has happened there for as long as it may be idle. It is about to be stopped then,
+    /// and an operation from now on starts it again.
     pub(super) fn falls_idle(&self) -> bool {
         let idle_for = lock(&self.0.spec).limits.idle_for();
         let mut running = lock(&self.0.running);
@@ -344,12 +344,12 @@ impl Container {
         now.saturating_sub(used_at) >= idle_for && running.take().is_some()
     }
 
-    /// What comes from now on starts it anew: it is about to be stopped.
+    /// It is about to be stopped: an operation from now on starts it again.
     pub(super) fn forget_running(&self) {
         lock(&self.0.running).take();
     }
 
-    /// Whether it is taken to run.
+    /// True if it is believed to run.
     pub(super) fn seems_to_run(&self) -> bool {
         lock(&self.0.running).is_some()
     }
@@ -405,7 +405,7 @@ impl Container {
         }
     }
 
-    /// Stops what has just started where policy has come to forbid its root meanwhile.
+    /// Stops a container that has just started, where policy has come to forbid its root in that time.
     async fn stop_if_forbidden(&self, running: &Running) -> Result<(), String> {
         let may_sudo = lock(&self.0.spec).may_sudo;
         if may_sudo || running.privilege == SandboxPrivilege::Strict {
@@ -617,7 +617,7 @@ impl Container {
         })
     }
 
-    /// Whether its entry process takes orders, which it does as long as the container runs.
+    /// True if its entry process takes orders, which it does as long as the container runs.
     async fn listens(&self) -> bool {
         let operations = self.operations();
         let listens = spawn_blocking(move || Orders::listens(&operations));
@@ -698,7 +698,7 @@ impl Container {
         Ok((files, hello.shell))
     }
 
-    /// Stops it, with what runs there. What comes meanwhile waits, and starts it again.
+    /// Stops it, with the commands that run there. An operation that comes in that time waits, and starts it again.
     pub(super) async fn stop(&self, reason: &str) {
         self.forget_running();
         let _life = self.0.life.lock().await;
@@ -775,7 +775,7 @@ impl Container {
         }
     }
 
-    /// Where nothing is left of its commands.
+    /// Removes the folders where nothing is left of its commands.
     fn remove_folders(&self) {
         let operations = self.operations();
         for file in [ORDERS, PROGRAMS_LOCK] {
@@ -856,7 +856,7 @@ impl Container {
         if !(self.seems_to_run() || may_go_on) {
             return;
         }
-        // Whoever stops or starts it now knows better.
+        // The task that stops or starts it now knows better.
         let Ok(life) = self.0.life.try_lock() else {
             return;
         };
@@ -898,7 +898,7 @@ impl Container {
         format!("its container is paused: run `docker unpause {name}` on the runner's host")
     }
 
-    /// Why a container does not run that was taken to.
+    /// The reason why a container does not run that was believed to.
     async fn why_it_stopped(&self) -> String {
         let found = match self.0.around.engine().await {
             Ok(engine) => engine.find(self.0.body).await,
@@ -931,7 +931,7 @@ impl Container {
             return;
         }
         let before = std::mem::replace(&mut *lock(&self.0.told), reason.to_owned());
-        // The next daemon tells why it does not run; of what runs it finds out anew.
+        // The next daemon reports why it does not run; the state of a running one it finds out again.
         let is_at_rest = matches!(state, SandboxState::Stopped | SandboxState::Failed);
         if before != reason && (is_at_rest || state == SandboxState::Running) {
             self.note();
@@ -947,7 +947,7 @@ impl Container {
     }
 }
 
-/// What the commands of a container may become that was made for this.
+/// The privilege that the commands of a container have, by what it was made for.
 fn privilege_of(made_for: &str) -> SandboxPrivilege {
     match made_for.ends_with(WITH_SUDO) {
         true => SandboxPrivilege::Sudo,

@@ -12,9 +12,9 @@ const ID_LENGTH: usize = 64;
 /// A part of the engine's host that is mounted here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mounted {
-    /// Where it is mounted.
+    /// The path here.
     pub(super) here: PathBuf,
-    /// Where it is on the host.
+    /// The path on the host.
     pub(super) there: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What is asked of a Docker engine, in this program's words.
+//! The requests to a Docker engine, in this program's words.
 //!
 //! Containers and volumes of this runner carry labels, by which they are found after a crash.
 
@@ -36,19 +36,19 @@ const OF_SANDBOX: &str = "io.gantry.sandbox";
 /// The label that says what a container was made for.
 const MADE_FOR: &str = "io.gantry.made-for";
 
-/// How long the engine may take for one thing.
+/// The longest time that the engine may take for one request.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// The same in a whole number of seconds, as the client takes it.
 const ANSWERS_WITHIN_S: u64 = ANSWERS_WITHIN.as_secs();
 
-/// What an entry process and its supervisors may need beside the commands' own processes.
+/// The most processes that an entry process and its supervisors need beside the commands' own.
 const OUR_PROCESSES: i64 = 32;
 
 /// A block of a tar archive, in bytes.
 const TAR_BLOCK_BYTES: usize = 512;
 
-/// What of a container's last words is told, in bytes.
+/// The most bytes of a container's last words that are reported.
 const LAST_WORDS_BYTES: usize = 512;
 
 /// The only capabilities in a container: to start commands as another user, to give that user its folders, and
@@ -71,11 +71,11 @@ pub(super) struct Engine {
     runner: RunnerId,
 }
 
-/// Why the engine did not do something.
+/// The reason why the engine did not do something.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum EngineError {
-    /// It does not answer. The words are the same whatever it is that fails: each change of a pool's problem
-    /// begins the link anew.
+    /// It does not answer. The words are the same for every failure, because each change of a pool's problem opens
+    /// a new link.
     #[error("the Docker engine does not answer; start it, or name another with --docker-host")]
     Away,
     /// The image is not there.
@@ -86,44 +86,44 @@ pub(super) enum EngineError {
     Refused(String),
 }
 
-/// How a container is.
+/// The state of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     /// There is none.
     Nothing,
     /// It is there.
     Container {
-        /// Whether it runs.
+        /// True if it runs.
         running: bool,
-        /// Whether it was paused by hand.
+        /// True if it was paused by hand.
         paused: bool,
-        /// What it was made for, as it was said then.
+        /// The purpose that it was made for, as noted then.
         made_for: String,
-        /// Whether it ended because its memory was used up.
+        /// True if it ended because its memory was used up.
         out_of_memory: bool,
         /// With this code.
         exit_code: i64,
     },
 }
 
-/// What a container is made of.
+/// The parts of a new container.
 #[derive(Debug, Clone)]
 pub(super) struct Make {
     pub(super) sandbox: SandboxId,
     pub(super) image: String,
     pub(super) limits: SandboxLimits,
     pub(super) network: SandboxNetwork,
-    /// What its commands may become: only root needs a root that can be written.
+    /// The privilege that its commands have: only root needs a root that can be written.
     pub(super) privilege: SandboxPrivilege,
     /// Its entry process, and the words of that.
     pub(super) entry: Vec<String>,
-    /// Where that begins.
+    /// The directory where that begins.
     pub(super) directory: String,
     /// Folders and files of the host: there, here, and whether only to be read.
     pub(super) binds: Vec<(PathBuf, String, bool)>,
     /// Volumes that stay when the container goes: their suffix, and where they are.
     pub(super) volumes: Vec<(&'static str, String)>,
-    /// What [`Found`] is to say.
+    /// The purpose for [`Found`].
     pub(super) made_for: String,
 }
 
@@ -142,7 +142,7 @@ impl Engine {
         Ok(Self { docker, runner })
     }
 
-    /// Whether the image is there.
+    /// Checks that the image is there.
     pub(super) async fn has_image(&self, image: &str) -> Result<(), EngineError> {
         match self.docker.inspect_image(image).await {
             Ok(_) => Ok(()),
@@ -153,7 +153,7 @@ impl Engine {
         }
     }
 
-    /// What of its host is mounted into a container.
+    /// The parts of its host that are mounted into a container.
     pub(super) async fn mounted(&self, container: &str) -> Result<Vec<Mounted>, EngineError> {
         let found = self.docker.inspect_container(container, None).await;
         let mounts = found.map_err(in_words)?.mounts.unwrap_or_default();
@@ -166,7 +166,7 @@ impl Engine {
         Ok(mounts.collect())
     }
 
-    /// Whether nothing is in this folder of a container, running or not; not where there is no container.
+    /// True if nothing is in this folder of a container, running or not; not where there is no container.
     pub(super) async fn is_empty(
         &self,
         body: SandboxId,
@@ -192,7 +192,7 @@ impl Engine {
         Ok(bytes.len() >= TAR_BLOCK_BYTES && second.copied().all(|byte| byte == 0))
     }
 
-    /// How the container of a sandbox is.
+    /// The state of the container of a sandbox.
     pub(super) async fn find(&self, sandbox: SandboxId) -> Result<Found, EngineError> {
         let found = match self.docker.inspect_container(&name(sandbox), None).await {
             Ok(found) => found,
@@ -391,7 +391,7 @@ impl Engine {
         containers.map_err(in_words)
     }
 
-    /// Removes a container that belongs to nobody.
+    /// Removes a container that belongs to no sandbox.
     pub(super) async fn remove_orphan(&self, id: &str) -> Result<(), EngineError> {
         self.remove_named(id).await
     }
@@ -414,8 +414,8 @@ impl Engine {
     }
 }
 
-/// What is in `/proc` beside the processes. There is only one of each for all containers and the host, and root in
-/// any of them could give it another mode or owner.
+/// The files in `/proc` beside the processes. There is only one of each for all containers and the host, and root
+/// in any of them could give it another mode or owner.
 fn of_the_kernel() -> Result<Vec<String>, EngineError> {
     let unread = |error: std::io::Error| EngineError::Refused(format!("/proc: {error}"));
     let mut paths = Vec::new();

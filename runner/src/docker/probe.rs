@@ -1,4 +1,4 @@
-//! What is kept apart in the containers of this host: tried, by a command that is launched as every other is.
+//! A probe of the isolation of this host's containers, by a command that is launched like every other.
 //!
 //! A property counts only where the attempt to break it failed, in a container of each template. One that
 //! could not be tried does not hold.
@@ -23,23 +23,23 @@ const SCRIPT: &str = include_str!("probe.sh");
 /// The last line before it waits to be ended.
 const TRIED: &str = "tried\n";
 
-/// How long it may take.
+/// The longest time that the probe may take.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// What the script says that it has seen to be of more than it says.
+/// The script's word where a finding breaks every property.
 const ALL: &str = "all";
 
-/// What an attempt came to.
+/// The result of an attempt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tried {
-    /// What was seen to hold.
+    /// The properties that were seen to hold.
     pub(super) holds: BTreeSet<Property>,
-    /// What was seen not to, in words.
+    /// The properties that were seen not to hold, in words.
     pub(super) breaks: Vec<String>,
 }
 
 impl Tried {
-    /// What holds in this attempt and in another one.
+    /// The properties that hold in this attempt and in another one.
     fn in_both(mut self, other: Self) -> Self {
         self.holds.retain(|property| other.holds.contains(property));
         self.breaks.extend(other.breaks);
@@ -51,11 +51,11 @@ impl Tried {
     }
 }
 
-/// Tries it in this container. `home` is the runner's own, in which a file is put meanwhile that nobody else
-/// may read.
+/// Tries it in this container. `home` is the runner's own; for the time of the attempt it holds a file that
+/// no other user may read.
 ///
 /// # Errors
-/// Why it could not be tried.
+/// The reason why it could not be tried.
 pub(super) async fn try_in(container: &Container, home: &Path) -> Result<Tried, String> {
     let canary = home.join("canary");
     fs::write(&canary, "gantry\n").map_err(|error| error.to_string())?;
@@ -155,7 +155,7 @@ fn said(process: &mut Process) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// What its words and its end tell.
+/// The result that its words and its end give.
 fn read(said: &str, end: &ExitRecord) -> Tried {
     let mut tried = Tried::default();
     for line in said.lines() {
