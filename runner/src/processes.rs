@@ -1,13 +1,13 @@
 //! Commands under supervisors: the daemon's side of what outlives it.
 //!
-//! A command belongs to its supervisor, a process of its own (see `runner-supervisor`); here each
-//! has a task that listens to it and passes wishes on, and nothing that happens to this daemon
-//! changes what the command does. Whoever uses this notes the name of the supervisor's directory
-//! before it starts the command; after a restart [`Processes::open`] tells by that name what became
-//! of it. Output lies in files and is read from them ([`Spool`]); an event only says how far.
+//! A command belongs to its supervisor, a process of its own (see `runner-supervisor`). Here each
+//! command has a task that listens to it and passes wishes on. Nothing that happens to this daemon
+//! changes what the command does. The caller notes the name of the supervisor's directory before it
+//! starts the command; after a restart [`Processes::open`] finds its result by that name. Output
+//! lies in files and is read from them ([`Spool`]); an event only says how far.
 //!
-//! What can take long (starting a supervisor on the spot, looking after a dead one's tree, removing
-//! a directory) runs on the runtime's threads for blocking work.
+//! Slow work (starting a supervisor on the spot, looking after a dead one's tree, removing a
+//! directory) runs on the runtime's threads for blocking work.
 
 mod control;
 mod ending;
@@ -47,41 +47,41 @@ use task::Supervised;
 /// Supervisors that are started at once where none waits.
 const STARTS_AT_ONCE: usize = 8;
 
-/// Events that wait for a slow reader; what is new of the output is told in one.
+/// Events that wait for a slow reader; one event reports all new output.
 const EVENTS_WAITING: usize = 2;
 
 /// Room on the disk that is never taken for output, at most, in bytes.
 const KEPT_FREE_AT_MOST: u64 = 1024 * 1024 * 1024;
 
-/// How commands are supervised.
+/// The options for the supervision of commands.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessOptions {
     /// The program `gantry-supervisor`, absolute.
     pub(crate) supervisor: PathBuf,
     /// The folder of the operations' directories, this daemon's alone; made where it is missing.
     pub(crate) root: PathBuf,
-    /// How many supervisors wait for a command.
+    /// The number of supervisors that wait for a command.
     pub(crate) waiting: usize,
-    /// How commands are to be killed.
+    /// The way in which commands are killed.
     pub(crate) kill: KillChoice,
-    /// Where they run: on this host, or in the container that has the folder as well.
+    /// The place where they run: on this host, or in the container that has the folder as well.
     pub(crate) realm: Realm,
 }
 
-/// What a command is given beside its plan.
+/// The terms of a command beside its plan.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessTerms {
-    /// How long it may run (monotonic clock).
+    /// The longest time that it may run (monotonic clock).
     pub(crate) run_for: Duration,
-    /// How long it may go on without a renewal (boot-time clock).
+    /// The longest time that it may go on without a renewal (boot-time clock).
     pub(crate) orphan_for: Duration,
     /// Between the polite signal and the kill.
     pub(crate) kill_grace: Duration,
-    /// How much of each output stream is kept on disk.
+    /// The part of each output stream that is kept on disk.
     pub(crate) spool: SpoolBounds,
-    /// What is synced to the disk before the supervisor goes on.
+    /// The files that are synced to the disk before the supervisor goes on.
     pub(crate) sync: Sync,
-    /// What a daemon is to find in the start record whose journal does not know the command.
+    /// The claim in the start record, for a daemon whose journal does not know the command.
     pub(crate) claim: Option<String>,
 }
 
@@ -110,36 +110,36 @@ pub(crate) struct Waiting {
 pub(crate) struct Process {
     /// Passes wishes on.
     pub(crate) control: Control,
-    /// What happens to it; the last is [`ProcessEvent::Ended`].
+    /// Its events; the last is [`ProcessEvent::Ended`].
     pub(crate) events: mpsc::Receiver<ProcessEvent>,
     /// Its output.
     pub(crate) spool: Spool,
 }
 
-/// What happens to a command.
+/// An event of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProcessEvent {
-    /// So many bytes of stdout and of stderr can be read. Says all that is new since the last one;
-    /// the first one, which may say of none, comes when it runs.
+    /// So many bytes of stdout and of stderr can be read. It reports everything since the last
+    /// event; the first event, which may report none, comes when the command runs.
     Output([u64; 2]),
     /// Its input below this offset is taken.
     InputTaken(u64),
-    /// What was to be done under this id is done, now or before, or cannot be.
+    /// The control with this id is done, now or before, or cannot be.
     Done(u64, Result<(), Refusal>),
     /// It ended, and all its output can be read. Sent once.
     Ended(ProcessEnd),
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProcessEnd {
     /// The end of its operation.
     Outcome(Outcome),
-    /// It never ran and never will in this directory, so it may be started anew in another one.
+    /// It never ran and never will in this directory, so it may be started again in another one.
     Fenced,
 }
 
-/// Why commands cannot be run here.
+/// The reason why commands cannot be run here.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     /// There is no supervisor.
@@ -154,7 +154,7 @@ pub(crate) enum OpenError {
     UnfitSupervisor {
         /// Which one.
         program: PathBuf,
-        /// What it said.
+        /// Its error.
         source: PoolError,
     },
     /// The folder is of no use.
@@ -162,7 +162,7 @@ pub(crate) enum OpenError {
     Root {
         /// Which one.
         root: PathBuf,
-        /// What the host said.
+        /// The host's error.
         source: io::Error,
     },
 }
@@ -222,7 +222,7 @@ impl Processes {
         })
     }
 
-    /// What earlier daemons left below `root`, settled.
+    /// The remains of earlier daemons below `root`, settled.
     ///
     /// # Errors
     /// When the folder cannot be used.
@@ -239,11 +239,11 @@ impl Processes {
         &self.root
     }
 
-    /// Whether the disk of the directories has less room than is to be kept free
+    /// True if the disk of the directories has less room than is to be kept free
     /// (docs/internals/contracts.md#a11): a twentieth of it, but no more than
     /// [`KEPT_FREE_AT_MOST`].
     pub(crate) fn disk_is_short(&self) -> bool {
-        // A host that does not say shows it by the first write that fails.
+        // A host that does not tell shows it by the first write that fails.
         rustix::fs::statvfs(&*self.root).is_ok_and(|disk| {
             let kept_free = disk.f_blocks / 20;
             let most = KEPT_FREE_AT_MOST / disk.f_frsize.max(1);
@@ -287,7 +287,7 @@ impl Processes {
     }
 
     /// Starts the command, and passes on to it what waits. The end is truthful also where the
-    /// supervisor is gone meanwhile: then the operation is fenced. Needs the runtime's context;
+    /// supervisor dies in that time: then the operation is fenced. Needs the runtime's context;
     /// never waits.
     pub(crate) fn start(
         &self,
@@ -415,13 +415,13 @@ fn unusable(program: PathBuf, source: PoolError) -> OpenError {
     }
 }
 
-/// Runs what can take long where that harms nobody.
+/// Runs slow work where it blocks no other task.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime shuts down, and with it whoever waits here.
+            // The runtime shuts down, and with it the task that waits here.
             Err(_) => std::future::pending().await,
         },
     }

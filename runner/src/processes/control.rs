@@ -1,8 +1,8 @@
-//! What can be wished of a command.
+//! The wishes to a command.
 //!
-//! Wishes are a state, not a queue: a later one takes the place of an earlier one of its kind, so
-//! that they are bounded and nobody waits. What has to arrive whole and in order goes another way
-//! (see `passing`).
+//! Wishes are a state, not a queue. A later one takes the place of an earlier one of its kind, so
+//! that they are bounded and no sender waits. Input, which has to arrive whole and in order, goes
+//! another way (see `passing`).
 
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ pub(crate) struct Control {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Wishes {
     pub(super) cancel: bool,
-    /// What is durable elsewhere, of stdout and of stderr.
+    /// The bytes of stdout and of stderr that are durable elsewhere.
     pub(super) committed: [u64; 2],
-    /// How often it was renewed, and for how long at last.
+    /// The number of renewals, and the time of the last one.
     pub(super) renewed: (u64, Duration),
     pub(super) orphan: bool,
 }
@@ -36,18 +36,18 @@ impl Control {
         (Self { wishes, passing }, heard)
     }
 
-    /// Passes on a piece of input, which continues what came before. How much was taken is told as
-    /// an event.
+    /// Passes on a piece of input, which continues the piece before. An event reports how much was
+    /// taken.
     pub(crate) fn input(&self, input: &Input) {
         self.passing.input(input);
     }
 
-    /// Has something done to it, once for each id; that it is done is told as an event.
+    /// Does something to it, once for each id; an event reports that it is done.
     pub(crate) fn control(&self, id: u64, control: shared_sandbox::Control) {
         self.passing.control(id, control);
     }
 
-    /// Ends it, politely at first, because somebody asked.
+    /// Ends it, politely at first, because a caller asked.
     pub(crate) fn cancel(&self) {
         self.wish(|wishes| wishes.cancel = true);
     }

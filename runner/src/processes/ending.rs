@@ -12,10 +12,10 @@ use tokio::time::{Sleep, sleep};
 
 use super::control::Wishes;
 
-/// How long a supervisor is left alone with a wish, and again with the kill.
+/// The time that a supervisor has for a wish, and again for the kill.
 const HEARS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What is to be done.
+/// The next step of the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     /// The command is to be asked to end, if its supervisor is stopped.

@@ -1,5 +1,5 @@
-//! What earlier daemons have left: each directory is settled, a command that runs is attached to, and
-//! its time goes on to be counted.
+//! The remains of earlier daemons. Each directory is settled, a command that runs is attached to, and its
+//! time goes on to be counted.
 
 use std::{
     fs::DirBuilder,
@@ -27,16 +27,16 @@ use super::{
 /// Operations of earlier daemons that are settled at once.
 const SETTLED_AT_ONCE: usize = 16;
 
-/// What the names of directories begin with that are kept for a person, and that no daemon looks at.
-/// No name of a pool begins so.
+/// The beginning of the names of directories that are kept for a person, and that no daemon looks at. No name
+/// of a pool begins so.
 const SET_ASIDE: &str = "unreadable-";
 
-/// What an earlier daemon has left in one directory.
+/// The remains of an earlier daemon in one directory.
 #[derive(Debug)]
 pub(crate) enum Left {
-    /// Nothing ran in it, and nothing ever will: the operation may be started anew.
+    /// Nothing ran in it, and nothing ever will: the operation may be started again.
     Fenced(Spool),
-    /// It runs, and is attached; its output is told from the beginning.
+    /// It runs, and is attached; its output is reported from the beginning.
     Running(Process),
     /// It has ended.
     Ended {
@@ -52,7 +52,7 @@ pub(crate) enum Left {
     Unreadable(String),
 }
 
-/// What lies below the root, settled, with the directories.
+/// The remains below the root, settled, with the directories.
 pub(super) async fn left_behind(
     root: &Path,
     realm: Realm,
@@ -79,8 +79,9 @@ pub(super) async fn left_behind(
     Ok(left)
 }
 
-/// What lies in one directory; nothing where the directory is gone by now. Then the daemon before this one
-/// died while it was removing the directory. A daemon removes a directory only once nobody needs its records.
+/// The remains in one directory; nothing where the directory is gone by now. Then the daemon before this one
+/// died while it was removing the directory. A daemon removes a directory only once its records are not
+/// needed.
 async fn left_in(path: PathBuf, realm: Realm, clock: &Arc<dyn Clock>) -> Option<(PathBuf, Left)> {
     let settling = path.clone();
     let settled = run_blocking(move || {
@@ -107,7 +108,7 @@ fn left(
             outcome: outcome::of(record),
             files: Spool::new(path, realm, Weak::new()),
         },
-        // Its supervisor lives and lets nobody in for now: it is stopped, or was for long.
+        // Its supervisor lives and accepts no connection for now: it is stopped, or was for long.
         Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
             Left::Running(attend(path, Err(error.into())))
         }
@@ -157,7 +158,7 @@ fn directories(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(directories)
 }
 
-/// Where a directory goes that is kept for a person.
+/// The new place of a directory that is kept for a person.
 pub(super) fn set_aside(path: &Path) -> PathBuf {
     path.with_file_name(format!("{SET_ASIDE}{}", name(path)))
 }
@@ -168,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// As a directory that was being removed looks like to those who have just listed it.
+    /// A directory that is being removed is gone for a reader that has just listed it.
     #[tokio::test]
     async fn a_directory_that_is_gone_is_nothing_and_one_that_cannot_be_read_is_left_for_a_person()
     {

@@ -49,7 +49,7 @@ pub(super) fn in_words(error: &RecordError) -> String {
     }
 }
 
-/// Why there is no supervisor for a command.
+/// The reason why there is no supervisor for a command.
 pub(super) fn no_supervisor(error: &PoolError) -> NotStarted {
     match error.errno().map(Errno::from_raw_os_error) {
         Some(Errno::NOSPC | Errno::DQUOT) => NotStarted::DiskFull,

@@ -1,11 +1,13 @@
 //! The time of a command that its supervisor does not end.
 //!
-//! When a command's time is over its supervisor ends it. One that is stopped or hangs does not, so
-//! the daemon counts as well, a while longer, and then ends the command as where somebody asked for
-//! its end (see `ending`). What a command may run is counted on the monotonic clock, from the start
-//! that its record tells; how long it may go on without a renewal on the clock that goes on while
-//! the host is suspended. A new daemon cannot know when the last renewal was, and counts from its
-//! own start. How long a command may be silent only its supervisor can tell.
+//! When a command's time is over its supervisor ends it. A supervisor that is stopped or hangs does
+//! not. So the daemon counts as well, a while longer, and then ends the command as if a caller had
+//! asked for its end (see `ending`).
+//!
+//! The time to run is counted on the monotonic clock, from the start in the command's record. The
+//! time without a renewal is counted on the clock that goes on while the host is suspended. A new
+//! daemon cannot know when the last renewal was, and counts from its own start. Only the supervisor
+//! can tell how long a command has been silent.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -13,10 +15,11 @@ use runner_supervisor::{Cause, unrenewed_for};
 use shared_types::Clock;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How much longer than the supervisor the daemon waits.
+/// The time by which the daemon waits longer than the supervisor.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// How often the clock of a suspended host is looked at, no timer of the runtime's being on it.
+/// The time between two looks at the clock of a suspended host, because no timer of the runtime's
+/// is on it.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// When a command's time is over.
@@ -50,7 +53,7 @@ impl Overdue {
         overdue
     }
 
-    /// It may go on for this long from now, and in any case for as long as it may run.
+    /// It may go on for this long from now, and at least for as long as it may run.
     pub(super) fn renew(&mut self, orphan_for: Duration) {
         let run_until = self.run_until;
         let run_left = run_until.map(|until| until.saturating_duration_since(Instant::now()));

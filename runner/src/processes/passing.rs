@@ -1,7 +1,7 @@
-//! What is on its way to a command: its input, and what is to be done to it. All of it is kept
-//! until the supervisor has it, and passed on again where the connection to that was lost.
+//! Input and controls on their way to a command. All of it is kept until the supervisor has it, and
+//! passed on again where the connection to the supervisor was lost.
 //!
-//! A supervisor takes what has room and drops the rest, so one piece goes at a time.
+//! A supervisor takes as much as it has room for and drops the rest, so one piece goes at a time.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use shared_sandbox::{Control, Input, Signal};
 use shared_types::limits::{INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES};
 use tokio::sync::Notify;
 
-/// Shared by whoever wishes and by the command's task.
+/// Shared by the senders of wishes and the command's task.
 #[derive(Debug, Clone)]
 pub(crate) struct Passing(Arc<Shared>);
 
@@ -25,18 +25,19 @@ struct Shared {
     changed: Notify,
 }
 
-/// What the supervisor does not have yet. The table of operations bounds both.
+/// The input and controls that the supervisor does not have yet. The table of operations bounds
+/// both.
 #[derive(Debug)]
 struct Waiting {
     feed: Feed,
     controls: VecDeque<(u64, Control)>,
 }
 
-/// How much of it the supervisor was told over the present connection; belongs to the task.
+/// The part of it that was sent to the supervisor over the present connection; belongs to the task.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     controls: usize,
-    /// How often it is yet to say what it took, until another piece may follow.
+    /// The number of answers that it has yet to give about input, until another piece may follow.
     input_answers: u8,
 }
 
@@ -71,7 +72,8 @@ impl Passing {
         self.0.changed.notified().await;
     }
 
-    /// Another connection begins. Where it is known how much the supervisor took, so it is said.
+    /// Another connection begins. `taken` is the input that the supervisor took, where that is
+    /// known.
     pub(super) fn connected(&self, sent: &mut Sent, taken: Option<u64>) {
         *sent = Sent::default();
         let mut waiting = self.lock();
@@ -81,8 +83,8 @@ impl Passing {
         }
     }
 
-    /// The supervisor says how much input it took. A piece of which it took a part only is
-    /// answered a second time, when there is room for the rest.
+    /// Takes the supervisor's report on input. A piece that it took only in part is answered a
+    /// second time, when there is room for the rest.
     pub(super) fn taken(&self, sent: &mut Sent, up_to: u64) {
         let mut waiting = self.lock();
         waiting.feed.taken(up_to);

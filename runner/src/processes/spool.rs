@@ -1,4 +1,4 @@
-//! What is kept on disk of a command.
+//! The files on disk of a command.
 
 use std::{
     fs, io,
@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 use super::control::index;
 
-/// What `st_blocks` counts (stat(2)), in bytes.
+/// The unit of `st_blocks` (stat(2)), in bytes.
 const BLOCK_BYTES: u64 = 512;
 
 /// The directory of one operation. Its files are opened when they are read, and stay open.
@@ -22,12 +22,12 @@ const BLOCK_BYTES: u64 = 512;
 pub(crate) struct Spool {
     path: PathBuf,
     realm: Realm,
-    /// Where its supervisor came from, as long as that is there.
+    /// The pool that its supervisor came from, as long as that is there.
     pool: Weak<Pool>,
     readers: [Option<SpoolReader>; 2],
 }
 
-/// What is at an offset of a stream.
+/// The thing at an offset of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
     /// These bytes, at least one.
@@ -85,7 +85,7 @@ impl Spool {
         self.readers = [None, None];
     }
 
-    /// What both streams take on the disk, without what was dropped or evicted.
+    /// The bytes that both streams take on the disk, without what was dropped or evicted.
     ///
     /// # Errors
     /// When the host refuses.

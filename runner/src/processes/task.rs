@@ -1,9 +1,10 @@
 //! The task of one command: listens to its supervisor, and passes wishes on.
 //!
-//! It ends with the command. Where the supervisor is gone without a word, or does not say in time
-//! that the command has started, the records are settled off the async threads, and the task goes on
-//! with what they say. While the command runs a supervisor may say nothing for as long as it likes,
-//! until it is told to end it (see `ending`) or should have (see `overdue`).
+//! It ends with the command. Where the supervisor is gone without a report, or does not report in
+//! time that the command has started, the records are settled off the async threads, and the task
+//! goes on with the result. While the command runs a supervisor may be silent for as long as it
+//! likes, until it was asked to end the command (see `ending`) or should have ended it (see
+//! `overdue`).
 
 use std::{
     collections::VecDeque,
@@ -40,28 +41,27 @@ use super::{
     run_blocking,
 };
 
-/// How long a supervisor may take to say that the command has started.
+/// The longest wait for a supervisor to report that the command has started.
 const STARTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// How often records that cannot be settled are tried again: a supervisor that is about to end can
-/// be kept by the host.
+/// The number of attempts to settle records: the host can keep a supervisor that is about to end.
 const SETTLE_ATTEMPTS: u32 = 10;
 
 /// Between these attempts.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
-/// Where a command's supervisor is.
+/// The place of a command's supervisor.
 pub(super) struct Supervised {
     /// Its directory.
     pub(super) path: PathBuf,
-    /// Whose processes its records name.
+    /// The realm of the processes that its records name.
     pub(super) realm: Realm,
-    /// Where its supervisor goes afterwards.
+    /// The pool that its supervisor goes to afterwards.
     pub(super) pool: Option<Arc<Pool>>,
 }
 
-/// Begins to listen to a command that was started, or that was meant to, or whose supervisor lives
-/// and lets nobody in for now.
+/// Begins to listen to a command that was started, or whose start failed, or whose supervisor lives
+/// and accepts no connection for now.
 pub(super) fn spawn(
     Supervised { path, realm, pool }: Supervised,
     started: Result<Operation, OperationError>,
@@ -107,36 +107,36 @@ pub(super) fn spawn(
 struct Task {
     path: PathBuf,
     realm: Realm,
-    /// Where its supervisor goes afterwards.
+    /// The pool that its supervisor goes to afterwards.
     pool: Option<Arc<Pool>>,
     started: bool,
     wishes: watch::Receiver<Wishes>,
-    /// What the supervisor was told of them.
+    /// The wishes that were passed on to the supervisor.
     obeyed: Wishes,
-    /// Until it is to end.
+    /// The time until it has to end.
     overdue: Overdue,
-    /// How many were counted there.
+    /// The number of renewals that were counted there.
     renewals: u64,
     /// Between the polite signal and the kill.
     kill_grace: Duration,
-    /// Once it is to end.
+    /// The end, once it has begun.
     ending: Option<Ending>,
-    /// Nobody is left who could wish.
+    /// True once no sender of wishes is left.
     nobody_wishes: bool,
     events: mpsc::Sender<ProcessEvent>,
-    /// How far the streams can be read.
+    /// The length of each stream that can be read.
     readable: [u64; 2],
-    /// What was said of that.
+    /// The lengths that were reported.
     told: Option<[u64; 2]>,
     passing: Passing,
     sent: Sent,
-    /// How much input was taken, while that is yet to be said.
+    /// The length of the input that was taken, until it is reported.
     taken: Option<u64>,
-    /// What was done, while that is yet to be said; the table of operations bounds it.
+    /// The controls that were done, until they are reported; the table of operations bounds them.
     done: VecDeque<(u64, Result<(), Refusal>)>,
 }
 
-/// Why it is not listened to a supervisor any more.
+/// The reason why the task stops to listen to a supervisor.
 enum Halt {
     Ended(Ended),
     /// The records tell what holds.
@@ -145,16 +145,16 @@ enum Halt {
     Overdue(Cause),
 }
 
-/// What a task waits for.
+/// An event that a task waits for.
 enum Step {
     /// Something is to be done for its end.
     Due(Due),
     /// Its time is over, and its supervisor does not end it.
     Over(Cause),
-    /// Nobody said that it has started.
+    /// The start was not reported in time.
     Unheard,
     Heard(Event),
-    /// What was left to be sent is sent.
+    /// Everything that waited to be sent is sent.
     Sent,
     Cut,
     Wished,
@@ -179,7 +179,7 @@ impl Task {
                 }
             }
         };
-        // Nobody may be listening any more, and that changes nothing.
+        // The receiver may be gone, and that changes nothing.
         let _ = self.events.send(ProcessEvent::Ended(end)).await;
     }
 
@@ -205,13 +205,13 @@ impl Task {
                 Ok(attached) => operation = attached,
                 Err(end) => return end,
             }
-            // Whoever listens now may have heard nothing of it.
+            // The new connection may know none of the wishes.
             self.obeyed = Wishes::default();
             self.started = true;
         }
     }
 
-    /// What its records say.
+    /// Settles the command by its records.
     async fn settled(&self) -> Result<Operation, ProcessEnd> {
         let realm = self.realm;
         settled((&self.path, realm), move |directory| {
@@ -239,8 +239,8 @@ impl Task {
         let taken = socket.get_ref().identity().map(|_| 0);
         self.passing.connected(&mut self.sent, taken);
         loop {
-            // Before each wait, so that a supervisor that always has something to say keeps nobody
-            // from wishing or hearing.
+            // Before each wait, so that a supervisor that always has something to report blocks
+            // neither wishes nor events.
             self.obey(socket.get_mut());
             self.passing.pass_on(&mut self.sent, socket.get_mut());
             self.tell();
@@ -275,7 +275,7 @@ impl Task {
                     Event::NotDone(id, reason) => {
                         self.not_done(id, RefusalCode::Invalid, reason);
                     }
-                    // The same may succeed if it is asked for anew.
+                    // The same may succeed under a new id.
                     Event::Overtaken(id, reason) => {
                         self.not_done(id, RefusalCode::ResourceExhausted, reason);
                     }
@@ -323,7 +323,7 @@ impl Task {
         }
     }
 
-    /// Says what is new, if there is room for that; else it is said later, with what is new until
+    /// Reports the news, if there is room for it; else it is reported later, with the news until
     /// then.
     fn tell(&mut self) {
         while let Some(event) = self.untold() {
@@ -386,7 +386,7 @@ impl Task {
     }
 }
 
-/// The next thing that the supervisor says; sends meanwhile what is left to be sent.
+/// The next event of the supervisor; in that time it sends what is left to send.
 async fn heard(socket: &mut AsyncFd<Operation>) -> Result<Step, Cut> {
     loop {
         let behind = socket.get_ref().is_behind();
@@ -430,7 +430,7 @@ async fn ask(path: &Path, realm: Realm) {
     }
 }
 
-/// What the records say once the supervisor is gone, or is not waited for any longer: another
+/// Settles by the records once the supervisor is gone, or is not waited for any longer: another
 /// connection to it, or the end.
 async fn settled<S>((path, realm): (&Path, Realm), settle: S) -> Result<Operation, ProcessEnd>
 where
@@ -459,8 +459,8 @@ where
     }
 }
 
-/// The end of a command of which nothing can be learned. Where that is because its supervisor lets
-/// nobody in, nobody will ever hear of it, and it is ended.
+/// The end of a command that cannot be settled. Where its supervisor accepts no connection, its end
+/// would never be known, so it is ended by force.
 async fn given_up((path, realm): (PathBuf, Realm), error: RecordError) -> ProcessEnd {
     let force = move || realm.end_by_force(Directory::open(&path)?, Cause::SupervisorLost);
     let forced = match &error {
