@@ -1,10 +1,11 @@
-//! The operations of this runner: one task owns what is remembered of them, everybody else has a
-//! [`Operations`] handle.
+//! The operations of this runner: one task owns what is remembered of them, and all other tasks
+//! have an [`Operations`] handle.
 //!
-//! The task outlives every link, and what it remembers outlives the daemon: commands run under
+//! The task outlives every link, and what it remembers outlives the daemon. Commands run under
 //! supervisors of their own, and a new daemon reads the journal, finds them and goes on (see
 //! `recovery`). The order is always the same: the table decides, the journal has it, it is done,
-//! it is told. A slow server never slows a command, because its output goes to disk first.
+//! the server learns it. A slow server never slows a command, because its output goes to disk
+//! first.
 
 mod changes;
 mod claim;
@@ -58,12 +59,12 @@ const ORDERS_WAITING: usize = 64;
 /// Other wishes that wait for the table.
 const WISHES_WAITING: usize = 8;
 
-/// What has happened at once and is told together, at most.
+/// The most events of one operation that are reported together.
 const GATHERED_AT_MOST: usize = 16;
 
-/// How often commands are told that somebody may still want them, while there is a link: so many
-/// times within the time that they may go on without. It is also the runtime's next timer as a
-/// rule: one that is due after it can be set without waking the runtime up.
+/// The number of renewals of commands within the time that they may go on without one, while there
+/// is a link. It is also the runtime's next timer as a rule: a timer that is due after it can be
+/// set without waking the runtime up.
 const RENEWALS: u32 = 100;
 
 /// The operations, as seen by links and by the daemon.
@@ -131,13 +132,13 @@ impl Operations {
         self.wish(Wish::Orphan).await;
     }
 
-    /// What is left to do, now and whenever it changes.
+    /// The unfinished work, now and whenever it changes.
     pub(crate) fn unfinished(&self) -> watch::Receiver<Unfinished> {
         self.unfinished.clone()
     }
 
     async fn wish(&self, wish: Wish) {
-        // Without the task there is nothing left to be wished for; the daemon sees that it ended.
+        // Without the task no wish can be fulfilled; the daemon sees that it ended.
         let _ = self.wishes.send(wish).await;
     }
 }
@@ -174,7 +175,7 @@ pub(crate) struct OperationsService {
     starting: FuturesUnordered<Starting>,
     /// Everything that is under way.
     work: HashMap<OperationId, Work>,
-    /// What this daemon has begun and is not over; for metrics and traces.
+    /// The operations that this daemon has begun and that are not over; for metrics and traces.
     begun: HashMap<OperationId, Begun>,
     happenings: StreamMap<OperationId, Happenings>,
     files: Files,
@@ -259,7 +260,7 @@ impl OperationsService {
         }
     }
 
-    /// What has happened with it, such as the last output and the end, is told together.
+    /// Takes the events of an operation together, such as the last output and the end.
     fn gather(&mut self) -> Result<(), JournalError> {
         for _ in 0..GATHERED_AT_MOST {
             let Some(Some((id, happened))) = self.happenings.next().now_or_never() else {
@@ -274,7 +275,7 @@ impl OperationsService {
         match wish {
             Wish::OpenLink { outgoing, reply } => {
                 self.outgoing = Some(outgoing);
-                // A link that gave up meanwhile is closed or replaced by its owner.
+                // A link that gave up in between is closed or replaced by its owner.
                 let _ = reply.send(self.table.open_link());
                 self.renew();
             }

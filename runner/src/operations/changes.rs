@@ -1,8 +1,8 @@
-//! Changes that are written down, in this order, until nobody needs to know of them.
+//! Changes that are written down, in this order, until their results are not needed any more.
 //!
-//! One whose maker died is settled by what is at its paths. A runner of an earlier version may have made
-//! the next change of a path before the end of the first was written down: then what that one found
-//! there counts. Paths of two sandboxes are never the same.
+//! A change whose maker died is settled by what is at its paths. A runner of an earlier version may
+//! have made the next change of a path before the end of the first was written down. Then what the
+//! next change found there counts. Paths of two sandboxes are never the same.
 
 use std::collections::HashSet;
 

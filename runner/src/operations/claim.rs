@@ -1,8 +1,8 @@
-//! What stands in a command's start record for a daemon whose journal does not know the command.
+//! The claim in a command's start record, for a daemon whose journal does not know the command.
 //!
 //! The supervisor writes it down before the command starts, and does not read it. So the journal
-//! can lose its end while a command runs, and the next daemon still knows what runs there, for
-//! whom, and by which request.
+//! can lose its end while a command runs, and the next daemon still knows the command, its owner
+//! and its request.
 
 use serde::{Deserialize, Serialize};
 use shared_link::runner::Accepted;
@@ -11,24 +11,24 @@ use shared_types::{JournalId, SandboxId};
 /// The format that is written.
 const FORMAT: u32 = 1;
 
-/// How far a format may be from this one to be read.
+/// The greatest distance of a format from this one that can be read.
 const NEIGHBOURS: u32 = 1;
 
 /// An accepted operation, as its supervisor vouches for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Claim {
     format: u32,
-    /// Where it runs.
+    /// The sandbox where it runs.
     pub(super) sandbox: SandboxId,
     /// The journal that had it.
     pub(super) journal: JournalId,
-    /// What the journal had of it.
+    /// The journal's record of it.
     accepted: Accepted,
 }
 
 impl Claim {
     pub(super) fn new(sandbox: SandboxId, journal: JournalId, accepted: Accepted) -> Self {
-        // Said once: a start record is short.
+        // The sandbox is left out, because a start record is short.
         let accepted = Accepted {
             sandbox: None,
             ..accepted
@@ -41,7 +41,7 @@ impl Claim {
         }
     }
 
-    /// As the supervisor is given it; `None` where it cannot be written, which only means that the
+    /// The text for the supervisor; `None` where it cannot be written, which only means that the
     /// journal alone knows the command.
     pub(super) fn text(&self) -> Option<String> {
         serde_json::to_string(self).ok()
@@ -53,7 +53,7 @@ impl Claim {
         (claim.format.abs_diff(FORMAT) <= NEIGHBOURS).then_some(claim)
     }
 
-    /// What was accepted, as a journal has it.
+    /// The record of acceptance, as a journal has it.
     pub(super) fn into_accepted(self) -> Accepted {
         Accepted {
             sandbox: Some(self.sandbox),

@@ -1,28 +1,29 @@
-//! Whether there is room on the disk for something new. Asking the host before each command costs
-//! more than it tells, so an answer holds for a moment, unless something finds no room meanwhile.
-//! What the answer comes too late for fails by itself: the journal and the supervisors say so.
+//! The check that there is room on the disk for something new. Asking the host before each command
+//! costs more than it tells. So an answer holds for a moment, unless something finds no room in
+//! that time. An operation that starts on an outdated answer fails by itself: the journal and the
+//! supervisors report it.
 //!
-//! Each refusal tells whoever asked; the runner's log tells once that the disk is nearly full, and once
-//! that it no longer is.
+//! Each refusal tells the caller; the runner's log reports once that the disk is nearly full, and
+//! once that it no longer is.
 
 use std::time::Duration;
 
 use super::OperationsService;
 
-/// How long there is room where there was some.
+/// The time for which an answer that there is room holds.
 const ROOM_FOR: Duration = Duration::from_secs(1);
 
 /// The log tells at most this often of a disk that fills up again and again.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// What is known of the room on the disk; times are of the monotonic clock.
+/// The knowledge about the room on the disk; times are of the monotonic clock.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     room_until: Option<Duration>,
     told: Told,
 }
 
-/// What the log says of it.
+/// The last report in the log about it.
 #[derive(Debug, Default)]
 struct Told {
     short: bool,
@@ -51,8 +52,8 @@ impl OperationsService {
         }
     }
 
-    /// The same, where the log says that there is too little: nobody may ask for anything that
-    /// would find out.
+    /// Looks again where the log reports too little room: there may be no operation that would find
+    /// out.
     pub(super) fn look_for_room_again(&mut self) {
         if self.disk.told.short {
             self.look_for_room();
@@ -67,7 +68,7 @@ impl OperationsService {
 }
 
 impl Told {
-    /// Whether the log is to be told of it now; then it was.
+    /// True if the log must report it now; then it counts as reported.
     fn is_news(&mut self, now: Duration, short: bool) -> bool {
         let told_lately = self.short_at.is_some_and(|at| now < at + TOLD_EVERY);
         if short == self.short || (short && told_lately) {
@@ -82,7 +83,7 @@ impl Told {
 }
 
 impl Disk {
-    /// Whether there is too little room; `ask` is asked where that is not known.
+    /// True if there is too little room; `ask` is called where that is not known.
     fn is_short(&mut self, now: Duration, ask: impl FnOnce() -> bool) -> bool {
         if self.room_until.is_some_and(|until| now < until) {
             return false;

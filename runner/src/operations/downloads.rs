@@ -15,7 +15,7 @@ const BLOCK_BYTES: usize = 256 * 1024;
 /// Reads that are under way at once; each has a thread, for as long as its file system does not answer.
 const READS_AT_ONCE: usize = 64;
 
-/// What reads a file: at most so many bytes from an offset on.
+/// A reader of a file: at most so many bytes from an offset on.
 type Source = Arc<dyn Fn(u64, usize) -> io::Result<Bytes> + Send + Sync>;
 
 /// A read that is under way.
@@ -36,15 +36,15 @@ struct Download {
     number: u64,
     bytes: u64,
     source: Source,
-    /// Where the link stands; `now` begins here.
+    /// The offset of the link; `now` begins here.
     at: u64,
     now: Bytes,
-    /// What the read behind `now` came to.
+    /// The result of the read behind `now`.
     next: Option<io::Result<Bytes>>,
     is_reading: bool,
 }
 
-/// What a read came to.
+/// The result of a read.
 struct Block {
     operation: OperationId,
     number: u64,
@@ -78,7 +78,7 @@ impl Downloads {
         self.open.remove(&id);
     }
 
-    /// Whether this operation is a download.
+    /// True if this operation is a download.
     pub(super) fn contains(&self, id: OperationId) -> bool {
         self.open.contains_key(&id)
     }
@@ -181,7 +181,7 @@ mod tests {
     const STUCK: OperationId = OperationId::from_u128(1);
     const OTHER: OperationId = OperationId::from_u128(2);
 
-    /// What is read of a file of so many bytes: each is its offset.
+    /// The content of a file of so many bytes: each is its offset.
     fn content(bytes: u64) -> impl Fn(u64, usize) -> io::Result<Bytes> {
         move |from, max| {
             let up_to = bytes.min(from + max as u64);

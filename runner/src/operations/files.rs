@@ -1,4 +1,4 @@
-//! Where the output of operations is: commands have theirs in spools, downloads in the files that
+//! The places of operations' output: commands have theirs in spools, downloads in the files that
 //! they read.
 
 use std::{
@@ -18,7 +18,7 @@ use crate::processes::{Found, Spool};
 /// Operations whose files are open at the same time, at most.
 const FILES_OPEN: usize = 64;
 
-/// Output of which the disk is not asked how much it is.
+/// The most bytes of output whose size on the disk is not looked up.
 const SMALL_OUTPUT_BYTES: u64 = 64 * 1024;
 
 /// The output of all operations.
@@ -26,7 +26,7 @@ pub(super) struct Files {
     /// Bytes of output that were sent.
     sent: Counter,
     spools: HashMap<OperationId, Spool>,
-    /// What is downloaded: its file is its output.
+    /// The files that are downloaded: each is its own output.
     pub(super) downloads: Downloads,
     /// Those whose files may be open, the longest first.
     open: VecDeque<OperationId>,
@@ -53,7 +53,7 @@ impl Files {
         self.spools.remove(&id)
     }
 
-    /// What is kept on disk of an operation that has ended, in bytes, or a little more.
+    /// The bytes that are kept on disk of an operation that has ended, or a little more.
     pub(super) fn kept_of(&self, id: OperationId, outcome: &Outcome) -> u64 {
         match (self.spools.get(&id), outcome) {
             (None, _) => 0,
@@ -112,8 +112,8 @@ impl Output for Files {
     }
 }
 
-/// What is told of output that failed to be read. A host that lacks something for a while may have it
-/// again; what its disk has lost is gone, and becomes a gap.
+/// The piece for output that failed to be read. A host that lacks something for a while may have it
+/// again. Output that its disk has lost is gone, and becomes a gap.
 fn unreadable(operation: OperationId, error: &io::Error) -> Piece {
     tracing::error!(operation.id = %operation, %error, "failed to read output back");
     match Errno::from_io_error(error) {
@@ -124,12 +124,12 @@ fn unreadable(operation: OperationId, error: &io::Error) -> Piece {
     }
 }
 
-/// What is kept on disk; where the host does not say, what it may be at most counts.
+/// The bytes that are kept on disk; where the host does not tell, the most that may be kept.
 pub(super) fn bytes_on_disk(spool: &Spool) -> u64 {
     spool.bytes_on_disk().unwrap_or(2 * SPOOL_BYTES_PER_STREAM)
 }
 
-/// What there ever was of both streams.
+/// The bytes of both streams that there ever were.
 fn output_bytes(end: &ExitRecord) -> u64 {
     end.stdout.offset.saturating_add(end.stderr.offset)
 }

@@ -1,4 +1,5 @@
-//! What the runner's journal holds: the table's records, and where on this host each operation is.
+//! The content of the runner's journal: the table's records, and the place of each operation on
+//! this host.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,18 +38,18 @@ pub(crate) enum Entry {
 pub(super) struct Journaled {
     pub(super) journal: Journal<Entry>,
     pub(super) known: Known,
-    /// Where the daemon dies.
+    /// The point at which the daemon dies.
     #[cfg(test)]
     pub(super) fault: Option<super::tests::Fault>,
 }
 
-/// Where on this host operations are.
+/// The places of operations on this host.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) boot: String,
     /// The directories of commands.
     pub(super) places: HashMap<OperationId, String>,
-    /// What changes of files were to come to.
+    /// The changes of files that are not settled yet.
     pub(super) changes: Changes,
 }
 
@@ -65,7 +66,7 @@ impl Known {
                     self.boot = boot;
                 }
                 Entry::Table(record) => {
-                    // Where it is accepted again, it begins anew.
+                    // Where it is accepted again, it begins again.
                     if let Record::Accepted(Accepted { operation, .. }) = record
                         && !accepted.insert(operation)
                     {
@@ -139,7 +140,7 @@ impl Journaled {
         Ok(())
     }
 
-    /// Whether there is room for this end of an operation, if need be after a compaction.
+    /// Checks that there is room for this end of an operation, if need be after a compaction.
     pub(super) fn has_room_for_end(
         &mut self,
         table: &mut Table,
@@ -247,7 +248,7 @@ impl Journaled {
         Ok(())
     }
 
-    /// Leaves out of the journal what nobody will ask for, once it is worth it.
+    /// Leaves records out of the journal that are not needed any more, once it is worth it.
     fn compact_in_time(&mut self, table: &Table) {
         if !self.journal.wants_compaction() {
             return;
@@ -269,7 +270,7 @@ impl Journaled {
     }
 }
 
-/// What the journal does not have yet of the table.
+/// The table's records that the journal does not have yet.
 fn news(table: &mut Table) -> impl Iterator<Item = Entry> {
     table.take_records().into_iter().map(Entry::Table)
 }

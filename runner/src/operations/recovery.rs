@@ -1,12 +1,13 @@
-//! What a new daemon finds: the journal says what was promised, the supervisors' directories say
-//! what became of it.
+//! The work of a new daemon. The journal holds the promises, the supervisors' directories hold the
+//! results.
 //!
-//! - A command that runs is attached to, one that has ended is told with all of its output.
-//! - What was accepted and provably never ran is let go of: should it come again, it starts.
+//! - A command that runs is attached to; one that has ended is reported with all of its output.
+//! - An operation that was accepted and provably never ran is let go of: if it comes again, it
+//!   starts.
 //! - A change that was under way is settled effect by effect, by what is at each path.
 //! - After another boot nothing of this runs any more; what left no trace is lost.
-//! - Directories of which the journal knows nothing are cleared: their commands are stopped, as
-//!   nobody will ask for them.
+//! - Directories that the journal does not know are cleared: their commands are stopped, because
+//!   no reader will ask for them.
 //!
 //! The journal may have lost its end, also without a trace of that. A command whose start record has
 //! a [`Claim`] is then taken up from there. As more than that may be gone, the journal goes on under
@@ -36,30 +37,30 @@ use crate::{
     sandboxes::Sandboxes,
 };
 
-/// What the operations of a runner are made of.
+/// The parts of a runner's operations.
 pub(crate) struct Found {
     /// All that are served from the start.
     pub(crate) sandboxes: Sandboxes,
     /// Makes more of them.
     pub(crate) pool: Option<Pool>,
-    /// What earlier daemons left, with its directory. No two directories have the same name, wherever they
-    /// are.
+    /// The remains of earlier daemons, each with its directory. No two directories have the same
+    /// name, in any sandbox.
     pub(crate) left: Vec<(PathBuf, Left)>,
     pub(crate) journal: Journal<Entry>,
     pub(crate) id: JournalId,
-    /// What the journal holds.
+    /// The records in the journal.
     pub(crate) entries: Vec<Entry>,
-    /// What was done to it.
+    /// The repair of the journal.
     pub(crate) repaired: Option<Repair>,
     /// The host's present boot.
     pub(crate) boot: String,
-    /// Whether a command waits until the disk has what is written down of it.
+    /// True if a command waits until its records are on the disk.
     pub(crate) sync_before_start: bool,
-    /// How long commands may go on without a link.
+    /// The longest time for which commands may go on without a link.
     pub(crate) disconnect_for: Duration,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    /// Where the daemon dies.
+    /// The point at which the daemon dies.
     #[cfg(test)]
     pub(crate) fault: Option<super::tests::Fault>,
 }
@@ -137,7 +138,7 @@ impl Operations {
     }
 }
 
-/// What the journal is worth.
+/// The trust in the journal.
 #[derive(Debug, Clone, Copy)]
 struct Remembered {
     /// It was written in this boot of the host.

@@ -16,14 +16,14 @@ const TRACEPARENT: &str = "TRACEPARENT";
 /// The beginning of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Begun {
-    /// What was asked for.
+    /// The kind of the request.
     pub(super) kind: &'static str,
     /// When it was accepted.
     pub(super) at: Timestamp,
 }
 
 impl OperationsService {
-    /// Tells a process where it stands in a trace, unless the caller has said something else.
+    /// Gives a process its span, unless the caller has set one.
     pub(super) fn trace_process(&self, id: OperationId, plan: &mut Plan) {
         let Some(operation) = self.table.trace_of(id) else {
             return;

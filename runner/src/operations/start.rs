@@ -1,4 +1,4 @@
-//! How what the server asks for is started.
+//! The start of operations that the server asks for.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -38,20 +38,20 @@ pub(super) struct Times {
     /// When it must have started, on the boot-time clock: time in which the host is suspended
     /// counts.
     pub(super) start_by: Duration,
-    /// How long it may run.
+    /// The longest time that it may run.
     pub(super) run_for: Duration,
 }
 
-/// What it takes to start a command, where it is there.
+/// The result of preparing a command.
 pub(super) struct Taken {
-    /// Else its end.
+    /// The parts for the start; else its end.
     ready: Result<Ready, Outcome>,
     times: Times,
     /// Its place is in the journal, and on the disk.
     placed: bool,
 }
 
-/// What it takes to start a command.
+/// The parts that a command needs to start.
 struct Ready {
     plan: Plan,
     waiting: Waiting,
@@ -92,7 +92,7 @@ impl OperationsService {
         Ok(())
     }
 
-    /// What the journal has no room for does not begin.
+    /// An operation that the journal has no room for does not begin.
     fn not_begun(&mut self, id: OperationId, error: &JournalError) -> Result<(), JournalError> {
         self.found_no_room();
         let refused = Outcome::Refused(no_room(error));
@@ -101,7 +101,7 @@ impl OperationsService {
         self.journaled.write(&mut self.table, false)
     }
 
-    /// What it takes to start this, if it is a command and nothing has to be waited for.
+    /// The parts to start this, if it is a command and needs no wait.
     fn ready(&self, sandbox: &Sandbox, request: &Request) -> Option<Ready> {
         let Request::Exec(exec) = request else {
             return None;
@@ -194,12 +194,12 @@ impl OperationsService {
         } = taken;
         let (stopped, passing) = match self.work.remove(&id) {
             Some(Work::Starting(stopped, passing)) => (stopped, passing),
-            // Forgotten meanwhile, together with everything else.
+            // Forgotten since, together with everything else.
             _ => return Ok(()),
         };
         let ready = match (stopped, ready) {
             (Some(cause), _) => return self.end(id, not_started(stopped_before(), cause)),
-            // A host that was suspended meanwhile wakes too late as well.
+            // A host that was suspended since then wakes too late as well.
             (None, _) if self.clock.boot_time() > times.start_by => {
                 return self.end(id, Outcome::Refused(too_late()));
             }
@@ -271,7 +271,7 @@ impl OperationsService {
                     Retention::Bounded => WhenFull::Gap {
                         tail: RETAINED_TAIL_BYTES as u32,
                     },
-                    // Until somebody has committed some of it.
+                    // Until a reader has committed some of it.
                     Retention::All | Retention::None => WhenFull::Wait,
                 },
             },

@@ -1,4 +1,4 @@
-//! What is under way: what goes into it and what comes out of it, until it has ended.
+//! The operations under way: their input and their events, until each has ended.
 
 use std::{pin::Pin, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     processes::{Control, Passing, ProcessEnd, ProcessEvent},
 };
 
-/// What happens to one operation; ends after the last thing that does.
+/// The events of one operation; ends after the last one.
 pub(super) type Happenings = Pin<Box<dyn Stream<Item = Happened> + Send>>;
 
 /// Something happened to an operation.
@@ -28,13 +28,13 @@ pub(super) enum Happened {
     Host(HostEvent),
     /// To a command.
     Process(ProcessEvent),
-    /// Whoever was to tell is gone.
+    /// The sender of events is gone.
     Silence,
 }
 
-/// How something under way is controlled.
+/// The control of an operation under way.
 pub(super) enum Work {
-    /// A command that is about to start, and why it is not to, should that be so.
+    /// A command that is about to start, and the reason not to start it, where there is one.
     Starting(Option<ExitCause>, Passing),
     /// A command that runs.
     Running(Control),
@@ -269,8 +269,8 @@ impl OperationsService {
         }
     }
 
-    /// Stops what only reads, and closes what it reads. What it still says is heard no more: the same
-    /// operation may begin anew at once.
+    /// Stops a read, and closes what it reads. Its further events are ignored: the same operation may begin
+    /// again at once.
     pub(super) fn let_go(&mut self, id: OperationId, why: Refusal) {
         if self.work.contains_key(&id) {
             self.count_end(id, &Outcome::Refused(why));
@@ -309,7 +309,7 @@ impl OperationsService {
     }
 }
 
-/// Why something does not begin that cannot be written down.
+/// The refusal of an operation that cannot be written down.
 pub(super) fn no_room(error: &JournalError) -> Refusal {
     tracing::error!(%error, "failed to write down an operation; it is not begun");
     let message =
