@@ -1,11 +1,17 @@
-//! Where a runner keeps what it must not forget: `$GANTRY_HOME/runner`.
+//! The state that a runner must not forget, in `$GANTRY_HOME/runner`.
 //!
-//! `identity.key` is its own key, `runner.toml` says where it belongs, `join-state` tells it from a
-//! copy of itself, `journal/` holds what it promised, `commands/` what its commands wrote, `link`
-//! says while there is a link where it ends, `serving` which workspaces the daemon serves, `lock` is held
-//! by the one process that uses the folder, and `runner.toml.lock` while that file is changed.
-//! Files are put into place whole, so that a crash leaves the old one or the new one; `runner.toml`
-//! comes last, and without it the runner is not enrolled.
+//! - `identity.key`: the runner's own key;
+//! - `runner.toml`: the server that it belongs to;
+//! - `join-state`: the number that tells the runner from a copy of itself;
+//! - `journal/`: its promises;
+//! - `commands/`: the output of its commands;
+//! - `link`: the endpoint of the link, while there is one;
+//! - `serving`: the workspaces that the daemon serves;
+//! - `lock`: held by the one process that uses the folder;
+//! - `runner.toml.lock`: held while that file is changed.
+//!
+//! Files are put into place whole, so that a crash leaves the old one or the new one. `runner.toml` comes
+//! last, and without it the runner is not enrolled.
 
 mod join_state;
 mod watch;
@@ -34,7 +40,7 @@ const PREPARED_KEY: &str = "identity.key.new";
 /// See [`PREPARED_KEY`].
 const PREPARED_FOR: &str = "identity.key.for";
 
-/// What the workspace is called with which a runner is enrolled.
+/// The name of the workspace with which a runner is enrolled.
 pub(crate) const FIRST_WORKSPACE: &str = "workspace";
 
 /// The folder of one runner.
@@ -43,15 +49,15 @@ pub(crate) struct Home {
     directory: PathBuf,
 }
 
-/// What a runner knows of itself and its server (`runner.toml`).
+/// The facts about a runner and its server (`runner.toml`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Enrolled {
-    /// The server's addresses, of which each attempt to reach it takes the next. A file with one
-    /// may name it alone, as `server`.
+    /// The server's addresses; each attempt to reach it takes the next. A file with one address may name it
+    /// alone, as `server`.
     #[serde(alias = "server", deserialize_with = "one_or_more")]
     pub(crate) servers: Vec<String>,
-    /// Whether their owner allowed plain text to a host that is not this one.
+    /// True if the owner allowed plain text to a host that is not this one.
     #[serde(default)]
     pub(crate) allow_plain_text: bool,
     /// The runner's id and name, as the server gave them.
@@ -63,7 +69,7 @@ pub(crate) struct Enrolled {
     /// roots are trusted, or there is no TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certificate: Option<Digest>,
-    /// Where commands run and files lie; absolute. Its name is [`FIRST_WORKSPACE`].
+    /// The folder where commands run and files lie; absolute. Its name is [`FIRST_WORKSPACE`].
     pub(crate) workspace: PathBuf,
     /// Further folders, each a sandbox of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,14 +97,14 @@ impl Enrolled {
     }
 }
 
-/// What the daemon that runs makes of one workspace.
+/// The state of one workspace in the running daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Served {
     /// Its name.
     pub(crate) name: String,
     /// Its folder.
     pub(crate) folder: PathBuf,
-    /// Why it is not served, where it is not.
+    /// The reason why it is not served, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
 }
@@ -126,11 +132,11 @@ impl Lock {
     }
 }
 
-/// How often a lock is tried for that is held, and the pause between two tries.
+/// The number of attempts to take a lock that is held, and the pause between two of them.
 const LOCK_TRIES: u32 = 50;
 const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// How a daemon without a terminal calls itself in the lock's file.
+/// The word for a daemon without a terminal in the lock's file.
 const DETACHED: &str = "detached";
 
 /// The daemon that uses a home.
@@ -138,7 +144,7 @@ const DETACHED: &str = "detached";
 pub(crate) struct Daemon {
     /// Its process.
     pub(crate) pid: i32,
-    /// Whether `gantry-runner install` started it without a service manager.
+    /// True if `gantry-runner install` started it without a service manager.
     pub(crate) is_detached: bool,
 }
 
@@ -189,7 +195,7 @@ impl Home {
         }
     }
 
-    /// Whether a daemon uses the folder now.
+    /// True if a daemon uses the folder now.
     pub(crate) fn is_taken(&self) -> bool {
         self.directory.is_dir() && matches!(self.try_lock(), Err(HomeError::Taken(_)))
     }
@@ -211,7 +217,7 @@ impl Home {
         fs::remove_dir_all(&self.directory).map_err(self.failed("remove", ""))
     }
 
-    /// What `runner.toml` says; `None` where the runner is not enrolled.
+    /// The content of `runner.toml`; `None` where the runner is not enrolled.
     pub(crate) fn enrolled(&self) -> Result<Option<Enrolled>, HomeError> {
         let path = self.directory.join("runner.toml");
         let text = match fs::read_to_string(&path) {
@@ -331,14 +337,14 @@ impl Home {
         }
     }
 
-    /// What was noted last; nothing where it cannot be read.
+    /// The workspaces that were noted last; none where the file cannot be read.
     pub(crate) fn serving(&self) -> Vec<Served> {
         let text = fs::read_to_string(self.directory.join("serving")).unwrap_or_default();
         let serving: Serving = toml::from_str(&text).unwrap_or_default();
         serving.workspaces
     }
 
-    /// What the server gave at the newest connect, and wants to see at the next one; 0 before the
+    /// The state that the server gave at the newest connect, and wants to see at the next one; 0 before the
     /// first.
     pub(crate) fn join_state(&self) -> Result<JoinState, HomeError> {
         let Some(text) = self.join_state_text()? else {
@@ -388,7 +394,7 @@ impl Home {
         }
     }
 
-    /// Whether that was so at the last start of the daemon.
+    /// True if operations happened in containers at the last start of the daemon.
     pub(crate) fn has_containers(&self) -> bool {
         self.directory.join("containers").exists()
     }
@@ -397,7 +403,7 @@ impl Home {
     pub(crate) fn note_link(&self, over: Option<&str>) {
         let path = self.directory.join("link");
         let noted = match over {
-            // `status` and `update` may read the file meanwhile, and find it whole.
+            // `status` and `update` may read the file in that moment, and find it whole.
             Some(over) => {
                 let unfinished = self.directory.join("link.new");
                 fs::write(&unfinished, over).and_then(|()| fs::rename(unfinished, path))
@@ -412,7 +418,7 @@ impl Home {
         }
     }
 
-    /// What was noted last.
+    /// The link that was noted last.
     pub(crate) fn link(&self) -> Option<String> {
         fs::read_to_string(self.directory.join("link")).ok()
     }
@@ -470,7 +476,7 @@ fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Err
     })
 }
 
-/// Why a home cannot be used.
+/// The reason why a home cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HomeError {
     #[error("cannot {action} {}: {source}", path.display())]

@@ -32,13 +32,13 @@ use crate::{
     home::{Enrolled, Home},
 };
 
-/// How long a daemon may take to connect before a person is told to look into the log.
+/// The longest wait for a daemon to connect before the person is sent to the log.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long a daemon may take to begin, also where systemd starts it once more.
+/// The longest wait for a daemon to begin, also where systemd starts it once more.
 const RUNS_WITHIN: Duration = Duration::from_secs(7);
 
-/// How long a new version may take to say which one it is.
+/// The longest wait for a new version to print its version.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// This machine, as far as an installation has to know it.
@@ -72,8 +72,8 @@ impl Machine {
         })
     }
 
-    /// Whether this token is still to be spent here: a machine that is a runner of the token's server already stays
-    /// what it is, so that the pasted line may be run twice.
+    /// True if this token is still to be spent here. A machine that is a runner of the token's server already stays
+    /// unchanged, so that the pasted line may be run twice.
     ///
     /// # Errors
     /// The machine is enrolled with another server, or its service runs the daemon of another home.
@@ -170,7 +170,7 @@ impl Machine {
         };
         let before = match folder == current {
             false => current,
-            // An update was interrupted before it started the daemon anew.
+            // An update was interrupted before it restarted the daemon.
             true => match self.another_runs(&current) {
                 Some(running) => running,
                 None => {
@@ -306,7 +306,7 @@ impl Machine {
     }
 }
 
-/// What the first of the server's addresses that answers hands out to this kind of machine.
+/// The programs for this kind of machine, from the first of the server's addresses that answers.
 async fn offer(enrolled: &Enrolled, entropy: &dyn Entropy) -> anyhow::Result<Offered> {
     let mut endpoints = Endpoints::parse(&enrolled.servers, enrolled.allow_plain_text)?;
     let mut left = endpoints.len();

@@ -1,19 +1,19 @@
 //! The runner's memory of operations on disk: one file that only grows, one record in each line.
 //!
-//! A line is `CRC32 JSON`, so that a person can read it and damage is noticed; the checksum covers
-//! all lines up to this one. The first one is the header, with the journal's id. What [`Journal::append`] has returned for survives the
-//! daemon: it was handed to the host in one write. It reaches the disk within [`sync::SYNC_WITHIN`], by
-//! a thread of its own, and what the host's death takes is covered by the boot id in the runner's
-//! incarnation. Who must know that it is on the disk waits for [`Journal::sync`].
+//! A line is `CRC32 JSON`, so that a person can read it and damage is noticed; the checksum covers all lines up
+//! to this one. The first one is the header, with the journal's id. Once [`Journal::append`] has returned, the
+//! record survives the daemon: it was handed to the host in one write. It reaches the disk within
+//! [`sync::SYNC_WITHIN`], by a thread of its own. The boot id in the runner's incarnation covers what the host's
+//! death takes. A caller that must know that a record is on the disk waits for [`Journal::sync`].
 //!
-//! A last line without an end was left by a death in the middle of an append, and nobody was told
-//! of its record: it is cut off. Anything else that cannot be read is no memory to build on: the
-//! file is set aside, never deleted, and a journal with a new id begins with what stood before the
-//! damage, so that the server knows that the runner may not remember all.
+//! A last line without an end was left by a death in the middle of an append, and its record was not promised to
+//! any peer: it is cut off. Anything else that cannot be read is no memory to build on. Then the file is set
+//! aside, never deleted. A journal with a new id begins with the records before the damage, so that the server
+//! knows that the runner may not remember all.
 //!
-//! Behind the last record [`RESERVE_BYTES`] stay allocated. Only [`Journal::append_end`] uses
-//! them, so that on a full disk nothing new begins but what ends is still written down. A file
-//! system that cannot allocate in advance (`fallocate(2)`) has no such room.
+//! Behind the last record [`RESERVE_BYTES`] stay allocated. Only [`Journal::append_end`] uses them, so that on a
+//! full disk nothing new begins, but ends are still written down. A file system that cannot allocate in advance
+//! (`fallocate(2)`) has no such room.
 
 mod error;
 mod file;
@@ -57,15 +57,15 @@ pub(crate) const COMPACT_FROM: u64 = 1024 * 1024;
 /// Size at which a journal is compacted at the latest, in bytes: while there is still room for the longest line.
 const COMPACT_BY: u64 = MAX_JOURNAL_BYTES - RESERVE_BYTES - MAX_LINE_BYTES as u64;
 
-/// How much is appended between two compactions at least, in bytes, so that one that saves nothing is not done
-/// with every line.
+/// The fewest bytes that are appended between two compactions, so that a compaction that saves nothing is not
+/// done with every line.
 const COMPACT_STEP: u64 = RESERVE_BYTES / 4;
 
 /// Longest line that is written without a look whether there is room, in bytes: a shorter one in its place would
 /// need as much.
 const SMALL_END_BYTES: u64 = 1024;
 
-/// How much is allocated at a time, in bytes.
+/// The number of bytes that are allocated at a time.
 const CHUNK_BYTES: u64 = 1024 * 1024;
 
 /// Format of the file.
@@ -79,12 +79,12 @@ pub(crate) struct Journal<R> {
     file: File,
     /// Behind the last record.
     end: End,
-    /// How far there is room, in bytes; without a bound where the file system allocates nothing
-    /// in advance.
+    /// The size up to which there is room, in bytes; without a bound where the file system allocates nothing in
+    /// advance.
     allocated: u64,
     /// From this size on compacting is worth it, in bytes.
     compact_at: u64,
-    /// Why it is not to be trusted any more.
+    /// The reason why it is not to be trusted any more.
     broken: Option<String>,
     syncing: Syncing,
     records: PhantomData<fn(R) -> R>,
@@ -95,26 +95,26 @@ pub(crate) struct Journal<R> {
 pub(crate) struct Opened<R> {
     pub(crate) journal: Journal<R>,
     pub(crate) id: JournalId,
-    /// What it remembers, oldest first.
+    /// The records that it remembers, oldest first.
     pub(crate) records: Vec<R>,
-    /// What was done before it could be used; for the caller to log.
+    /// The repair before it could be used; for the caller to log.
     pub(crate) repaired: Option<Repair>,
 }
 
-/// What was done to a journal before it could be used.
+/// The repair of a journal before it could be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Repair {
     /// The start of an append that was never finished was cut off.
     Cut {
-        /// How much.
+        /// The number of bytes that were cut off.
         bytes: u64,
     },
     /// It was damaged. It is kept, and this is a new journal that knows what stood before the
     /// damage.
     SetAside {
-        /// Where it is now.
+        /// The path where it is now.
         kept: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         damage: String,
     },
 }
@@ -128,8 +128,8 @@ struct Header {
 }
 
 impl<R: Serialize + DeserializeOwned> Journal<R> {
-    /// Opens the journal in `folder`; both are made where they are missing. Nobody else may use
-    /// the folder at the same time.
+    /// Opens the journal in `folder`; both are made where they are missing. No other process may use the folder
+    /// at the same time.
     pub(crate) fn open(
         folder: &Path,
         clock: &dyn Clock,
@@ -207,7 +207,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         self.write(&lines, end)
     }
 
-    /// Whether [`Journal::append_end`] has room for this; a short one may always be tried.
+    /// Checks that [`Journal::append_end`] has room for this; a short record may always be tried.
     pub(crate) fn has_room_for_end(&mut self, record: &R) -> Result<(), JournalError> {
         let mut end = self.end;
         end.write(record)?;
@@ -226,7 +226,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         self.syncing.ask()
     }
 
-    /// Whether so much was appended since the last compaction that another one is worth it.
+    /// True if so much was appended since the last compaction that another one is worth it.
     pub(crate) fn wants_compaction(&self) -> bool {
         self.end.bytes >= self.compact_at
     }

@@ -1,10 +1,10 @@
-//! The runner's link to its server: kept for as long as the daemon runs, connected anew whenever
-//! it is lost. Operations know nothing of it: they go on (see [`crate::operations`]).
+//! The runner's link to its server: kept for as long as the daemon runs, and opened again whenever it
+//! is lost. Operations do not depend on it: they go on (see [`crate::operations`]).
 //!
-//! What the server has proved and will not get better by trying again (it has dismissed the runner, or
-//! speaks another protocol) ends the daemon with one clear line. Everything else is tried again, with
-//! full jitter, also what is refused without a proof: anything on the way can refuse. A host that
-//! has got another network since the last attempt tries again at once.
+//! Some ends are proved by the server and do not get better by trying again: it has dismissed the
+//! runner, or speaks another protocol. They end the daemon with one clear line. Everything else is
+//! tried again, with full jitter, also a refusal without a proof: anything on the way can refuse. A
+//! host that has got another network since the last attempt tries again at once.
 
 mod frames;
 mod hearing;
@@ -38,7 +38,7 @@ use crate::{
     room::Room,
 };
 
-/// An attempt that takes longer than this once the host's network has changed is begun anew.
+/// An attempt that takes longer than this after a change of the host's network is started again.
 const OVERTAKEN: Duration = Duration::from_secs(1);
 
 /// Keeps the link.
@@ -58,7 +58,7 @@ pub(crate) struct LinkKeeper {
 }
 
 impl LinkKeeper {
-    /// Runs until it is told to say goodbye, or until trying again cannot help.
+    /// Runs until it has to say goodbye, or until trying again cannot help.
     pub(crate) async fn run(mut self) -> Result<(), LinkError> {
         let goodbye = self.goodbye.clone();
         loop {
@@ -210,7 +210,8 @@ impl LinkKeeper {
         }
     }
 
-    /// How long a server that ends sound links has this runner stay away: so many do not come at once.
+    /// The longest time for which a server that ends sound links keeps this runner away, so that not
+    /// all come at once.
     fn spread(&self, error: &LinkError) -> Duration {
         match error {
             LinkError::Ended(
@@ -230,7 +231,7 @@ impl LinkKeeper {
     }
 }
 
-/// Why there is no link.
+/// The reason why there is no link.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LinkError {
     #[error(transparent)]
@@ -258,7 +259,7 @@ pub(crate) enum LinkError {
 }
 
 impl LinkError {
-    /// Whether trying again cannot help.
+    /// True if trying again cannot help.
     pub(crate) fn is_final(&self) -> bool {
         // Of a welcome that was sealed.
         let proved = matches!(self, Self::Ended(Ended::Version(_)));
@@ -280,12 +281,12 @@ impl LinkError {
         }
     }
 
-    /// Whether the link was sound, and only reached its greatest age.
+    /// True if the link was sound, and only reached its greatest age.
     fn is_age(&self) -> bool {
         matches!(self, Self::Ended(Ended::Aged { .. }))
     }
 
-    /// Whether the server has proved that this runner was removed or locked.
+    /// True if the server has proved that this runner was removed or locked.
     pub(crate) fn is_dismissal(&self) -> bool {
         matches!(self, Self::Connect(EnrolmentError::Dismissed(_)))
     }

@@ -7,13 +7,13 @@ use std::{fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-/// Where the second slot begins; no file system writes a smaller block than it can lose.
+/// The offset of the second slot; no file system writes a smaller block than it can lose.
 const SLOT_BYTES: usize = 4096;
 
 /// The longest signature that a slot has room for, in bytes: an Ed25519 signature has 64.
 const MAX_SIGNATURE_BYTES: usize = 1024;
 
-/// What tells a runner from a copy of itself.
+/// The state that tells a runner from a copy of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct JoinState {
     /// A number that only grows; 0 before the first connect.
@@ -22,8 +22,8 @@ pub(crate) struct JoinState {
     pub(crate) signature: Vec<u8>,
 }
 
-/// What the file holds before any is written over: both slots. Nothing where the signature is longer
-/// than any server's.
+/// The content of the file before any part is written over: both slots. Nothing where the signature
+/// is longer than any server's.
 pub(super) fn of(state: &JoinState) -> Option<String> {
     slot(state).map(|slot| slot.repeat(2))
 }

@@ -56,7 +56,7 @@ impl Watch {
     }
 }
 
-/// Whether some of what waits is about this file.
+/// True if some of the news that waits is about this file.
 fn is_named(news: &OwnedFd, file: &OsString) -> Result<bool, Errno> {
     let mut room = [MaybeUninit::uninit(); NEWS_BYTES];
     let mut reader = inotify::Reader::new(news, &mut room);

@@ -24,7 +24,8 @@ use crate::{
 /// Time for the answer to begin, and for each further piece of it.
 const PIECE_WITHIN: Duration = Duration::from_secs(30);
 
-/// What the server hands out to this kind of machine, and the connection over which it comes.
+/// The programs that the server hands out to this kind of machine, and the connection over which
+/// they come.
 pub(crate) struct Offered {
     connection: Http1,
     name: String,
@@ -131,7 +132,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     pairs.map(byte).collect()
 }
 
-/// Why there are no programs.
+/// The reason why there are no programs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DownloadError {
     #[error(transparent)]

@@ -11,7 +11,8 @@ use shared_types::limits::KILL_GRACE;
 
 use super::service::POLL;
 
-/// How long a command may take that is asked to end: the grace that it is given before it is killed, and a little.
+/// The longest time for a command that was asked to end: the grace before it is killed, and a
+/// little.
 const ENDS_WITHIN: Duration = KILL_GRACE.saturating_add(Duration::from_secs(2));
 
 /// Ends whatever still runs with its directory in this folder, which the caller has to itself: politely, then by

@@ -29,21 +29,21 @@ const PROGRAMS: [(&str, bool); 3] = [
 /// In a version's folder: the checksum of the archive that it came in.
 const ARCHIVE: &str = "archive.sha256";
 
-/// What begins the name of a folder that is not finished.
+/// The beginning of the name of a folder that is not finished.
 const UNFINISHED: &str = ".unfinished-";
 
 /// The folder of an archive in which the programs are.
 const IN_ARCHIVE: &str = "gantry-runner";
 
-/// What an archive may unpack to, in bytes: against one that would fill the disk.
+/// The most bytes that an archive may unpack to: against one that would fill the disk.
 const MAX_UNPACKED_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
-/// Where programs are installed.
+/// The place of installed programs.
 #[derive(Debug)]
 pub(crate) struct Programs {
     /// The folders of the versions, and `current`.
     root: PathBuf,
-    /// Where people find programs.
+    /// The folder where people find programs.
     bin: PathBuf,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Unpacked {
 }
 
 impl Unpacked {
-    /// Where the programs are in it.
+    /// The path of the programs in it.
     pub(crate) fn path(&self) -> &Path {
         &self.folder
     }
@@ -312,7 +312,7 @@ fn unwritable(path: &Path) -> String {
     )
 }
 
-/// Whether a folder is a version's, or one of which it is not known to be whole.
+/// True if a folder is a version's, or one that may not be whole.
 fn is_ours(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with(UNFINISHED) || folder.join(MAIN).is_file()

@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::Home;
 
-/// How often something that is waited for is looked at.
+/// The time between two looks at something that is waited for.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
 
 /// The unit's name.
@@ -27,27 +27,27 @@ const UNIT: &str = "gantry-runner.service";
 /// The unit as it stands in the repository, for a user's own services.
 const TEMPLATE: &str = include_str!("../../../deploy/gantry-runner.service");
 
-/// What the template starts.
+/// The line with which the template starts the daemon.
 const TEMPLATE_START: &str = "ExecStart=%h/.local/bin/gantry-runner run\n";
 
 /// Gantry's home in the home of its user, where no other is named.
 const USUAL_HOME: &str = ".gantry";
 
-/// What stands before the home in a unit that was installed.
+/// The option before the home in a unit that was installed.
 const HOME_OPTION: &str = " --home ";
 
-/// Where systemd says that it runs.
+/// The folder that exists while systemd runs.
 const SYSTEMD_RUNS: &str = "/run/systemd/system";
 
 /// A daemon may need this long to stop what it runs, and to say goodbye.
 const STOPS_WITHIN: Duration = Duration::from_secs(40);
 
-/// How a daemon is stopped.
+/// The way in which a daemon is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// What runs goes on.
+    /// Commands go on.
     HandsOver,
-    /// What runs is stopped.
+    /// Commands are stopped.
     Ends,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Service {
     is_root: bool,
     unit: PathBuf,
     gantry_home: PathBuf,
-    /// Whether that is the one that is used where none is named.
+    /// True if that is the home that is used where none is named.
     is_usual_home: bool,
     home: Home,
 }
@@ -77,7 +77,7 @@ impl Service {
         }
     }
 
-    /// Whether there is the unit, for this home. One that names none is for the usual home.
+    /// True if there is the unit, for this home. A unit that names no home is for the usual home.
     fn has_unit(&self) -> bool {
         let Ok(text) = fs::read_to_string(&self.unit) else {
             return false;
@@ -91,7 +91,7 @@ impl Service {
         }
     }
 
-    /// Whether the unit runs the daemon of another home.
+    /// True if the unit runs the daemon of another home.
     pub(crate) fn is_anothers(&self) -> bool {
         self.unit.exists() && !self.has_unit()
     }
@@ -108,12 +108,12 @@ impl Service {
         Ok(())
     }
 
-    /// As it stands in the unit.
+    /// The option for the home, as it stands in the unit.
     fn home_option(&self) -> String {
         format!("{HOME_OPTION}{} run\n", quoted(&self.gantry_home))
     }
 
-    /// How it is called for people.
+    /// The service's name for people.
     pub(crate) fn name(&self) -> &'static str {
         match (self.has_unit(), self.is_root) {
             (true, true) => "the system service gantry-runner",
@@ -155,7 +155,7 @@ impl Service {
         Ok(notes)
     }
 
-    /// Starts the daemon anew, with the version that counts now. False where a person started the daemon by hand.
+    /// Restarts the daemon, with the version that counts now. False where a person started the daemon by hand.
     ///
     /// # Errors
     /// It cannot be stopped or started.
@@ -368,14 +368,14 @@ impl Service {
     }
 }
 
-/// As systemd takes a path: in quotes, and nothing in it stands for something else (systemd.service(5)).
+/// The path for systemd: in quotes, and nothing in it stands for something else (systemd.service(5)).
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let text = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", text.replace('%', "%%").replace('$', "$$"))
 }
 
-/// Whether this user's services go on without a sign-in. Unknown counts as no.
+/// True if this user's services go on without a sign-in. Unknown counts as no.
 fn lingers() -> bool {
     let asked = Command::new("loginctl")
         .args(["show-user", "--property=Linger", "--value"])

@@ -1,10 +1,10 @@
-//! Why the journal cannot be used.
+//! The reasons why the journal cannot be used.
 
 use std::{io, path::PathBuf};
 
 use super::{MAX_DAMAGED, MAX_JOURNAL_BYTES, MAX_LINE_BYTES};
 
-/// Why the journal cannot be opened, or did not remember something.
+/// The reason why the journal cannot be opened, or did not remember something.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JournalError {
     /// Nothing was changed; what ends can still be written while the reserve lasts.

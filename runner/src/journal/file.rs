@@ -84,7 +84,7 @@ pub(super) fn allocate(file: &File, from: u64, until: u64) -> io::Result<u64> {
     }
 }
 
-/// What could not be done, and with what.
+/// The error of an action on this file.
 pub(super) fn failed(action: &'static str, path: &Path) -> impl Fn(io::Error) -> JournalError {
     let path = path.to_owned();
     move |source| match source.kind() {

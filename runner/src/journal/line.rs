@@ -10,7 +10,7 @@ use super::{JournalError, MAX_LINE_BYTES};
 /// Digits of the checksum, and the space behind them.
 const CHECKSUM_BYTES: usize = 9;
 
-/// Where a journal ends.
+/// The end of a journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct End {
     /// Its size.

@@ -9,23 +9,23 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{FORMAT, Header, MAX_JOURNAL_BYTES, MAX_LINE_BYTES, line::End};
 
-/// What a journal holds.
+/// The content of a journal.
 #[derive(Debug)]
 pub(super) struct Contents<R> {
     pub(super) header: Header,
     pub(super) records: Vec<R>,
     /// Behind the last record.
     pub(super) end: End,
-    /// What follows there: the start of a line that was never finished, in bytes.
+    /// The size in bytes of the unfinished line that follows there.
     pub(super) torn: u64,
 }
 
 /// A journal that is damaged.
 #[derive(Debug)]
 pub(super) struct Damaged<R> {
-    /// What stands before the damage.
+    /// The records before the damage.
     pub(super) before: Vec<R>,
-    /// What is wrong, and where.
+    /// The damage and its place.
     pub(super) damage: String,
 }
 
@@ -100,7 +100,7 @@ fn header(line: &[u8]) -> Result<(Header, End), String> {
     Ok((header, end))
 }
 
-/// What comes next in the file.
+/// The next line in the file.
 enum Line {
     None,
     /// It is in the buffer, with its end.

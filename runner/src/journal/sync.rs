@@ -16,7 +16,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::JournalError;
 
-/// How long appended records may stay in the host's memory alone.
+/// The longest time for which appended records may be in the host's memory alone.
 pub(crate) const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
 /// The thread; it ends, with everything on the disk, when this is dropped.
@@ -45,7 +45,7 @@ struct Shared {
 struct State {
     file: Arc<File>,
     appended: u64,
-    /// Somebody waits until this much is on the disk.
+    /// A caller waits until this much is on the disk.
     wanted: u64,
     /// The thread waits for something to do.
     idle: bool,
@@ -118,7 +118,7 @@ impl Syncing {
         Arc::downgrade(&self.shared)
     }
 
-    /// Why nothing reaches the disk any more.
+    /// The reason why nothing reaches the disk any more.
     pub(super) fn failure(&self) -> Option<String> {
         self.progress.borrow().failure.clone()
     }
@@ -129,7 +129,7 @@ impl Drop for Syncing {
         self.shared.state().over = true;
         self.shared.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // It has said why it failed, and there is nobody left to ask.
+            // It has reported why it failed, and no caller is left.
             let _ = thread.join();
         }
     }

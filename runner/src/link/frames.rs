@@ -1,4 +1,4 @@
-//! What carries the frames of one link: a stream of gRPC, or a WebSocket with one frame in each
+//! The carrier of the frames of one link: a stream of gRPC, or a WebSocket with one frame in each
 //! binary message (see [`proto::http1`]). A link ends with a status either way.
 
 use std::{
@@ -31,17 +31,17 @@ use tonic::{Code, Request, Status, Streaming, metadata::MetadataValue, transport
 use super::LinkError;
 use crate::connection::{Http1, WebSocket, Wire, heard};
 
-/// What the server says on a link. Dropping it hangs up.
+/// The server's frames on a link. Dropping it hangs up.
 pub(super) enum Frames {
     Grpc(Box<Streaming<v1::ServerFrame>>),
     WebSocket {
         stream: Box<SplitStream<WebSocket>>,
-        /// Sends what the runner says.
+        /// The task that sends the runner's frames.
         _writer: AbortOnDropHandle<()>,
     },
 }
 
-/// What the runner says, sealed as it leaves: behind every queue, so that seals are in the order of
+/// The runner's frames, sealed as they leave: behind every queue, so that seals are in the order of
 /// the frames.
 pub(super) struct Outgoing {
     waiting: mpsc::Receiver<v1::RunnerFrame>,
@@ -49,7 +49,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// What comes out of `waiting`, sealed with the key that will be there.
+    /// The frames from `waiting`, sealed with the key that will be there.
     pub(super) fn new(
         waiting: mpsc::Receiver<v1::RunnerFrame>,
         key: KeyPlace<v1::RunnerFrame>,
@@ -149,8 +149,8 @@ async fn upgrade(
     })
 }
 
-/// Sends what the runner says until it says no more; then the link ends in order. Where nothing
-/// can be sent any more the runner sees it, because nobody waits for its frames.
+/// Sends the runner's frames until no more come; then the link ends in order. Where nothing can be
+/// sent any more, the runner sees it, because the receiver of its frames is gone.
 async fn write(mut sink: SplitSink<WebSocket, Message>, mut outgoing: Outgoing) {
     while let Some(frame) = poll_fn(|context| outgoing.poll(context)).await {
         let message = Message::Binary(frame.encode_to_vec().into());

@@ -1,7 +1,7 @@
-//! What the runner believes of what comes over a link (docs/internals/contracts.md#b6): the challenge
-//! that the server's identity key signed for this link's access token, and behind it what is sealed with
-//! a key that is made of the challenge. A party that can send frames, and does not hold the identity key,
-//! starts, ends and changes nothing here, and makes the runner forget nothing.
+//! The frames on a link that the runner believes (docs/internals/contracts.md#b6). The first is the
+//! challenge that the server's identity key signed for this link's access token. Behind it only frames
+//! count that are sealed with a key that is made of the challenge. A party that can send frames, and does
+//! not hold the identity key, starts, ends and changes nothing here, and makes the runner forget nothing.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use shared_types::{Entropy, RunnerId};
 
 use crate::key::{RunnerKey, ServerIdentity};
 
-/// How old a frame may be when it arrives. Its age is counted from the link's challenge on both sides,
-/// so no wall clock is asked.
+/// The greatest age of a frame when it arrives. It is counted from the link's challenge on both sides, so
+/// no wall clock is asked.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
-/// How far the two counts may differ, since the challenge takes its time to arrive.
+/// The greatest difference of the two counts, since the challenge takes its time to arrive.
 const SKEW: Duration = Duration::from_secs(10);
 
-/// What the runner has heard on one link.
+/// The runner's reading of one link.
 pub(super) struct Hearing<'a> {
     identity: &'a ServerIdentity,
     runner: RunnerId,
@@ -31,7 +31,7 @@ pub(super) struct Hearing<'a> {
     stage: Stage,
 }
 
-/// How far the link has come.
+/// The progress of the link.
 enum Stage {
     Called,
     Challenged(v1::Challenge, Duration),
@@ -42,9 +42,9 @@ enum Stage {
     },
 }
 
-/// What came is not of the server that the runner is enrolled with, or not for this link. It ends the
-/// link, and nothing is answered: whoever speaks in the server's place must not even learn of an
-/// operation, still less have its end told. What the server meant comes over the next link.
+/// A frame is not from the server that the runner is enrolled with, or not for this link. It ends the
+/// link, and nothing is answered: a peer in the server's place must not even learn of an operation, still
+/// less have its end reported. The server sends again what it meant, over the next link.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unproven {
     /// The first frame.
@@ -78,8 +78,8 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    /// What a frame says that arrived at `now` (boot-time clock). The time that it took on its way is
-    /// taken from the time in which an operation must start.
+    /// Opens a frame that arrived at `now` (boot-time clock). The time that it took on its way is taken
+    /// from the time in which an operation must start.
     ///
     /// # Errors
     /// If it is not the server's next frame on this link, or too old.
@@ -148,7 +148,7 @@ impl<'a> Hearing<'a> {
     }
 }
 
-/// How long a frame was on its way, where the challenge came so long ago.
+/// The time that a frame was on its way, where the challenge came so long ago.
 fn age(frame: &v1::ServerFrame, elapsed: Duration) -> Result<Duration, Unproven> {
     let sent = Duration::from_millis(frame.sent_ms);
     if sent > elapsed + SKEW {

@@ -36,23 +36,23 @@ const FRAMES_WAITING: usize = 8;
 /// Time for the goodbye to leave.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 
-/// What the runner says of itself on every link.
+/// The runner's description of itself on every link.
 #[derive(Debug, Clone)]
 pub(crate) struct Introduction {
     pub(crate) runner: RunnerId,
-    /// Whenever it changes, the link is begun anew.
+    /// Whenever it changes, a new link is opened.
     pub(crate) capabilities: watch::Receiver<v1::Capabilities>,
 }
 
-/// What a link needs of its daemon.
+/// The parts of the daemon that a link needs.
 pub(crate) struct Session<'a> {
     pub(crate) introduction: &'a Introduction,
     pub(crate) home: &'a Home,
     pub(crate) key: &'a RunnerKey,
-    /// Whose operations are carried out.
+    /// The server whose operations are carried out.
     pub(crate) server: &'a ServerIdentity,
     pub(crate) operations: &'a Operations,
-    /// What was seen of the disk.
+    /// The room on the disk, as last seen.
     pub(crate) room: &'a watch::Receiver<Option<Room>>,
     pub(crate) entropy: &'a Arc<dyn Entropy>,
     pub(crate) clock: &'a Arc<dyn Clock>,
@@ -60,7 +60,7 @@ pub(crate) struct Session<'a> {
     pub(crate) goodbye: &'a CancellationToken,
 }
 
-/// How far a link came.
+/// The progress of a link.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// The server has sent something on it.
@@ -83,11 +83,11 @@ struct Link<'a> {
     progress: &'a mut Progress,
 }
 
-/// What can happen to a link.
+/// An event of a link.
 enum Event {
     Frame(Box<v1::ServerFrame>),
     Time,
-    /// The runner has something else to say of itself.
+    /// The runner's description of itself has changed.
     News,
     Goodbye,
 }
@@ -148,7 +148,7 @@ impl Session<'_> {
         let (began, outgoing) = (link.began, link.outgoing.clone());
         let mut session = runner::Session::new(Duration::ZERO);
         let mut capabilities = self.introduction.capabilities.clone();
-        // What is said when the link begins.
+        // The description that goes out when the link begins.
         capabilities.mark_unchanged();
         let (mut room, mut told_figures) = (self.room.clone(), false);
         loop {
@@ -173,8 +173,9 @@ impl Session<'_> {
                     let frame = link.hearing.open(*frame, self.clock.boot_time())?;
                     let todo = session.frame(frame, began.elapsed())?;
                     let mut done = pin!(self.carry_out(todo, link));
-                    // Nothing is heard meanwhile: a server that sends orders but takes no answers
-                    // is as good as silent. Where it would take them, the runner is what is slow.
+                    // No frame is read in that time: a server that sends orders but takes no
+                    // answers is as good as silent. Where it would take them, the runner is slow
+                    // itself.
                     loop {
                         tokio::select! {
                             done = &mut done => break done?,
@@ -214,7 +215,7 @@ impl Session<'_> {
         }
     }
 
-    /// How the runner is, once the disk was looked at.
+    /// The runner's figures, once the disk was looked at.
     fn figures(&self) -> Option<Figures> {
         let room = (*self.room.borrow())?;
         Some(Figures {
