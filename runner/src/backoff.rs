@@ -1,5 +1,5 @@
-//! How long to wait before the next connect: full jitter, so that a thousand runners do not
-//! come back in step after the server was away.
+//! The wait before the next attempt to connect. It has full jitter, so that a thousand runners do
+//! not come back in step after the server was away.
 //!
 //! A host that gets another network need not wait any longer for a server that it may reach now. So a
 //! long wait may be cut short, and the waits behind it begin with the shortest again. That is bounded,
@@ -23,11 +23,12 @@ const GOOD_LINK: Duration = Duration::from_secs(10);
 /// several times is back within two seconds, and one that ends every link is not run against.
 const AFTER_SHORT_LINKS: u32 = 3;
 
-/// Waits that may be cut short in a row: one change is told in pieces, addresses before routes.
+/// The most waits in a row that may be cut short: the kernel reports one change in pieces,
+/// addresses before routes.
 const HURRIES: u32 = 3;
 
-/// How long it takes until one more may be. At the most that doubles how often a server that is away
-/// is asked.
+/// The time until one more wait may be cut short. At the most it doubles how often a server that is
+/// away is asked.
 const HURRY_EVERY: Duration = Duration::from_secs(60);
 
 /// When the next attempt is due.
@@ -64,14 +65,14 @@ impl Backoff {
         self.failures
     }
 
-    /// How long to wait after one more failure; `served` is how long there was a link before it.
+    /// The wait after one more failure; `served` is the time for which there was a link before it.
     /// `random` is uniform over all of `u64`.
     pub(crate) fn failed(&mut self, served: Option<Duration>, random: u64) -> Duration {
         self.failures = failures_after(self.failures, served);
         wait(self.failures, self.longest, random)
     }
 
-    /// How long it is at this boot time until a wait may be cut short.
+    /// The time from this boot time until a wait may be cut short.
     pub(crate) fn hurry_in(&self, now: Duration) -> Duration {
         let taken = self.hurries_at.saturating_sub(now);
         taken.saturating_sub(HURRY_EVERY * (HURRIES - 1))

@@ -34,17 +34,17 @@ use crate::server_url::ServerUrl;
 /// Time to find the server's addresses, and for the TCP and TLS handshakes, each.
 pub(crate) const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
-/// What may be in flight towards the runner, per stream and altogether, in bytes.
+/// The most bytes in flight towards the runner, per stream and altogether.
 const STREAM_WINDOW: u32 = 2 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 
-/// Largest HTTP/2 frame that is taken: a whole piece of input and what is said of it.
+/// Largest HTTP/2 frame that is taken, in bytes: a whole piece of input with its envelope.
 const FRAME_BYTES: u32 = 128 * 1024;
 
 /// Which certificate a connection may end at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accept {
-    /// Any, to be judged by what is said over it; see [`Trust::Record`].
+    /// Any; the proof over it decides, see [`Trust::Record`].
     Any,
     /// One that the platform's roots vouch for.
     PlatformRoots,
@@ -56,7 +56,7 @@ pub(crate) struct Route {
     pub(crate) url: ServerUrl,
     /// At least one, in the order in which they are dialled.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// What the connection may speak.
+    /// The transports that the connection may speak.
     pub(crate) offer: Offer,
 }
 
@@ -67,18 +67,18 @@ pub(crate) struct Connection {
     /// SHA-256 of the certificate at the other end; `None` with plain text, and where the
     /// platform's roots vouched for it.
     pub(crate) certificate: Option<[u8; 32]>,
-    /// Who answered.
+    /// The address that answered.
     pub(crate) address: SocketAddr,
 }
 
-/// What a connection speaks.
+/// The protocol of a connection.
 pub(crate) enum Wire {
     Grpc(Channel),
     Http1(Http1),
 }
 
 impl Wire {
-    /// What carries a link over it.
+    /// The transport of a link over it.
     pub(crate) fn transport(&self) -> Transport {
         match self {
             Self::Grpc(_) => Transport::Grpc,
@@ -191,7 +191,7 @@ pub(crate) fn heard(status: Status) -> Status {
     )
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error("cannot reach {url}: {source}")]

@@ -1,9 +1,9 @@
-//! Where the server can be reached: several addresses of one server, each held to the same
-//! identity, and for each attempt another one than for the attempt before.
+//! The addresses of the server: several of one server, each held to the same identity. Each attempt
+//! takes another one than the attempt before.
 //!
-//! A host name that stands for several machines counts as several endpoints: an attempt begins at
+//! A host name that stands for several machines counts as several endpoints. An attempt begins at
 //! the address behind the one at which the last attempt by that name began, and goes on to the
-//! others where nobody answers there.
+//! others where that does not answer.
 
 use std::{io, net::SocketAddr};
 
@@ -25,15 +25,15 @@ pub(crate) struct Endpoints {
 #[derive(Debug)]
 struct Endpoint {
     url: ServerUrl,
-    /// Where the last attempt began.
+    /// The address at which the last attempt began.
     began_at: Option<SocketAddr>,
     /// Only a WebSocket has passed here.
     only_websocket: bool,
 }
 
 impl Endpoints {
-    /// Reads the addresses, of which the first is the first to be tried. Plain text goes to other
-    /// machines only where that is allowed.
+    /// Reads the addresses; the first is tried first. Plain text goes to other machines only where
+    /// that is allowed.
     pub(crate) fn parse(texts: &[String], allow_plain_text: bool) -> Result<Self, UrlError> {
         if texts.is_empty() || texts.len() > MAX_SERVERS {
             return Err(UrlError::Number);
@@ -60,7 +60,7 @@ impl Endpoints {
         Self { transports, ..self }
     }
 
-    /// How many there are, however many addresses each stands for.
+    /// The number of endpoints; one may stand for several addresses.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
@@ -113,7 +113,7 @@ fn unreachable(url: &ServerUrl, source: io::Error) -> ConnectError {
     }
 }
 
-/// Turns the list so that the address behind `last` comes first. The resolver may order it anew
+/// Turns the list so that the address behind `last` comes first. The resolver may change the order
 /// each time, so it is the address that counts and not its place.
 fn begin_behind(addresses: &mut [SocketAddr], last: Option<SocketAddr>) {
     let place = addresses.iter().position(|address| Some(*address) == last);
@@ -133,7 +133,7 @@ mod tests {
         hosts.iter().map(address).collect()
     }
 
-    /// Where attempts begin, given what the resolver says each time.
+    /// The addresses at which attempts begin, by the resolver's answer each time.
     fn beginnings(answers: &[&[u8]]) -> Vec<SocketAddr> {
         let mut last = None;
         let begun = answers.iter().filter_map(|answer| {

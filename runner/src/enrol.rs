@@ -18,9 +18,9 @@ use crate::{
 /// The most labels that a runner may bring along.
 const MAX_LABELS: usize = 32;
 
-/// What a person decides about a new runner.
+/// A person's choices for a new runner.
 pub(crate) struct Enrolment {
-    /// Where the server can be reached. The first that answers enrols it.
+    /// The server's addresses. The first that answers enrols it.
     pub(crate) endpoints: Endpoints,
     pub(crate) allow_plain_text: bool,
     pub(crate) token: Token,
@@ -29,7 +29,7 @@ pub(crate) struct Enrolment {
     pub(crate) labels: Vec<(String, String)>,
     pub(crate) hostname: String,
     pub(crate) workspace: PathBuf,
-    /// Whether an earlier enrolment in the same home may be given up.
+    /// True if an earlier enrolment in the same home may be given up.
     pub(crate) replace: bool,
 }
 
@@ -95,7 +95,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// The first endpoint that answers; what answers as somebody else is for a person to look at.
+/// The first endpoint that answers. A server that proves another identity is reported to the
+/// person.
 async fn reach(
     endpoints: &mut Endpoints,
     identity: &ServerIdentity,
@@ -151,7 +152,7 @@ fn workspace(path: &Path) -> Result<PathBuf, EnrolError> {
     }
 }
 
-/// Why a runner was not enrolled.
+/// The reason why a runner was not enrolled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EnrolError {
     #[error("the token names no server: make a join token")]

@@ -1,11 +1,11 @@
-//! The runner's side of enrolment: who is there, enrol, authenticate
+//! The runner's side of enrolment: identify the server, enrol, authenticate
 //! (docs/internals/contracts.md#b-enrolment-and-trust).
 //!
 //! The server proves its identity first, with a signature over our nonce and over the certificate
-//! that it presents. If that is the certificate of this connection, nobody stands between; if it
-//! is not, a proxy ends TLS, and then the platform's roots must vouch for the proxy and the server
-//! must prove itself again behind it. Only then is anything secret sent, over that connection, and it is
-//! sealed to a key that the identity signed, so that the proxy does not read it.
+//! that it presents. If that is the certificate of this connection, nothing stands between. If it
+//! is not, a proxy ends TLS. Then the platform's roots must vouch for the proxy, and the server
+//! must prove itself again behind it. Only then is anything secret sent, over that connection. It
+//! is sealed to a key that the identity signed, so that the proxy cannot read it.
 
 use std::{collections::HashMap, fmt, net::SocketAddr, time::Duration};
 
@@ -33,7 +33,7 @@ const CALL_WITHIN: Duration = Duration::from_secs(20);
 
 /// A connection whose other end proved to be the server, with a challenge of it.
 pub(crate) struct Proven {
-    /// For what else is said over the same connection.
+    /// The wire for further calls over the same connection.
     pub(crate) wire: Wire,
     /// SHA-256 of the certificate that the identity vouched for; `None` where the platform's
     /// roots did, or there is no TLS.
@@ -41,7 +41,7 @@ pub(crate) struct Proven {
     pub(crate) reached: Reached,
     challenge: Vec<u8>,
     audience: String,
-    /// What an enrolment is sealed to.
+    /// The key to which an enrolment is sealed.
     sealing_key: Vec<u8>,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct Proven {
 #[derive(Debug, Clone)]
 pub(crate) struct Reached {
     pub(crate) server: ServerUrl,
-    /// Who answered there.
+    /// The address that answered there.
     pub(crate) address: SocketAddr,
-    /// What carries a link over it.
+    /// The transport of a link over it.
     pub(crate) transport: Transport,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Reached {
     }
 }
 
-/// What a runner tells of itself when it enrols.
+/// A runner's description of itself when it enrols.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Introduction {
     pub(crate) name: String,
@@ -241,7 +241,8 @@ async fn identify(
     };
     let answer = in_time(wire.identify(request)).await;
     let reply = answer.map_err(|error| match error {
-        // No Gantry server refuses this for another reason, and nobody has proved to be one yet.
+        // No Gantry server refuses this for another reason, and the peer has not proved to be one
+        // yet.
         EnrolmentError::Unproven(status) if status.code() != Code::InvalidArgument => {
             EnrolmentError::NotGantry {
                 url: url.to_string(),
@@ -307,7 +308,7 @@ async fn in_time<T>(answer: impl Future<Output = Result<T, Status>>) -> Result<T
     }
 }
 
-/// Why the server did not answer as it should.
+/// The reason why the server did not answer as it should.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EnrolmentError {
     #[error(transparent)]
@@ -346,8 +347,8 @@ pub(crate) enum EnrolmentError {
 }
 
 impl EnrolmentError {
-    /// Whether something on the way may be the cause, which does not pass what is spoken. A server
-    /// that proved to be another one, or refuses, has been reached.
+    /// True if something on the way may be the cause, because it does not pass this protocol. A
+    /// server that proved to be another one, or refuses, has been reached.
     fn may_be_the_way(&self) -> bool {
         matches!(
             self,

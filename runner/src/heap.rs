@@ -1,13 +1,13 @@
-//! How the daemon takes memory from the host.
+//! The daemon's settings for memory from the host.
 
 #![cfg_attr(
     target_env = "gnu",
     expect(unsafe_code, reason = "the allocator's settings have no safe form")
 )]
 
-/// Keeps the memory of what passes through: glibc would give each piece back to the kernel and take
-/// it anew, which is a fifth of the time that a piece takes. To be called before there is another
-/// thread.
+/// Keeps the memory of pieces that pass through. Else glibc would give each piece back to the
+/// kernel and take it again, which is a fifth of the time that a piece takes. Call it before there
+/// is another thread.
 #[cfg(target_env = "gnu")]
 pub(crate) fn keep() {
     // Pieces of memory up to this size are cut from a heap; what passes through is smaller (64 to

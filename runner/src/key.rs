@@ -13,7 +13,7 @@ use proto::public_key::is_sound;
 use serde::{Deserialize, Serialize};
 use shared_types::{Digest, Entropy};
 
-/// The runner's own key. Whoever has it is this runner.
+/// The runner's own key. A process that holds it is this runner.
 pub(crate) struct RunnerKey(Ed25519KeyPair);
 
 impl RunnerKey {
@@ -70,7 +70,7 @@ impl RunnerKey {
 pub(crate) struct ServerIdentity(pub(crate) [u8; 32]);
 
 impl ServerIdentity {
-    /// Whether the server signed exactly this. A key of small order is no server's.
+    /// True if the server signed exactly this. A key of small order is no server's.
     pub(crate) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
         is_sound(&self.0)
             && UnparsedPublicKey::new(&ED25519, self.0)
@@ -98,7 +98,7 @@ impl From<ServerIdentity> for String {
     }
 }
 
-/// Why the runner's key cannot be used.
+/// The reason why the runner's key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyError {
     #[error("cannot read the runner's key {}: {source}", path.display())]

@@ -61,7 +61,7 @@ use install::Machine;
 use metrics::MetricsAt;
 use token_source::Sources;
 
-/// Only a new enrolment helps: whoever restarts a daemon that failed leaves this one alone
+/// The exit code where only a new enrolment helps: a service manager must not restart the daemon
 /// (sysexits(3), `EX_NOPERM`).
 const TO_BE_ENROLLED: u8 = 77;
 
@@ -300,7 +300,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     served
 }
 
-/// What the server traces is sent from here as well.
+/// Sends spans from here as well, for work that the server traces.
 fn send_traces(collector: &str) -> anyhow::Result<()> {
     let options = TraceOptions {
         endpoint: collector.to_owned(),
@@ -339,7 +339,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// What is not UTF-8 is left out.
+/// The environment for commands, without what is not UTF-8.
 fn environment() -> std::collections::BTreeMap<String, String> {
     let text = std::env::vars_os();
     let text = text

@@ -26,19 +26,19 @@ use tokio::{
 /// Connections at the same time; more wait in the kernel's queue.
 const CONNECTIONS: usize = 8;
 
-/// How long a connection may live: a scrape is asked for and answered in much less.
+/// The longest life of a connection: a scrape is asked for and answered in much less.
 const CONNECTION_FOR: Duration = Duration::from_secs(60);
 
-/// How long the head of a request may take.
+/// The longest time for the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
 
 /// Between attempts to accept while the system refuses.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// How often samples are folded together between scrapes.
+/// The time after which samples are folded together between scrapes.
 const UPKEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// Where the metrics are.
+/// The place of the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetricsAt {
     /// Nowhere.
@@ -108,8 +108,8 @@ pub(crate) async fn serve(address: SocketAddr, metrics: MetricsHandle) {
     }
 }
 
-/// Why a request is not answered. A web page can make any name lead to this host, and would read what
-/// only this host is to read.
+/// The reason why a request is not answered. A web page can make any name lead to this host, and
+/// would read what only this host may read.
 fn refusal<B>(request: &Request<B>, only_here: bool) -> Option<(StatusCode, &'static str)> {
     if only_here && !names_this_host(request.headers()) {
         let why = "ask by an address, or by localhost\n";

@@ -1,4 +1,4 @@
-//! How names of hosts and users are looked up.
+//! The way in which names of hosts and users are looked up.
 
 #![cfg_attr(
     target_env = "gnu",

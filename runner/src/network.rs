@@ -1,8 +1,8 @@
-//! What the kernel tells of the host's network: another address, another route.
+//! The kernel's news about the host's network: another address, another route.
 //!
 //! Both come over a netlink socket (rtnetlink(7)), which needs no rights. Where there is none, such as
-//! behind a filter of system calls, nothing is ever heard. What is heard is a reason to look, and no
-//! more: it says neither that the server can be reached, nor that it could not be before.
+//! behind a filter of system calls, no news ever comes. News is a reason to look, and no more. It proves
+//! neither that the server can be reached, nor that it could not be before.
 
 use std::os::fd::OwnedFd;
 
@@ -24,7 +24,7 @@ const GROUPS: libc::c_int = libc::RTMGRP_IPV4_IFADDR
 /// Room for one message; of a longer one, the beginning says enough.
 const MESSAGE_BYTES: usize = 4096;
 
-/// What the kernel keeps of what nobody reads, as while a link serves.
+/// The bytes of unread news that the kernel keeps, as while a link serves.
 const UNREAD_BYTES: usize = 16 * 1024;
 
 /// Length of the header of each message (`struct nlmsghdr`).
@@ -33,7 +33,7 @@ const HEADER_BYTES: usize = 16;
 /// News since it was made.
 pub(crate) struct NetworkNews {
     socket: Option<AsyncFd<OwnedFd>>,
-    /// What was heard once is not news any more, and stays true.
+    /// True once there was news; it stays true.
     heard: bool,
 }
 
@@ -96,7 +96,7 @@ fn next_gain(socket: &OwnedFd) -> std::io::Result<()> {
     }
 }
 
-/// Whether one of these messages tells of an address or a route by which another machine may be reached.
+/// True if one of these messages reports an address or a route by which another machine may be reached.
 fn gains(mut messages: &[u8]) -> bool {
     while let Some(header) = messages.first_chunk::<HEADER_BYTES>() {
         let [a, b, c, d, e, f, ..] = *header;

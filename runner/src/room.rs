@@ -1,7 +1,7 @@
-//! What the runner takes of its disk, and what is left of it.
+//! The room that the runner takes on its disk, and the room that is left.
 //!
-//! A task looks from time to time, and heartbeats and metrics tell what it saw last: a disk that hangs holds up
-//! neither.
+//! A task looks from time to time, and heartbeats and metrics report what it saw last: a disk that
+//! hangs holds up neither.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,18 +17,18 @@ use tokio::{
 
 use crate::home::Home;
 
-/// How often it is looked.
+/// The time between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// What `st_blocks` counts (stat(2)), in bytes.
+/// The unit of `st_blocks` (stat(2)), in bytes.
 const BLOCK_BYTES: u64 = 512;
 
-/// What was seen of the disk.
+/// The room on the disk, as seen in one look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
     /// Output of commands that is kept until the server has it, in bytes.
     pub(crate) spool_bytes: u64,
-    /// What the runner's user may still write, in bytes.
+    /// The bytes that the runner's user may still write.
     pub(crate) free_bytes: u64,
 }
 
@@ -60,7 +60,7 @@ fn look(home: &Home) -> Option<Room> {
     })
 }
 
-/// What the files of all commands take on the disk, those in sandboxes included.
+/// The bytes that the files of all commands take on the disk, those in sandboxes included.
 fn spooled(home: &Home) -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     let sandboxes = entries(&home.sandboxes()).into_iter();

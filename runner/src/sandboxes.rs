@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 use crate::{docker::Container, processes::Processes};
 
-/// Where operations of one sandbox happen. Cheap to clone.
+/// The place where operations of one sandbox happen. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) enum Sandbox {
     /// A folder of this host.
@@ -50,7 +50,7 @@ impl Sandboxes {
         self.first
     }
 
-    /// What runs the commands of workspaces, and keeps what earlier daemons left of them.
+    /// The processes of workspaces' commands, with those that earlier daemons left.
     pub(crate) fn commands(&self) -> &Processes {
         &self.commands
     }
@@ -75,7 +75,7 @@ impl Sandboxes {
         self.served.keys().copied()
     }
 
-    /// What it takes to run a command, where nothing has to be waited for.
+    /// The plan of a command, where it needs no wait.
     pub(crate) fn plan_at_once(&self, sandbox: &Sandbox, exec: &Exec) -> Option<Planned> {
         match sandbox {
             Sandbox::Workspace(host) => Some((host.plan_at_once(exec)?, self.commands.clone())),
@@ -86,7 +86,7 @@ impl Sandboxes {
         }
     }
 
-    /// What it takes to run a command: waits for the host's file system, and until the sandbox is there.
+    /// The plan of a command: waits for the host's file system, and until the sandbox is there.
     pub(crate) fn plan(
         &self,
         sandbox: Sandbox,

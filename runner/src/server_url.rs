@@ -9,7 +9,7 @@ use url::{Host, Url};
 /// Addresses of one server, at most.
 pub(crate) const MAX_SERVERS: usize = 16;
 
-/// Where the server is reached: a scheme, a host and a port, nothing else.
+/// The address of the server: a scheme, a host and a port, nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerUrl {
     host: Host<String>,
@@ -51,7 +51,7 @@ impl ServerUrl {
         })
     }
 
-    /// Whether the connection is encrypted.
+    /// True if the connection is encrypted.
     pub(crate) fn is_tls(&self) -> bool {
         self.tls
     }
@@ -87,7 +87,7 @@ impl fmt::Display for ServerUrl {
     }
 }
 
-/// Why a text is not a server's address.
+/// The reason why a text is not a server's address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UrlError {
     #[error("{text:?} is not a server's address ({reason}): write it as https://host:port")]

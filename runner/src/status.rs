@@ -6,19 +6,19 @@ use shared_types::Isolation;
 
 use crate::home::{Enrolled, Home, HomeError};
 
-/// Whether the home is enrolled, where, and whether a daemon uses it.
+/// The enrolment of a home, and the daemon that uses it.
 #[derive(Debug)]
 pub(crate) struct Status {
     enrolled: Option<Enrolled>,
     running: bool,
     /// Over which endpoint there is a link.
     link: Option<String>,
-    /// Whether operations happen in containers.
+    /// True if operations happen in containers.
     has_containers: bool,
 }
 
 impl Status {
-    /// Whether a daemon runs and has a link.
+    /// True if a daemon runs and has a link.
     pub(crate) fn is_linked(&self) -> bool {
         self.enrolled.is_some() && self.running && self.link.is_some()
     }

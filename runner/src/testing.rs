@@ -34,7 +34,7 @@ pub(crate) use self::{
 /// Longer than anything that is waited for in a test may take.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// An address where nobody listens.
+/// An address where no process listens.
 pub(crate) fn nowhere() -> String {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     format!("http://{}", closed.local_addr().expect("an address"))
@@ -72,7 +72,7 @@ pub(crate) async fn operations(folder: &Path, boot: &str) -> (Operations, Operat
     Operations::open(found).await.expect("a table")
 }
 
-/// What such a daemon finds.
+/// The remains that such a daemon finds.
 pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> Found {
     let workspace = folder.join("workspace");
     std::fs::create_dir_all(&workspace).expect("a workspace");

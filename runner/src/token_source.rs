@@ -1,5 +1,5 @@
-//! Where a join token comes from: the first of argument, file, environment and standard input
-//! that is there. One that is there but empty is an error, never a reason to look further.
+//! The source of a join token: the first of argument, file, environment and standard input that is
+//! there. An empty source is an error, never a reason to look further.
 
 use std::{
     fs::File,
@@ -24,7 +24,7 @@ pub(crate) struct Sources<'a, R> {
     /// The value of [`VARIABLE`].
     pub(crate) variable: Option<&'a str>,
     pub(crate) stdin: R,
-    /// Whether a person sits at standard input, who would not know what is waited for.
+    /// True if a person sits at standard input, who would not know what the program waits for.
     pub(crate) stdin_is_terminal: bool,
 }
 
@@ -74,7 +74,7 @@ fn read(from: impl Read) -> io::Result<String> {
     Ok(text)
 }
 
-/// Why there is no join token. It never quotes what was there.
+/// The reason why there is no join token. It never quotes what was there.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
     #[error(

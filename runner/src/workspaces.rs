@@ -20,13 +20,13 @@ pub(crate) const MAX_WORKSPACES: usize = 16;
 /// The longest path of a workspace, in bytes.
 const MAX_FOLDER_BYTES: usize = 1024;
 
-/// How long a daemon that runs may take to say what it makes of a change.
+/// The longest wait for a running daemon to take up a change.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether it has.
+/// The time between two looks if it has.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Why a workspace is not added or removed.
+/// The reason why a workspace is not added or removed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkspaceError {
     #[error(transparent)]
@@ -55,7 +55,7 @@ pub(crate) enum WorkspaceError {
     First,
 }
 
-/// What a command says in the end.
+/// The last words of a command.
 #[derive(Debug)]
 pub(crate) struct Report {
     done: String,
@@ -65,7 +65,7 @@ pub(crate) struct Report {
 #[derive(Debug)]
 enum Daemon {
     NotRunning,
-    /// What it makes of the workspace: served, or the reason why not; nothing where it was removed.
+    /// The state of the workspace: served, or the reason why not; nothing where it was removed.
     Heard(Option<Served>),
     Silent,
 }
@@ -114,7 +114,7 @@ pub(crate) fn remove(home: &Home, name: &str) -> Result<Report, WorkspaceError> 
 #[derive(Debug)]
 pub(crate) struct Listed {
     workspaces: Vec<Workspace>,
-    /// What the daemon makes of them, where one runs.
+    /// The state of them in the daemon, where one runs.
     served: Option<Vec<Served>>,
 }
 
@@ -205,13 +205,13 @@ fn usable(folder: &Path) -> Result<PathBuf, WorkspaceError> {
     }
 }
 
-/// What a folder is called where nobody says: its own name, as far as that can name a workspace.
+/// The default name of a workspace: the folder's own name, as far as that can name a workspace.
 fn name_of(folder: &Path) -> String {
     let own = folder.file_name().unwrap_or_default().to_string_lossy();
     own.to_lowercase().replace(' ', "-")
 }
 
-/// Waits until a daemon that runs has noted what `is_told` looks for.
+/// Waits until a running daemon has noted the state that `is_told` looks for.
 fn heard(home: &Home, is_told: impl Fn(&[Served]) -> Option<Option<Served>>) -> Daemon {
     let mut looks = HEARD_WITHIN.as_millis() / LOOK_EVERY.as_millis();
     while home.is_taken() {

@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, time::Duration};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::{net::TcpStream, time::sleep};
 
-/// How long an address is waited for before the next one is dialled beside it.
+/// The wait for an address before the next one is dialled beside it.
 const NEXT_AFTER: Duration = Duration::from_millis(300);
 
 /// The first connection that comes about. An address is dialled once the one before has failed, or has not
@@ -45,7 +45,7 @@ mod tests {
     async fn addresses_that_are_silent_or_refuse_do_not_keep_another_from_being_dialled() {
         let silent = TcpSocket::new_v4().expect("a socket");
         silent.bind(([127, 0, 0, 1], 0).into()).expect("a port");
-        // There is room for one, and nobody lets it in.
+        // There is room for one connection, and it is never accepted.
         let silent = silent.listen(0).expect("a listener");
         let silent = silent.local_addr().expect("an address");
         let _waits = TcpStream::connect(silent).await.expect("room for one");

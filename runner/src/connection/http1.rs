@@ -30,7 +30,7 @@ use crate::server_url::ServerUrl;
 /// The largest answer to a call, in bytes: the server is not known yet.
 pub(crate) const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// Bytes of a WebSocket that are read or gathered at once: a piece of output and what is said of it.
+/// Bytes of a WebSocket that are read or gathered at once: a piece of output with its envelope.
 const BUFFER_BYTES: usize = 68 * 1024;
 
 /// See the module.
@@ -39,7 +39,7 @@ pub(crate) struct Http1 {
     host: HeaderValue,
 }
 
-/// What carries a link.
+/// The stream of a link.
 pub(crate) type WebSocket = WebSocketStream<TokioIo<Upgraded>>;
 
 impl Http1 {
@@ -49,7 +49,7 @@ impl Http1 {
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     ) -> Result<Self, ConnectError> {
         let (requests, connection) = handshake(TokioIo::new(stream)).await?;
-        // It ends with the connection, or once nobody can ask for anything over it any more.
+        // It ends with the connection, or once no caller can use it any more.
         tokio::spawn(connection.with_upgrades());
         let host = HeaderValue::from_str(&url.authority());
         let host = host.expect("a host and a port are a header's value");
@@ -179,7 +179,8 @@ fn lost(error: hyper::Error) -> Status {
     Status::unavailable(error.to_string())
 }
 
-/// What an answer that is not the wanted one says: the server's status, or that it is another's.
+/// The status in an answer that is not the wanted one: the server's, or that the answer is
+/// another's.
 fn refusal(response: &Response<Incoming>) -> Status {
     let said = Status::from_header_map(response.headers());
     let said = said.filter(|status| status.code() != Code::Ok);

@@ -1,8 +1,8 @@
-//! What carries the link, and who chooses it.
+//! The transport of the link, and the choice of it.
 
 use clap::ValueEnum;
 
-/// What carries a link.
+/// The transport of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// A stream of gRPC, over HTTP/2.
@@ -12,7 +12,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// As logs and options call it.
+    /// The name in logs and options.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Grpc => "grpc",
@@ -21,7 +21,7 @@ impl Transport {
     }
 }
 
-/// What a person lets carry the link.
+/// The transports that a person allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Transports {
     /// gRPC, or a WebSocket where gRPC is blocked
@@ -33,7 +33,7 @@ pub(crate) enum Transports {
     Websocket,
 }
 
-/// What one connection may turn out to speak.
+/// The transports that one connection may turn out to speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offer {
     /// gRPC where the other end agrees to HTTP/2, else a WebSocket.
@@ -42,7 +42,7 @@ pub(crate) enum Offer {
 }
 
 impl Transports {
-    /// What is offered; `websocket` says that nothing else has passed before.
+    /// The offer; `websocket` tells that no other transport has passed before.
     pub(crate) fn offer(self, websocket: bool) -> Offer {
         match self {
             Self::Auto if websocket => Offer::Only(Transport::WebSocket),
@@ -64,7 +64,7 @@ impl Offer {
         }
     }
 
-    /// What is spoken, given what the other end chose.
+    /// The transport, by the other end's choice.
     pub(super) fn agreed(self, protocol: Option<&[u8]>) -> Transport {
         match (self, protocol) {
             (Self::Only(transport), _) => transport,
@@ -73,7 +73,7 @@ impl Offer {
         }
     }
 
-    /// What is spoken in plain text, where nobody is asked.
+    /// The transport in plain text, where no choice is offered.
     pub(super) fn without_agreement(self) -> Transport {
         match self {
             Self::Only(transport) => transport,

@@ -77,7 +77,7 @@ struct State {
     tokens: Mutex<Vec<String>>,
     /// Changes the answers of Enrol and Authenticate behind their seal and signature.
     alters: AtomicBool,
-    /// What Enrol and Authenticate are answered with, where it is not yes.
+    /// The refusal that answers Enrol and Authenticate, where there is one.
     refusal: Mutex<Option<Status>>,
     links: mpsc::Sender<FakeLink>,
 }
@@ -146,12 +146,12 @@ impl FakeServer {
         Token::join(self.identity().0, &SeededEntropy::new(99))
     }
 
-    /// How often a token was sent.
+    /// The number of times that a token was sent.
     pub(crate) fn tokens_seen(&self) -> usize {
         self.state.tokens.lock().expect("no panic").len()
     }
 
-    /// Refuses from now on, as anybody can.
+    /// Refuses from now on, as any peer can.
     pub(crate) fn refuse(&self, status: Status) {
         *self.state.refusal.lock().expect("no panic") = Some(status);
     }
@@ -349,13 +349,13 @@ type FromRunner = BoxStream<'static, Result<v1::RunnerFrame, Status>>;
 
 /// The server's end of one link. Dropping it ends the link.
 pub(crate) struct FakeLink {
-    /// What carries it.
+    /// The transport that carries it.
     pub(crate) over: Transport,
     identity: RunnerKey,
     key: KeyPlace<v1::ServerFrame>,
-    /// What the server says is sealed with, once it has sent a challenge.
+    /// Seals the server's frames, once it has sent a challenge.
     sealer: Option<Sealer<v1::ServerFrame>>,
-    /// What the runner says is opened with, once it has proved itself.
+    /// Opens the runner's frames, once it has proved itself.
     opener: Option<Opener<v1::RunnerFrame>>,
     from_runner: FromRunner,
     to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,

@@ -28,7 +28,7 @@ impl SmallDisk {
         self.0.path()
     }
 
-    /// Somebody else takes all that is left.
+    /// Takes all the room that is left, as another program would.
     pub(crate) fn fill(&self) {
         let file = File::create(self.path().join("filler")).expect("a file");
         let mut at = 0;
