@@ -80,7 +80,7 @@ pub(crate) struct LogsArgs {
     /// Go on with what is written from now on
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// How many lines to show
+    /// The number of lines to show
     #[arg(short = 'n', long, value_name = "LINES", default_value_t = 200)]
     pub(crate) lines: u32,
 }
@@ -105,7 +105,7 @@ pub(crate) struct EnrolArgs {
     pub(crate) join: JoinArgs,
 }
 
-/// How a machine joins a server.
+/// The ways to join a server.
 #[derive(Debug, Args)]
 pub(crate) struct JoinArgs {
     /// The join token; `-` reads it from standard input [otherwise: --token-file, GANTRY_JOIN_TOKEN, standard input]
@@ -149,7 +149,7 @@ pub(crate) struct AddWorkspaceArgs {
     /// The folder
     #[arg(value_name = "FOLDER", default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// What it is called on this runner [default: the folder's own name]
+    /// Its name on this runner [default: the folder's own name]
     #[arg(long)]
     pub(crate) name: Option<String>,
 }
@@ -184,8 +184,8 @@ pub(crate) struct RunArgs {
     /// The supervisor program [default: gantry-supervisor beside this program]
     #[arg(long, value_name = "PATH")]
     pub(crate) supervisor: Option<PathBuf>,
-    /// Where operations happen: in the folders of this machine, or in containers that are made for each user.
-    /// With docker no folder of this machine is served
+    /// The place of operations: the folders of this machine, or containers that are made for each user. With docker
+    /// no folder of this machine is served
     #[arg(long, value_enum, default_value_t)]
     pub(crate) backend: Backend,
     /// With --backend docker: a template of sandboxes and its image; may be repeated, the first is the default.
@@ -201,7 +201,7 @@ pub(crate) struct RunArgs {
     /// The longest wait between two attempts to connect, from 100ms to 1h [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = longest_wait)]
     pub(crate) longest_wait: Option<Duration>,
-    /// Where to answer GET /metrics, for Prometheus, or `off`. A port that is taken is no failure
+    /// The address that answers GET /metrics, for Prometheus, or `off`. A port that is taken is no failure
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -221,7 +221,7 @@ pub(crate) struct RunArgs {
     pub(crate) dumpable: bool,
 }
 
-/// Where operations happen.
+/// The place of operations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Backend {
     /// In folders of this machine
