@@ -274,7 +274,7 @@ async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsServi
             tokio::spawn(serving.follow(home, operations.clone(), said));
         }
         Err(error) => {
-            tracing::warn!(%error, "another workspace counts only once the daemon is started anew");
+            tracing::warn!(%error, "a new workspace counts only after a restart of the daemon");
         }
     }
     let link = LinkKeeper {

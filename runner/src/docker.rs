@@ -479,7 +479,7 @@ impl Pool {
                 Ok(()) => tracing::warn!(
                     container,
                     volumes = body.map(|body| format!("gantry-{body}-*")),
-                    "removed a container of which this runner knows nothing; its volumes stay"
+                    "removed a container that this runner does not know; its volumes stay"
                 ),
                 Err(error) => {
                     tracing::warn!(container, %error, "failed to remove it; trying again");

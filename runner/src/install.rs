@@ -83,14 +83,14 @@ impl Machine {
             None => Ok(true),
             Some(enrolled) if token.pin() == Some(&enrolled.server_identity.0) => {
                 say!(
-                    "this machine is the runner {} of {} already (to enrol it anew, run `gantry-runner uninstall --with-home` first)",
+                    "this machine is the runner {} of {} already (to enrol it again, run `gantry-runner uninstall --with-home` first)",
                     enrolled.name,
                     enrolled.servers.join(", ")
                 )?;
                 Ok(false)
             }
             Some(Enrolled { name, servers, .. }) => bail!(
-                "this machine is the runner {name} of {} already: `gantry-runner install` starts it and `gantry-runner update` updates it; to enrol it anew, run `gantry-runner uninstall --with-home` first",
+                "this machine is the runner {name} of {} already: `gantry-runner install` starts it and `gantry-runner update` updates it; to enrol it again, run `gantry-runner uninstall --with-home` first",
                 servers.join(", ")
             ),
         }
@@ -188,7 +188,7 @@ impl Machine {
         }
         let restarted = self.service.restart(&self.programs.daemon());
         if matches!(restarted, Ok(false)) {
-            say!("the daemon was started by hand: start it anew yourself; what runs goes on")?;
+            say!("the daemon was started by hand: restart it yourself; commands go on")?;
             return Ok(());
         }
         let done = "the daemon was started anew, and what runs goes on";
@@ -241,7 +241,7 @@ impl Machine {
         }
         let home = self.gantry_home.join("runner");
         let question = format!(
-            "Remove {} too? The runner's key is in it: then the machine has to be enrolled anew.",
+            "Remove {} too? The runner's key is in it: without it the machine has to be enrolled again.",
             home.display()
         );
         let removes_home = with_home || (!yes && home.exists() && agrees(&question)?);

@@ -235,7 +235,7 @@ impl fmt::Display for Report {
                 f.write_str("no daemon runs: it counts from the next `gantry-runner run`")
             }
             Daemon::Silent => f.write_str(
-                "the daemon has not said yet that it counts: look at its log, or start it anew (commands go on meanwhile)",
+                "the daemon has not said yet that it counts: look at its log, or restart it (commands go on)",
             ),
             Daemon::Heard(None) => f.write_str("it counts now; commands that run there go on"),
             Daemon::Heard(Some(Served { problem: None, .. })) => f.write_str("it is served now"),

@@ -210,7 +210,7 @@ impl Serving {
                 workspace.name = name,
                 workspace = %folder.display(),
                 error,
-                "a workspace is not served; once it can be used, start the daemon anew"
+                "a workspace is not served; once it can be used, restart the daemon"
             ),
         }
         self.known.push(Known { workspace, host });

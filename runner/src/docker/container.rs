@@ -378,7 +378,7 @@ impl Container {
             let _ = removal.await;
         }
         if self.is_gone() {
-            let message = "the sandbox was removed meanwhile; send the operation again";
+            let message = "the sandbox was removed; send the operation again";
             return Err(Refusal::new(RefusalCode::Unavailable, message));
         }
         let started = match self.start(&why).await {

@@ -334,7 +334,7 @@ impl OperationsService {
             Settled::Unclear => {
                 let reason = match same_boot {
                     true => "what is there is neither as it was nor as it was to be",
-                    false => "the host was started anew while it was under way",
+                    false => "the host was restarted while it was under way",
                 };
                 self.table.ended(id, lost(reason), 0);
             }
@@ -346,7 +346,7 @@ impl OperationsService {
 fn clear(directory: &str, left: Left) {
     match left {
         Left::Running(mut process) => {
-            tracing::warn!(directory, "stopping a command that nobody will ask for");
+            tracing::warn!(directory, "stopping a command that is not in the journal");
             process.control.orphan();
             tokio::spawn(async move {
                 while process.events.recv().await.is_some() {}

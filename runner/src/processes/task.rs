@@ -470,7 +470,7 @@ async fn given_up((path, realm): (PathBuf, Realm), error: RecordError) -> Proces
     ProcessEnd::Outcome(match forced {
         Ok(Recovered::Ended(_, record)) => outcome::of(record),
         Ok(Recovered::Fenced(_)) => return ProcessEnd::Fenced,
-        Ok(Recovered::Running(_)) => outcome::lost("its supervisor lets nobody in"),
+        Ok(Recovered::Running(_)) => outcome::lost("its supervisor accepts no connection"),
         Err(error) => outcome::lost(&outcome::in_words(&error)),
     })
 }
