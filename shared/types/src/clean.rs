@@ -1,5 +1,5 @@
-//! Text from elsewhere, made harmless: whatever a model, a command or a peer writes, it must not
-//! drive a terminal, forge a line of a log, move what stands there, or reverse how it reads.
+//! Text from elsewhere, made harmless. Text of a model, a command or a peer must not drive a
+//! terminal, forge a line of a log, move other text, or reverse how it reads.
 
 /// Longest words of a peer that are shown, in characters.
 const MAX_PEER_WORDS: usize = 400;

@@ -253,7 +253,7 @@ pub enum Event {
         through: u32,
         /// The number of these that had a long result or long arguments; the others are sent as they were.
         results: u32,
-        /// By how many bytes these became shorter.
+        /// The number of bytes by which these became shorter.
         bytes: u64,
         /// The number of parts of the conversation, counted from its oldest, that are not sent at all. A part is
         /// a message, an answer or a tool call with its result. The turn's own message is always sent.
@@ -266,7 +266,7 @@ pub enum Event {
         /// The number of texts that became shorter by that.
         #[serde(default, skip_serializing_if = "is_zero")]
         shortened: u32,
-        /// Why.
+        /// The reason.
         because: LeftOutBecause,
     },
     /// Someone asked to stop the turn.
@@ -287,7 +287,7 @@ pub enum Event {
         turn: TurnId,
         /// The outcome of the turn.
         outcome: TurnOutcome,
-        /// Why, where it did not complete: for people.
+        /// The reason where it did not complete, for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -570,7 +570,7 @@ pub struct TurnSettings {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum CallOutcome {
-    /// It did what was asked; for a command, whatever its exit code.
+    /// It did what was asked; for a command, with any exit code.
     Completed,
     /// It could not do what was asked; the text says why.
     Failed,

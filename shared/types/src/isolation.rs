@@ -22,7 +22,7 @@ pub enum Property {
     Processes,
     /// Its memory, processor time and process count are bounded.
     Resources,
-    /// Its whole process tree can be killed, whatever it does.
+    /// Its whole process tree can be killed for certain.
     KillTree,
     /// It runs on a kernel of its own.
     Kernel,
