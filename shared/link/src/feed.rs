@@ -101,7 +101,7 @@ impl Feed {
             return;
         }
         if up_to < self.taken || up_to > self.end() {
-            // What would stand there is not known here.
+            // The bytes at that offset are not known here.
             self.kept.clear();
             self.ended = false;
         } else {

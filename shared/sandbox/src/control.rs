@@ -13,25 +13,21 @@ use crate::{OutputStream, TerminalSize};
 /// taken the operation over, or it has ended, every call is refused.
 #[async_trait]
 pub trait Controls: Send + Sync + fmt::Debug {
-    /// Hands over a piece of input. It reaches the operation once and in order, whatever becomes of
-    /// the link. [`crate::OperationEvent::InputTaken`] reports how much of it the operation has.
+    /// Hands over a piece of input. It reaches the operation once and in order, also where the link
+    /// is lost. [`crate::OperationEvent::InputTaken`] reports how much of it the operation has.
     /// Waits while a whole window ([`shared_types::limits::INPUT_WINDOW_BYTES`]) is not taken yet.
-    /// 24-26
+    ///
+    /// Returns the offset to go on at: the end of the piece, or less where there was no room for
+    /// all of it. Where bytes before it are missing, nothing of it was kept, and the offset is
+    /// theirs. Repeats do no harm.
+    ///
     /// # Errors
     /// A refusal: the operation takes no input, its input has ended, or this reader cannot reach it
     /// any more.
-    ///
-    /// Returns the offset to go on at: the end of the piece, or less where there was no room for
-    /// all of it, or where bytes before it are missing (then nothing of it was kept). Repeats do
-    /// no harm.
-    ///
-    /// # Errors
-    /// A refusal: it takes no input, or its input has ended, or it cannot be reached by this any
-    /// more.
     async fn input(&self, input: Input) -> Result<u64, Refusal>;
 
-    /// Does something to its process, at most once; waits until it is done, whatever becomes of the
-    /// link.
+    /// Does something to its process, at most once; waits until it is done, also where the link is
+    /// lost.
     ///
     /// # Errors
     /// A refusal: it does not apply, what another reader asked for later was done first, or the

@@ -18,8 +18,8 @@ pub trait Events: Send + fmt::Debug {
     /// yet.
     fn came(&self) -> [u64; 2];
 
-    /// Takes the right to store the end that was told. Nothing where the end is stored already, or is
-    /// another reader's to store.
+    /// Takes the right to store the end that came. Nothing where the end is stored already, or is another
+    /// reader's to store.
     fn end_token(&mut self) -> Option<EndToken>;
 }
 

@@ -191,7 +191,7 @@ pub struct Unpacked {
 pub struct Skipped {
     /// Its path beneath the directory.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub failure: FileFailure,
 }
 

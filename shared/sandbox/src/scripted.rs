@@ -1,4 +1,4 @@
-//! A sandbox that answers from a script: the double for tests of whatever uses the contract.
+//! A sandbox that answers from a script: the double for tests of code that uses the contract.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -37,7 +37,7 @@ struct State {
     /// Every operation that was started or read, in order.
     asked: Vec<OperationId>,
     cancelled: Vec<OperationId>,
-    /// Of ends that were told.
+    /// The tokens of ends that were played.
     tokens: Vec<(OperationId, EndTokenGiven)>,
     stored: Vec<OperationId>,
     left: Vec<OperationId>,
@@ -342,9 +342,9 @@ impl Sandbox for ScriptedSandbox {
         self.play(operation, false, Some(from))
     }
 
-    /// Answers `NeverStarted` for what it does not know, `AlreadyExited` for what has an end, else
-    /// `Cancelled`, or always what it was told to answer; cancelling ends the operation's script or,
-    /// where it has no end, closes its stream.
+    /// Answers `NeverStarted` for an unknown operation, `AlreadyExited` for an operation with an
+    /// end, else `Cancelled`; or always the answer that the test has set. Cancelling ends the
+    /// operation's script or, where it has no end, closes its stream.
     async fn cancel(&self, operation: OperationId, _epoch: Epoch) -> Result<CancelAnswer, Refusal> {
         let mut state = self.lock();
         state.cancelled.push(operation);

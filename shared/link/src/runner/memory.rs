@@ -118,7 +118,7 @@ impl Receipts {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Epochs {
     owners: HashMap<Owner, Heard>,
-    /// Each of them once, with a time when it was heard of.
+    /// Each of them once, with a time when a frame of it came.
     oldest_first: VecDeque<(Owner, Duration)>,
 }
 
@@ -166,7 +166,7 @@ impl Epochs {
         }
     }
 
-    /// When the owner was heard of for the last time.
+    /// The time when a frame of the owner came last.
     pub(super) fn heard_at(&self, owner: &Owner) -> Option<Duration> {
         self.owners.get(owner).map(|heard| heard.at)
     }
@@ -181,7 +181,7 @@ impl Epochs {
         self.oldest_first = known.map(|owner| (*owner, Duration::ZERO)).collect();
     }
 
-    /// All that are known, and when they were heard of for the last time, in this order.
+    /// All that are known, in the order of the time when a frame of each came last.
     pub(super) fn all(&self) -> Vec<(Owner, Epoch, Duration)> {
         let known = self.owners.iter();
         let mut known: Vec<_> = known

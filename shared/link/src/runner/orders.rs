@@ -33,16 +33,16 @@ pub enum Order {
     Operation(Box<Incoming>),
     /// Its reader has more room.
     Credit {
-        /// Which operation.
+        /// The operation.
         operation: OperationId,
-        /// Which of its streams.
+        /// The stream.
         stream: OutputStream,
         /// The first byte that there is no room for.
         up_to: u64,
     },
     /// Stop it, or never start it.
     Cancel {
-        /// Which operation.
+        /// The operation.
         operation: OperationId,
         /// The owner that it belongs to.
         owner: Owner,
@@ -53,27 +53,27 @@ pub enum Order {
     },
     /// Its output below this offset is durable with the server.
     Commit {
-        /// Which operation.
+        /// The operation.
         operation: OperationId,
-        /// Which of its streams.
+        /// The stream.
         stream: OutputStream,
         /// The first byte that is still needed.
         up_to: u64,
     },
     /// A piece of its input.
     Input {
-        /// Which operation.
+        /// The operation.
         operation: OperationId,
         /// The piece.
         piece: Input,
     },
     /// Something is to be done to its process.
     Control {
-        /// Which operation.
+        /// The operation.
         operation: OperationId,
         /// Larger than any before, or it is a repeat.
         id: u64,
-        /// What.
+        /// The control.
         control: Control,
     },
     /// Its end is stored: drop it.
@@ -104,7 +104,7 @@ pub enum SandboxOrder {
 /// An operation as it came over the link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Incoming {
-    /// Which one.
+    /// The operation.
     pub id: OperationId,
     /// Of its canonical request.
     pub digest: Digest,

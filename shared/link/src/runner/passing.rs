@@ -120,7 +120,8 @@ impl Passing {
         Ok(up_to > self.passed || (end && up_to == self.passed && !self.ended))
     }
 
-    /// Input below this offset is taken. After a restart the first report counts, whatever it is.
+    /// Input below this offset is taken. After a restart the first report counts, even if it is
+    /// lower.
     pub(super) fn taken(&mut self, up_to: u64) {
         let before = self.taken.unwrap_or(0);
         if self.taken.is_none() {

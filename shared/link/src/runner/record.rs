@@ -17,20 +17,20 @@ pub enum Record {
     Accepted(Accepted),
     /// An owner has a newer holder.
     Epoch {
-        /// Whose.
+        /// The owner.
         owner: Owner,
         /// The holder's number.
         epoch: Epoch,
-        /// When it was heard of, on the clock of [`Table::order`](super::Table::order); absent in
-        /// what an older runner wrote.
+        /// The time when a frame of the owner came last, on the clock of
+        /// [`Table::order`](super::Table::order); absent in records of an older runner.
         #[serde(default)]
         at: Option<Duration>,
     },
     /// An operation is over.
     Ended {
-        /// Which one.
+        /// The operation.
         operation: OperationId,
-        /// How.
+        /// The outcome.
         outcome: Outcome,
         /// True if a cancel was carried out before.
         stopped: bool,
@@ -80,7 +80,7 @@ impl FromIterator<Record> for Records {
 /// An operation that will be carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Accepted {
-    /// Which one.
+    /// The operation.
     pub operation: OperationId,
     /// The sandbox where it happens; absent in records of a runner with one sandbox, which mean its
     /// first one.
@@ -92,7 +92,7 @@ pub struct Accepted {
     pub owner: Owner,
     /// The owner's epoch.
     pub epoch: Epoch,
-    /// When its owner was heard of, as in [`Record::Epoch`].
+    /// The time when a frame of its owner came last, as in [`Record::Epoch`].
     #[serde(default)]
     pub at: Option<Duration>,
     /// The kinds of input and control that it takes.
@@ -132,10 +132,10 @@ impl Takes {
 /// The remains of an operation that is gone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// Which one.
+    /// The operation.
     pub operation: OperationId,
     end: ReceiptEnd,
-    /// Since when it is kept, as in [`Record::Epoch`].
+    /// The time since which it is kept, as in [`Record::Epoch`].
     #[serde(default)]
     pub(super) at: Option<Duration>,
 }
@@ -152,7 +152,7 @@ enum ReceiptEnd {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReceiptBlock {
     end: ReceiptEnd,
-    /// Since when the last of them is kept.
+    /// The time since which the last of them is kept.
     pub(super) until: Duration,
     /// In ascending order.
     ids: Vec<OperationId>,

@@ -76,7 +76,7 @@ pub enum Ended {
     /// journal.
     #[error("the server has seen more of this runner's journal than there is: it begins a new one")]
     NewJournal,
-    /// Nothing was heard for this long.
+    /// No frame came for this long.
     #[error("the server was silent for {} s", .0.as_secs())]
     Silent(Duration),
     /// The server sent something else than this first.

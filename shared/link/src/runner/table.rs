@@ -40,7 +40,7 @@ const MAX_PATIENT_ANSWERS: usize = 16;
 pub enum Act {
     /// Perform the request.
     Start {
-        /// Which one.
+        /// The operation.
         operation: OperationId,
         /// The sandbox where it happens: one of the runner's.
         sandbox: SandboxId,
@@ -55,9 +55,9 @@ pub enum Act {
     Stop(OperationId),
     /// Output below this offset is durable with the server: it may be dropped here.
     Commit {
-        /// Of which operation.
+        /// The operation.
         operation: OperationId,
-        /// Which of its streams.
+        /// The stream.
         stream: OutputStream,
         /// The first byte that is still needed.
         up_to: u64,
@@ -67,11 +67,11 @@ pub enum Act {
     /// Do this to its process, unless its supervisor has done it under this id before:
     /// [`Table::controlled`].
     Control {
-        /// To which operation.
+        /// The operation.
         operation: OperationId,
         /// Larger than any before.
         id: u64,
-        /// What.
+        /// The control.
         control: Control,
     },
     /// Drop what is kept of it.
@@ -90,7 +90,7 @@ pub struct LinkId(u64);
 /// A link as the table begins it: what the hello says of the runner's memory.
 #[derive(Debug)]
 pub struct Opened {
-    /// Which one.
+    /// The new link.
     pub link: LinkId,
     /// The identity of the runner's memory.
     pub incarnation: Incarnation,

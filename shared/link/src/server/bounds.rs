@@ -6,7 +6,8 @@ use std::time::Duration;
 /// between. After that the next link sends it.
 pub(super) const EPOCHS: u32 = 8;
 
-/// The shortest pause before a runner without room is sent the same operation again, whatever it asks for.
+/// The shortest pause before a runner without room is sent the same operation again, even if it
+/// asks for less.
 pub(super) const RESEND_AFTER_AT_LEAST: Duration = Duration::from_millis(100);
 
 /// The longest such pause. A runner that asks for more is not waited for.

@@ -16,9 +16,9 @@ pub enum CancelStep {
     Lost(Refusal),
 }
 
-/// Decides about a cancel, once it is recorded. The intent is read after the connection: what the
-/// runner of this link has forgotten is lost by then, and what is open it can be asked about,
-/// under whichever incarnation it was started.
+/// Decides about a cancel, once it is recorded. The intent is read after the connection. So an
+/// operation that the runner of this link has forgotten is lost by then. The runner can be asked
+/// about an open operation, also where it was started under an earlier incarnation.
 pub fn cancel(intent: &StoredIntent, connection: &Connection<Linked>) -> CancelStep {
     if intent.outcome.is_some() {
         return CancelStep::Answer(CancelAnswer::AlreadyExited);

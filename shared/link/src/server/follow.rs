@@ -93,7 +93,7 @@ pub struct Follow {
     /// The link that was there when the intent was stored. As long as it lives, a caller that cancels tells
     /// the runner itself, and no other process can have settled the operation.
     fresh: Option<Generation>,
-    /// The number of bytes of stdout and stderr that were told, or are kept and need no telling.
+    /// The number of bytes of stdout and stderr that were sent to readers, or are kept and need not be sent.
     told: [u64; 2],
     /// Of stdout and stderr.
     sums: Sums,
@@ -145,9 +145,9 @@ enum Sent {
 }
 
 impl Follow {
-    /// Follows an operation whose intent is stored. `asked`: what it is, where that is known.
-    /// `fresh`: the intent has just been committed, while the link of this generation was there. `told`:
-    /// how much of stdout and stderr readers are told without this, because it is kept here.
+    /// Follows an operation whose intent is stored. `asked` is the operation, where it is known. `fresh`: the
+    /// intent has just been committed, while the link of this generation was there. `told` is the length of
+    /// stdout and stderr that readers get without this, because it is kept here.
     pub fn new(
         id: OperationId,
         asked: Option<Arc<Operation>>,
@@ -183,7 +183,7 @@ impl Follow {
         follow
     }
 
-    /// Which operation it follows.
+    /// The operation that it follows.
     pub fn id(&self) -> OperationId {
         self.id
     }
@@ -252,8 +252,8 @@ impl Follow {
                 }
                 match self.fresh.take() {
                     Some(same) if same == link.generation => self.attempt(),
-                    // Read after the link was there, so that an outcome stored before it is not
-                    // overlooked: the runner may have been told to forget the operation.
+                    // Read after the link was there, so that an outcome stored before it is not overlooked:
+                    // the server may have let the runner forget the operation.
                     _ => self.phase = Phase::Finding,
                 }
             }

@@ -49,7 +49,7 @@ pub struct HelloFacts {
 /// A sandbox as its runner describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxFacts {
-    /// Which one; derived from the runner's id and the name.
+    /// The id; derived from the runner's id and the name.
     pub id: SandboxId,
     /// The runner's name for it.
     pub name: String,
@@ -64,7 +64,7 @@ pub struct SandboxFacts {
 /// An operation that a runner remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remembered {
-    /// Which one.
+    /// The operation.
     pub operation: OperationId,
     /// True if it has ended.
     pub ended: bool,

@@ -38,7 +38,7 @@ pub struct Times {
 pub enum Command<P> {
     /// Send the operation; its output goes to this reader, in place of an earlier one.
     Attach {
-        /// Which operation.
+        /// The operation.
         id: OperationId,
         /// The frame that asks for it.
         frame: Box<v1::Operation>,
@@ -47,18 +47,18 @@ pub enum Command<P> {
     },
     /// A reader has more room; nothing, if another one has taken its place.
     Grant {
-        /// Which operation.
+        /// The operation.
         id: OperationId,
         /// The reader's key.
         reader: u64,
-        /// Which of its streams.
+        /// The stream.
         stream: OutputStream,
         /// The first byte that there is no room for.
         up_to: u64,
     },
     /// Pass something on to it; nothing, if another reader has taken its place.
     Pass {
-        /// Which operation.
+        /// The operation.
         id: OperationId,
         /// The reader's key.
         reader: u64,
@@ -67,7 +67,7 @@ pub enum Command<P> {
     },
     /// Stop it, or never start it.
     Cancel {
-        /// Which operation.
+        /// The operation.
         id: OperationId,
         /// The owner that it belongs to.
         owner: Owner,
@@ -76,13 +76,13 @@ pub enum Command<P> {
     },
     /// The runner may drop it, unless it has a reader.
     Forget {
-        /// Which operation.
+        /// The operation.
         id: OperationId,
     },
     /// The reader of a read has left: the runner lets go of it. Does nothing if another reader has taken
     /// the place.
     LetGo {
-        /// Which operation.
+        /// The operation.
         id: OperationId,
         /// The reader's key.
         reader: u64,
@@ -107,7 +107,7 @@ pub struct Reader<P> {
 /// The runner's answer to a cancel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelAnswered {
-    /// Of which operation.
+    /// The operation.
     pub id: OperationId,
     /// The answer, or the reason why there is none.
     pub answer: Result<CancelAnswer, Refusal>,
@@ -120,7 +120,7 @@ pub enum Over {
     Goodbye(String),
     /// The runner left for good, for this reason: it has nothing left to do or to tell.
     Left(String),
-    /// Nothing was heard for as long as the lease.
+    /// No frame came for as long as the lease.
     Silent,
     /// The runner broke the protocol.
     Violation(String),
@@ -201,7 +201,7 @@ impl<P: Post> Link<P> {
                 }
             }
         }
-        // What is to be stopped is not to wait for them.
+        // The cancels go first, so that no operation that must stop waits for the commits.
         self.outgoing.extend(commits);
         collected
     }

@@ -70,8 +70,8 @@ pub(super) fn cut_short(stream: OutputStream, record: &ExitRecord) -> Refusal {
     )
 }
 
-/// An operation is lost whose end claims output that neither came nor was said to be missing
-/// (docs/internals/contracts.md#a12).
+/// The reason for a lost operation whose end reports output that neither came nor was reported as a
+/// gap (docs/internals/contracts.md#a12).
 pub(super) fn never_came(stream: OutputStream, record: &ExitRecord) -> Refusal {
     Refusal::new(
         RefusalCode::Lost,

@@ -143,7 +143,7 @@ impl<P: Post> Subscriptions<P> {
         }
         subscription.unanswered -= 1;
         subscription.open = true;
-        // What is not the last answer is for an earlier reader.
+        // All answers but the last are for an earlier reader.
         match (subscription.unanswered, &subscription.post) {
             (0, Some(post)) => post
                 .put_answer(Answer::Accepted)

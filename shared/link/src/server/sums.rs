@@ -1,7 +1,7 @@
 //! A check that the output of an operation is what was written (docs/internals/contracts.md#a12). The part that brings
 //! its end compares both streams with the checksums in it.
 //!
-//! An end is not believed if it reports less or more than what came, whatever its checksums. For missing output the
+//! An end is not believed if it reports less or more than what came, even if its checksums fit. For missing output the
 //! runner sends a gap before the end.
 //!
 //! Output is summed as it comes. Output that is kept from before, over an earlier link or by an earlier process, is
@@ -94,13 +94,13 @@ impl Sums {
         let Outcome::Exited(record) = &outcome else {
             return outcome;
         };
-        // What came was written: an end that does not know of it is not this command's.
+        // The output that came was written: an end that reports less is not this command's.
         let knows_less =
             |(stream, end): &(OutputStream, StreamEnd)| end.offset < self.came[*stream as usize];
         if let Some((stream, _)) = ends(&outcome).find(knows_less) {
             return Outcome::Refused(cut_short(stream, record));
         }
-        // And what it claims beyond that neither came nor was told to be missing, though all of it comes before the end.
+        // Nor is one that reports more: all output, or a gap for it, comes before the end.
         let claims_more =
             |(stream, end): &(OutputStream, StreamEnd)| end.offset > self.came[*stream as usize];
         if let Some((stream, _)) = ends(&outcome).find(claims_more) {

@@ -1,4 +1,4 @@
-//! Which outcomes a request can have.
+//! The outcomes that a request can have.
 
 use crate::{Outcome, Request};
 

@@ -1,4 +1,4 @@
-//! The output that the reader of an operation was told, compared with what was written.
+//! The output that the reader of an operation received, compared with what was written.
 
 use shared_sandbox::{OperationEvent, Outcome, OutputStream};
 
@@ -44,7 +44,7 @@ impl Follow {
         }
     }
 
-    /// True if the reader was told less output than an operation with this outcome has written.
+    /// True if the reader received less output than an operation with this outcome has written.
     pub fn output_is_missing(&self, outcome: &Outcome) -> bool {
         let mut ends = outcome.output().into_iter();
         ends.any(|(stream, end)| self.told[stream as usize] < end)
