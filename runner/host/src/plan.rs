@@ -43,7 +43,7 @@ pub struct Plan {
     pub environment: Vec<CString>,
     /// The directory where it runs.
     pub directory: Whereabouts,
-    /// Whose rights it has, if not its supervisor's.
+    /// The account whose rights it has, if not its supervisor's.
     pub account: Option<Account>,
     /// Send stderr into the stream of stdout, so that their order is exact.
     pub merged: bool,

@@ -201,7 +201,7 @@ impl Directory {
     }
 
     fn open_with(&self, name: &str, access: OFlags) -> io::Result<File> {
-        // What is no ordinary file must not make anybody wait.
+        // A file that is no ordinary file must not block the open.
         let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.fd, name, flags, Mode::empty())?.into())
     }

@@ -71,7 +71,7 @@ pub enum Order {
     EndByForce {
         /// Its name.
         directory: String,
-        /// Why.
+        /// The reason.
         cause: Cause,
     },
     /// Remove what its supervisor has left, and it.
@@ -84,7 +84,7 @@ pub enum Order {
     Program {
         /// The program and its words, not empty; absolute.
         argv: Vec<String>,
-        /// Whose rights it has.
+        /// The user whose rights it has.
         user: User,
     },
 }
@@ -237,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// Less than anybody notices.
+    /// Too short for a person to notice.
     const AT_ONCE: Duration = Duration::from_millis(10);
 
     /// Listens as the entry process of a paused container does: it accepts no connection.

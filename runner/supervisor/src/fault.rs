@@ -1,4 +1,5 @@
-//! Faults on cue: where a supervisor can be told to die, to stop, or to take its daemon with it.
+//! Faults on cue: the points where a supervisor can be made to die, to stop, or to take its daemon
+//! with it.
 //!
 //! Tests go through [`FaultPoint::ALL`], so that a point that is added is tested. A release build
 //! takes no such order.
@@ -31,7 +32,7 @@ points! {
     Identified = "identified",
     /// Its files are made and the child waits behind its gate; no other process knows that.
     Prepared = "prepared",
-    /// The daemon was told that it waits.
+    /// The daemon knows that it waits.
     Waiting = "waiting",
     /// The request is read.
     Requested = "requested",
@@ -41,7 +42,7 @@ points! {
     FateLinked = "fate-linked",
     /// The gate is open.
     GateOpened = "gate-opened",
-    /// The daemon was told of the start.
+    /// The daemon knows of the start.
     StartTold = "start-told",
     /// Some output is in the spool.
     OutputWritten = "output-written",
@@ -53,7 +54,7 @@ points! {
     ExitWritten = "exit-written",
     /// The end is linked and the daemon does not know.
     ExitLinked = "exit-linked",
-    /// The daemon was told of the end.
+    /// The daemon knows of the end.
     ExitTold = "exit-told",
     /// It is asked to serve another command, and nothing is cleared away yet.
     AskedAgain = "asked-again",

@@ -7,9 +7,9 @@
 //!
 //! An operation is a directory (see [`Directory`]). Its *fate* is a file that only one party can
 //! link: the supervisor, after it has put the child behind a gate and before it opens that gate, or
-//! a daemon that fences the operation. So at most one of "it ran" and "it never runs" is true,
-//! whichever process dies, and whenever. Its *end* is a file of the same kind. Everything else (the
-//! socket, the waiting supervisors) only makes this fast.
+//! a daemon that fences the operation. So at most one of "it ran" and "it never runs" is true, even
+//! if any of these processes dies at any moment. Its *end* is a file of the same kind. Everything
+//! else (the socket, the waiting supervisors) only makes this fast.
 //!
 //! The daemon never forks. It spawns one small process (`posix_spawn`) that supervisors are forked
 //! from; they wait in a [`Pool`], with their files made and the child that becomes the command

@@ -19,7 +19,7 @@ pub struct ProcessId {
     pub pid: i32,
     /// When it started, in clock ticks since the host's start.
     pub start_ticks: u64,
-    /// Which start of the host.
+    /// The id of the host's start.
     pub boot_id: String,
 }
 
@@ -94,8 +94,8 @@ impl ProcessId {
 /// The host's own pid namespace (`PROC_PID_INIT_INO` in the kernel's `proc_ns.h`).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Which start of the host this is; in another pid namespace than the host's own, which life of that one:
-/// the start of its first process is behind a dot.
+/// The id of the host's start. In another pid namespace than the host's own it also names the life
+/// of that namespace: the start of its first process is behind a dot.
 ///
 /// # Errors
 /// When `/proc` is not there.

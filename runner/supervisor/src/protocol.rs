@@ -44,7 +44,7 @@ pub enum ToSupervisor {
     /// The request for the one command that waits to be. Its strings are the frame's bytes: words, then variables, each with a NUL
     /// at its end. A descriptor that comes along is the directory.
     Start {
-        /// Which operation.
+        /// The operation.
         operation: OperationId,
         /// The number of words.
         words: usize,
@@ -63,7 +63,7 @@ pub enum ToSupervisor {
     },
     /// Output below this offset is durable elsewhere and may be evicted.
     Commit {
-        /// Which stream.
+        /// The stream.
         stream: Stream,
         /// The offset; less than before changes nothing.
         offset: u64,
@@ -120,7 +120,7 @@ pub enum FromSupervisor {
     },
     /// It cannot run anything; nothing was started.
     Unfit {
-        /// Why.
+        /// The reason.
         reason: String,
         /// The same as a number of the host's (errno), where it is one.
         #[serde(default)]
@@ -149,7 +149,7 @@ pub enum FromSupervisor {
     NotDone {
         /// Its id.
         id: u64,
-        /// Why.
+        /// The reason.
         reason: String,
         /// Only because it came behind a later one: under a new id it may be.
         #[serde(default)]
@@ -161,7 +161,7 @@ pub enum FromSupervisor {
     Exited(ExitRecord),
     /// A frame was not carried out; the connection goes on where that is possible.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A kind of a later version.

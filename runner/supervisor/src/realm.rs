@@ -1,8 +1,8 @@
-//! Whose processes the records of a folder name.
+//! The realm of the processes that the records of a folder name.
 //!
-//! Pids mean something only within their pid namespace. What has to do with processes is therefore done by
-//! one of the same namespace: by the daemon for its own host, by the entry process for a container. Where
-//! that does not run, no process of the container does, and the records alone tell.
+//! Pids mean something only within their pid namespace. So work on processes is done by a process of the
+//! same namespace: by the daemon for its own host, by the entry process for a container. Where the entry
+//! process does not run, no process of the container does, and only the records can be read.
 
 use std::io;
 

@@ -52,7 +52,7 @@ pub enum Fate {
 /// A start, written down before the gate is opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartRecord {
-    /// Which operation.
+    /// The operation.
     pub operation: OperationId,
     /// The supervisor of the operation.
     pub identity: Identity,
@@ -97,7 +97,7 @@ impl Times {
 /// The end of an operation; linked once, never changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
-    /// Which operation; absent where its start record is damaged.
+    /// The operation; absent where its start record is damaged.
     pub operation: Option<OperationId>,
     /// The command's own report.
     pub end: End,

@@ -165,7 +165,7 @@ fn lost(
     // After the host's death the tail may say more than the disk has of it.
     if cause != Cause::HostReboot {
         for stream in Stream::ALL {
-            // What cannot be put there is missing, and the end does not claim to have it.
+            // Output that cannot be put there is missing, and the end does not claim to have it.
             let _ = restore(&directory, stream);
         }
     }

@@ -30,7 +30,8 @@ pub struct Request {
 pub struct Terms {
     /// The directory where the command runs.
     pub place: Place,
-    /// Whose rights it has; else its supervisor's. Only a supervisor that is root can give others.
+    /// The user whose rights it has; else its supervisor's. Only a supervisor that is root can give
+    /// others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<User>,
     /// The way of its output.
@@ -71,8 +72,8 @@ pub fn unrenewed_for(orphan_for: Duration, run_left: Option<Duration>) -> Durati
     own.map_or(orphan_for, |own| orphan_for.max(own))
 }
 
-/// Whose rights a command has: this user's and this group's alone, without any privilege, and without a way
-/// to gain one (an empty bounding set, `no_new_privs`).
+/// The user whose rights a command has: this user's and this group's alone, without any privilege,
+/// and without a way to gain one (an empty bounding set, `no_new_privs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// The user.

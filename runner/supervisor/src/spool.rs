@@ -63,7 +63,7 @@ impl Stream {
 /// Bytes that the command wrote and that were not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// Of which stream.
+    /// The stream.
     pub stream: Stream,
     /// The offset of the first missing byte.
     pub offset: u64,

@@ -1,8 +1,8 @@
 //! The tree of processes that a command becomes, and its end.
 //!
-//! Which method a host allows is found out by trying it, strongest first. All but the last hold
-//! the tree in a cgroup of its own, which a process cannot leave by `setsid` or by forking twice.
-//! A process that may write to the host's cgroups can leave all of them; it still comes from the
+//! The method that a host allows is found out by trying, strongest first. All but the last hold the
+//! tree in a cgroup of its own, which a process cannot leave by `setsid` or by forking twice. A
+//! process that may write to the host's cgroups can leave all of them. It still comes from the
 //! supervisor, which is the tree's subreaper, and is found as its descendant.
 
 mod cgroup;
@@ -56,7 +56,7 @@ impl KillMethod {
     }
 }
 
-/// Which method is to be used.
+/// The choice of a method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum KillChoice {
     /// The strongest that works.
@@ -262,7 +262,7 @@ impl Leaf {
         }
     }
 
-    /// Kills everybody in it; to be repeated until it is empty.
+    /// Kills every process in it; repeat it until it is empty.
     pub fn kill(&self) {
         match &self.kind {
             Kind::V2(v2) => v2.kill(),

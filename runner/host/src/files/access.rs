@@ -19,7 +19,7 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 const VERSION_BYTES: usize = 4;
 const ENTRY_BYTES: usize = 8;
 
-/// The tags of the entries for the file's group and for everybody who has no other entry.
+/// The tags of the entries for the file's group and for all users who have no other entry.
 const GROUP: u8 = 0x04;
 const OTHERS: u8 = 0x20;
 
@@ -92,7 +92,7 @@ fn keep_owner(file: &File, before: &Stat) -> Result<bool, Errno> {
     if (now.st_uid, now.st_gid) == (before.st_uid, before.st_gid) {
         return Ok(true);
     }
-    // Only root may give a file away; for anybody else it stays the runner's, who may be in its group.
+    // Only root may give a file away; for another user it stays the runner's, who may be in its group.
     let given = rustix::fs::fchown(file, Some(owner), Some(group));
     let is_kept = given.is_ok()
         || now.st_gid == before.st_gid
@@ -132,7 +132,7 @@ fn without_list(file: &File) -> Result<(), Errno> {
     }
 }
 
-/// Lets the file's group, which is another one now, do no more than everybody.
+/// Lets the file's group, which is another one now, do no more than all users may.
 fn narrow(list: &mut [u8]) {
     let entries = list.get_mut(VERSION_BYTES..).unwrap_or_default();
     let others = entries.chunks_exact(ENTRY_BYTES).find(|e| e[0] == OTHERS);

@@ -23,7 +23,7 @@ use crate::workspace::Workspace;
 /// Read at once for the digest.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// A file that is open to be read, whatever becomes of its name.
+/// A file that is open to be read, even if its name is gone.
 #[derive(Debug, Clone)]
 pub struct OpenFile {
     file: Arc<File>,

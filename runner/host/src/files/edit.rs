@@ -185,7 +185,7 @@ fn rewrite(content: &[u8], at: &[Range<usize>], edit: &Edit) -> Vec<u8> {
         };
         edited.extend_from_slice(new.as_bytes());
         from = place.end;
-        // What is too large already is refused; it need not grow to its full size first.
+        // A result that is too large already is refused; it need not grow to its full size first.
         if edited.len() > MAX_INLINE_FILE_BYTES {
             return edited;
         }

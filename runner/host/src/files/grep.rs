@@ -69,7 +69,8 @@ pub(super) fn grep(
     Ok(search.result(seen))
 }
 
-/// A file that was named is searched whatever `files` says; that it is none of text is a failure.
+/// Searches a file that was named, even if `files` does not fit it; a file that is not text is a
+/// failure.
 fn one_file(
     mut search: Search<'_>,
     grep: &Grep,
@@ -182,7 +183,7 @@ impl<'a> Search<'a> {
         let failure = match searched {
             Ok(true) => return Ok(()),
             Ok(false) => FileFailure::Binary { path: path.clone() },
-            // How the searcher says that a line does not fit into its memory.
+            // The searcher's word for a line that does not fit into its memory.
             Err(error) if error.kind() == io::ErrorKind::Other => FileFailure::Io {
                 reason: format!(
                     "a line has more than {LONGEST_LINE_BYTES} bytes; what stands before it was searched"

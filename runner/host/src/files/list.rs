@@ -41,7 +41,7 @@ fn names(list: &List, directory: &OwnedFd, allowance: &Allowance) -> Result<List
     let mut entries = Vec::with_capacity(names.len());
     for name in names {
         allowance.check()?;
-        // What is gone by now is no entry any more.
+        // An entry that is gone by now is left out.
         entries.extend(look(directory, &name, name.shown.clone()).map_err(failed)?);
     }
     more |= fit(&mut entries, size);
@@ -162,7 +162,8 @@ impl Level {
             Some(Component::Normal(name)) => name.to_string_lossy().into_owned(),
             _ => String::new(),
         };
-        // What was told last may have more beneath it; of what is shown the same nothing can be gone on from.
+        // The last name of the page before counts again, because more may lie beneath it. A name with
+        // replaced bytes does not: no listing can go on from it.
         let counts = |name: &Name| name.shown > from || (name.shown == from && !name.is_replaced);
         let wanted = wanted(list.max_entries).saturating_add(1);
         let (names, more) = smallest(list, &handle, wanted, counts, allowance)?;
@@ -175,8 +176,8 @@ impl Level {
     }
 }
 
-/// A name in a directory, in the order of what is shown of it: so a name that is shown can be gone on
-/// from, whatever bytes were replaced.
+/// A name in a directory, in the order of its shown form, so that a listing can go on from a shown name even
+/// if bytes were replaced.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     shown: String,

@@ -101,7 +101,7 @@ fn remove_tree(
     allowance: &Allowance,
 ) -> Result<(), Failure> {
     let failed = |errno| failure(asked, errno);
-    // What cannot be read cannot be emptied, and stays as it is.
+    // A directory that cannot be read cannot be emptied, and stays as it is.
     let tree = entry::open_inner(&target.directory, &target.name).map_err(failed)?;
     rename(target, &target.name, OsStr::new(aside)).map_err(failed)?;
     step();

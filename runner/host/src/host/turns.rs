@@ -1,11 +1,12 @@
-//! Whose turn it is to change what is at a path.
+//! The turns of changes to paths.
 //!
-//! Of two changes that meet the second waits for the first, by whatever names they call their paths:
-//! two meet where they have a path in common, or where one changes a directory above the other's path.
-//! Other changes do not wait for them. Only so many run at once, in the order in which they came.
+//! Of two changes that meet the second waits for the first, even if they name their paths differently.
+//! Two changes meet where they have a path in common, or where one changes a directory above the
+//! other's path. Other changes do not wait for them. Only so many run at once, in the order in which
+//! they came.
 //!
-//! A turn lasts until the end of its change is written down. So of the changes in a journal that have
-//! no end no two meet, and what a path holds tells what became of each.
+//! A turn lasts until the end of its change is written down. So no two changes in a journal meet while
+//! both have no end, and the content of a path tells the result of each.
 
 use std::{
     collections::VecDeque,

@@ -288,7 +288,7 @@ fn ended(refusal: Refusal) -> Performing {
     }
 }
 
-/// Reads until the program is gone; then nothing that waits will be said.
+/// Reads until the program is gone; then no frame will come for the requests that wait.
 async fn read(mut inbox: Inbox, socket: Arc<UnixStream>, table: Arc<Mutex<Table>>) {
     let error = loop {
         match inbox.next::<Said>().await {

@@ -44,7 +44,7 @@ pub(super) struct Following {
     stopping: Stopping,
     /// The change that waits for its answer.
     answered: Option<oneshot::Receiver<Result<(), Refusal>>>,
-    /// The program may have made its change: it was told to.
+    /// True once the program has the answer to go ahead, so that it may have made its change.
     is_told_to_change: bool,
     /// The size of the file that was handed over.
     opened: Option<u64>,

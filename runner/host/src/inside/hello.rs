@@ -47,7 +47,7 @@ impl Hello {
         let uid = rustix::process::geteuid().as_raw();
         let mut users = String::new();
         if let Ok(file) = File::open(USERS) {
-            // What cannot be read has no entry for this user.
+            // A table that cannot be read has no entry for this user.
             let _ = file.take(MAX_USERS_BYTES).read_to_string(&mut users);
         }
         let (user, home) = match entry(&users, uid) {

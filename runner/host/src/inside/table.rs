@@ -87,7 +87,7 @@ impl Table {
         self.waiting.remove(&id);
     }
 
-    /// The program is gone: nothing that waits will be said.
+    /// The program is gone: no frame will come for the requests that wait.
     pub(super) fn close(&mut self) {
         self.closed = true;
         self.waiting.clear();
@@ -179,7 +179,7 @@ impl Reporting {
     }
 }
 
-/// The table, whatever became of another task.
+/// The table, even if another task has panicked.
 pub(super) fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }

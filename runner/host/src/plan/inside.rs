@@ -9,7 +9,7 @@ use shared_sandbox::{Exec, NotStarted};
 
 use super::{Plan, Unplanned, Whereabouts, asked_for, check, put_together, words};
 
-/// Whose rights a command has.
+/// The user and the group whose rights a command has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account {
     /// The user's number.

@@ -1,4 +1,4 @@
-//! Which shell runs a script, and what is still known of the last answer.
+//! The choice of the shell that runs a script, and the memory of the last choice.
 
 use std::{
     ffi::{OsStr, OsString},

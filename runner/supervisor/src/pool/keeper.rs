@@ -40,7 +40,7 @@ struct Told {
 }
 
 impl Wishes {
-    /// One was taken. It need not be heard before [`Wishes::look`].
+    /// One was taken. The thread need not learn it before [`Wishes::look`].
     pub(super) fn taken(&self) {
         self.told().taken += 1;
     }
@@ -180,7 +180,7 @@ impl Keeper {
     /// Removes the directories of supervisors that were not used again.
     fn clear(&self, quiet: bool) {
         for directory in self.starter.spent.ended(quiet) {
-            // What stays is found by the next daemon.
+            // The next daemon finds a directory that stays.
             let _ = self.starter.server.options().realm.remove(directory);
         }
     }

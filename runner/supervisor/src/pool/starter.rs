@@ -92,7 +92,7 @@ impl Starter {
             // One that is stopped would keep the next order waiting as well.
             self.server.end(server, &name);
         }
-        // It has been asked for nothing, so nothing was promised to anybody.
+        // It got no request, so it was promised to no caller.
         self.server.options().realm.clear(&directory);
         let _ = directory.remove();
         Err(match error {

@@ -69,7 +69,7 @@ pub fn end_by_force(directory: Directory, cause: Cause) -> Result<Recovered, Rec
 }
 
 /// The tree of a supervisor that is there. Without a cgroup the tree is what comes from the
-/// supervisor; once that is gone, it cannot be told any more.
+/// supervisor; once the supervisor is gone, the tree cannot be found any more.
 fn tree(identity: &Identity, boot: &str) -> io::Result<Option<Leaf>> {
     let supervisor = &identity.supervisor;
     match (identity.kill, supervisor.as_pid()) {

@@ -176,7 +176,7 @@ impl V2 {
     }
 }
 
-/// Which hierarchy of version 1.
+/// A hierarchy of version 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum V1Kind {
     Freezer,
@@ -330,7 +330,7 @@ fn read_members(directory: &OwnedFd) -> io::Result<Vec<Pid>> {
     let mut below = children(directory, left);
     while let Some(next) = below.pop() {
         left -= 1;
-        // What is gone by now has no members.
+        // A cgroup that is gone by now has no members.
         members.extend(read_pids(&next).unwrap_or_default());
         below.extend(children(&next, left - below.len()));
     }

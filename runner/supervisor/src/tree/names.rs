@@ -31,7 +31,7 @@ impl LeafNames {
         format!("{}{pid}-{start_ticks}", self.prefix)
     }
 
-    /// Whose place it is that has this name, where it is one of these.
+    /// The supervisor that has the place of this name, where it is one of these.
     fn supervisor(&self, name: &str, boot_id: &str) -> Option<ProcessId> {
         let mut rest = name.strip_prefix(&self.prefix)?.split('-');
         Some(ProcessId {

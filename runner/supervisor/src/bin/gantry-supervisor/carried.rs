@@ -17,7 +17,7 @@ type Answer = Result<(), NotDone>;
 /// One was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotDone {
-    /// Why.
+    /// The reason.
     pub(crate) reason: String,
     /// Only because it came behind a later one: under a new id it may be.
     pub(crate) overtaken: bool,

@@ -1,8 +1,9 @@
 //! The way of an entry process to the folder of the operations, in a container whose commands may be root.
 //!
-//! Root there could change whatever a path leads to, and the daemon follows what lies in that folder with the
-//! rights of the host's root. So the folder is not mounted: the daemon hands it through a door, as a mount of
-//! its own that lies nowhere, whose `..` is itself. The door is open once, before there is any command.
+//! Root there could change every file that a path leads to, and the daemon follows the entries of that folder
+//! with the rights of the host's root. So the folder is not mounted. The daemon hands it through a door, as a
+//! mount of its own that has no path and whose `..` is itself. The door is open once, before there is any
+//! command.
 
 use std::{
     io::{self, IoSliceMut},

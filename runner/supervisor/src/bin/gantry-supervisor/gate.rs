@@ -1,8 +1,8 @@
 //! A child that exists before it is known what it is to become: it waits behind its gate.
 //!
-//! The gate is a socket. It opens when the plan comes through it, with the descriptors that the
-//! child is to have; where it closes without a plan, the child ends, and nothing has run. So what
-//! takes long (making a process, in its cgroup) is done before anybody asks.
+//! The gate is a socket. It opens when the plan comes through it, with the child's descriptors.
+//! Where it closes without a plan, the child ends, and nothing has run. So the slow work (making a
+//! process, in its cgroup) is done before a request comes.
 
 mod plan;
 
@@ -138,7 +138,7 @@ fn wait_behind(mut gate: &UnixStream) -> i32 {
         return NEVER_RELEASED;
     };
     let errno = told.carry_out().raw_os_error().unwrap_or(0);
-    // Who would hear it may be gone.
+    // The reader of it may be gone.
     let _ = gate.write_all(&errno.to_ne_bytes());
     // The reason has gone back through the gate.
     sys::NOT_EXECUTED

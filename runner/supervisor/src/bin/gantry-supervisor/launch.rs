@@ -28,7 +28,7 @@ use crate::{
 pub(crate) enum Launched {
     /// The command runs.
     Running(Box<Supervision>),
-    /// It never will, and every process that can be told was.
+    /// It never will, and every process that can know this does.
     Over,
 }
 

@@ -103,7 +103,7 @@ impl Rules {
     }
 }
 
-/// Which mount a file was opened on.
+/// The mount on which a file was opened.
 fn mount(file: &impl AsFd) -> io::Result<u64> {
     let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
     match told.stx_mask & StatxFlags::MNT_ID.bits() {

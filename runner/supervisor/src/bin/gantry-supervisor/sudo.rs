@@ -169,7 +169,7 @@ fn supervisor() -> Result<UnixStream, String> {
     let supervisor = supervisor.ok_or_else(nobody)?.as_raw_nonzero().get();
     let address = root::address(supervisor).map_err(|error| error.to_string())?;
     let socket = UnixStream::connect_addr(&address).map_err(|_| nobody())?;
-    // Anybody can take a name that is free.
+    // Any process can take a name that is free.
     match sys::peer(socket.as_fd()) {
         Some(peer) if peer.user == 0 && peer.pid == supervisor => Ok(socket),
         _ => Err("another process has taken the supervisor's place; stop the sandbox".to_owned()),

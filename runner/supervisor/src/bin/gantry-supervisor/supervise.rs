@@ -333,7 +333,7 @@ impl Supervision {
         }
     }
 
-    /// Tells the daemon what is new, unless it is still busy with what it was told before.
+    /// Sends the news to the daemon, unless the frames before are still on their way.
     fn tell(&mut self, now: Duration) {
         let just_begun = self.has_just_begun(now);
         let Some(client) = &mut self.client else {

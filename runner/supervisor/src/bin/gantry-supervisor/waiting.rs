@@ -82,7 +82,7 @@ fn child_is_gone(prepared: &Prepared) -> bool {
     false
 }
 
-/// No request will come: the operation never runs, whatever a later daemon finds.
+/// No request will come: the operation never runs, even if a later daemon finds it.
 pub(crate) fn give_up(mut prepared: Prepared, mut client: Client) {
     if let Some(child) = prepared.child.take() {
         child.close();

@@ -40,7 +40,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) stdio: [BorrowedFd<'a>; 3],
     /// True if its input is a terminal that becomes its own.
     pub(crate) terminal: bool,
-    /// Whose rights it has, if not this process's.
+    /// The user whose rights it has, if not this process's.
     pub(crate) user: Option<User>,
     /// True if it may change only what commands may change where some of them can be root.
     pub(crate) confined: bool,

@@ -273,7 +273,7 @@ impl Supervision {
             return true;
         }
         let leaf = &self.prepared.leaf;
-        // Who has left the cgroup is found as a descendant.
+        // A process that has left the cgroup is found as a descendant.
         let elsewhere = Leaf::below(getpid());
         let held = [leaf, &elsewhere]
             .into_iter()
