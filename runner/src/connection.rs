@@ -41,7 +41,7 @@ const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 /// Largest HTTP/2 frame that is taken, in bytes: a whole piece of input with its envelope.
 const FRAME_BYTES: u32 = 128 * 1024;
 
-/// Which certificate a connection may end at.
+/// The certificates that a connection may end at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accept {
     /// Any; the proof over it decides, see [`Trust::Record`].

@@ -82,7 +82,7 @@ pub(crate) struct DaemonOptions {
     pub(crate) entropy: Arc<dyn Entropy>,
 }
 
-/// Which Docker engine makes sandboxes, and from what.
+/// The Docker engine that makes sandboxes, and its templates.
 #[derive(Debug, Clone)]
 pub(crate) struct DockerOptions {
     /// The engine's socket.

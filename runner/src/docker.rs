@@ -100,7 +100,7 @@ type Listed = (String, Option<SandboxId>);
 /// The removal of a container with its volumes.
 #[derive(Debug)]
 struct Removal {
-    /// Which sandbox it was.
+    /// The sandbox.
     sandbox: SandboxId,
     done: JoinHandle<()>,
 }
@@ -148,7 +148,7 @@ pub(crate) enum PoolError {
     /// The folder is of no use.
     #[error("the folder {root:?} of the sandboxes cannot be used")]
     Root {
-        /// Which one.
+        /// The folder.
         root: PathBuf,
         /// The host's error.
         source: io::Error,
@@ -159,7 +159,7 @@ impl Pool {
     /// The pool as earlier daemons left it, with what they left running.
     ///
     /// # Errors
-    /// Where it cannot work, whatever the engine does.
+    /// Where the pool cannot work, even with an engine.
     pub(crate) async fn open(
         options: PoolOptions,
     ) -> Result<(Self, Vec<(PathBuf, Left)>), PoolError> {
@@ -321,7 +321,7 @@ impl Pool {
         };
         if start {
             let container = container.clone();
-            // What keeps it from starting is reported.
+            // A failure to start is reported.
             tokio::spawn(async move { container.ready().await.map(drop) });
         }
         Some(container)

@@ -45,7 +45,7 @@ pub(crate) struct Proven {
     sealing_key: Vec<u8>,
 }
 
-/// Which of the server's endpoints a connection ends at.
+/// The endpoint of the server at which a connection ends.
 #[derive(Debug, Clone)]
 pub(crate) struct Reached {
     pub(crate) server: ServerUrl,
@@ -195,7 +195,7 @@ impl Proven {
         Ok(reply.access_token)
     }
 
-    /// Tells the server's dismissal from a refusal that anybody on the way can say.
+    /// Tells the server's dismissal from a refusal that any party on the way can send.
     fn judge(
         &self,
         refusal: Status,

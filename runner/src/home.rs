@@ -186,7 +186,7 @@ impl Home {
             .map_err(self.failed("open", "lock"))?;
         match file.try_lock() {
             Ok(()) => {
-                // Who held it before has no part in what is done to the process that is noted here.
+                // A daemon that held it before must not be taken for the process that is noted here.
                 file.set_len(0).map_err(self.failed("write", "lock"))?;
                 Ok(Lock(file))
             }

@@ -179,7 +179,7 @@ impl Machine {
                 }
             },
         };
-        // Before anything changes: where it cannot be said, the update ends with the old version in use.
+        // Before anything changes: where this cannot be printed, the update ends with the old version in use.
         say!("installed in {}", folder.display())?;
         self.programs.select(&folder)?;
         if !self.home.is_taken() {

@@ -88,7 +88,8 @@ impl LinkKeeper {
             let served = progress.welcomed.map(|since| since.elapsed());
             let wait = self.backoff.failed(served, self.random());
             let wait = wait.max(self.spread(&error));
-            // The end of the link was told, and a server that only wants another one is no trouble.
+            // The end of the link is logged, and a server that only wants another one is no
+            // trouble.
             if !error.is_age() {
                 tracing::warn!(
                     runner.id = %self.introduction.runner,
@@ -135,7 +136,7 @@ impl LinkKeeper {
         news: &mut NetworkNews,
     ) -> Result<(), LinkError> {
         let goodbye = self.goodbye.clone();
-        // What the network is asked before it changes may never be answered.
+        // A request before the change of the network may never be answered.
         let patience = self.backoff.hurry_in(self.clock.boot_time()).max(OVERTAKEN);
         let overtaken = async {
             news.heard().await;
@@ -161,12 +162,12 @@ impl LinkKeeper {
         };
         let ended = session.run(proven, &token, progress).await;
         if let Some(noting) = progress.noting.take() {
-            // What is written down last counts.
+            // The note that is written last counts.
             let _ = noting.await;
         }
         self.home.note_link(None);
-        // It passes calls, and perhaps no stream: a server that only takes its time, or has reason
-        // to end the link, was heard first.
+        // It passes calls, and perhaps no stream. A server that only takes its time, or has reason
+        // to end the link, has sent something first.
         if ended.is_err() && !progress.heard {
             self.endpoints.remember(transport == Transport::Grpc);
         }
@@ -179,7 +180,7 @@ impl LinkKeeper {
         let identity = &self.enrolled.server_identity;
         let proven = Proven::connect(&route, identity, self.entropy.as_ref()).await;
         let over = proven.as_ref().map(|proven| proven.reached.transport);
-        // What passed is tried first the next time, and what did not is not.
+        // The transport that passed is tried first the next time, and one that did not is not.
         self.endpoints
             .remember(matches!(over, Ok(Transport::WebSocket)));
         let mut proven = proven?;

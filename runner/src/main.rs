@@ -295,7 +295,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
         shared_telemetry::traces::flush().await;
         Ok(ended?)
     });
-    // What still hangs in the host's file system does not keep the process.
+    // A thread that still hangs in the host's file system does not keep the process.
     runtime.shutdown_background();
     served
 }

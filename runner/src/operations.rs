@@ -204,7 +204,7 @@ impl OperationsService {
     /// Runs until every handle is dropped.
     ///
     /// # Errors
-    /// What was promised cannot be written down. Commands go on without the daemon.
+    /// A promise cannot be written down. Commands go on without the daemon.
     pub(crate) async fn run(mut self) -> Result<(), JournalError> {
         loop {
             match self.next_event().await {

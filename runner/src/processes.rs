@@ -152,7 +152,7 @@ pub(crate) enum OpenError {
         "the supervisor {program:?} cannot be used; install the one that came with this runner"
     )]
     UnfitSupervisor {
-        /// Which one.
+        /// The program.
         program: PathBuf,
         /// Its error.
         source: PoolError,
@@ -160,7 +160,7 @@ pub(crate) enum OpenError {
     /// The folder is of no use.
     #[error("the folder {root:?} of the operations cannot be used")]
     Root {
-        /// Which one.
+        /// The folder.
         root: PathBuf,
         /// The host's error.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! `gantry-runner status`: what can be told from the home alone.
+//! `gantry-runner status`: the facts that the home alone gives.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::home::{Enrolled, Home, HomeError};
 pub(crate) struct Status {
     enrolled: Option<Enrolled>,
     running: bool,
-    /// Over which endpoint there is a link.
+    /// The endpoint of the link, where there is one.
     link: Option<String>,
     /// True if operations happen in containers.
     has_containers: bool,
@@ -50,7 +50,7 @@ impl fmt::Display for Status {
             writeln!(f, "{label:<9}  {server}")?;
         }
         if self.has_containers {
-            // What a container keeps apart is tried out by the daemon, and told to the server.
+            // The daemon finds out the isolation of a container, and reports it to the server.
             writeln!(
                 f,
                 "isolation  a Docker container for each user: `gantry runners` says what it keeps apart"

@@ -1,7 +1,7 @@
 //! The workspaces of a home: `gantry-runner add-workspace`, `workspaces` and `remove-workspace`.
 //!
-//! Which folders are served is decided here, on the machine, and nowhere else. The commands change the
-//! home alone; a daemon that runs sees that, and notes what it makes of it.
+//! The choice of the served folders is made here, on the machine, and nowhere else. The commands
+//! change the home alone; a daemon that runs sees that, and notes its result.
 
 use std::{
     fmt,
@@ -134,7 +134,7 @@ pub(crate) fn usable_of(enrolled: &Enrolled) -> Vec<Workspace> {
     for workspace in enrolled.all_workspaces() {
         let Workspace { name, folder } = &workspace;
         let wrong = if usable.is_empty() {
-            // What is chosen by the runner's name alone: it is never another one.
+            // The workspace that is chosen by the runner's name alone never becomes another one.
             usable.push(workspace);
             continue;
         } else if !is_name(name) {

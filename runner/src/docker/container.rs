@@ -68,7 +68,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(3);
 /// The wait at the door before the engine is asked if the container still runs.
 const ASK_AFTER: Duration = Duration::from_millis(200);
 
-/// In how many of these looks it is asked whether the container still runs.
+/// The number of looks after which the engine is asked if the container still runs.
 const ASK_EVERY: u32 = 64;
 
 /// The longest wait for an earlier daemon's file helper to end: it is in the middle of a change then.
@@ -79,7 +79,7 @@ const SUDO_IS_FORBIDDEN: &str = "its template gives commands root (sudo), and th
     forbids that; choose another template (gantry sandboxes set NAME --template TEMPLATE), or have an admin allow \
     it (gantry config set --tenant sudo allow)";
 
-/// After how long a removal is tried again that has failed.
+/// The wait before a failed removal is tried again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(3);
 
 /// The file in the folder of a sandbox that says whose it is, and what it is to be.
@@ -97,7 +97,7 @@ struct Shared {
     around: Arc<Surroundings>,
     folder: PathBuf,
     spec: Mutex<SandboxSpec>,
-    /// The reason that was told last.
+    /// The reason in the last report.
     told: Mutex<String>,
     /// One writes the note at a time.
     noting: Mutex<()>,
@@ -117,7 +117,7 @@ struct Shared {
 /// The note about a sandbox in its folder.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Note {
-    /// Which one it is; a spare one is none.
+    /// The sandbox; a spare container is none.
     pub(super) sandbox: Option<SandboxId>,
     /// It is being removed with its files.
     #[serde(default)]
@@ -240,7 +240,7 @@ impl Container {
         self.0.body
     }
 
-    /// Which sandbox it is.
+    /// The id of the sandbox.
     pub(super) fn id(&self) -> SandboxId {
         self.0.id
     }
@@ -357,7 +357,7 @@ impl Container {
     /// Waits until it runs, and starts it where it does not.
     ///
     /// # Errors
-    /// Why it cannot run; nothing of the operation was done.
+    /// The reason why it cannot run; nothing of the operation was done.
     pub(crate) async fn ready(&self) -> Result<Running, Refusal> {
         if let Some(running) = self.running()
             && self.listens().await
@@ -836,7 +836,7 @@ impl Container {
             return;
         }
         if self.listens().await {
-            // What keeps it from that is reported.
+            // A failure is reported.
             let _ = self.ready().await;
         } else if lock(&self.0.told).is_empty()
             && let Ok(_life) = self.0.life.try_lock()
@@ -871,7 +871,7 @@ impl Container {
                 self.report(SandboxState::Running, &error.to_string());
             }
             (true, Ok(false)) if !told.is_empty() => self.report(SandboxState::Running, ""),
-            // What kept it from running is over, or is known only now.
+            // The reason why it did not run is over, or is known only now.
             (false, Ok(false)) if was_kept && listens => {
                 drop(life);
                 self.go_on().await;

@@ -276,8 +276,8 @@ impl Engine {
             entrypoint: Some(make.entry.clone()),
             cmd: Some(Vec::new()),
             working_dir: Some(make.directory.clone()),
-            // The engine would run the image's as root with all of the container's capabilities, beside whatever
-            // confines commands.
+            // The engine would run the image's as root with all of the container's capabilities, outside
+            // everything that confines commands.
             healthcheck: Some(HealthConfig {
                 test: Some(vec!["NONE".to_owned()]),
                 ..HealthConfig::default()

@@ -70,7 +70,7 @@ async fn attempt(container: &Container, home: &Path, canary: &Path) -> Result<Tr
     let tried = attempt_as(&running, false, home, canary).await?;
     match running.privilege {
         SandboxPrivilege::Strict => Ok(tried),
-        // What an ordinary command cannot do root might.
+        // Root might do what an ordinary command cannot.
         SandboxPrivilege::Sudo => {
             let as_root = attempt_as(&running, true, home, canary).await?;
             Ok(tried.in_both(as_root))

@@ -27,7 +27,7 @@ impl Watch {
     /// Watches from now on. Needs the context of a tokio runtime with IO.
     pub(super) fn begin(folder: &Path, file: &str) -> io::Result<Self> {
         let news = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        // Who edits it by hand may write it in place.
+        // A person who edits it by hand may write it in place.
         inotify::add_watch(
             &news,
             folder,

@@ -1,5 +1,5 @@
-//! The programs that the server hands out. Its identity signs which archive it is, over a nonce of ours, so
-//! whatever ends TLS on the way can put nothing in its place.
+//! The programs that the server hands out. Its identity signs which archive it is, over a nonce of
+//! ours, so that a proxy that ends TLS on the way can put nothing in its place.
 
 use std::{fs::File, io::Write as _, time::Duration};
 

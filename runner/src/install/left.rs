@@ -15,8 +15,8 @@ use super::service::POLL;
 /// little.
 const ENDS_WITHIN: Duration = KILL_GRACE.saturating_add(Duration::from_secs(2));
 
-/// Ends whatever still runs with its directory in this folder, which the caller has to itself: politely, then by
-/// force. The folder need not be there.
+/// Ends every command whose directory is in this folder, which the caller has to itself: politely,
+/// then by force. The folder need not be there.
 ///
 /// # Errors
 /// The folder cannot be read, or a command cannot be ended.

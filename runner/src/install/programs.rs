@@ -83,7 +83,7 @@ impl Programs {
         }
     }
 
-    /// The path of the daemon's program, whatever version counts.
+    /// The path of the daemon's program in the version that counts.
     pub(crate) fn daemon(&self) -> PathBuf {
         self.root.join("current").join(MAIN)
     }

@@ -336,7 +336,7 @@ impl Service {
     }
 
     /// # Errors
-    /// Why there is no systemd that can run the unit, in words.
+    /// The reason why there is no systemd that can run the unit, in words.
     fn systemd(&self) -> Result<(), &'static str> {
         if !Path::new(SYSTEMD_RUNS).exists() {
             return Err("systemd does not run here");

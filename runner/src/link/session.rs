@@ -65,7 +65,7 @@ pub(crate) struct Session<'a> {
 pub(crate) struct Progress {
     /// The server has sent something on it.
     pub(crate) heard: bool,
-    /// Since when it served.
+    /// The time since which it served.
     pub(crate) welcomed: Option<Instant>,
     /// Writes down where it is, beside the link: a disk that hangs keeps no heartbeat back.
     pub(super) noting: Option<JoinHandle<()>>,

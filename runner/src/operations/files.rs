@@ -65,7 +65,7 @@ impl Files {
         }
     }
 
-    /// One more is read from; whichever was opened longest ago makes room.
+    /// One more is read from; the one that was opened longest ago makes room.
     fn opened(&mut self, id: OperationId) {
         if self.open.contains(&id) {
             return;

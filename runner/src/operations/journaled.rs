@@ -132,7 +132,7 @@ impl Journaled {
             return Ok(());
         }
         match self.put(&entries, begins) {
-            // What they say is known, and so is in a journal that is made shorter.
+            // The table has what the entries say, and so has a journal that is made shorter.
             Err(JournalError::TooLarge) if !begins => self.compact(table)?,
             written => written?,
         }

@@ -70,7 +70,7 @@ impl Operations {
     /// settled.
     ///
     /// # Errors
-    /// What was found out cannot be written down.
+    /// A result cannot be written down.
     pub(crate) async fn open(found: Found) -> Result<(Self, OperationsService), JournalError> {
         let (orders, orders_waiting) = mpsc::channel(ORDERS_WAITING);
         let (wishes, wishes_waiting) = mpsc::channel(WISHES_WAITING);
@@ -164,7 +164,7 @@ impl OperationsService {
             }
             let (runs, named) = match left {
                 Left::Fenced(_) => continue,
-                // What it was is not known: it may be anything that is open.
+                // Its operation is not known: it may be any that is open.
                 Left::Unreadable(_)
                 | Left::Ended {
                     operation: None, ..

@@ -202,7 +202,7 @@ impl OperationsService {
         }
     }
 
-    /// An operation is over: it is written down, and may be told.
+    /// An operation is over: it is written down, and may be reported.
     pub(super) fn end(&mut self, id: OperationId, outcome: Outcome) -> Result<(), JournalError> {
         let outcome = self.keepable(id, outcome);
         let begun = self.count_end(id, &outcome);
@@ -237,7 +237,7 @@ impl OperationsService {
                 tracing::error!(operation.id = %id, %error, "failed to keep the end of an operation");
                 lost(&format!("its end cannot be written down: {error}"))
             }
-            // What else is wrong shows when it is written.
+            // Any other error shows when it is written.
             Ok(()) | Err(_) => outcome,
         }
     }

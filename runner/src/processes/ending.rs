@@ -1,9 +1,9 @@
-//! The end of a command that was asked for or is overdue, should its supervisor not bring it about.
+//! The end of a command that a caller asked for, or that is overdue, if its supervisor does not
+//! bring it about.
 //!
-//! That is the supervisor's to do, politely and then by force, and it tells how the command ended.
-//! One that is stopped does nothing of it. So the daemon asks in its place, and where the time for
-//! the polite way is over, it does what the supervisor should be doing, and does not wait for ever
-//! to be told.
+//! That is the supervisor's work, politely and then by force, and it reports how the command ended.
+//! A stopped supervisor does none of this. So the daemon asks in its place. Once the time for the
+//! polite way is over, it does the supervisor's work, and does not wait for the report for ever.
 
 use std::{pin::Pin, time::Duration};
 

@@ -40,10 +40,10 @@ pub(crate) enum Left {
     Running(Process),
     /// It has ended.
     Ended {
-        /// Which operation, where the record says so. A record of another one was to be written
-        /// over when the host died, and was not.
+        /// The operation, where the record names it. A record of another operation may be left from before
+        /// the host died: it had to be written over, and was not.
         operation: Option<OperationId>,
-        /// How.
+        /// The outcome.
         outcome: Outcome,
         /// Its output.
         files: Spool,

@@ -105,7 +105,8 @@ impl Passing {
         }
     }
 
-    /// Passes on what the supervisor can take. That it is gone is heard, not noticed here.
+    /// Passes on what the supervisor can take. If the supervisor is gone, the next read finds that
+    /// out, not this.
     pub(super) fn pass_on(&self, sent: &mut Sent, operation: &mut Operation) {
         let mut waiting = self.lock();
         while let Some((id, control)) = waiting.controls.get(sent.controls)

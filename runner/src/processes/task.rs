@@ -338,7 +338,7 @@ impl Task {
         }
     }
 
-    /// The next thing to be said.
+    /// The next event to send.
     fn untold(&self) -> Option<ProcessEvent> {
         let done = self.done.front().cloned();
         let done = done.map(|(id, result)| ProcessEvent::Done(id, result));
@@ -353,8 +353,8 @@ impl Task {
             .or_else(output)
     }
 
-    /// Tells the supervisor what is new, unless it is still busy with what it was told before. That
-    /// it is gone is heard, not noticed here.
+    /// Passes the wishes on, unless the supervisor is still busy with earlier ones. If the
+    /// supervisor is gone, the next read finds that out, not this.
     fn obey(&mut self, operation: &mut Operation) {
         let wished = *self.wishes.borrow_and_update();
         if self.ending.is_none() {

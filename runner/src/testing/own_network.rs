@@ -1,5 +1,5 @@
-//! A network that nothing else is on, which only root can make; `tests/run` leaves out for others
-//! whatever has `on_a_network_of_its_own` in its name.
+//! A network that nothing else is on, which only root can make. `tests/run` leaves out for other
+//! users every test with `on_a_network_of_its_own` in its name.
 
 use std::{
     fs::File,

@@ -59,7 +59,7 @@ const ACCESS_TOKEN: &str = "access";
 /// The challenge of every link.
 const NONCE: [u8; 32] = [9; 32];
 
-/// A server that enrols everybody and hands every link to its test.
+/// A server that enrols every runner and hands every link to its test.
 pub(crate) struct FakeServer {
     pub(crate) url: String,
     pub(crate) links: mpsc::Receiver<FakeLink>,
@@ -71,7 +71,7 @@ struct State {
     over: Option<Transport>,
     identity: RunnerKey,
     seed: u64,
-    /// The certificate's hash that it signs, whatever it presents.
+    /// The certificate's hash that it signs, which may differ from the one that it presents.
     claims: Vec<u8>,
     /// Tokens that came with Enrol.
     tokens: Mutex<Vec<String>>,

@@ -1,5 +1,5 @@
-//! A disk that fills up, which only root can set up; `tests/run` leaves out for others whatever has
-//! `on_a_small_disk` in its name.
+//! A disk that fills up, which only root can set up. `tests/run` leaves out for other users every
+//! test with `on_a_small_disk` in its name.
 
 use std::{fs::File, os::unix::fs::FileExt as _, path::Path, process::Command};
 
