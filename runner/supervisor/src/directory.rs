@@ -84,7 +84,7 @@ impl Directory {
     /// The end of the operation; `None` while it has none.
     ///
     /// # Errors
-    /// As for the fate.
+    /// When the record is damaged or of a version too far away.
     pub fn exit(&self) -> Result<Option<ExitRecord>, RecordError> {
         self.record("exit")
     }
@@ -92,7 +92,7 @@ impl Directory {
     /// The supervisor; `None` while none is ready.
     ///
     /// # Errors
-    /// As for the fate.
+    /// When the record is damaged or of a version too far away.
     pub fn identity(&self) -> Result<Option<Identity>, RecordError> {
         self.record("ready")
     }

@@ -271,7 +271,7 @@ impl Operation {
     /// Sends input; pieces longer than [`MAX_INPUT_BYTES`] are cut.
     ///
     /// # Errors
-    /// As for a commit.
+    /// When the supervisor is gone; [`Operation::event`] tells more.
     pub fn input(&mut self, offset: u64, bytes: &[u8], end: bool) -> Result<(), OperationError> {
         let mut pieces = bytes.chunks(MAX_INPUT_BYTES).peekable();
         let mut offset = offset;
@@ -290,7 +290,7 @@ impl Operation {
     /// Ends it: politely, then by force. Its end comes as an event.
     ///
     /// # Errors
-    /// As for a commit.
+    /// When the supervisor is gone; [`Operation::event`] tells more.
     pub fn cancel(&mut self) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Cancel)
     }
@@ -298,7 +298,7 @@ impl Operation {
     /// It is not orphaned before this time is over.
     ///
     /// # Errors
-    /// As for a commit.
+    /// When the supervisor is gone; [`Operation::event`] tells more.
     pub fn renew(&mut self, orphan_for: Duration) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Renew { orphan_for })
     }
@@ -306,7 +306,7 @@ impl Operation {
     /// Gives its terminal another size. `id` must be larger than any before.
     ///
     /// # Errors
-    /// As for a commit.
+    /// When the supervisor is gone; [`Operation::event`] tells more.
     pub fn resize(&mut self, id: u64, rows: u16, columns: u16) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Resize { id, rows, columns })
     }
@@ -314,7 +314,7 @@ impl Operation {
     /// Sends a signal to its process group. `id` must be larger than any before.
     ///
     /// # Errors
-    /// As for a commit.
+    /// When the supervisor is gone; [`Operation::event`] tells more.
     pub fn signal(&mut self, id: u64, signal: i32) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Signal { id, signal })
     }
