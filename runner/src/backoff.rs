@@ -19,8 +19,9 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(30);
 /// the first.
 const GOOD_LINK: Duration = Duration::from_secs(10);
 
-/// Failures that a link which served, but not for long, leaves at most: a server that was started
-/// several times is back within two seconds, and one that ends every link is not run against.
+/// The most failures that still count after a link which served, but not for long. So a server that
+/// was started several times is back within two seconds, and a server that ends every link is not
+/// asked without pause.
 const AFTER_SHORT_LINKS: u32 = 3;
 
 /// The most waits in a row that may be cut short: the kernel reports one change in pieces,

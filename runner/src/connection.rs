@@ -1,8 +1,8 @@
-//! One connection to the server, which lives and dies as one: it never reconnects behind the
-//! caller's back, so what was proved about its other end stays true for everything sent over it.
+//! One connection to the server, which lives and dies as one. It never reconnects unseen, so the
+//! proof about its other end stays true for everything that is sent over it.
 //!
-//! It speaks HTTP/2, for gRPC, or HTTP/1.1, for the same messages in plain requests and a WebSocket.
-//! With TLS the two ends agree on that (ALPN): where nothing is agreed on it is HTTP/1.1.
+//! It speaks HTTP/2 for gRPC, or HTTP/1.1 for the same messages in plain requests and a WebSocket.
+//! With TLS the two ends agree on that (ALPN); without an agreement it is HTTP/1.1.
 
 mod dial;
 mod http1;

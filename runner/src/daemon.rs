@@ -2,13 +2,17 @@
 //!
 //! The link has a thread and a runtime of its own, so that no workload can starve it.
 //!
-//! There are two ends. SIGTERM hands over: nothing new is taken, what runs goes on under its
-//! supervisors, and the next daemon takes it up; so a service manager can update the runner at any
-//! time. So does a link that gives up, unless the server has proved that it has dismissed the
-//! runner: then what runs is stopped at once. SIGINT ends: what runs may finish for a while, then it
-//! is stopped. Either way the server takes what is left, and the link says goodbye: for good where
-//! nothing is left, so that an ephemeral runner is removed then, and only then. A second signal stops
-//! what runs, and skips the waiting.
+//! There are two ends:
+//!
+//! - SIGTERM hands over: nothing new is taken, commands go on under their supervisors, and the
+//!   next daemon takes them up. So a service manager can update the runner at any time. A link that
+//!   gives up hands over as well, unless the server has proved that it has dismissed the runner:
+//!   then commands are stopped at once.
+//! - SIGINT ends: commands may finish for a while, then they are stopped.
+//!
+//! Either way the server takes what is left, and the link says goodbye. It is a goodbye for good
+//! only where nothing is left, so that an ephemeral runner is removed then, and only then. A second
+//! signal stops all commands, and skips the waiting.
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, thread, time::Duration};
 

@@ -490,8 +490,8 @@ impl Pool {
         left
     }
 
-    /// Finds out what is kept apart in containers of each template that was not tried, once its image is there,
-    /// in a container that is removed afterwards; whether one was tried.
+    /// Finds out the isolation of containers of each template that was not tried, once its image is there, in a
+    /// container that is removed afterwards. Returns `true` if one was tried.
     async fn try_isolation(&self, engine: &Engine, tried: &mut HashSet<String>) -> bool {
         let before = tried.len();
         for template in &self.around.templates {

@@ -1,5 +1,5 @@
-//! The two Ed25519 keys that matter to a runner: its own, with which it proves on every connect
-//! that it is the one that enrolled, and the server's identity, which a join token pins.
+//! The two Ed25519 keys that matter to a runner: its own, and the server's identity, which a join
+//! token pins. With its own key it proves on every connect that it is the runner that enrolled.
 
 use std::{
     fs,

@@ -27,9 +27,10 @@ const UNFINISHED_PREFIX: &str = ".gantry-";
 pub struct Change {
     /// Its effects, path by path; at least one.
     pub effects: Vec<Effect>,
-    /// The name, in the directory of the first effect's path, under which something stands only
-    /// while the change is made: new content until it is renamed into place, a directory of it, or a
-    /// directory that was removed until all that is in it is gone.
+    /// The name of a file or directory that is there only while the change is made; in the
+    /// directory of the first effect's path. It is new content until that is renamed into place, or
+    /// a directory of new content. Where a directory is removed, it is that directory until all in
+    /// it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<String>,
     /// The outcome of the request that made it.

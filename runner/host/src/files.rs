@@ -48,7 +48,7 @@ pub(crate) const MAX_RESULTS: usize = 10_000;
 /// Most bytes of names and text in one result.
 const MAX_RESULT_BYTES: usize = MAX_INLINE_FILE_BYTES;
 
-/// Most that the entries that were left out of an archive take as JSON, in bytes: an end and a change that
+/// The most bytes that the skipped entries of an archive take as JSON. An end and a change that
 /// name them are one line of the journal each.
 pub(crate) const MAX_SKIPPED_BYTES: usize = 128 * 1024;
 

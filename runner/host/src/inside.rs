@@ -1,8 +1,8 @@
 //! The files of a container: served by a program inside it, asked for by a daemon outside.
 //!
 //! The daemon never follows a path of a container: links, mounts and races in there belong to its
-//! workload. So a small program runs in the container as the workload's user, drives one
-//! [`crate::Host`] ([`serve`]) and speaks with the daemon ([`Inside`]) over a socket that it was
+//! workload. So a small program runs in the container as the workload's user and drives one
+//! [`crate::Host`] ([`serve`]). It speaks with the daemon ([`Inside`]) over a socket that it was
 //! started with. [`Inside`] has the methods of a host, and its requests the same events.
 //!
 //! The workload can stop, replace or imitate the program. So the daemon believes it little:

@@ -233,8 +233,8 @@ impl Workspace {
         there.unwrap_or(relative)
     }
 
-    /// The same path beneath the root, which [`Workspace::locate`] finds again: the same for each name by
-    /// which a file can be asked for, but of a path that is no UTF-8 as it was asked for.
+    /// The same path beneath the root, which [`Workspace::locate`] finds again. It is one path for every name of
+    /// a file; but a path that is no UTF-8 stays as it was asked for.
     pub(crate) fn path_of_change(&self, asked: &str) -> String {
         self.path_beneath(&self.place_of_change(asked), asked)
     }
@@ -247,8 +247,8 @@ impl Workspace {
         beneath.unwrap_or_else(|| asked.to_owned())
     }
 
-    /// Finds where to put a file: symbolic links at the end are followed, one by one and each
-    /// resolved by the kernel from the root, so that a link is written through, not replaced.
+    /// Finds the place of a file. Symbolic links at the end are followed one by one, and the kernel resolves each
+    /// from the root, so that a link is written through, not replaced.
     pub(crate) fn locate(&self, asked: &str, parents: Parents) -> Result<Target, FileFailure> {
         let failed = |errno| failure(asked, errno);
         let mut path = self.relative(asked)?;

@@ -439,8 +439,9 @@ impl Container {
         };
         let gives_sudo =
             matches!(&make, Ok(make) if make.privilege == SandboxPrivilege::Sudo && spec.may_sudo);
-        // Root goes on only where its template still gives it, policy allows it, and this daemon or one before has
-        // started it: one that was started by hand begins with what its root has left there.
+        // A container with root goes on only where its template still gives root, policy allows it, and this daemon
+        // or one before has started it. A container that was started by hand begins with files that its root has
+        // left there.
         if runs_as == Some(SandboxPrivilege::Sudo) && !(gives_sudo && self.listens().await) {
             runs_as = None;
             // Another one takes its place, where one can be made.

@@ -1,8 +1,9 @@
 //! Hands a container the folder of its operations, where its commands may be root.
 //!
-//! In such a container that folder is not mounted: root could make links there that this daemon would follow
-//! with the rights of the host's root. The entry process gets it through a socket, before there is any command:
-//! a mount of that folder alone that lies nowhere, so that no path leads to it, and none out of it.
+//! In such a container that folder is not mounted: root could make links there that this daemon
+//! would follow with the rights of the host's root. The entry process gets it through a socket,
+//! before there is any command. It is a mount of that folder alone that has no place of its own, so
+//! that no path leads to it, and none out of it.
 
 use std::{
     fs, io,

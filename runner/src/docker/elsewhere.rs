@@ -24,8 +24,9 @@ pub(super) fn own_container() -> Option<String> {
     container_in(&mounts)
 }
 
-/// Engines mount files of a container's own folder into it, such as its `/etc/hostname` (proc(5), mountinfo:
-/// the fourth field is the root of a mount in its file system, the fifth where it is mounted).
+/// The id of the container by its mounts. Engines mount files of a container's own folder into it,
+/// such as its `/etc/hostname`. In mountinfo (proc(5)) the fourth field is the root of a mount in
+/// its file system, the fifth its place.
 fn container_in(mounts: &str) -> Option<String> {
     let roots = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(3);

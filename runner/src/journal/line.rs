@@ -1,7 +1,7 @@
 //! One record as a line: a checksum in eight digits, a space, its JSON.
 //!
-//! The checksum is the CRC-32 (IEEE) of the JSON of this line and of all before it, so that a line
-//! that is missing, doubled or in another place is noticed as well.
+//! The checksum is the CRC-32 (IEEE) of the JSON of this line and of all before it. So a line that
+//! is missing, doubled or in another place is noticed as well.
 
 use serde::{Serialize, de::DeserializeOwned};
 

@@ -9,10 +9,10 @@
 //! - Directories that the journal does not know are cleared: their commands are stopped, because
 //!   no reader will ask for them.
 //!
-//! The journal may have lost its end, also without a trace of that. A command whose start record has
-//! a [`Claim`] is then taken up from there. As more than that may be gone, the journal goes on under
-//! another id: what the server placed before and does not find in the inventory is lost to it, and
-//! never sent again.
+//! The journal may have lost its end, also without a trace of that. A command whose start record
+//! has a [`Claim`] is then taken up from there. As more than that may be gone, the journal goes on
+//! under another id. An operation that the server placed before, and does not find in the
+//! inventory, is then lost, and never sent again.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -264,9 +264,10 @@ impl OperationsService {
         for id in open {
             self.trace_end(id, None);
         }
-        // Not before it is written down that nothing is known of them: the next daemon would hold
-        // for lost what has a place in the journal and no directory, and would not see a reason for
-        // doubt that is gone.
+        // Not before it is written down that nothing is known of them. Else the next daemon would
+        // find a place in the journal without a directory, and call the operation lost. And where
+        // the directory was the reason to doubt the journal, it would not find that reason any
+        // more.
         released.into_iter().for_each(Spool::forget);
         for (directory, (path, left)) in left {
             match left {

@@ -1,10 +1,9 @@
 //! The task of one command: listens to its supervisor, and passes wishes on.
 //!
-//! It ends with the command. Where the supervisor is gone without a report, or does not report in
-//! time that the command has started, the records are settled off the async threads, and the task
-//! goes on with the result. While the command runs a supervisor may be silent for as long as it
-//! likes, until it was asked to end the command (see `ending`) or should have ended it (see
-//! `overdue`).
+//! It ends with the command. If the supervisor is gone without a report, or does not report the
+//! start in time, the records are settled off the async threads. Then the task goes on with the
+//! result. While the command runs, a supervisor may be silent for as long as it likes. That ends
+//! once it was asked to end the command (see `ending`), or should have ended it (see `overdue`).
 
 use std::{
     collections::VecDeque,

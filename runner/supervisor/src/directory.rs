@@ -1,18 +1,19 @@
 //! The directory of one operation (mode 0700, format [`VERSION`](crate::VERSION)).
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `ready` | who supervises ([`Identity`]), linked when the supervisor waits |
+//! | `ready` | the supervisor ([`Identity`]), linked when it waits |
 //! | `fate` | [`Fate`], linked once |
 //! | `exit` | [`ExitRecord`], linked once |
 //! | `out`, `err` | the streams; a file offset is a stream offset |
-//! | `gaps` | what is missing in them ([`GapLog`](crate::GapLog)) |
-//! | `sock` | where the supervisor listens |
+//! | `gaps` | the output that is missing in them ([`GapLog`](crate::GapLog)) |
+//! | `sock` | the socket at which the supervisor listens |
 //! | `*.new` | a record that is being written |
 //!
-//! `link(2)` fails where the name exists: that is what makes a fate and an end single. Where another
-//! command is to use the same files, fate and end are removed and the streams are made empty, and
-//! only then the directory gets another name: one that bears a name never holds what is older.
+//! `link(2)` fails where the name exists: that is what makes a fate and an end single. Where
+//! another command is to use the same files, fate and end are removed and the streams are made
+//! empty. Only then the directory gets another name: a directory of that name never holds older
+//! files.
 
 use std::{
     fs::{self, File},

@@ -1,9 +1,9 @@
 //! The orders of a daemon to the process that supervisors are forked from.
 //!
-//! On the daemon's own host that process is its child (`pool::fork_server`). In a container it is the
-//! entry process: it outlives the daemon, listens at [`ORDERS`] in the folder of the operations, and also
-//! does what only a process of the container can do, because the records name pids as they are seen
-//! there.
+//! On the daemon's own host that process is its child (`pool::fork_server`). In a container it is the entry
+//! process, which outlives the daemon and listens at [`ORDERS`] in the folder of the operations. The entry
+//! process also does what only a process of the container can do, because the records name pids as they are
+//! seen there.
 //!
 //! An order is one message (JSON) on a `SOCK_SEQPACKET` socket. A descriptor goes with it: the socket for the
 //! answer. That socket is closed without an answer where the order is not carried out.

@@ -12,11 +12,11 @@
 //! else (the socket, the waiting supervisors) only makes this fast.
 //!
 //! The daemon never forks. It spawns one small process (`posix_spawn`) that supervisors are forked
-//! from; they wait in a [`Pool`], with their files made and the child that becomes the command
+//! from. They wait in a [`Pool`], with their files made and the child that becomes the command
 //! already behind its gate. None of them needs that process any further, and where it is gone the
 //! next order spawns another. A supervisor whose command is forgotten soon after its end clears its
-//! directory away, gets another name for it, and waits again: no file is made for a command then,
-//! and none is removed.
+//! directory away, gives it another name, and waits again. Then no file is made for a command, and
+//! none is removed.
 //!
 //! The binary depends on nothing of its host: it is linked statically (`build.rs`), so that it can be
 //! mounted into any container.

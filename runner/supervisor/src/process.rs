@@ -11,8 +11,8 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A process of this host, this boot and this moment: pids are reused, the three together are not
-/// (the kernel counts starts in ticks of 10 ms; a pid comes round far later than that).
+/// A process of this host, this boot and this moment. Pids are reused, but the three together are
+/// not: the kernel counts starts in ticks of 10 ms, and a pid comes round far later than that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessId {
     /// The pid.

@@ -112,9 +112,9 @@ pub enum Streams {
 /// The part of each stream that is kept on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpoolBounds {
-    /// Bytes of a stream that are on disk and not committed yet. A stream that waits may exceed
-    /// it by one pipe (1 MiB) at its end, so that nothing is lost; one with a tail by twice that,
-    /// while there is no room for it.
+    /// Bytes of a stream that are on disk and not committed yet. A stream that waits may exceed it
+    /// by one pipe (1 MiB) at its end, so that nothing is lost. A stream with a tail may exceed it
+    /// by twice that, while there is no room for the tail.
     pub bytes: u64,
     /// The rule for a full spool.
     pub when_full: WhenFull,

@@ -133,9 +133,8 @@ impl Inbox {
         }))
     }
 
-    /// The descriptor that came last. The kernel hands it over with the bytes that were read at
-    /// once, which can begin with earlier frames, so only the kind of a frame tells whether it
-    /// brings one.
+    /// The descriptor that came last. The kernel hands it over with the bytes of one read, which
+    /// can begin with earlier frames. So only the kind of a frame tells whether it brings one.
     pub fn descriptor(&mut self) -> Option<OwnedFd> {
         self.descriptor.take()
     }

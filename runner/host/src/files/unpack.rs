@@ -1,9 +1,9 @@
-//! Writes what an archive holds beneath a directory.
+//! Writes the content of an archive beneath a directory.
 //!
-//! All of the archive is here, in a file without a name. It is read twice: first what is to be done is
-//! worked out, without a change, and announced; then each file is written in a directory of the change's
-//! own, all are synced, and each is renamed into place. What cannot be written is left out and said, and the rest is
-//! written all the same.
+//! All of the archive is here, in a file without a name. It is read twice. First the changes are worked out and
+//! announced, and nothing is changed. Then each file is written in a directory of the change's own, all are synced,
+//! and each is renamed into place. Entries that cannot be written are left out and reported, and the rest is written
+//! all the same.
 
 use std::{
     fs::File,

@@ -1,5 +1,5 @@
-//! Whole files of any size, both ways. They take as long as their bytes do, so only what they were
-//! given to run bounds them, and an upload takes its turn only once all of it is there.
+//! Whole files of any size, both ways. They take as long as their bytes do, so only their time to
+//! run bounds them. An upload takes its turn only once all of it is there.
 
 use std::{sync::Arc, time::Duration};
 

@@ -69,8 +69,9 @@ pub(super) struct Progress {
 }
 
 impl Table {
-    /// The id of who waits from now on, unless too much is under way (`is_full`: more than may wait to
-    /// be written); where the program is gone, what is waited for ends at once.
+    /// The id of a request that waits from now on. `None` if too much is under way, or `is_full`:
+    /// the frames that wait to be written are too many. Where the program is gone, the request ends
+    /// at once.
     pub(super) fn enter(&mut self, waiting: Waiting, is_full: bool) -> Option<u64> {
         if !self.closed && (is_full || self.waiting.len() >= MAX_UNDER_WAY) {
             return None;

@@ -21,8 +21,8 @@ pub(crate) struct Entry {
 }
 
 impl Workspace {
-    /// Finds an entry by its name in its directory, which must be there; `None` for the root, and for
-    /// what ends in `.` or `..`, which have no name of their own.
+    /// Finds an entry by its name in its directory, which must be there. `None` for the root, and
+    /// for a path that ends in `.` or `..`: these have no name of their own.
     pub(crate) fn entry(&self, asked: &str) -> Result<Option<Target>, FileFailure> {
         let path = self.relative(asked)?;
         let Some(name) = path.file_name() else {

@@ -5,8 +5,8 @@ use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 use super::{Leaf, cgroup::Mounts};
 use crate::{ProcessId, process::boot_id};
 
-/// The names of the places for the trees of all operations in one folder: each begins with what the
-/// host knows the folder by, as several daemons may share a host.
+/// The names of the places for the trees of all operations in one folder. Each begins with the
+/// host's identity of the folder, because several daemons may share a host.
 #[derive(Debug)]
 pub struct LeafNames {
     prefix: String,
@@ -42,9 +42,9 @@ impl LeafNames {
     }
 }
 
-/// Removes the empty places of dead supervisors that were to serve operations in this folder, and
-/// says how many: a supervisor can be killed before it is written down what it has made. Only once
-/// every operation there is settled.
+/// Removes the empty places of dead supervisors of operations in this folder, and returns their
+/// number. Such places remain because a supervisor can be killed before it has written down what it
+/// made. Call it only once every operation there is settled.
 ///
 /// # Errors
 /// When the folder is not there.

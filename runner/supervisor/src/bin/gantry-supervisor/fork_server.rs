@@ -1,9 +1,9 @@
 //! The process that supervisors are forked from.
 //!
-//! The daemon starts one, and gives it orders (see `entry` in the library); the socket that comes with an
-//! order to supervise is the one that the supervisor is to serve. A fork of this small process costs a
-//! fraction of a program's start, and what it has found out of its host, and the cgroup that it sits in,
-//! every supervisor inherits. Supervisors do not need it: it ends with its daemon, and they go on.
+//! The daemon starts one, and gives it orders (see `entry` in the library). The socket that comes with an
+//! order to supervise is the one for the supervisor. A fork of this small process costs a fraction of a
+//! program's start. Every supervisor inherits its cgroup and what it has found out about its host.
+//! Supervisors do not need it: it ends with its daemon, and they go on.
 //!
 //! In a container it is the entry process, and the first of its pid namespace. It outlives every daemon. It
 //! takes orders from every process that may connect, and does for a daemon what needs the container's own

@@ -1,6 +1,6 @@
-//! `gantry-supervisor KILL`: the process that supervisors are forked from (`fork_server`), started
-//! in the folder of the operations with its daemon's socket as standard input, and each supervisor
-//! that is forked from it. See the library for what they promise.
+//! `gantry-supervisor KILL`: the process that supervisors are forked from (`fork_server`), and each
+//! supervisor that is forked from it. It is started in the folder of the operations, with its
+//! daemon's socket as standard input. The library describes what they promise.
 //!
 //! `gantry-supervisor KILL entry UID:GID FOLDER…`: the same as the entry process of a container, which
 //! listens there. The folders become this user's where they are still root's: new volumes are.
@@ -10,9 +10,9 @@
 //!
 //! `gantry-supervisor --version` prints the version and nothing else.
 //!
-//! Called `sudo` it is what those commands use for that (`sudo`).
+//! Called as `sudo`, it is the program by which those commands become root (`sudo`).
 //!
-//! `KILL` is how trees are to be killed: `strongest`, or one method by its name.
+//! `KILL` is the way to kill trees: `strongest`, or one method by its name.
 //!
 //! A supervisor has one thread, waits for everything in one place (`supervise`), and treats a
 //! daemon that goes away as detached, never as an error.

@@ -1,19 +1,20 @@
 //! Commands as root, in a container whose template allows them.
 //!
-//! No program gains rights there. What starts such a command is the supervisor, which is root already: the
-//! container's `sudo` (`sudo`) asks it on a socket. So a root command comes from the supervisor of the operation
-//! that it belongs to, and ends with it.
+//! No program gains rights there. The supervisor, which is root already, starts such a command: the container's
+//! `sudo` (`sudo`) asks it on a socket. So a root command comes from the supervisor of the operation that it belongs
+//! to, and ends with it.
 //!
 //! - The socket has no file that root could replace. Each end checks the other one: the supervisor serves
 //!   processes of its own command alone, and `sudo` believes only the supervisor that it comes from.
-//! - A root command has six capabilities, and a Landlock domain: it can neither signal nor trace what supervises
-//!   it, nor change anything in `/proc` and `/sys`. A filter keeps it from changing how that is scheduled, and a user that
-//!   it cannot be all at once from changing its limits (`privilege::stand_apart`).
-//! - Of what the kernel counts by user it can take only so much that others who are root go on (`limit`).
-//! - The other commands have such a domain too, without the scope for signals: root can give them what is another's
-//!   in `/proc` and `/sys`, because Landlock does not look at changes of owners and modes.
-//! - The records lie on a mount that no path of the container leads to (`door`), and nothing that lies there is
-//!   given to a command.
+//! - A root command has six capabilities, and a Landlock domain. It can neither signal nor trace the processes
+//!   that supervise it, nor change anything in `/proc` and `/sys`. A filter keeps it from changing how these are
+//!   scheduled. A user that it cannot be all at once keeps it from changing their limits (`privilege::stand_apart`).
+//! - The kernel counts some things by user. A root command can take only so much of them that other processes of
+//!   root go on (`limit`).
+//! - The other commands have such a domain too, without the scope for signals. Else root could give them files of
+//!   others in `/proc` and `/sys`, because Landlock does not look at changes of owners and modes.
+//! - The records lie on a mount that no path of the container leads to (`door`), and no file there is given to a
+//!   command.
 
 use std::{
     ffi::CString,

@@ -1,8 +1,8 @@
 //! `sudo`, as a container's commands find it: asks the supervisor that they come from to start a command as
 //! root, and lends it directory, input and output. `root` describes what root may do there.
 //!
-//! The person who asks and root are one and the same, so no password is asked for, and what is kept of the
-//! environment is a matter of order, not of safety.
+//! The person who asks and root are one and the same, so no password is asked for. The part of the
+//! environment that is kept is a matter of order, not of safety.
 
 use std::{
     ffi::{CString, OsStr, OsString},

@@ -73,9 +73,8 @@ pub(crate) fn fork(born_in: Option<BorrowedFd<'_>>) -> io::Result<Option<Pid>> {
     Ok(Pid::from_raw(i32::try_from(pid).map_err(io::Error::other)?))
 }
 
-/// Makes a child that lives another life: of all that is open here it has only `kept` and the
-/// standard descriptors, its signals do what they do by default, and in the end it returns the code
-/// to end with.
+/// Makes a child that lives another life. Of all open descriptors it has only `kept` and the standard ones, and
+/// its signals do what they do by default. In the end it returns its exit code.
 pub(crate) fn fork_apart(
     born_in: Option<BorrowedFd<'_>>,
     kept: BorrowedFd<'_>,
@@ -259,8 +258,8 @@ pub(crate) fn asked_to_end(signals: &SignalFd) -> bool {
 /// The oldest Landlock that keeps a process from signalling those outside (Linux 6.12).
 const LANDLOCK_WITH_SIGNALS: i64 = 6;
 
-/// Rights of `landlock_add_rule(2)` that change files: to open one for writing (bit 1) and to cut it (14); to
-/// remove and make entries of folders (4 to 12), and to move or link them into another one (13).
+/// Rights of `landlock_add_rule(2)` that change files. For a file: to open it for writing (bit 1) and to cut it
+/// (14). For a folder: to remove and make its entries (4 to 12), and to move or link them into another one (13).
 const WRITE: u64 = 1 << 1 | 1 << 14;
 const CHANGE: u64 = WRITE | 0x3ff0;
 
@@ -370,9 +369,9 @@ const WATCHING: &[libc::c_long] = &[libc::SYS_inotify_init, libc::SYS_inotify_in
 #[cfg(not(target_arch = "x86_64"))]
 const WATCHING: &[libc::c_long] = &[libc::SYS_inotify_init1];
 
-/// Keeps this process, and all that come from it, for good, from changing how others are scheduled, and from using
-/// up the inotify instances of the host's root: it has the same user as those, and Landlock does not look at that.
-/// Programs for another architecture find no system calls.
+/// Keeps this process, and all that come from it, for good, from changing how others are scheduled. It also keeps
+/// them from using up the inotify instances of the host's root: it has the same user, and Landlock does not look
+/// at that. Programs for another architecture find no system calls.
 pub(crate) fn keep_to_itself() -> io::Result<()> {
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;

@@ -26,9 +26,10 @@ const DESCRIPTORS: usize = 4;
 /// Longest strings of a plan, in bytes: more than a kernel takes.
 const MAX_STRINGS_BYTES: usize = 32 * 1024 * 1024;
 
-/// The size of the head before the strings, in bytes. It holds the length of the strings in bytes,
-/// and whether there is a terminal; the numbers of words and of variables; whether the child has a
-/// user of its own, which user and group; and whether it is confined.
+/// The size of the head before the strings, in bytes: eight numbers. They are the length of the
+/// strings in bytes; whether there is a terminal; the number of words; the number of variables;
+/// whether the child has a user of its own; that user; the group; and whether the child is
+/// confined.
 const HEAD_BYTES: usize = 8 * 4;
 
 /// All that a child needs.

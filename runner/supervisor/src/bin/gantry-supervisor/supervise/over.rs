@@ -1,7 +1,7 @@
 //! After a command: another one, or the end of its supervisor.
 //!
-//! Making files costs the more, the more were removed of late (ext4 gives no inode away again for a
-//! minute, and looks at each that it passes over), so a supervisor whose command is forgotten soon
+//! Making files costs the more, the more were removed of late: ext4 gives no inode away again for a
+//! minute, and looks at each that it passes over. So a supervisor whose command is forgotten soon
 //! serves another one, in the same files.
 
 use std::time::Duration;
