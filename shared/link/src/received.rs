@@ -1,10 +1,11 @@
-//! The reading end of one output stream of an operation: what arrives, what is a repeat, what is
-//! a broken promise, and when the writer may send more (docs/internals/contracts.md#a7, #a8, #a10).
+//! The reading end of one output stream of an operation (docs/internals/contracts.md#a7, #a8,
+//! #a10). It tells new output, repeats and broken promises apart, and when the writer may send
+//! more.
 //!
 //! It holds offsets only, neither bytes nor time, so the same rules run in the server and in
-//! simulations. Three offsets are all there is: what was received, what the reader took, and how
-//! far the writer may go. Of what was received and not taken, at most a window is bytes; the rest
-//! is gaps.
+//! simulations. There are three offsets: of the received output, of the output that the reader
+//! took, and the limit of the writer. Of the output that was received and not taken, at most a
+//! window is bytes; the rest is gaps.
 
 use bytes::{Buf, Bytes};
 use shared_types::limits::MAX_NUMBER;

@@ -27,9 +27,9 @@ pub trait Sandbox: Send + Sync {
     /// and may be asked again.
     ///
     /// # Errors
-    /// A refusal, when the sandbox does not know it and will not run it; with
-    /// [`RefusalCode::NotFound`](shared_types::RefusalCode::NotFound), when it was never asked for:
-    /// then nothing is promised of a start that comes later.
+    /// A refusal, when the sandbox does not know it and will not run it. The code is
+    /// [`RefusalCode::NotFound`](shared_types::RefusalCode::NotFound) when it was never asked for: then nothing
+    /// is promised about a start that comes later.
     async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Result<CancelAnswer, Refusal>;
 
     /// Reads an operation from these offsets of stdout and stderr on. Nothing is started by it, and the

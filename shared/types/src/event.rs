@@ -36,8 +36,8 @@ impl SessionEvent {
         }
     }
 
-    /// The kind of an event that this reader knows by its kind and yet cannot read: of a newer
-    /// version, or with a word or a field that no writer of this version writes.
+    /// The kind of an event that this reader knows by its kind and yet cannot read. It is of a newer version, or
+    /// has a word or a field that no writer of this version writes.
     pub fn unreadable(&self) -> Option<&str> {
         match &self.body {
             EventBody::Known(_) => None,
@@ -307,10 +307,10 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Event {
-    /// The kinds that this reader knows, each with its version. A writer raises the version of a
-    /// kind when one of its fields changes its meaning or gets a value that a reader of this version
-    /// does not know, such as a new outcome; the other kinds keep theirs, so that an older reader
-    /// goes on reading them. A new kind or a new optional field needs no new version.
+    /// The kinds that this reader knows, each with its version. A writer raises the version of a kind when one of
+    /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
+    /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
+    /// them. A new kind or a new optional field needs no new version.
     pub const KINDS: [(&'static str, u32); 10] = [
         ("session.created", 1),
         ("input.accepted", 1),

@@ -2,9 +2,9 @@
 //! and a pasted id tells what it names.
 //!
 //! The text form is a TypeID (specification 0.3): a prefix, `_`, and 128 bits in 26 letters of
-//! lower-case Crockford base32. Ids that we make are UUIDv7, so they sort by creation time;
-//! an [`OperationId`] and a [`SandboxId`] are derived (first 128 bits of a SHA-256), so that
-//! every replica computes the same.
+//! lower-case Crockford base32. Ids that we make are UUIDv7, so they sort by creation time. An
+//! [`OperationId`] and a [`SandboxId`] are derived (first 128 bits of a SHA-256), so that every
+//! replica computes the same.
 
 use std::{fmt, str::FromStr};
 

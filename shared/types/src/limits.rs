@@ -39,12 +39,12 @@ pub const OUTPUT_CHUNK_BYTES: usize = 64 * 1024;
 /// all of it.
 pub const RETAINED_TAIL_BYTES: usize = 1024 * 1024;
 
-/// Output of one stream that a runner keeps on disk until the server has committed it: with as
-/// many commands as may run at once this is one gibibyte for each runner.
+/// Output of one stream that a runner keeps on disk until the server has committed it, in bytes.
+/// With as many commands as may run at once this is one gibibyte for each runner.
 pub const SPOOL_BYTES_PER_STREAM: u64 = 8 * 1024 * 1024;
 
-/// Largest offset, size, count or time in a frame of a runner: numbers in JSON are exact up to here,
-/// the database keeps them, and no file or stream of a host is larger.
+/// Largest offset, size, count or time in a frame of a runner. Numbers in JSON are exact up to
+/// here, the database keeps them, and no file or stream of a host is larger.
 pub const MAX_NUMBER: u64 = (1 << 53) - 1;
 
 /// Longest time that a refusal of a runner can ask to wait, in milliseconds: a day.

@@ -156,8 +156,9 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
         let message = format!("the runner {what} as many operations as it can");
         return refuse_for_now(ResourceExhausted, &message);
     }
-    // A sandbox takes no more places than it leaves free, so that none shuts out the others: the dynamic
-    // thresholds of Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998, with a factor of 1.
+    // A sandbox takes no more places than it leaves free, so that none shuts out the others. These
+    // are the dynamic thresholds of Choudhury and Hahne, "Dynamic Queue Length Thresholds", 1998,
+    // with a factor of 1.
     if running + of_sandbox.running >= MAX_RUNNING {
         let message = format!(
             "this sandbox has {} commands running, and what is left of the runner's {MAX_RUNNING} places is \

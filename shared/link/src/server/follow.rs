@@ -311,8 +311,8 @@ impl Follow {
         let intent = &self.intent;
         let has_begun = intent.outcome.is_some() || self.told_accepted || self.has_begun;
         let reads_again = has_begun && self.request().is_some_and(Request::is_download);
-        // Now, and not when the intent was read: frames reach the runner in this order, so that of
-        // two readers none starts it after the other has heard that it was too late for that.
+        // Now, and not when the intent was read, because frames reach the runner in this order. So neither of
+        // two readers starts it after the other has learned that it was too late for that.
         let left = match (&self.asked, &intent.start_by) {
             (Some(asked), _) if reads_again => asked.limits.start_within,
             (_, Some(start_by)) => start_by.left(now),

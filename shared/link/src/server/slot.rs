@@ -1,5 +1,5 @@
-//! The choice of a runner's current link: a newer link replaces the older, an older one is turned
-//! away, and the end of an older one never ends a newer (docs/internals/contracts.md#a4).
+//! The choice of a runner's current link (docs/internals/contracts.md#a4). A newer link replaces
+//! the older, an older one is turned away, and the end of an older one never ends a newer.
 
 use shared_types::{Generation, Timestamp};
 

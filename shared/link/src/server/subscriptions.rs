@@ -1,5 +1,5 @@
-//! The readers of one link, and a check that the runner keeps the order of the protocol: one
-//! `Accepted` (or a refusal) for each `Operation`, then output in order, then one `Ended`.
+//! The readers of one link, and a check that the runner keeps the order of the protocol. For each
+//! `Operation` there is one `Accepted` (or a refusal), then output in order, then one `Ended`.
 //!
 //! Frames of an operation without a reader are dropped. Without a reader no credit is granted
 //! either, so the runner soon stops. Where the reader of a read has left, its place stays until the

@@ -19,8 +19,9 @@ use crate::{
 };
 
 impl Table {
-    /// Does what the server wants over this link, at `now` of a clock that goes on as long as the
-    /// host's boot does, with the daemon or without; nothing, if it is not the present link.
+    /// Carries out an order of the server over this link; does nothing if it is not the present
+    /// link. `now` is of a clock that goes on as long as the host's boot does, with the daemon or
+    /// without.
     pub fn order(&mut self, link: LinkId, order: Order, now: Duration) -> Option<Act> {
         if link != self.link || !self.linked {
             return None;
