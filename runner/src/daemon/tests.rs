@@ -136,13 +136,14 @@ async fn a_drain_lets_what_runs_finish_and_takes_nothing_new() {
         next.request = Some(shell("true"));
         next.digest = shell("true").digest();
         link.send(operation_frame(&next)).await;
-        // The signal may be behind the first of them.
-        match link.next().await.expect("a frame") {
-            Kind::Ended(v1::Ended {
-                outcome: Some(v1::ended::Outcome::Refused(refusal)),
-                ..
-            }) => break refusal,
-            _ => continue,
+        // The signal may be behind the first of them, so one is sent after the other.
+        let outcome = loop {
+            if let Kind::Ended(ended) = link.next().await.expect("a frame") {
+                break ended.outcome;
+            }
+        };
+        if let Some(v1::ended::Outcome::Refused(refusal)) = outcome {
+            break refusal;
         }
     };
     assert_eq!(refusal.code(), v1::refusal::Code::Draining);
