@@ -1,4 +1,5 @@
-//! Compiles anew when a migration comes: the macro that embeds them sees only those it knew.
+//! Compiles this crate again when a migration is added: the macro that embeds migrations sees only
+//! those that it knew.
 
 fn main() {
     println!("cargo:rerun-if-changed=../../migrations");

@@ -1,4 +1,4 @@
-//! Work that is under way or queued by rights that do not hold any more.
+//! Work that is running or queued under rights that have ended.
 
 use shared_types::{
     OperationId, SessionId, TenantId, Timestamp, TurnId, UserId, event::StopReason,
@@ -12,16 +12,16 @@ use crate::{
     operation::access::its_user_may_use,
 };
 
-/// Something that has to stop.
+/// Work that has to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToStop {
     /// Its tenant.
     pub tenant: TenantId,
-    /// What it is.
+    /// The turn or operation.
     pub work: Work,
-    /// Why.
+    /// The reason.
     pub why: StopReason,
-    /// Who has brought that about; its own user, where nobody else has.
+    /// The user who ended the right; the work's own user where no other user did.
     pub by: UserId,
 }
 
@@ -35,9 +35,13 @@ pub enum Work {
 }
 
 impl Store {
-    /// Turns and operations that have not ended, and that nobody has asked to stop yet, whose credential was
-    /// revoked or has expired; and operations whose user may not use their runner any more. A bounded number of each.
-    /// Without a tenant: it is about time.
+    /// Turns and operations to stop, a bounded number of each. They have not ended, and their stop was not requested
+    /// yet.
+    ///
+    /// - Turns and operations whose credential was revoked or has expired.
+    /// - Operations whose user may not use their runner any more.
+    ///
+    /// Without a tenant: credentials of all tenants expire with time.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].

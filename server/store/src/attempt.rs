@@ -1,8 +1,9 @@
-//! Failed attempts to get in, kept over restarts so that guessing does not begin anew with each.
+//! Failed attempts to get in. They are kept over restarts, so that guessing does not start again
+//! after each restart.
 //!
-//! Without a tenant: who tries has not said who they are. Each record is a synced write, so an
-//! attempt beyond the limit is refused and not recorded. To count and to record is one transaction:
-//! attempts that are made at once cannot pass the limit together.
+//! Without a tenant: a client that fails to get in is not known yet. Each record is a synced write,
+//! so an attempt beyond the limit is refused and not recorded. To count and to record is one
+//! transaction: attempts that are made at once cannot pass the limit together.
 
 use std::time::Duration;
 
@@ -16,19 +17,19 @@ use crate::{
     error::bounded,
 };
 
-/// For how long an attempt is remembered.
+/// The time for which an attempt is remembered.
 pub const ATTEMPTS_KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How many attempts are remembered; the oldest are forgotten first.
+/// The most attempts that are remembered; the oldest are forgotten first.
 pub const ATTEMPTS_KEPT_AT_MOST: u64 = 10_000;
 
-/// Why these statements have no tenant.
+/// The reason why these statements have no tenant.
 const NO_TENANT: &str = "who tries has not said who they are";
 
-/// Readers go on.
+/// Other transactions can still read the table.
 const LOCK: &str = "LOCK TABLE attempts IN SHARE ROW EXCLUSIVE MODE";
 
-/// What somebody tried.
+/// The kind of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptKind {
@@ -92,7 +93,7 @@ impl Store {
         for (_, place) in counted {
             bounded("the address", place, MAX_NAME_BYTES)?;
         }
-        // Those that a flood consists of write nothing, and wait for no writer.
+        // Refused attempts of a flood write nothing, and wait for no writer.
         let mut connection = self.read_any(NO_TENANT).await?;
         if !all_within(&mut connection, counted, since, at_most).await? {
             return Ok(false);
@@ -110,8 +111,8 @@ impl Store {
         Ok(true)
     }
 
-    /// How many attempts of this kind came from the address at or after `since`. For tests: to
-    /// decide by it and then to record is a race.
+    /// Counts the attempts of this kind from the address at or after `since`. For tests only: to
+    /// decide by this count and then to record is a race.
     #[cfg(test)]
     pub(crate) async fn count_attempts(
         &self,

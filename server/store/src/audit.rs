@@ -1,4 +1,5 @@
-//! The tenant's own log: who made, used, refused or revoked what. Numbered from 1, never edited.
+//! The tenant's own log of all that users, runners and the server made, used, refused or revoked.
+//! Entries are numbered from 1 and never edited.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,14 +16,14 @@ use crate::{
     database::{Connection, FromRow, Row, page, query, query_as},
 };
 
-/// Who did something.
+/// The user, runner or server that did something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Actor {
     /// A person or service account.
     User(UserId),
     /// An enrolled runner.
     Runner(RunnerId),
-    /// The server itself, or somebody whom it does not know.
+    /// The server itself, or a client that it does not know.
     System,
 }
 
@@ -36,7 +37,7 @@ impl fmt::Display for Actor {
     }
 }
 
-/// From where something is done.
+/// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The credential that is used.
@@ -48,9 +49,9 @@ pub struct Origin {
 /// A person or service account that does something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct By {
-    /// Who.
+    /// The user.
     pub user: UserId,
-    /// From where.
+    /// The origin of the request.
     pub origin: Origin,
 }
 
@@ -67,33 +68,33 @@ impl From<UserId> for By {
     }
 }
 
-/// Something to be recorded.
+/// An entry to be recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditEntry {
-    /// Who did it.
+    /// The actor.
     pub actor: Actor,
-    /// What was done, such as `runner.enrolled`.
+    /// The kind of action, such as `runner.enrolled`.
     pub kind: &'static str,
-    /// What it was done to: an id.
+    /// The id of the thing that was changed.
     pub subject: String,
     /// More about it; never a secret.
     pub detail: Value,
-    /// From where it was done, as far as that is known.
+    /// The origin of the request, as far as it is known.
     pub origin: Origin,
 }
 
-/// Something that was recorded.
+/// An entry that was recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditRow {
     /// Its place in the tenant's log, from 1, without gaps.
     pub seq: u64,
     /// When it was done.
     pub at: Timestamp,
-    /// Who did it, in text form: a later version may know other actors.
+    /// The actor in text form: a later version may know other actors.
     pub actor: String,
-    /// What was done.
+    /// The kind of action.
     pub kind: String,
-    /// What it was done to.
+    /// The id of the thing that was changed.
     pub subject: String,
     /// More about it.
     pub detail: Value,
@@ -107,14 +108,14 @@ pub struct AuditRow {
     pub subject_name: Option<String>,
 }
 
-/// Which entries are read.
+/// A choice of entries to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Only those behind this one, the oldest first; without it, the newest of all.
+    /// Only entries behind this number, the oldest first; without it, the newest of all.
     pub after: Option<u64>,
-    /// Only what this one did, in text form; empty for everyone.
+    /// Only actions of this actor, in text form; empty for all actors.
     pub actor: String,
-    /// Only what was done then or later.
+    /// Only actions at this time or later.
     pub since: Option<Timestamp>,
 }
 
@@ -139,8 +140,8 @@ macro_rules! select_audit {
 }
 
 impl Store {
-    /// Records something that has no row of its own. What has one is recorded by the method that
-    /// writes it. Answers with its place in the log.
+    /// Records an action that has no row of its own. An action with a row is recorded by the method
+    /// that writes the row. Returns the entry's place in the log.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such tenant.
@@ -199,8 +200,8 @@ impl Store {
         Ok(rows)
     }
 
-    /// The names of what these ids stand for, as far as there are any. A session is called by its
-    /// person: its title tells of what is said in it.
+    /// The names of these ids; an id without a name is left out. A session has the name of its
+    /// person, because its title quotes its content.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].

@@ -2,17 +2,17 @@
 //!
 //! A backup is a tar archive, compressed with gzip, whose entries come in this order:
 //!
-//! 1. `backup.json`: the format, the schema, and which version made it when.
+//! 1. `backup.json`: the format, the schema, and the version and the time that made it.
 //! 2. `rows/TABLE/NNNNNN.jsonl`: the rows of each table, one JSON array a line, in the order of the
 //!    primary key. A table has as many entries as it takes, so that neither end holds a table in memory.
 //! 3. `keys/…` and `output/…`: the folders of the server.
 //! 4. `manifest.json`: of each table the columns, the number of rows and their digest; of each file the
 //!    size and the digest. It comes last, so an archive without it was cut off.
 //!
-//! The rows are those of one moment, and the output is read after that moment. An operation whose end is in the
-//! rows had its whole output on disk before, so it is in the backup. Of one that ran on, the backup may have
-//! more output than the rows know of: a restored server goes on where the kept output ends, as any server does
-//! that starts anew. Output of operations that the rows do not know is left out.
+//! The rows are those of one moment, and the output is read after that moment. An operation whose end is in the rows
+//! had its whole output on disk before, so it is in the backup. Of an operation that ran on, the backup may have more
+//! output than the rows know. A restored server continues where the kept output ends, like any server after a restart.
+//! Output of operations that the rows do not know is left out.
 
 use std::{
     collections::BTreeMap,
@@ -50,7 +50,7 @@ const ENTRY_BYTES: u64 = 64 * 1024 * 1024;
 /// The largest manifest. It has about 200 bytes for each file.
 const MANIFEST_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// Which server made a backup, and when.
+/// The server that made a backup, and the time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupMade {
     /// The version of the program.
@@ -59,20 +59,20 @@ pub struct BackupMade {
     pub at: Timestamp,
 }
 
-/// What was written to a backup, or read from it.
+/// The content that was written to a backup, or read from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupContent {
     /// The schema of the database.
     pub schema: i64,
     /// The tables, in the order of their names.
     pub tables: Vec<CopiedTable>,
-    /// How many files of keys and output there are.
+    /// The number of files of keys and output.
     pub files: usize,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// Why a backup was not written, or not restored.
+/// The reason why a backup was not written, or not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// There is a file of this name.
@@ -83,7 +83,7 @@ pub enum BackupError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
     /// The backup cannot be read.
@@ -91,7 +91,7 @@ pub enum BackupError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
     /// It is some other file.
@@ -102,7 +102,7 @@ pub enum BackupError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong first.
+        /// The first fault.
         why: String,
     },
     /// A newer program made it.
@@ -118,7 +118,7 @@ pub enum BackupError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
     /// The database.

@@ -14,7 +14,7 @@ use crate::{
     database::{Row, query, retried},
 };
 
-/// What a browser's cookie has beside the hash of its first secret.
+/// The state of a browser's cookie, beside the hash of its first secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CookieRow {
     /// The hash of the newest second secret.
@@ -32,7 +32,7 @@ pub struct CookieRow {
 pub struct Replaced {
     /// Its hash.
     pub second: TokenHash,
-    /// What its successor was made with.
+    /// The salt that its successor was made with.
     pub salt: Digest,
 }
 
@@ -120,7 +120,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// Ends the credential of a cookie of which an old second secret was shown: two have it.
+    /// Ends the credential of a cookie whose old second secret was shown: two browsers have the cookie.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].

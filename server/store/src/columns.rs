@@ -1,5 +1,5 @@
-//! Reads the columns of a row as our types. A value that is none is an error of the column, never
-//! a default: a damaged row must not turn into another one.
+//! Reads the columns of a row as our types. A value that does not parse is an error of the column,
+//! never a default: a damaged row must not turn into another one.
 
 use std::{error::Error, str::FromStr};
 

@@ -1,9 +1,9 @@
 //! API keys, and sign-ins of terminals and browsers. Only the hash of a secret is stored.
 //!
-//! A key that a key made ends with it, so that removing a key takes back all that its holder could
-//! have made of it. What a sign-in made stays: a person signs out of a terminal, and the programs that
-//! got their keys there go on. What is under way or queued under a credential ends with it as well, unless the
-//! person signs out with that very one: then it goes on, as the programs do.
+//! A key that another key made ends with that key: to remove a key takes back all access that its holder could have
+//! made from it. Credentials that a sign-in made stay: a person signs out of a terminal, and the programs that got
+//! their keys there keep them. Work that is running or queued under a credential ends with it as well. The exception is
+//! a person who signs out with that very credential: the work continues then.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -31,8 +31,8 @@ use crate::{
 /// Most API keys of a user that hold at once.
 pub const KEYS_OF_USER_AT_MOST: u64 = 100;
 
-/// Until when what was begun under a row of `credentials` may go on: without an end where the person signed out
-/// with it, [`REVOKED`] where it was revoked. A browser's sign-in that is over has signed the person out.
+/// The time until which work that was begun under a row of `credentials` may continue: without an end where the person
+/// signed out with it, [`REVOKED`] where it was revoked. The end of a browser's sign-in counts as a sign-out.
 macro_rules! credential_until {
     () => {
         "CASE WHEN signed_out_at IS NOT NULL THEN NULL
@@ -45,7 +45,7 @@ pub(crate) use credential_until;
 /// Before every moment.
 const REVOKED: Timestamp = Timestamp::from_micros(0);
 
-/// What a credential is for.
+/// The purpose of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CredentialKind {
@@ -62,15 +62,15 @@ pub enum CredentialKind {
 pub struct NewCredential {
     /// Its id.
     pub id: CredentialId,
-    /// What it is for.
+    /// Its purpose.
     pub kind: CredentialKind,
-    /// What it is called in lists.
+    /// Its name in lists.
     pub name: String,
     /// The hash of its secret.
     pub hash: TokenHash,
     /// The credential with which it is made; it must still hold.
     pub made_by: Option<CredentialId>,
-    /// What it is good for; absent for all that its user may do.
+    /// Its scopes; absent for all that its user may do.
     pub scopes: Option<Scopes>,
     /// Until when it can be used.
     pub expires_at: Option<Timestamp>,
@@ -78,7 +78,7 @@ pub struct NewCredential {
     pub from: Option<AddressRange>,
     /// From where it is made.
     pub origin: Origin,
-    /// Who makes it, where that is another one than its user.
+    /// The user who makes it, where that is another than its own user.
     pub maker: Option<UserId>,
     /// The hash of the second secret; a browser's has one.
     pub second_hash: Option<TokenHash>,
@@ -91,11 +91,11 @@ pub struct CredentialRow {
     pub tenant: TenantId,
     /// Its id.
     pub id: CredentialId,
-    /// Whom it stands for.
+    /// The user whom it stands for.
     pub user: UserId,
-    /// What it is for.
+    /// Its purpose.
     pub kind: CredentialKind,
-    /// What it is called in lists.
+    /// Its name in lists.
     pub name: String,
     /// When it was made.
     pub created_at: Timestamp,
@@ -103,7 +103,7 @@ pub struct CredentialRow {
     pub last_used_at: Option<Timestamp>,
     /// The credential with which it was made, where that is known.
     pub made_by: Option<CredentialId>,
-    /// What it is good for.
+    /// Its scopes.
     pub scopes: Scopes,
     /// Until when it can be used.
     pub expires_at: Option<Timestamp>,
@@ -129,7 +129,7 @@ impl Store {
     ) -> Result<CredentialRow, StoreError> {
         retried!({
             let mut tx = self.write(tenant).await?;
-            // What the maker has ends neither between the look at it and the key, nor without the key.
+            // The maker's rights must not end between this check and the insert.
             let users: BTreeSet<_> = [user].into_iter().chain(credential.maker).collect();
             for user in users {
                 lock_user(&mut tx, tenant, user).await?;
@@ -241,7 +241,7 @@ impl Store {
         let by = by.into();
         retried!({
             let mut tx = self.write(tenant).await?;
-            // No key is made meanwhile with one of those that end.
+            // No ending key can make another key until this transaction ends.
             lock_user(&mut tx, tenant, user).await?;
             let ended = end(&mut tx, tenant, (credential, by.user), now).await?;
             if ended.is_empty() {
@@ -260,7 +260,7 @@ impl Store {
 }
 
 /// Ends a credential, or all of a user's, and with each key the keys and join tokens that it made. Returns the
-/// credentials that ended, and whose they were.
+/// credentials that ended, each with its user.
 pub(crate) async fn end(
     tx: &mut Connection,
     tenant: TenantId,
@@ -278,8 +278,8 @@ pub(crate) async fn end(
     .bind(by.to_string())
     .fetch_all(&mut *tx)
     .await?;
-    // What is made meanwhile with one of them was committed before that one ended here, or is
-    // refused (`require_maker`): so it is looked for by a statement of its own.
+    // A key that one of them made during this was committed before its maker ended here, or is refused
+    // (`require_maker`). So a statement of its own looks for it.
     let (mut all, mut ended) = (Vec::new(), VecDeque::from(ended));
     while let Some(row) = ended.pop_front() {
         let id = row.parsed("id")?;
@@ -303,7 +303,8 @@ pub(crate) async fn end(
     Ok(all)
 }
 
-/// The person signs out with it: what the person has under way goes on. A key that ends itself takes its work along.
+/// Records that the person signed out with it: the person's running work continues. A key that ends itself ends its
+/// work as well.
 async fn sign_out(
     tx: &mut Connection,
     tenant: TenantId,
@@ -322,7 +323,8 @@ async fn sign_out(
     Ok(())
 }
 
-/// Why what was begun under a credential has to stop that holds until then.
+/// The reason to stop work of a credential whose work may continue `until` then; none if it may still continue at
+/// `now`.
 pub(crate) fn ended(until: Option<Timestamp>, now: Timestamp) -> Option<StopReason> {
     match until {
         Some(REVOKED) => Some(StopReason::CredentialRevoked),
@@ -331,8 +333,7 @@ pub(crate) fn ended(until: Option<Timestamp>, now: Timestamp) -> Option<StopReas
     }
 }
 
-/// Says in the audit log that a credential ended, with what, and whose it was where that is another one than
-/// who asks.
+/// Records in the audit log that a credential ended and what ended with it; also its user, if that is not the actor.
 pub(crate) async fn record_end(
     tx: &mut Connection,
     tenant: TenantId,
@@ -356,7 +357,7 @@ pub(crate) async fn record_end(
     audit::record(tx, tenant, &entry, now).await.map(drop)
 }
 
-/// A key could otherwise outlive its maker by being made while that one is revoked.
+/// Refuses a maker that was revoked. Otherwise a key could outlive its maker by being made during the revocation.
 pub(crate) async fn require_maker(
     tx: &mut Connection,
     tenant: TenantId,

@@ -27,7 +27,7 @@ use crate::{
 /// The first two bytes of a file that gzip made.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// What may follow the last entry: tar fills its last record with zeros.
+/// The most bytes after the last entry: tar fills its last record with zeros.
 const PADDING_BYTES: u64 = 64 * 1024;
 
 /// A backup that is whole.
@@ -81,7 +81,7 @@ impl Backup {
         self.about.schema
     }
 
-    /// Which server made it, and when.
+    /// The server that made it, and the time.
     pub fn made(&self) -> &BackupMade {
         &self.about.made
     }
@@ -153,7 +153,7 @@ impl Backup {
     }
 }
 
-/// What the archive has, as far as it was read, to be compared with its manifest.
+/// The content of the archive as far as it was read, to be compared with its manifest.
 struct Check<'a> {
     path: &'a Path,
     known: i64,
@@ -207,7 +207,7 @@ impl<'a> Check<'a> {
     }
 
     fn about(&self, json: &[u8]) -> Result<About, BackupError> {
-        // A newer format may say more, or something else.
+        // A newer format may have more fields, or others.
         let value: serde_json::Value = serde_json::from_slice(json)
             .map_err(|_| BackupError::NotABackup(self.path.to_owned()))?;
         let number = |name: &str| value[name].as_i64().unwrap_or(0);
@@ -225,7 +225,7 @@ impl<'a> Check<'a> {
         serde_json::from_value(value).map_err(|_| BackupError::NotABackup(self.path.to_owned()))
     }
 
-    /// Compares what was read with what the manifest says.
+    /// Compares the content that was read with the manifest.
     fn finish(mut self) -> Result<(About, Manifest), BackupError> {
         let about = self
             .about
@@ -390,7 +390,7 @@ fn damaged(path: &Path, why: &str) -> BackupError {
     }
 }
 
-/// What the archive's own format says is wrong.
+/// An error of the archive's own format.
 fn unreadable(path: &Path, error: &io::Error) -> BackupError {
     let why = match error.kind() {
         io::ErrorKind::UnexpectedEof => "it ends too early".to_owned(),

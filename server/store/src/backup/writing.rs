@@ -65,7 +65,7 @@ struct Archive<'a> {
     tar: tar::Builder<GzEncoder<BufWriter<NamedTempFile>>>,
     manifest: Manifest,
     modified: u64,
-    /// Those that the rows know, sorted: of no other is there output in a backup.
+    /// The operations in the rows, sorted. A backup has output of these only.
     operations: Vec<OperationId>,
 }
 
@@ -200,8 +200,8 @@ impl<'a> Archive<'a> {
         Ok(())
     }
 
-    /// Whether a file is no output of an operation that was placed after the rows were read. A restored
-    /// server may use its id for another command, and would take the output for that one's.
+    /// Tells if the rows know the operation of an output file; true of every other file. A restored server may give the
+    /// id of an unknown operation to another command, and would take the output for that command's.
     fn is_known(&self, file: &Path) -> bool {
         let mut names = file.iter().filter_map(|name| name.to_str());
         let operation = names.find_map(|name| name.split('.').next()?.parse::<OperationId>().ok());
