@@ -1,4 +1,4 @@
-//! The database: which one it is, and who reads and writes it.
+//! The database: its kind, its readers and its writers.
 //!
 //! Everything above this module runs [`query`]s on a [`Connection`], for one tenant: [`Store::read`] and
 //! [`Store::write`] take it. What must be asked or done before a tenant is known, or for all of them,
@@ -41,10 +41,10 @@ pub(crate) use {postgres::MIGRATIONS as POSTGRES_SCHEMA, sqlite::MIGRATIONS as S
 /// Most rows that one page of a list carries, whatever the caller asks for.
 pub const MAX_PAGE: u32 = 1000;
 
-/// How long a read or write waits for a connection before it fails.
+/// The longest wait of a read or write for a connection; then it fails.
 const CONNECTION_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long the database may take to say that it answers.
+/// The time in which the database must answer a check.
 const CHECKED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The database. Clones share it; it is closed when the last one is dropped, or by [`Store::close`].
@@ -60,16 +60,16 @@ enum Database {
     Postgres(postgres::Database),
 }
 
-/// Whose rows statements are about.
+/// The tenant whose rows statements are about.
 #[derive(Debug, Clone, Copy)]
 enum Scope {
     Tenant(TenantId),
-    /// Of all tenants, and why.
+    /// The rows of all tenants, and the reason.
     Any(&'static str),
 }
 
 impl Scope {
-    /// Whether the same rows are seen, for whatever reason.
+    /// True if both see the same rows; the reasons may differ.
     fn is_as(self, other: Self) -> bool {
         match (self, other) {
             (Self::Tenant(one), Self::Tenant(other)) => one == other,
@@ -79,7 +79,7 @@ impl Scope {
     }
 }
 
-/// What statements run on: a connection that reads, or a transaction.
+/// A connection that statements run on: one that reads, or a transaction.
 #[derive(Debug)]
 pub(crate) enum Connection {
     SqliteReader(Reading<PoolConnection<Sqlite>>),
@@ -89,15 +89,15 @@ pub(crate) enum Connection {
     Postgres(postgres::Lease),
 }
 
-/// A connection that reads, until it is dropped; how long that took is measured.
+/// A connection that reads, until it is dropped. The time that it was used is measured.
 #[derive(Debug)]
 pub(crate) struct Reading<C> {
     connection: C,
     asked: Instant,
 }
 
-/// One piece of work; nothing of it is written before [`Transaction::commit`], or if it is dropped. How
-/// long it took until it was on disk is measured.
+/// One piece of work. Nothing of it is written before [`Transaction::commit`], or if it is dropped. The time until it
+/// was on disk is measured.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     work: Work,
@@ -120,10 +120,11 @@ impl Store {
         Ok(Database::Sqlite(sqlite::Database::open(path, None).await?).into())
     }
 
-    /// As [`Store::open`], for a backup of an older version: brings the schema no further than that.
+    /// Opens a database file like [`Store::open`], for a backup of an older version: brings the schema to this version
+    /// and no further.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// If the file cannot be written, is in use, is not a database, or is not this program's.
     pub async fn open_at(path: &Path, schema: i64) -> Result<Self, OpenError> {
         Ok(Database::Sqlite(sqlite::Database::open(path, Some(schema)).await?).into())
     }
@@ -140,16 +141,16 @@ impl Store {
     /// Opens a PostgreSQL database, and brings its schema up to date. Several servers may do so at once.
     ///
     /// # Errors
-    /// If it does not answer or lets the user not in, if it is not as it must be, or is not this
-    /// program's.
+    /// If the database does not answer, refuses the user, is not set up as it must be, or is not this program's.
     pub async fn open_postgres(url: &PostgresUrl) -> Result<Self, OpenError> {
         Ok(Database::Postgres(postgres::Database::open(url, None).await?).into())
     }
 
-    /// As [`Store::open_postgres`], for a backup of an older version: brings the schema no further than that.
+    /// Opens a database like [`Store::open_postgres`], for a backup of an older version: brings the schema to this
+    /// version and no further.
     ///
     /// # Errors
-    /// As [`Store::open_postgres`].
+    /// If the database does not answer, refuses the user, is not set up as it must be, or is not this program's.
     pub async fn open_postgres_at(url: &PostgresUrl, schema: i64) -> Result<Self, OpenError> {
         Ok(Database::Postgres(postgres::Database::open(url, Some(schema)).await?).into())
     }
@@ -157,7 +158,8 @@ impl Store {
     /// Opens a PostgreSQL database for one short job of an operator: it does not change the schema.
     ///
     /// # Errors
-    /// As [`Store::open_postgres`], and if a server of another version made it.
+    /// If the database does not answer, refuses the user, is not set up as it must be, or was made by a server of
+    /// another version.
     pub async fn open_postgres_beside(url: &PostgresUrl) -> Result<Self, OpenError> {
         Ok(Database::Postgres(postgres::Database::open_beside(url).await?).into())
     }
@@ -165,7 +167,7 @@ impl Store {
     /// The schema of a database file. It takes no lock, and neither makes nor changes the file.
     ///
     /// # Errors
-    /// As [`Store::open`], without the lock.
+    /// If the file cannot be read, is not a database, or is not this program's.
     pub async fn schema_of_file(path: &Path) -> Result<Schema, OpenError> {
         sqlite::schema(path).await
     }
@@ -173,7 +175,7 @@ impl Store {
     /// The schema of a PostgreSQL database, which is not changed.
     ///
     /// # Errors
-    /// As [`Store::open_postgres`].
+    /// If the database does not answer, refuses the user, is not set up as it must be, or is not this program's.
     pub async fn schema_of_postgres(url: &PostgresUrl) -> Result<Schema, OpenError> {
         postgres::schema(url).await
     }
@@ -187,7 +189,7 @@ impl Store {
         }
     }
 
-    /// Whether the database answers.
+    /// Checks that the database answers.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if it does not.
@@ -211,7 +213,7 @@ impl Store {
         }
     }
 
-    /// How many connections to the database are in use now, and how many are not.
+    /// The number of connections to the database that are in use now, and of those that are not.
     pub fn connections(&self) -> (usize, usize) {
         match &*self.database {
             Database::Sqlite(database) => database.connections(),
@@ -228,7 +230,7 @@ impl Store {
         self.reading(Scope::Tenant(tenant)).await
     }
 
-    /// For statements that read before the tenant is known, or rows of all of them: `why` says so.
+    /// For statements that read before the tenant is known, or rows of all tenants: `why` gives the reason.
     pub(crate) async fn read_any(&self, why: &'static str) -> Result<Connection, StoreError> {
         self.reading(Scope::Any(why)).await
     }
@@ -238,7 +240,7 @@ impl Store {
         self.writing(Scope::Tenant(tenant)).await
     }
 
-    /// As [`Store::write`], before the tenant is known, or for rows of all of them: `why` says so.
+    /// Like [`Store::write`], before the tenant is known, or for rows of all tenants: `why` gives the reason.
     pub(crate) async fn write_any(&self, why: &'static str) -> Result<Transaction, StoreError> {
         self.writing(Scope::Any(why)).await
     }
@@ -345,7 +347,7 @@ impl DerefMut for Transaction {
 }
 
 impl Connection {
-    /// Whether others write at the same time: what a transaction decides by must be locked.
+    /// True if other transactions may write at the same time: a transaction must lock the rows that it decides by.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::PostgresReader(_) | Self::Postgres(_))
     }
@@ -359,12 +361,12 @@ impl Connection {
     }
 }
 
-/// A part of a list: what comes behind a place in it.
+/// A part of a list: the rows behind a place in it.
 #[derive(Debug, Clone)]
 pub struct Page<T> {
     /// The place; from the start, if absent.
     pub after: Option<T>,
-    /// How many rows at most; never more than [`MAX_PAGE`].
+    /// The most rows; never more than [`MAX_PAGE`].
     pub limit: u32,
 }
 
@@ -375,8 +377,8 @@ impl<T> From<u32> for Page<T> {
     }
 }
 
-/// What a list is narrowed to: names or titles with this text in them, whatever the case of its letters from A
-/// to Z. The pattern is for `LIKE … ESCAPE '\'` on a text in small letters; an empty text is in every one.
+/// The pattern that narrows a list to names or titles with this text in them, whatever the case of the letters A to Z.
+/// It is for `LIKE … ESCAPE '\'` on a text in small letters. An empty text matches all.
 pub(crate) fn containing(text: &str) -> String {
     let mut pattern = "%".to_owned();
     for letter in text.chars() {
@@ -389,7 +391,7 @@ pub(crate) fn containing(text: &str) -> String {
     pattern
 }
 
-/// The bound of a page, as SQL wants it.
+/// The bound of a page, as a number of SQL.
 pub(crate) fn page(limit: u32) -> i64 {
     i64::from(limit.min(MAX_PAGE))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, in the store's own words.
+//! The errors of the store.
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -7,13 +7,13 @@ use shared_types::Epoch;
 
 use crate::database::is_attempt;
 
-/// Why a read or write was not done. Nothing was written.
+/// The reason why a read or write was not done. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no such row in this tenant.
     #[error("find it: it does not exist, or not here")]
     NotFound,
-    /// What is stored contradicts the write; the same write will fail again.
+    /// The write contradicts the stored rows; the same write will fail again.
     #[error("write it: {0}")]
     Conflict(&'static str),
     /// A newer worker holds the session; this one must stop.
@@ -27,7 +27,7 @@ pub enum StoreError {
     /// A text is longer than its bound.
     #[error("store {what}: it is longer than {max_bytes} bytes, shorten it")]
     TooLarge {
-        /// What is too long.
+        /// The text that is too long.
         what: &'static str,
         /// The bound in bytes.
         max_bytes: usize,
@@ -35,24 +35,24 @@ pub enum StoreError {
     /// There are as many as there may be; the same write may succeed later.
     #[error("add to it: {0}")]
     Full(Full),
-    /// The database could not answer, or holds what this program cannot read.
+    /// The database could not answer, or holds a value that this program cannot read.
     #[error("use the database: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What there is too much of, in words for people.
+/// A bound that is reached, in words for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{has} {used} of {at_most} {what}; {remedy}")]
 pub struct Full {
-    /// Who has it, such as `you have`.
+    /// The owner of the things with a verb, such as `you have`.
     pub has: &'static str,
-    /// How many there are.
+    /// The number of things that there are.
     pub used: u64,
-    /// How many there may be.
+    /// The number of things that there may be.
     pub at_most: u64,
-    /// Of what.
+    /// The things.
     pub what: &'static str,
-    /// What to do.
+    /// The remedy.
     pub remedy: &'static str,
 }
 
@@ -63,8 +63,8 @@ impl From<Full> for StoreError {
 }
 
 impl StoreError {
-    /// Whether the same read or write may succeed later, because the database does not answer now.
-    /// A row that this program cannot read stays as it is.
+    /// True if the same read or write may succeed later, because the database does not answer now. A row that this
+    /// program cannot read stays as it is.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Full(_) => true,
@@ -85,7 +85,7 @@ impl StoreError {
 }
 
 impl StoreError {
-    /// Whether PostgreSQL ended the transaction in favour of another one.
+    /// True if PostgreSQL ended the transaction in favour of another one.
     pub(crate) fn was_not_preferred(&self) -> bool {
         let Self::Unavailable(source) = self else {
             return false;
@@ -106,7 +106,7 @@ impl From<sqlx::Error> for StoreError {
             (_, Some(sqlx::error::ErrorKind::UniqueViolation)) => {
                 Self::Conflict("it exists already, choose another name or id")
             }
-            // The foreign keys carry the tenant: what is not in it cannot be referred to.
+            // The foreign keys carry the tenant: no row can refer to one of another tenant.
             (_, Some(sqlx::error::ErrorKind::ForeignKeyViolation)) => Self::NotFound,
             (error, _) => Self::unavailable(Box::new(error)),
         }
@@ -159,8 +159,8 @@ pub(crate) fn bounded(what: &'static str, text: &str, max_bytes: usize) -> Resul
     Ok(())
 }
 
-/// Why a database could not be opened. Each text says what to do. The database is named by its file, or
-/// by its URL without the password.
+/// The reason why a database could not be opened. Each text gives a remedy. The database is named by its file, or by
+/// its URL without the password.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file or its folder cannot be written.
@@ -168,7 +168,7 @@ pub enum OpenError {
     Unwritable {
         /// The database file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Another server process has the file open.
@@ -190,7 +190,7 @@ pub enum OpenError {
     Unreachable {
         /// The database.
         database: String,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
     /// PostgreSQL does not let the user in.
@@ -206,13 +206,13 @@ pub enum OpenError {
     Unfit {
         /// The database.
         database: String,
-        /// What is wrong, and what to do.
+        /// The fault and the remedy.
         why: &'static str,
     },
     /// There is none.
     #[error("open the database {database}: there is none yet; start the server once")]
     Missing {
-        /// Where it would be.
+        /// The place where it would be.
         database: String,
     },
     /// A newer program has written it.
@@ -254,7 +254,7 @@ pub enum OpenError {
         database: String,
         /// The schema that was not reached.
         schema: i64,
-        /// What the database said.
+        /// The error of the database.
         why: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Anything else.
@@ -262,7 +262,7 @@ pub enum OpenError {
     Unusable {
         /// The database.
         database: String,
-        /// What happened.
+        /// The error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

@@ -1,6 +1,6 @@
-//! The event log of a session. An event and the row that it describes are written in one
-//! transaction: those that begin something by the method that makes its row, those that the
-//! engine reports by [`Store::append`], with their effects on rows.
+//! The event log of a session. An event and the row that it describes are written in one transaction. An event that
+//! begins something is written by the method that makes its row. An event that the engine reports is written by
+//! [`Store::append`], with its effects on rows.
 
 use shared_types::{
     Epoch, Event, OperationId, SessionEvent, SessionId, TenantId, Timestamp, event::EventBody,
@@ -22,9 +22,8 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 const PAGE_READ_AT_ONCE: usize = 32;
 
 impl Store {
-    /// Appends what the engine reports under its epoch, all or nothing, and answers with the
-    /// events at their places. [`Event::CallEnded`] closes the call's operations,
-    /// [`Event::TurnEnded`] ends the turn.
+    /// Appends an event that the engine reports under its epoch, all or nothing, and returns the events at their
+    /// places. [`Event::CallEnded`] closes the call's operations, [`Event::TurnEnded`] ends the turn.
     ///
     /// # Errors
     /// [`StoreError::StaleEpoch`] if another worker took the session since;
@@ -46,13 +45,11 @@ impl Store {
         })
     }
 
-    /// Appends the end of a call as [`Store::append`] does, and stores the outcome of its operation
-    /// in the same transaction. Where another outcome is stored, nothing is written, and that one
-    /// is the answer.
+    /// Appends the end of a call like [`Store::append`], and stores the outcome of its operation in the same
+    /// transaction. If another outcome is stored, nothing is written, and the stored outcome is returned.
     ///
     /// # Errors
-    /// As [`Store::append`]; [`StoreError::TooLarge`] for an outcome of more than
-    /// [`MAX_OUTCOME_BYTES`].
+    /// The errors of [`Store::append`]; [`StoreError::TooLarge`] for an outcome of more than [`MAX_OUTCOME_BYTES`].
     pub async fn append_end(
         &self,
         tenant: TenantId,
@@ -83,11 +80,11 @@ impl Store {
         })
     }
 
-    /// As [`Store::events_after`], but no more than about 4 MiB of them, and one event at least. It is for answers
-    /// to clients, because each event may have the size of a message.
+    /// The events that [`Store::events_after`] returns, but no more than about 4 MiB of them, and one event at least.
+    /// It is for answers to clients, because each event may have the size of a message.
     ///
     /// # Errors
-    /// As [`Store::events_after`].
+    /// [`StoreError::NotFound`] if there is no such session.
     pub async fn page_of_events(
         &self,
         tenant: TenantId,
@@ -218,7 +215,7 @@ macro_rules! insert_last {
 }
 pub(crate) use insert_last;
 
-/// Writes what the engine reports of a turn that runs, and what that does to rows.
+/// Writes the engine's report about a turn that runs, and its effects on rows.
 async fn report(
     tx: &mut Connection,
     tenant: TenantId,
@@ -285,8 +282,8 @@ async fn write_in_one(
     Ok((event, row.maybe_text("turn_state")?))
 }
 
-/// As [`write_in_one`], for PostgreSQL, at a number that was taken before: this statement sees what was
-/// committed while that one waited for the session.
+/// Does the same as [`write_in_one`], for PostgreSQL, at a number that was taken before. This statement sees the rows
+/// that were committed while that one waited for the session.
 async fn write_at(
     tx: &mut Connection,
     (tenant, session): (TenantId, SessionId),
@@ -316,8 +313,8 @@ async fn write_at(
     Ok((event, row.maybe_text("turn_state")?))
 }
 
-/// Refuses an event of a turn that does not run, or one that has a row of its own. For the end of a turn,
-/// answers how many others of the session are unfinished.
+/// Applies the effect of an event on rows. Refuses an event of a turn that does not run, or one that has a row of its
+/// own. For the end of a turn, returns how many others of the session are unfinished.
 async fn take_effect(
     tx: &mut Connection,
     tenant: TenantId,
@@ -367,12 +364,12 @@ async fn take_effect(
     }
 }
 
-/// What was appended to a log.
+/// The result of an append to a log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Appended {
     /// The events, at their places.
     pub events: Vec<SessionEvent>,
-    /// Where a turn ended: how many turns of the session are unfinished now.
+    /// For the end of a turn: the number of turns of the session that are unfinished now.
     pub turns_left: Option<u64>,
 }
 

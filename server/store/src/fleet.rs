@@ -1,4 +1,4 @@
-//! What placement looks at: the runner that a turn works on, and what the tenant demands of it.
+//! The facts that placement decides by: the runner that a turn works on, and the isolation that the tenant demands.
 
 use shared_types::{
     Epoch, Incarnation, Isolation, RunnerId, SandboxId, SandboxPrivilege, SandboxSpec,
@@ -13,20 +13,20 @@ use crate::{
     turn,
 };
 
-/// Where a turn's calls may go.
+/// The place where a turn's calls may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetRow {
-    /// What a sandbox must be proved to keep apart.
+    /// The isolation that a sandbox must be proved to have.
     pub demanded: Isolation,
-    /// Whether the tenant lets commands be root in their sandbox.
+    /// True if the tenant lets commands be root in their sandbox.
     pub may_sudo: bool,
     /// The choice that was recorded when the turn was claimed.
     pub choice: Choice,
     /// The runner that was chosen, as it is now.
     pub chosen: Option<ChosenRunner>,
-    /// How that runner stands to the user whose turn it is.
+    /// The right of the turn's user to use that runner.
     pub access: Option<RunnerAccess>,
-    /// Whose turn it is.
+    /// The user whose turn it is.
     pub user: UserId,
     /// The role that the user has now; none where the user was removed.
     pub role: Option<Role>,
@@ -34,7 +34,7 @@ pub struct FleetRow {
 }
 
 impl FleetRow {
-    /// Whether the credential under which the turn was queued holds no more.
+    /// True if the credential under which the turn was queued has ended.
     pub fn credential_ended(&self, now: Timestamp) -> bool {
         credential::ended(self.credential_until, now).is_some()
     }
@@ -47,21 +47,21 @@ pub struct ChosenRunner {
     pub id: RunnerId,
     /// Its name.
     pub name: String,
-    /// Whether it was revoked.
+    /// True if it was revoked.
     pub revoked: bool,
-    /// Whether it is locked, because its folder was copied.
+    /// True if it is locked, because its folder was copied.
     pub locked: bool,
-    /// Whether a replica holds its link.
+    /// True if a replica holds its link.
     pub online: bool,
-    /// When it was last heard of; absent before its first link.
+    /// The time when it was last heard of; absent before its first link.
     pub last_seen_at: Option<Timestamp>,
-    /// What its memory of operations was worth at its newest link.
+    /// The incarnation that it had at its newest link.
     pub incarnation: Option<Incarnation>,
-    /// Whether somebody has granted that what it reports of its isolation counts.
+    /// True if an admin or the operator has granted that its reported isolation counts.
     pub trusted: bool,
-    /// Whether it makes sandboxes: then its only one here is the user's own, where that is wanted.
+    /// True if it makes sandboxes: then its only one here is the user's own, if one is wanted.
     pub pool: bool,
-    /// What it reported at its newest link, the first one first.
+    /// The sandboxes that it reported at its newest link, the first one first.
     pub sandboxes: Vec<FleetSandbox>,
 }
 
@@ -70,20 +70,20 @@ pub struct ChosenRunner {
 pub struct FleetSandbox {
     /// Its id.
     pub id: SandboxId,
-    /// What the runner calls it.
+    /// The runner's name for it.
     pub name: String,
-    /// What it is proved to keep apart.
+    /// The isolation that it is proved to have.
     pub isolation: Isolation,
-    /// Why nothing can happen there; empty where it can.
+    /// The reason why no operation can run there; empty where one can.
     pub problem: String,
-    /// Whether its commands may be root there: its template says so, or it was made from one that did, and runs.
+    /// True if its commands may be root there: its template says so, or it was made from one that did, and runs.
     pub has_sudo: bool,
-    /// Under which epoch the operations of callers are sent there.
+    /// The epoch under which the operations of callers are sent there.
     pub epoch: Epoch,
 }
 
 impl Store {
-    /// Where a turn's calls may go, in one statement: it is read before every operation.
+    /// The place where a turn's calls may go, in one statement: it is read before every operation.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such turn, or it was not claimed.
@@ -155,19 +155,19 @@ impl Store {
     }
 }
 
-/// Where a caller's operation may go: the sandboxes of one runner.
+/// The place where a caller's operation may go: the sandboxes of one runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerPlace {
-    /// What a sandbox must be proved to keep apart.
+    /// The isolation that a sandbox must be proved to have.
     pub demanded: Isolation,
-    /// Whether the tenant lets commands be root in their sandbox.
+    /// True if the tenant lets commands be root in their sandbox.
     pub may_sudo: bool,
     /// The runner, as it is now.
     pub runner: ChosenRunner,
 }
 
 impl Store {
-    /// Where an operation may go that this user wants on this runner, in one statement.
+    /// The place where this user's operation on this runner may go, in one statement.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such runner, revoked or not.
@@ -209,13 +209,13 @@ impl Store {
     }
 }
 
-/// Whether the tenant's policy allows it; a word that this program does not know does not.
+/// Tells if the tenant's policy allows root; a word that this program does not know forbids it.
 fn may_sudo(row: &Row) -> Result<bool, sqlx::Error> {
     let policy = row.maybe_text("sudo_policy")?;
     Ok(policy.is_none_or(|policy| policy == "allow"))
 }
 
-/// Whether the commands of the sandbox in this row may be root there.
+/// Tells if the commands of the sandbox in this row may be root there.
 fn has_sudo(row: &Row) -> Result<bool, sqlx::Error> {
     if row.maybe_text("sandbox_owner_id")?.is_none() {
         return Ok(false);
@@ -232,9 +232,9 @@ fn chosen(id: RunnerId, row: &Row, rows: &[Row]) -> Result<ChosenRunner, sqlx::E
     let journal = row.maybe_parsed("journal_id")?;
     let mut sandboxes = Vec::with_capacity(rows.len());
     for row in rows {
-        // Of a runner that has not reported any there is one row without.
+        // A runner that has reported no sandbox has one row without any.
         if let Some(id) = row.maybe_parsed("sandbox_id")? {
-            // What is kept apart there, and whether anything can be made, its runner says of all at once.
+            // A runner with a pool reports its isolation and its problem for all sandboxes at once.
             let (isolation, problem) = match row.maybe_text("sandbox_owner_id")? {
                 Some(_) => ("pool_isolation", "pool_problem"),
                 None => ("isolation", "problem"),

@@ -1,5 +1,5 @@
-//! Tokens with which a runner enrols: once, or a bounded number of times for a fleet. Only the hash of a token is stored; it is spent in
-//! [`Store::enrol`].
+//! Tokens with which a runner enrols: once, or a bounded number of times for a fleet. Only the hash of a token is
+//! stored. [`Store::enrol`] spends it.
 
 use std::collections::BTreeMap;
 
@@ -43,23 +43,23 @@ macro_rules! by_hash {
 pub struct NewJoinToken {
     /// Its id.
     pub id: JoinTokenId,
-    /// Who will own the runner.
+    /// The user who will own the runner.
     pub owner: UserId,
-    /// The runner's name; empty lets the runner say.
+    /// The runner's name; empty lets the runner choose.
     pub name: String,
-    /// Labels that the runner will have, whatever it says itself.
+    /// Labels that the runner will have, whatever it reports itself.
     pub labels: BTreeMap<String, String>,
     /// The hash of the token.
     pub hash: TokenHash,
-    /// Until when it can be used.
+    /// The time until which it can be used.
     pub expires_at: Timestamp,
-    /// How many runners may enrol with it; at least 1.
+    /// The number of runners that may enrol with it; at least 1.
     pub uses: u32,
-    /// Whether those runners are removed when they leave for good or stay away.
+    /// True if those runners are removed when they leave for good or stay away.
     pub ephemeral: bool,
-    /// From where they may enrol; from anywhere, if absent.
+    /// The addresses from which they may enrol; absent for any.
     pub from: Option<AddressRange>,
-    /// From where it is made.
+    /// The origin of the request that makes it.
     pub origin: Origin,
 }
 
@@ -70,31 +70,31 @@ pub struct JoinTokenRow {
     pub tenant: TenantId,
     /// Its id.
     pub id: JoinTokenId,
-    /// Who will own the runner.
+    /// The user who will own the runner.
     pub owner: UserId,
-    /// The runner's name; empty lets the runner say.
+    /// The runner's name; empty lets the runner choose.
     pub name: String,
-    /// Labels that the runner will have, whatever it says itself.
+    /// Labels that the runner will have, whatever it reports itself.
     pub labels: BTreeMap<String, String>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// Until when it can be used.
+    /// The time until which it can be used.
     pub expires_at: Timestamp,
-    /// How many runners may enrol with it.
+    /// The number of runners that may enrol with it.
     pub uses: u32,
-    /// How many have.
+    /// The number of runners that have enrolled with it.
     pub used: u32,
-    /// Whether those runners are removed when they leave for good or stay away.
+    /// True if those runners are removed when they leave for good or stay away.
     pub ephemeral: bool,
-    /// From where they may enrol; from anywhere, if absent.
+    /// The addresses from which they may enrol; absent for any.
     pub from: Option<AddressRange>,
 }
 
 impl JoinTokenRow {
-    /// Whether a runner can enrol with it at `now`.
+    /// Checks that a runner can enrol with it at `now`.
     ///
     /// # Errors
-    /// [`EnrolRefusal::Spent`] or [`EnrolRefusal::Expired`].
+    /// [`EnrolRefusal::Spent`] if it was used up; [`EnrolRefusal::Expired`] if its time is over.
     pub fn is_good(&self, now: Timestamp) -> Result<(), EnrolRefusal> {
         if self.used >= self.uses {
             return Err(EnrolRefusal::Spent);
@@ -109,10 +109,9 @@ impl JoinTokenRow {
 impl Store {
     /// Makes a join token.
     ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if the owner is not in this tenant; [`StoreError::TooLarge`] for
-    /// long names and labels; [`StoreError::Full`] if [`JOIN_TOKENS_OF_USER_AT_MOST`] of the
-    /// owner's are still good; [`StoreError::Conflict`] if what makes it was revoked.
+    /// [`StoreError::NotFound`] if the owner is not in this tenant; [`StoreError::TooLarge`] for long names and labels;
+    /// [`StoreError::Full`] if [`JOIN_TOKENS_OF_USER_AT_MOST`] of the owner's are still good; [`StoreError::Conflict`]
+    /// if the credential that makes it was revoked.
     pub async fn create_join_token(
         &self,
         tenant: TenantId,
@@ -199,7 +198,7 @@ impl Store {
     /// Ends a token of the user's: no runner enrols with it any more.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], also where none could enrol with it before.
+    /// [`StoreError::NotFound`], also if no runner could enrol with it before.
     pub async fn end_join_token(
         &self,
         tenant: TenantId,
@@ -276,7 +275,7 @@ async fn require_room(
     }
 }
 
-/// Ends what a key has made and can still be used: no runner enrols with it any more.
+/// Ends the tokens that a key has made and that can still be used: no runner enrols with them any more.
 pub(crate) async fn end_with(
     tx: &mut Connection,
     tenant: TenantId,
@@ -295,7 +294,7 @@ pub(crate) async fn end_with(
     Ok(())
 }
 
-/// To be spent by this transaction alone.
+/// The token with this hash, locked so that only this transaction can spend it.
 pub(crate) async fn lock_by_hash(
     tx: &mut Connection,
     hash: &TokenHash,

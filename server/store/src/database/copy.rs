@@ -1,5 +1,5 @@
-//! Everything that a database holds, row by row and in a form that both kinds share: for backups, and to
-//! move from one kind to the other.
+//! The whole content of a database, row by row and in a form that both kinds share: for backups, and to move from one
+//! kind to the other.
 //!
 //! A [`Snapshot`] reads every table as it was at one moment, while others write. A [`Filling`] writes rows into
 //! a database that has the same schema and no rows, and commits all of them or none. The database's own
@@ -27,11 +27,11 @@ mod tables;
 pub(crate) use rows::{Cell, Cells, line};
 pub(crate) use tables::Table;
 
-/// How long one step of a copy may take: the next row, or one statement. To check the foreign keys of a
-/// large database is one statement.
+/// The longest time of one step of a copy: the next row, or one statement. To check the foreign keys of a large
+/// database is one statement.
 const STEP_WITHIN: Duration = Duration::from_secs(600);
 
-/// Why statements here have no tenant.
+/// The reason why statements here have no tenant.
 const WHY: &str = "a copy has the rows of all tenants";
 
 /// A table that was copied.
@@ -39,13 +39,13 @@ const WHY: &str = "a copy has the rows of all tenants";
 pub struct CopiedTable {
     /// Its name.
     pub name: String,
-    /// How many rows it has.
+    /// The number of its rows.
     pub rows: u64,
     /// See the module.
     pub digest: Digest,
 }
 
-/// Why a database was not copied. Nothing was written, except where it says otherwise.
+/// The reason why a database was not copied. Nothing was written, except where a variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The one to be written has rows already.
@@ -67,10 +67,10 @@ pub enum CopyError {
     Unknown {
         /// Its table.
         table: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// What was written is not what was read.
+    /// The rows that were written are not those that were read.
     #[error(
         "copy the table {table}: {read} rows were read and {written} are written, or their digests differ; nothing is kept of the copy, so try again"
     )]
@@ -109,8 +109,8 @@ pub(crate) struct Filling {
     tables: Vec<Table>,
 }
 
-/// Copies every row of one database into another one, which has the same schema and no rows; answers with
-/// the tables, once the digest of each is the same on both sides and the rows are committed.
+/// Copies every row of one database into another one, which has the same schema and no rows. Returns the tables, once
+/// the digest of each is the same on both sides and the rows are committed.
 ///
 /// # Errors
 /// [`CopyError`]; then nothing was written.
@@ -191,7 +191,7 @@ impl Filling {
     pub(crate) async fn of(store: &Store) -> Result<Self, CopyError> {
         let mut tx = store.write_any(WHY).await?;
         without_time_limit(&mut tx).await?;
-        // Twice: a server that uses the database is not made to wait, and none begins to in between.
+        // Twice: a server that uses the database need not wait, and no server can begin to use it in between.
         require_no_rows(&mut tx).await?;
         foreign_keys::defer(&mut tx).await?;
         let tables = require_no_rows(&mut tx).await?;
@@ -276,7 +276,7 @@ pub(crate) async fn next(rows: &mut rows::Rows<'_>) -> Result<Option<Cells>, Cop
     within(rows.try_next()).await
 }
 
-/// Answers with the tables that a copy has.
+/// Returns the tables that a copy has.
 async fn require_no_rows(connection: &mut Connection) -> Result<Vec<Table>, CopyError> {
     let mut tables = tables::all(connection).await?;
     for table in &tables {
@@ -289,7 +289,7 @@ async fn require_no_rows(connection: &mut Connection) -> Result<Vec<Table>, Copy
     Ok(tables)
 }
 
-/// How many rows a table has, and their digest.
+/// The number of rows of a table, and their digest.
 async fn digest_of(connection: &mut Connection, table: &Table) -> Result<(u64, Digest), CopyError> {
     let (mut count, mut hasher) = (0, FileHasher::default());
     let mut rows = rows::rows(connection, table)?;
@@ -300,8 +300,8 @@ async fn digest_of(connection: &mut Connection, table: &Table) -> Result<(u64, D
     Ok((count, hasher.finish().value))
 }
 
-/// To read a large table takes longer than any statement of a server may, and between two statements many
-/// files may be read or written.
+/// Lifts the time limits. To read a large table takes longer than any statement of a server may, and between two
+/// statements many files may be read or written.
 async fn without_time_limit(connection: &mut Connection) -> Result<(), CopyError> {
     if connection.is_shared() {
         for limit in ["statement_timeout", "idle_in_transaction_session_timeout"] {

@@ -1,16 +1,16 @@
-//! What a transaction locks before it decides by it, where others write at the same time.
+//! The locks that a transaction takes before it decides, where others write at the same time.
 //!
-//! In this order, so that no two wait for each other: user, credential, join token, runner, tenant (its audit log),
-//! sandbox, session, turn, operation. A statement that changes a row locks it as well. Where two wait for each other
-//! all the same, PostgreSQL ends one of them, and [`super::retry`] does its work again. On SQLite a
-//! transaction that writes is alone, and nothing is asked.
+//! Locks are taken in this order, so that no two transactions wait for each other: user, credential, join token,
+//! runner, tenant (its audit log), sandbox, session, turn, operation. A statement that changes a row locks it as well.
+//! Where two wait for each other all the same, PostgreSQL ends one of them, and [`super::retry`] does its work again.
+//! On SQLite a transaction that writes is alone and takes no lock here.
 
 use shared_types::{RunnerId, TenantId, UserId};
 
 use super::{Connection, query};
 use crate::StoreError;
 
-/// Until the end of the transaction nobody else counts or changes what belongs to the user and is bounded.
+/// Locks the user. Until the end of the transaction no other one counts or changes the user's things that have a bound.
 pub(crate) async fn lock_user(
     tx: &mut Connection,
     tenant: TenantId,
@@ -26,7 +26,7 @@ pub(crate) async fn lock_user(
     Ok(())
 }
 
-/// Until the end of the transaction the runner neither links, nor is revoked or locked.
+/// Locks the runner. Until the end of the transaction it neither links, nor is revoked or locked.
 pub(crate) async fn lock_runner(
     tx: &mut Connection,
     tenant: TenantId,
@@ -42,7 +42,7 @@ pub(crate) async fn lock_runner(
     Ok(())
 }
 
-/// Until the end of the transaction nobody else adds to the table or changes it.
+/// Locks the table. Until the end of the transaction no other one adds to it or changes it.
 pub(crate) async fn lock_table(
     tx: &mut Connection,
     statement: &'static str,

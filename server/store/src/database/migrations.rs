@@ -1,10 +1,10 @@
-//! The schemas, and what can be wrong with those that a database has.
+//! The schemas of this program, and the faults that the schema of a database can have.
 
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
 
 use crate::OpenError;
 
-/// How far the schema of a database is.
+/// The state of a database's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schema {
     /// Its number; absent where the database has none yet.
@@ -21,7 +21,7 @@ impl Schema {
         }
     }
 
-    /// Whether nothing is to be done.
+    /// True if the schema is the newest one.
     pub fn is_current(self) -> bool {
         self.found == Some(self.known)
     }
@@ -44,7 +44,7 @@ pub(super) async fn require_all<C: Migrate>(
     }
 }
 
-/// How far the schema is; refuses one that is newer than ours, or has another history. Changes nothing.
+/// The state of the schema; refuses one that is newer than ours, or has another history. Changes nothing.
 pub(super) async fn found<C: Migrate>(
     migrator: &Migrator,
     connection: &mut C,
@@ -89,7 +89,7 @@ fn newest(migrator: &Migrator) -> i64 {
     all.max().unwrap_or_default()
 }
 
-/// What a migration that did not succeed means.
+/// The error that a failed migration becomes.
 pub(super) fn refusal(
     migrator: &Migrator,
     error: MigrateError,

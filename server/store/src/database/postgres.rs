@@ -1,9 +1,9 @@
-//! PostgreSQL: how it is opened, and how its transactions begin.
+//! PostgreSQL: the opening of a database, and the beginning of its transactions.
 //!
 //! Every transaction has its tenant in `gantry.tenant`, set for itself or for its connection, and so has every
-//! connection that is lent for reading. The policies of the tables let it see that tenant alone, whatever the statements say, because
-//! the server's role may neither be a superuser nor bypass them. Transactions read what was last committed
-//! (`READ COMMITTED`) and lock the rows that they decide by; [`super::lock`] says in which order.
+//! connection that is lent for reading. The policies of the tables let it see that tenant alone, whatever the
+//! statements say: the server's role may neither be a superuser nor bypass them. Transactions read what was last
+//! committed (`READ COMMITTED`) and lock the rows that they decide by, in the order of [`super::lock`].
 
 use std::{io, sync::Arc};
 
@@ -73,7 +73,7 @@ impl Database {
         self.pool.close().await;
     }
 
-    /// How many connections are in use, and how many are not.
+    /// The number of connections in use, and of those that are not.
     pub(super) fn connections(&self) -> (usize, usize) {
         self.pool.connections()
     }
@@ -116,19 +116,19 @@ async fn is_made(connection: &mut PgConnection, url: &PostgresUrl) -> Result<boo
     Ok(found.is_some())
 }
 
-/// For this transaction alone: what follows on the connection does not inherit it.
+/// Sets the tenant for this transaction alone: later statements on the connection do not inherit it.
 fn set_tenant(scope: Scope) -> String {
     let (tenant, why) = named(scope);
     format!("SELECT set_config('gantry.tenant', '{tenant}', true){why}")
 }
 
-/// For the connection, where it is in no transaction: its statements read this tenant's rows, and write none.
+/// Sets the tenant for the connection, outside transactions: its statements read this tenant's rows, and write none.
 fn see(scope: Scope) -> String {
     let (tenant, why) = named(scope);
     format!("SET default_transaction_read_only = on; SET gantry.tenant = '{tenant}'{why}")
 }
 
-/// The tenant, and a comment that says why it is every one.
+/// The tenant, and a comment with the reason if it is every tenant.
 fn named(scope: Scope) -> (String, String) {
     match scope {
         // An id in text form has letters, digits and `_` alone.
@@ -191,8 +191,8 @@ async fn require_usable(connection: &mut PgConnection, url: &PostgresUrl) -> Res
     }
 }
 
-/// Whether what a connection sets for itself holds for its next statement, while another one has begun a
-/// transaction: a pooler of transactions gives that one the connection which it was set for.
+/// Tells if the settings of a connection hold for its next statement, while another client has begun a transaction. A
+/// pooler of transactions would give that client the same connection.
 async fn keeps_settings(
     connection: &mut PgConnection,
     url: &PostgresUrl,

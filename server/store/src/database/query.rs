@@ -66,7 +66,7 @@ pub(crate) struct Query<'q> {
 /// See [`query_as`].
 pub(crate) struct QueryAs<'q>(Query<'q>);
 
-/// What a statement binds.
+/// A value that a statement binds.
 #[derive(Clone)]
 pub(crate) enum Value<'q> {
     Text(Option<Cow<'q, str>>),
@@ -74,7 +74,7 @@ pub(crate) enum Value<'q> {
     Bytes(Vec<u8>),
 }
 
-/// What a statement yields.
+/// A row that a statement yields.
 pub(crate) enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
@@ -114,8 +114,7 @@ macro_rules! bound {
     };
 }
 
-/// Runs it on PostgreSQL; once more on another connection, where it only reads and the one that it was run
-/// on is broken.
+/// Runs it on PostgreSQL. A statement that only reads is run once more on another connection, if the connection broke.
 macro_rules! on_postgres {
     ($query:expr, $run:ident, $lease:expr) => {{
         let again = $lease.only_reads().then(|| $query.clone());
@@ -136,7 +135,7 @@ impl<'q> Query<'q> {
         self
     }
 
-    /// Answers how many rows it has changed.
+    /// Returns the number of rows that it has changed.
     pub(crate) async fn execute(self, connection: &mut Connection) -> Result<u64, sqlx::Error> {
         match driver(connection) {
             Driver::Sqlite(connection) => {

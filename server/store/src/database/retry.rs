@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{EnrolRefusal, RedeemRefusal, StoreError};
 
-/// How often a piece of work is tried.
+/// The most tries of a piece of work.
 const TRIES: u32 = 5;
 
 /// The pause before the second try; it doubles with each.
@@ -28,7 +28,7 @@ macro_rules! retried {
 pub(crate) use retried;
 
 tokio::task_local! {
-    /// There in work that may be done again.
+    /// Set within work that may be done again.
     static ATTEMPT: ();
 }
 
@@ -37,22 +37,22 @@ pub(crate) async fn attempt<T>(work: impl Future<Output = T>) -> T {
     ATTEMPT.scope((), work).await
 }
 
-/// Whether what goes on now may be done again.
+/// True if the current work may be done again.
 pub(crate) fn is_attempt() -> bool {
     ATTEMPT.try_with(|()| ()).is_ok()
 }
 
-/// How often one piece of work was tried.
+/// The number of times that one piece of work was tried.
 #[derive(Debug, Default)]
 pub(crate) struct Tries(u32);
 
-/// What may hide that another transaction was preferred.
+/// An error that may hide that another transaction was preferred.
 pub(crate) trait Failed {
     fn of_store(&self) -> Option<&StoreError>;
 }
 
 impl Tries {
-    /// Whether the work is to be done again, after a pause.
+    /// Tells if the work is to be done again, after a pause.
     pub(crate) async fn again(&mut self, error: &impl Failed) -> bool {
         let not_preferred = error.of_store().filter(|error| error.was_not_preferred());
         let Some(not_preferred) = not_preferred else {

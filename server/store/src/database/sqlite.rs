@@ -1,4 +1,4 @@
-//! SQLite: how its file is opened, and who reads and writes it.
+//! SQLite: the opening of its file, its readers and its writer.
 //!
 //! SQLite has one writer at a time. One connection writes, so that writers wait in this process
 //! (in order, for a bounded time) instead of running into each other's locks, and share commits
@@ -37,7 +37,7 @@ use writer::Writer;
 /// Connections that read.
 const READERS: u32 = 4;
 
-/// How long a write waits for another process that writes, such as a backup.
+/// The longest wait of a write for another process that writes, such as a backup.
 const LOCK_WITHIN: Duration = Duration::from_secs(5);
 
 /// The write-ahead log is cut back to this size, in bytes, when it was copied into the database.
@@ -81,8 +81,8 @@ impl Database {
         Self::connect(path, None).await
     }
 
-    /// Every connection is opened at once: what the server holds does not depend on how many once read
-    /// at the same time.
+    /// Opens every connection at once: the memory of the server does not depend on the number of reads that once ran at
+    /// the same time.
     ///
     /// Where a disk is full, SQLite ends a transaction by itself, and the connection goes on
     /// believing that it is in one: it could never begin another, so it is replaced.
@@ -129,7 +129,7 @@ impl Database {
         Some(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
-    /// How many connections are in use, and how many are not.
+    /// The number of connections in use, and of those that are not.
     pub(super) fn connections(&self) -> (usize, usize) {
         let idle = self.readers.num_idle().min(READERS as usize);
         let reading = READERS as usize - idle;
@@ -199,8 +199,8 @@ fn reading(path: &Path) -> SqliteConnectOptions {
     options(path).read_only(true)
 }
 
-/// On a connection of its own without foreign keys, because a table that is built anew is dropped
-/// on the way; so all of them are checked afterwards.
+/// Runs on a connection of its own without foreign keys, because a migration may drop a table and build it again. So
+/// all of them are checked afterwards.
 async fn migrate(path: &Path, schema: Option<i64>) -> Result<(), OpenError> {
     let failed = |error| cannot_open(path, error);
     let options = writing(path).foreign_keys(false);
@@ -279,7 +279,7 @@ fn unwritable(path: &Path, source: io::Error) -> OpenError {
     }
 }
 
-/// The file, as errors name it.
+/// The name of the file in errors.
 fn name(path: &Path) -> String {
     path.display().to_string()
 }

@@ -18,13 +18,13 @@ pub(super) async fn defer(connection: &mut Connection) -> Result<(), CopyError> 
     }
 }
 
-/// Checks what was deferred. On PostgreSQL the keys are then as they were before.
+/// Checks the deferred keys. On PostgreSQL the keys are then as they were before.
 pub(super) async fn check(connection: &mut Connection) -> Result<(), CopyError> {
     if connection.is_shared() {
         run(connection, "SET CONSTRAINTS ALL IMMEDIATE".to_owned()).await?;
         return alter(connection, "NOT DEFERRABLE").await;
     }
-    // The commit would refuse it as well, but not say why.
+    // The commit would refuse it as well, but without the reason.
     let dangling = within(query("PRAGMA foreign_key_check").fetch_optional(connection)).await?;
     match dangling {
         None => Ok(()),

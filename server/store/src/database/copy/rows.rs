@@ -116,7 +116,7 @@ macro_rules! bound {
                     (Cell::Integer(integer), _) => query.bind(integer),
                     (Cell::Text(text), _) => query.bind(text),
                     (Cell::Bytes { bytes }, _) => query.bind(bytes),
-                    // PostgreSQL wants to know of what kind the value is that is not there.
+                    // PostgreSQL needs the kind of an absent value.
                     (Cell::Null, Kind::Integer) => query.bind(None::<i64>),
                     (Cell::Null, Kind::Text) => query.bind(None::<String>),
                     (Cell::Null, Kind::Bytes) => query.bind(None::<Vec<u8>>),

@@ -6,7 +6,7 @@ use crate::database::{
     query::{Driver, Row, driver},
 };
 
-/// Rows of processes that live. A copy has none: who reads it later would wait for processes that are dead.
+/// The table with the rows of live processes. A copy has none of them: a server would wait for processes that are dead.
 const REPLICAS: &str = "replicas";
 
 /// A table, without its rows.
@@ -55,7 +55,7 @@ const CATALOG: Sql = Sql {
 };
 
 impl Table {
-    /// Whether a copy has its rows.
+    /// True if a copy has its rows.
     pub(super) fn is_copied(&self) -> bool {
         self.name != REPLICAS
     }
@@ -120,7 +120,7 @@ fn text(row: &Row, name: &str) -> Result<String, CopyError> {
     Ok(row.get_text(name)?.unwrap_or_default())
 }
 
-/// Whether the table has a row.
+/// Tells if the table has a row.
 pub(super) async fn has_rows(
     connection: &mut Connection,
     table: &Table,
@@ -138,7 +138,7 @@ pub(super) async fn has_rows(
     })
 }
 
-/// Lets PostgreSQL count on after the rows that came with their numbers. SQLite does so by itself.
+/// Lets PostgreSQL continue to count after the rows that came with their numbers. SQLite does so by itself.
 pub(super) async fn count_on(connection: &mut Connection, table: &Table) -> Result<(), CopyError> {
     let Some(column) = table.counted.as_ref().filter(|_| connection.is_shared()) else {
         return Ok(());

@@ -27,19 +27,19 @@ use tokio::{
 use super::PostgresUrl;
 use crate::database::{CONNECTION_WITHIN, Scope};
 
-/// How long the answer to a statement may take. PostgreSQL gives up first: see [`SETTINGS`].
+/// The longest wait for the answer to a statement. PostgreSQL gives up first: see [`SETTINGS`].
 const ANSWER_WITHIN: Duration = Duration::from_secs(25);
 
-/// How long the answer may take to what costs PostgreSQL nothing: the begin and the end of a transaction
+/// The longest wait for the answer to a statement that costs PostgreSQL nothing: the begin and the end of a transaction
 /// that has changed nothing.
 const SHORT_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long after its last answer a connection is not asked whether it still answers.
+/// The time after its last answer in which a connection is trusted without a check.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
-/// What every connection sets for itself: a statement, a wait for a lock and a transaction whose server
-/// says nothing more are bounded; a client that is gone is noticed within a minute; a commit is on disk
-/// when it is answered. Over a Unix socket the `tcp_` settings have no effect.
+/// The settings of every connection. A statement, a wait for a lock, and a transaction whose server has fallen silent
+/// are bounded. The end of a client is noticed within a minute. A commit is on disk when it is answered. Over a Unix
+/// socket the `tcp_` settings have no effect.
 const SETTINGS: &str = "SET statement_timeout = '20s'; SET lock_timeout = '10s';
     SET idle_in_transaction_session_timeout = '30s';
     SET tcp_keepalives_idle = 20; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 4;
@@ -74,11 +74,11 @@ impl Connected {
 pub(crate) struct Lease {
     /// Absent once it is committed or broken.
     connection: Option<Connected>,
-    /// Whose rows its statements read, where it is no transaction.
+    /// The rows that its statements read; absent for a transaction.
     reads: Option<Scope>,
-    /// Since when a statement was begun that is not answered: its caller may have stopped waiting.
+    /// True while a statement is not answered: its caller may have stopped waiting.
     is_asked: bool,
-    /// A statement failed: PostgreSQL takes no other one, and a commit would roll back without a word.
+    /// A statement failed: PostgreSQL takes no other one, and a commit would roll back without an error.
     has_failed: bool,
     pool: Arc<Pool>,
     permit: Option<OwnedSemaphorePermit>,
@@ -141,7 +141,7 @@ impl Pool {
         }
     }
 
-    /// One that sees these rows already, and has answered just now.
+    /// A connection that sees these rows already, and has answered just now.
     fn that_sees(&self, scope: Scope) -> Option<Connected> {
         let mut idle = self.idle();
         let fits = |one: &Connected| one.sees_as(scope) && one.answered_at.elapsed() < BELIEVED_FOR;
@@ -157,15 +157,15 @@ impl Pool {
         }
     }
 
-    /// Any one, whose statements read these rows from now on and write nothing.
+    /// A connection whose statements read these rows from now on and write nothing.
     async fn made_to_see(&self, scope: Scope) -> Result<Connected, sqlx::Error> {
         let mut connected = self.prepared(scope, |_| super::see(scope)).await?;
         connected.sees = Some(scope);
         Ok(connected)
     }
 
-    /// One that sees these rows if there is a choice, so that the others need not be told again; on it these
-    /// statements were run, which are told whether it does.
+    /// A connection on which these statements were run; they depend on whether it sees these rows already. One that
+    /// sees them is preferred, so that the others need not be set again.
     async fn prepared(
         &self,
         scope: Scope,
@@ -184,14 +184,14 @@ impl Pool {
             let statements = statements(connected.sees_as(scope));
             match short(&mut connected.connection, &statements).await {
                 Ok(()) => return Ok(connected),
-                // It died while it lay here, and the others may have died with it.
+                // The connection died while it was idle, and the others may have died with it.
                 Err(sqlx::Error::PoolTimedOut) => self.idle().clear(),
                 Err(_) => {}
             }
         }
     }
 
-    /// How many are lent, and how many lie here.
+    /// The number of connections that are lent, and of those that are idle.
     pub(super) fn connections(&self) -> (usize, usize) {
         let lent = self.size as usize - self.room.available_permits().min(self.size as usize);
         (lent, self.idle().len())
@@ -200,7 +200,7 @@ impl Pool {
     /// Waits for what is under way, and closes every connection.
     pub(super) async fn close(&self) {
         let all = self.room.acquire_many(self.size);
-        // Whoever takes longer than a statement may has lost its connection.
+        // A lease that is still not back has waited longer than any statement may: its connection is lost.
         let _ = timeout(ANSWER_WITHIN, all).await;
         self.room.close();
         let idle = std::mem::take(&mut *self.idle());
@@ -240,7 +240,7 @@ async fn short(connection: &mut PgConnection, statements: &str) -> Result<(), sq
 }
 
 impl Lease {
-    /// Where the next statement runs; its answer goes to [`Lease::answered`].
+    /// The connection for the next statement; its answer goes to [`Lease::answered`].
     pub(crate) fn ask(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
         self.is_asked = true;
         let connected = self.connection.as_mut();
@@ -259,13 +259,13 @@ impl Lease {
         answer
     }
 
-    /// Whether its statements only read, so that one whose connection broke may be run again.
+    /// True if its statements only read, so that one whose connection broke may be run again.
     pub(crate) fn only_reads(&self) -> bool {
         self.reads.is_some()
     }
 
-    /// Takes another connection that answers, where statements read on this one and it broke; `false`
-    /// where it did not.
+    /// Replaces a broken connection of statements that read by one that answers. Returns false where the connection is
+    /// not broken, or the lease is a transaction.
     pub(crate) async fn replaced(&mut self) -> Result<bool, sqlx::Error> {
         let Some(scope) = self.reads.filter(|_| self.connection.is_none()) else {
             return Ok(false);
@@ -274,8 +274,7 @@ impl Lease {
         Ok(true)
     }
 
-    /// Ends the transaction; it is on disk once this returns. Where the answer is lost, nobody knows whether
-    /// it is.
+    /// Ends the transaction; it is on disk once this returns. Where the answer is lost, the outcome is unknown.
     pub(in crate::database) async fn commit(mut self) -> Result<(), sqlx::Error> {
         if self.has_failed {
             return Err(sqlx::Error::Protocol(
@@ -291,7 +290,7 @@ impl Lease {
     }
 }
 
-/// Whether PostgreSQL closes the connection with that: it stops, or was told to.
+/// True if PostgreSQL closes the connection with that error: it stops, or was told to.
 /// <https://www.postgresql.org/docs/current/runtime-config-logging.html#RUNTIME-CONFIG-SEVERITY-LEVELS>
 fn ends_session(error: &dyn DatabaseError) -> bool {
     let error = error.try_downcast_ref::<PgDatabaseError>();

@@ -1,18 +1,18 @@
-//! Where a PostgreSQL is. Its password is shown nowhere: not in an error, a log line or `Debug`.
+//! The address of a PostgreSQL database. Its password is shown nowhere: not in an error, a log line or `Debug`.
 
 use std::{fmt, str::FromStr};
 
 use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
 
-/// The URL of a PostgreSQL database, such as `postgres://gantry:password@db.example.com/gantry`. What it
-/// leaves out comes from libpq's variables (`PGPASSWORD` and others) and `~/.pgpass`.
+/// The URL of a PostgreSQL database, such as `postgres://gantry:password@db.example.com/gantry`. Parts that it leaves
+/// out come from libpq's variables (`PGPASSWORD` and others) and `~/.pgpass`.
 #[derive(Clone)]
 pub struct PostgresUrl {
     options: PgConnectOptions,
     shown: String,
 }
 
-/// Why a text is no such URL. It repeats nothing of the text, which may hold a password.
+/// The reason why a text is no such URL. It repeats nothing of the text, which may hold a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPostgresUrl {
     /// It is of another kind.
@@ -73,7 +73,7 @@ impl FromStr for PostgresUrl {
             .iter()
             .find_map(|scheme| text.strip_prefix(scheme))
             .ok_or(BadPostgresUrl::Scheme)?;
-        // The driver only logs what it does not know, with its value.
+        // The driver only logs a parameter that it does not know, with its value.
         let (before, parameters) = rest.split_once('?').unwrap_or((rest, ""));
         let known = |parameter: &str| {
             let name = parameter.split_once('=').map(|(name, _)| name);

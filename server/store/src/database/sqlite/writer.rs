@@ -1,11 +1,11 @@
-//! Who writes: one connection, and transactions that share their synced commit.
+//! The writers of SQLite: one connection, and transactions that share their synced commit.
 //!
-//! Writers stand in line for the connection. Whoever has done its work does not commit it at once
-//! but stands in line again: those who waited do their work in the same transaction of the
-//! database, each within a savepoint, so that a failure undoes its own work only. Whoever of them
-//! comes round first commits for all, and each is answered after that. So a writer that is alone
-//! pays what it always did, and many share the price of one sync. A group is as large as the line
-//! was when its first member joined it again.
+//! Writers stand in line for the connection. A writer that has done its work does not commit it at
+//! once but stands in line again. The writers before it do their work in the same transaction of
+//! the database, each within a savepoint, so that a failure undoes its own work only. The first of
+//! them that comes round commits for all, and all are answered after that. So a single writer pays
+//! no more than before, and many share the price of one sync. A group is as large as the line was
+//! when its first member joined it again.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -34,14 +34,14 @@ type Line = Arc<Mutex<Option<Group>>>;
 #[derive(Debug)]
 struct Group {
     open: Connection,
-    /// Those whose work is done.
+    /// The number of writers whose work is done.
     members: u32,
-    /// The last one left its work half done.
+    /// True if the last writer left its work half done.
     undo: bool,
     fate: Fate,
 }
 
-/// What became of a group's commit; empty before it.
+/// The result of a group's commit; empty before it.
 type Fate = Arc<OnceLock<Result<(), Arc<sqlx::Error>>>>;
 
 /// One writer's work; nothing of it is written before [`Transaction::commit`], or if it is dropped.
@@ -82,7 +82,7 @@ impl Writer {
         })
     }
 
-    /// Whether somebody has a transaction, or one is not committed yet.
+    /// True if a writer has a transaction, or one is not committed yet.
     pub(super) fn is_in_use(&self) -> bool {
         self.line.try_lock().map_or(true, |turn| turn.is_some())
     }
@@ -94,7 +94,8 @@ impl Writer {
 }
 
 impl Transaction {
-    /// Returns once the work is synced to disk. Whoever stops waiting leaves it to be committed.
+    /// Returns once the work is synced to disk. If the caller stops waiting, the work is committed
+    /// all the same.
     pub(crate) async fn commit(mut self) -> Result<(), StoreError> {
         let mut turn = self.turn.take().expect(IN_TURN);
         let group = turn.as_mut().expect(IN_TURN);
@@ -107,7 +108,7 @@ impl Transaction {
         group.members += 1;
         let fate = Arc::clone(&group.fate);
         drop(turn);
-        // By a task of its own: others' work hangs on it as well.
+        // A task of its own commits, because the work of other writers depends on it as well.
         let committed = tokio::spawn(commit_group(Arc::clone(&self.line), fate)).await;
         match committed {
             Ok(Ok(())) => Ok(()),
@@ -150,7 +151,7 @@ impl Drop for Transaction {
             return;
         };
         match turn.as_mut() {
-            // The others are there to commit theirs, and undo this before.
+            // The other members will commit their work, and undo this before.
             Some(group) if group.members > 0 => group.undo = true,
             _ => **turn = None,
         }
@@ -163,12 +164,12 @@ async fn commit_group(line: Line, fate: Fate) -> Result<(), Arc<sqlx::Error>> {
     if fate.get().is_none() {
         undo(&mut turn).await;
     }
-    // Undoing may have ended it.
+    // The undo may have ended the group.
     if fate.get().is_none()
         && let Some(group) = turn.take()
     {
         let committed = group.open.commit().await.map_err(Arc::new);
-        // Nobody else has it.
+        // No other task has set it: this one took the group.
         let _ = group.fate.set(committed);
     }
     fate.get()
@@ -176,8 +177,8 @@ async fn commit_group(line: Line, fate: Fate) -> Result<(), Arc<sqlx::Error>> {
         .unwrap_or_else(|| Err(Arc::new(sqlx::Error::WorkerCrashed)))
 }
 
-/// Takes back what the last writer left half done. Where the database has ended the transaction by
-/// itself, as it does on a full disk, all of the group is lost.
+/// Takes back the half-done work of the last writer. Where the database has ended the transaction
+/// by itself, as it does on a full disk, all of the group is lost.
 async fn undo(turn: &mut Option<Group>) {
     let Some(group) = turn.as_mut().filter(|group| group.undo) else {
         return;
@@ -189,11 +190,11 @@ async fn undo(turn: &mut Option<Group>) {
     }
 }
 
-/// The group is over without a commit.
+/// Ends the group without a commit.
 fn end(turn: &mut Option<Group>, why: sqlx::Error) -> StoreError {
     let why = Arc::new(why);
     if let Some(group) = turn.take() {
-        // It is set when the group is taken away, so it was not before.
+        // It is set only when the group is taken away, so it was empty before.
         let _ = group.fate.set(Err(Arc::clone(&why)));
     }
     StoreError::unavailable(Box::new(why))
