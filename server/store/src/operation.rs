@@ -1,8 +1,8 @@
-//! Operations: what was sent to a sandbox, written before it was sent, and what became of it.
+//! Operations: the intent, which is written before the operation is sent to a sandbox, and its outcome.
 //!
-//! The intent is never changed; a stored intent is never placed a second time. Four things happen
-//! to it later, each once: someone wants it stopped, its outcome arrives, its call ends. The
-//! outcome is JSON that this crate does not read.
+//! The intent is never changed; a stored intent is never placed a second time. Three things happen to it later, each
+//! once: a user or the server asks to stop it, its outcome arrives, its call ends. The outcome is JSON that this crate
+//! does not read.
 
 use shared_types::{
     Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SessionEvent,
@@ -41,8 +41,8 @@ macro_rules! select_operations {
     };
 }
 
-/// Writes an intent ([`intent`]) and answers with its id, where its turn runs, its runner has this incarnation and
-/// is not barred, and the session's user may use it.
+/// Writes an intent ([`intent`]) and returns its id. It does so only if its turn runs, its runner has this incarnation
+/// and is not barred, and the session's user may use the runner.
 macro_rules! insert_intent {
     () => {
         concat!(
@@ -104,23 +104,23 @@ pub struct NewOperation {
     pub attempt: u32,
     /// The digest of the canonical request.
     pub digest: Digest,
-    /// Where it runs.
+    /// The place where it runs.
     pub place: Place,
     /// The runner's incarnation that it is sent to.
     pub incarnation: Incarnation,
-    /// What a second run would do.
+    /// The effect that a second run would have.
     pub effect: Effect,
-    /// It must have started by then or not at all.
+    /// The moment by which it must have started; later it does not start at all.
     pub start_by: BootMoment,
-    /// About when that is, for people and for earlier releases.
+    /// About the same moment, for people and for earlier releases.
     pub deadline_at: Timestamp,
-    /// What was asked, for lists.
+    /// The request in brief, for lists.
     pub label: Label,
     /// The span that it is part of.
     pub trace: Option<TraceContext>,
 }
 
-/// What an operation was asked to do, for lists.
+/// The request of an operation in brief, for lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Label {
     /// The kind of request, such as `exec`.
@@ -129,18 +129,18 @@ pub struct Label {
     pub title: String,
 }
 
-/// Whether an intent is new.
+/// The answer to a new intent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Placed {
     /// It is stored, with this event; now it may be sent.
     New {
-        /// The event that tells of it, where a tool call asked.
+        /// The event that tells of it, if a tool call asked.
         event: Option<Box<SessionEvent>>,
     },
-    /// It was stored before: ask what became of it. Nothing was written.
+    /// It was stored before: ask for its outcome. Nothing was written.
     Known(Box<OperationRow>),
-    /// Its runner has another incarnation by now than the one that it is for, where it could never
-    /// start. Nothing was written.
+    /// Its runner has another incarnation by now than the intent's, so the operation could never start. Nothing was
+    /// written.
     OtherIncarnation,
     /// Its runner is revoked or locked. Nothing was written.
     Barred,
@@ -148,12 +148,12 @@ pub enum Placed {
     NotAllowed,
 }
 
-/// Whether an outcome is new.
+/// The answer to an outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settled {
-    /// It is stored. Where the call had ended without it, with the event that tells of it.
+    /// It is stored. If the call had ended before, an event tells of it.
     First {
-        /// What ended, and where.
+        /// The operation that ended, for counters, logs and traces.
         ran: Ran,
         /// The session, and the event in its log.
         late: Option<Box<(SessionId, SessionEvent)>>,
@@ -192,7 +192,7 @@ impl Store {
         })
     }
 
-    /// Stores what became of an operation, once, whoever says so first. If its call ended before,
+    /// Stores the outcome of an operation once; the first outcome stays. If its call ended before,
     /// [`Event::OperationSettled`] with this summary (for people) goes into the session's log.
     ///
     /// # Errors
@@ -217,8 +217,8 @@ impl Store {
         })
     }
 
-    /// Records that someone wants the operation to stop, once; without effect where its outcome
-    /// is stored. Answers with the verdict that now holds.
+    /// Records once that the operation is to stop; without effect if its outcome is stored. Returns the verdict that
+    /// now holds.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -243,8 +243,8 @@ impl Store {
         Ok(row.verdict())
     }
 
-    /// Records why an operation that has not ended has to stop, and who has brought that about; once. Where its user
-    /// may not use its runner any more, it is marked as well.
+    /// Records once why an operation that has not ended has to stop, and the user who caused that. An operation whose
+    /// user may not use its runner any more is marked as well.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -285,9 +285,9 @@ impl Store {
         find(&mut connection, tenant, operation).await
     }
 
-    /// One operation, the place where it runs and the epoch of its owner now, in one statement: it is
-    /// read over every link of the runner. The isolation is what the sandbox is proved to keep apart
-    /// now; none, where its runner reports it no more.
+    /// One operation, the place where it runs and the epoch of its owner now. It is one statement, because it runs over
+    /// every link of the runner. The isolation is the one that the sandbox is proved to have now; none if its runner
+    /// reports it no more.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -347,7 +347,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// What the runner is to do with each operation that it remembers, in the order of `ids`.
+    /// The verdict on each operation that the runner remembers, in the order of `ids`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -383,7 +383,7 @@ impl Store {
     }
 }
 
-/// Whether the end is stored of the operation that was placed last for a call.
+/// Tells if the end is stored of the operation that was placed last for a call.
 pub(crate) async fn has_ended(
     tx: &mut Connection,
     tenant: TenantId,
@@ -428,9 +428,9 @@ pub(crate) async fn close(
     Ok(())
 }
 
-/// Stores the outcome of an operation of the session, whose lock is held, and before it that of the log
-/// ([`lock_log`]) where that tells of it. Returns the kind of its request
-/// and when its call ended, or what was stored before.
+/// Stores the outcome of an operation of the session. The caller holds the session's lock and, if the log tells of the
+/// end, took the log's lock before it ([`lock_log`]). Returns the operation and the time when its call ended, or the
+/// outcome that was stored before.
 pub(crate) async fn set_outcome(
     tx: &mut Connection,
     tenant: TenantId,
@@ -512,9 +512,9 @@ async fn find(
     Ok(row)
 }
 
-/// Writes the intent and its event; nothing, where the id is known, the turn does not run, or the
-/// runner has another incarnation: a link that was claimed since has settled what the runner forgot,
-/// and an intent that came later would be missed.
+/// Writes the intent and its event. Writes nothing if the id is known, the turn does not run, or the runner has another
+/// incarnation: a link that was claimed since has settled the operations that the runner forgot, and would miss an
+/// intent that came later.
 async fn insert(
     tx: &mut Connection,
     tenant: TenantId,
@@ -558,7 +558,7 @@ async fn insert(
     Ok(rows.next().map(|_| event))
 }
 
-/// Binds what [`session::take_next`], [`insert_intent`] and [`event::insert_last`] name.
+/// Binds the parameters of [`session::take_next`], [`insert_intent`] and [`event::insert_last`].
 fn intent<'q>(
     query: Query<'q>,
     tenant: TenantId,

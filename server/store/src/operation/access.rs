@@ -1,7 +1,8 @@
 //! The right of an operation's user to use its runner, while the operation runs.
 //!
-//! A transaction that ends the right marks what runs there, so no output can be read between the two. What is placed
-//! on PostgreSQL while a role is lowered may escape the mark: the sweep finds it ([`Store::work_to_stop`]).
+//! A transaction that ends the right marks the operations that run there, so no output can be read between the two. On
+//! PostgreSQL, an operation that is placed while a role is lowered may escape the mark. The sweep finds it
+//! ([`Store::work_to_stop`]).
 
 use shared_types::{OperationId, RunnerId, TenantId, Timestamp, UserId, event::StopReason};
 
@@ -11,8 +12,8 @@ use crate::{
     database::{Connection, Row, query},
 };
 
-/// A user may use a runner, by the SQL that names their tenant and ids: the line "to use a runner" of docs/rights.md. It
-/// is also true of a runner that was revoked and of a person who was removed: what they leave is ended as such.
+/// A user may use a runner, by the SQL that names their tenant and ids: the line "to use a runner" of docs/rights.md.
+/// It is also true of a revoked runner and of a removed person: their work is ended for those reasons.
 macro_rules! may_use {
     ($tenant:literal, $user:literal, $runner:literal) => {
         concat!(
@@ -44,17 +45,17 @@ macro_rules! its_user_may_use {
 }
 pub(crate) use its_user_may_use;
 
-/// The right of an operation's user to be shown what it writes now.
+/// The right of an operation's user to see its current output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationAccess {
     /// The name of its runner.
     pub runner_name: String,
-    /// True where the user has the right; of an operation that has ended, where the user had it to the end.
+    /// True if the user has the right; for an operation that has ended, true if the user had it to the end.
     pub holds: bool,
 }
 
 impl Store {
-    /// The right of an operation's user to be shown what it writes now.
+    /// The right of an operation's user to see its current output.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -82,7 +83,7 @@ impl Store {
     }
 }
 
-/// Marks what runs in the tenant where its user has no right any more, within the transaction that has ended
+/// Marks the running operations of the tenant whose user has no right any more, within the transaction that has ended
 /// such a right.
 pub(crate) async fn end_access(
     tx: &mut Connection,
@@ -105,7 +106,7 @@ pub(crate) async fn end_access(
     Ok(())
 }
 
-/// Tells as a transaction sees it if a user may use a runner.
+/// Tells if a user may use a runner, as a transaction sees it.
 pub(super) async fn is_allowed(
     tx: &mut Connection,
     tenant: TenantId,

@@ -1,5 +1,5 @@
-//! Operations that a caller of the API asked for. The sandbox owns them, and no session's log tells
-//! of them; the caller's key finds them again, so that a request that is repeated places nothing anew.
+//! Operations that a caller of the API asked for. The sandbox owns them, and no session's log tells of them. The
+//! caller's key finds them again, so a repeated request places no second operation.
 
 use shared_types::{
     CredentialId, Digest, Effect, Epoch, Incarnation, OperationId, Owner, TenantId, Timestamp,
@@ -25,35 +25,35 @@ pub const MAX_REQUEST_KEY_BYTES: usize = 128;
 pub struct NewCallerOperation {
     /// Its id, derived from the sandbox, the user and the key.
     pub id: OperationId,
-    /// Who asks.
+    /// The user who asks.
     pub user: UserId,
-    /// The credential with which that is asked: the operation ends with that one.
+    /// The credential of the request: the operation ends with it.
     pub credential: Option<CredentialId>,
-    /// What the caller calls it.
+    /// The caller's name for it.
     pub key: String,
     /// The request: JSON.
     pub request: String,
-    /// Whether its output is kept here. If not, its runner keeps it until the operation is closed.
+    /// True if its output is kept here. If not, its runner keeps it until the operation is closed.
     pub kept: bool,
     /// The digest of the canonical request.
     pub digest: Digest,
-    /// Where it runs. Its sandbox owns it.
+    /// The place where it runs. Its sandbox owns it.
     pub place: Place,
     /// The runner's incarnation that it is sent to.
     pub incarnation: Incarnation,
-    /// What a second run would do.
+    /// The effect that a second run would have.
     pub effect: Effect,
-    /// It must have started by then or not at all.
+    /// The moment by which it must have started; later it does not start at all.
     pub start_by: BootMoment,
-    /// About when that is, for people.
+    /// About the same moment, for people.
     pub deadline_at: Timestamp,
-    /// What was asked, for lists.
+    /// The request in brief, for lists.
     pub label: Label,
     /// The span that it is part of.
     pub trace: Option<TraceContext>,
 }
 
-/// An open operation of a caller's, with all that it takes to go on with it.
+/// An open operation of a caller's, with all that a server needs to continue it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenCallerOperation {
     /// Its tenant.
@@ -115,10 +115,10 @@ impl Store {
         Ok(row)
     }
 
-    /// A caller's operation, with all that it takes to go on with it.
+    /// A caller's operation, with all that a server needs to continue it.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], also where a tool call asked for it.
+    /// [`StoreError::NotFound`], also if a tool call asked for it.
     pub async fn caller_operation(
         &self,
         tenant: TenantId,
@@ -137,8 +137,8 @@ impl Store {
         Ok(OpenCallerOperation::from_row(&row)?)
     }
 
-    /// Open operations of callers behind this id, by id, a bounded number of them. Without a tenant:
-    /// a server that starts goes on with all of them.
+    /// Open operations of callers behind this id, by id, a bounded number of them. Without a tenant: a server that
+    /// starts continues all of them.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -166,7 +166,7 @@ impl Store {
 }
 
 impl Store {
-    /// The reader of an operation that has ended has all of its output: its runner may forget it.
+    /// Closes an operation that has ended, because its reader has all of its output: its runner may forget it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -189,8 +189,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Closes what ended before this moment and was not read to its end since. Without a tenant: it is
-    /// about time.
+    /// Closes operations that ended before this moment and were not read to their end since. Without a tenant:
+    /// operations of all tenants end with time.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -213,8 +213,8 @@ impl Store {
 }
 
 impl Store {
-    /// Operations of callers that ended before this moment and are closed, the oldest first, a bounded number of
-    /// them. Without a tenant: it is about time.
+    /// Operations of callers that ended before this moment and are closed, the oldest first, a bounded number of them.
+    /// Without a tenant: operations of all tenants are removed with time.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -237,8 +237,8 @@ impl Store {
         ended.collect()
     }
 
-    /// Removes an operation of a caller that has ended, and with it the meaning of its idempotency key. What it
-    /// wrote is to be removed before ([`crate::Outputs::remove`]).
+    /// Removes an operation of a caller that has ended, and with it the meaning of its idempotency key. Remove its
+    /// output before ([`crate::Outputs::remove`]).
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -271,8 +271,8 @@ impl OpenCallerOperation {
     }
 }
 
-/// Stores the outcome. Nobody waits for it as a call does, so the operation is closed with it, and
-/// its runner may forget it; but not where the output is the runner's alone.
+/// Stores the outcome. No call waits for it, so the operation is closed with it, and its runner may forget it. It stays
+/// open if its runner alone keeps the output.
 pub(super) async fn settle(
     tx: &mut Connection,
     tenant: TenantId,
@@ -309,8 +309,8 @@ pub(super) async fn settle(
     }
 }
 
-/// Writes the intent; nothing, where the id or the key is known, or the runner has another
-/// incarnation, the user may not use it, or the sandbox another epoch.
+/// Writes the intent. Writes nothing if the id or the key is known, the runner has another incarnation, the user may
+/// not use it, or the sandbox has another epoch.
 async fn insert(
     tx: &mut Connection,
     tenant: TenantId,

@@ -10,35 +10,35 @@ use crate::{
     session,
 };
 
-/// Longest outcome in bytes of JSON that comes with a list: the content of a file that was read is
-/// not for it.
+/// Longest outcome in bytes of JSON that comes with a list: it excludes the content of a file that
+/// was read.
 const LISTED_OUTCOME_BYTES: i64 = 4096;
 
-/// Which operations are listed.
+/// A choice of operations to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperationFilter {
     /// Only those without an outcome.
     pub open_only: bool,
-    /// Only those whose ids begin so.
+    /// Only those whose ids begin with this text.
     pub prefix: String,
-    /// Only those behind this place in the list: when an operation was placed, and its id.
+    /// Only those behind this place in the list: the time when an operation was placed, and its id.
     pub after: Option<(Timestamp, OperationId)>,
-    /// At most so many.
+    /// The most rows.
     pub limit: u32,
 }
 
 /// An operation in a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedOperation {
-    /// The operation. Of a long outcome only the time is there, and no text.
+    /// The operation. A long outcome comes with its time alone, without text.
     pub row: OperationRow,
-    /// What was asked.
+    /// The request in brief.
     pub label: Label,
     /// The name of the runner that it was sent to.
     pub runner_name: String,
-    /// The name of the user who asked; absent of a tool call's.
+    /// The name of the user who asked; absent for a tool call.
     pub user_name: Option<String>,
-    /// The request, JSON, of one that a caller asked for; absent in a list.
+    /// The request of a caller, as JSON; absent in a list.
     pub request: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl Store {
         filter: &OperationFilter,
     ) -> Result<Vec<ListedOperation>, StoreError> {
         let (before, id) = filter.after.unzip();
-        // Those that are open have an index of their own.
+        // Open operations have an index of their own.
         let listed = match filter.open_only {
             true => select_listed!(
                 "NULL",
@@ -115,7 +115,7 @@ impl Store {
     /// One of the operations that the user or the user's sessions asked for.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], also where it is another user's.
+    /// [`StoreError::NotFound`], also if it is another user's.
     pub async fn operation_of_user(
         &self,
         tenant: TenantId,

@@ -1,10 +1,9 @@
-//! Operations that end without their runner's word: of which nobody will ever know what they did
-//! (docs/internals/contracts.md#a3, #a15), and which never came to it (A15, A17).
+//! Operations that end without their runner's report. The effects of some will never be known
+//! (docs/internals/contracts.md#a3, #a15); others never came to the runner (A15, A17).
 //!
-//! What a runner that links has forgotten, and what a runner that is revoked has open, is settled in
-//! the transaction that claims the link or revokes the runner: so that no later link, of an older
-//! journal that returns for instance, finds an intent that could be sent a second time, and nothing
-//! waits for a runner that never comes back.
+//! Two kinds are settled in the transaction that claims a link or revokes a runner: those that a linking runner has
+//! forgotten, and the open ones of a revoked runner. So no later link, for instance of an older journal that returns,
+//! finds an intent that could be sent a second time. And nothing waits for a runner that never comes back.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -20,10 +19,9 @@ use crate::{
 };
 
 impl Store {
-    /// Settles open operations of runners that were silent for so long, as far as that was counted
-    /// ([`Store::count_silence`]), a bounded number of them, by id. Answers how many there were, and the
-    /// sessions whose logs have grown; to be asked again where there were any. Without a tenant: it
-    /// is about time.
+    /// Settles open operations of runners whose counted silence ([`Store::count_silence`]) was at least this long, a
+    /// bounded number of them, by id. Returns how many there were, and the sessions whose logs have grown. Call it
+    /// again if there were any. Without a tenant: silence grows in all tenants.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -61,11 +59,11 @@ impl Store {
         })
     }
 
-    /// Settles what the runner of this link never had, and nobody will send any more: its open
-    /// operations that it does not list, whose call ended or which somebody wants stopped. What it
-    /// does not list can come to it over this link or a later one only, and whoever sends over one of
-    /// those reads first that the outcome is stored; to be asked before anybody sends over it.
-    /// Changes nothing where a newer link is there. Answers as [`LinkClaimed::late`] does.
+    /// Settles the operations that the runner of this link never had, and that no server will send any more. These are
+    /// its open operations that it does not list, and whose call ended or whose stop was requested. An operation that
+    /// it does not list can come to it over this link or a later one only. A server that sends over one of those reads
+    /// first that the outcome is stored, so call this before any operation is sent over the link. Changes nothing if
+    /// there is a newer link. Returns the same as [`LinkClaimed::late`].
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the runner is not in this tenant.
@@ -79,7 +77,7 @@ impl Store {
         never_started: &LostOutcome,
         now: Timestamp,
     ) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
-        // Most links find nothing, and none of them is to wait for the writers.
+        // Most links find nothing, and none of them should wait for the writers.
         let any = query(
             "SELECT 1 FROM operations WHERE tenant_id = $1 AND runner_id = $2 AND outcome IS NULL
                  AND (closed_at IS NOT NULL OR cancel_requested_at IS NOT NULL) LIMIT 1",
@@ -113,7 +111,7 @@ impl Store {
 #[derive(Debug, Default)]
 #[must_use = "they are to be counted once the transaction is committed"]
 pub(crate) struct Lost {
-    /// Those whose call had ended, with their sessions.
+    /// The operations whose call had ended, with their sessions.
     late: Vec<(OperationId, SessionId)>,
     /// All of them, to be counted once the transaction is committed.
     ended: Ended,
@@ -127,7 +125,7 @@ impl Lost {
     }
 }
 
-/// Operations that ended without their runner's word, and when that was stored.
+/// Operations that ended without their runner's report, and the time when that was stored.
 #[derive(Debug, Default)]
 struct Ended(Vec<(Ran, Timestamp)>);
 
@@ -160,10 +158,9 @@ impl Ended {
     }
 }
 
-/// Settles every open operation of the runner that was placed under another incarnation than the
-/// claiming one, and which the claim does not list. Where the database is an older copy, the
-/// incarnation does not matter: what it takes for open may have run and been forgotten since, and is
-/// never to be sent again.
+/// Settles every open operation of the runner that was placed under another incarnation than the claiming one, and
+/// which the claim does not list. If the database is an older copy, the incarnation does not matter: an operation that
+/// looks open there may have run and been forgotten since, and must never be sent again.
 pub(crate) async fn lose_forgotten(
     tx: &mut Connection,
     runner: &RunnerRow,

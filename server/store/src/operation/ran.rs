@@ -1,4 +1,4 @@
-//! What an operation was, for those who count, log and trace its end.
+//! The facts about an operation for counters, logs and traces of its end.
 
 use shared_telemetry::traces::{Kind, Span};
 use shared_types::{
@@ -20,10 +20,10 @@ macro_rules! ran {
 }
 pub(super) use ran;
 
-/// What an operation was, for those who count, log and trace its end.
+/// The facts about an operation for counters, logs and traces of its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// Which one.
+    /// Its id.
     pub id: OperationId,
     /// The kind of the request; empty where an earlier release has placed it.
     pub kind: String,
@@ -33,7 +33,7 @@ pub struct Ran {
     placed_at: Timestamp,
     /// The session and the turn that asked for it.
     of_turn: Option<(SessionId, TurnId)>,
-    /// What was tried before, where this is another attempt.
+    /// The attempt before, if this is another attempt.
     pub before: Option<OperationId>,
     /// The span that it is part of.
     pub trace: Option<TraceContext>,

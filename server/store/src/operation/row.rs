@@ -15,7 +15,7 @@ use crate::{
 pub struct OperationRow {
     /// Its id.
     pub id: OperationId,
-    /// Who asked for it.
+    /// The call or caller that asked for it.
     pub asked_by: AskedBy,
     /// The digest of the canonical request.
     pub digest: Digest,
@@ -27,47 +27,48 @@ pub struct OperationRow {
     pub sandbox: SandboxId,
     /// The runner's incarnation that it was sent to.
     pub incarnation: Incarnation,
-    /// What a second run would do.
+    /// The effect that a second run would have.
     pub effect: Effect,
-    /// It must have started by then or not at all; absent where an earlier release placed it.
+    /// The moment by which it must have started; later it does not start at all. Absent where an earlier release placed
+    /// it.
     pub start_by: Option<BootMoment>,
-    /// About when that is, for people and for earlier releases.
+    /// About the same moment, for people and for earlier releases.
     pub deadline_at: Timestamp,
     /// When it was placed.
     pub placed_at: Timestamp,
-    /// When someone first asked to stop it.
+    /// The time when a user or the server first asked to stop it.
     pub cancel_requested_at: Option<Timestamp>,
-    /// Why it had to stop, where its own user has not asked for that.
+    /// The reason why it had to stop, if its own user did not ask for that.
     pub stopped: Option<Stopped>,
-    /// When its user lost the right to use its runner, where it ran then: what it wrote is not shown any more.
+    /// The time when its user lost the right to use its runner while it ran: its output is not shown any more.
     pub access_ended_at: Option<Timestamp>,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Option<StoredOutcome>,
-    /// When its call ended: nobody waits for the outcome any more.
+    /// The time when its call ended: no call waits for the outcome any more.
     pub closed_at: Option<Timestamp>,
     /// The span that it is part of.
     pub trace: Option<TraceContext>,
 }
 
-/// Why an operation had to stop.
+/// The reason why an operation had to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopped {
-    /// Why.
+    /// The reason.
     pub why: StopReason,
-    /// The name of who has brought that about, which may be its own user; absent where that one was removed.
+    /// The name of the user who caused that, which may be its own user; absent where that user was removed.
     pub by: Option<String>,
 }
 
-/// Who asked for an operation.
+/// The call or caller that asked for an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskedBy {
     /// A tool call of the engine's.
     Call(CallOf),
     /// A person or program, through the API.
     Caller {
-        /// Who.
+        /// The user.
         user: UserId,
-        /// What the caller calls it; no other operation of the user's has this key.
+        /// The caller's name for it; no other operation of the user's has this key.
         key: String,
     },
 }
@@ -87,23 +88,23 @@ pub struct CallOf {
     pub attempt: u32,
 }
 
-/// What became of an operation.
+/// The outcome of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredOutcome {
-    /// The outcome as it was given.
+    /// The outcome in the form in which it was given.
     pub json: String,
     /// When it was stored.
     pub at: Timestamp,
 }
 
-/// What a runner that remembers an operation is to do with it.
+/// The verdict on an operation that a runner remembers: what the runner is to do with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The store does not know it on this runner.
     Unknown,
     /// Its outcome is stored: the runner may forget it.
     Settled,
-    /// Someone wants it stopped, and its outcome is not known.
+    /// Its stop was requested, and its outcome is not known.
     CancelRequested,
     /// Its call ended without its outcome, which is still wanted.
     Closed,
@@ -112,7 +113,7 @@ pub enum Verdict {
 }
 
 impl OperationRow {
-    /// What it belongs to.
+    /// The session or sandbox that it belongs to.
     pub fn owner(&self) -> Owner {
         match &self.asked_by {
             AskedBy::Call(call) => Owner::Session(call.session),
@@ -128,15 +129,15 @@ impl OperationRow {
         }
     }
 
-    /// What the runner is to do with it.
+    /// The verdict on it.
     pub fn verdict(&self) -> Verdict {
         let settled_at = self.outcome.as_ref().map(|outcome| outcome.at);
         verdict(settled_at, self.cancel_requested_at, self.closed_at)
     }
 }
 
-/// A stored outcome goes before everything: the runner's copy has served. A wish to stop goes
-/// before a closed call, because the process may still run.
+/// The verdict by these columns. A stored outcome goes before everything: the runner's copy has served. A request to
+/// stop goes before a closed call, because the process may still run.
 pub(super) fn verdict(
     settled: Option<Timestamp>,
     cancelled: Option<Timestamp>,

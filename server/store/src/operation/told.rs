@@ -1,5 +1,5 @@
-//! The line of the audit log about an operation that may have changed something: who, where, and how it
-//! ended. What was asked for is not in it: a command line may hold a secret.
+//! The line of the audit log about an operation that may have changed something: its user, its place and its end. The
+//! request is not in it: a command line may hold a secret.
 
 use serde_json::json;
 use shared_types::{Effect, OperationId, SessionId, TenantId, Timestamp, UserId};
@@ -13,11 +13,11 @@ use crate::{
 /// The end of an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
-    /// What became of it, as JSON that this crate does not read.
+    /// The outcome, as JSON that this crate does not read.
     pub outcome: &'a str,
-    /// The same for people and for the model, where its call had ended before.
+    /// The outcome for people, and for the model if its call had ended before.
     pub summary: &'a str,
-    /// The same in a few words, for the audit log.
+    /// The outcome in a few words, for the audit log.
     pub exit: &'a str,
 }
 
@@ -31,8 +31,8 @@ impl<'a> From<(&'a str, &'a str)> for Ending<'a> {
     }
 }
 
-/// Whether the log tells of its end; then the log is locked, because sessions, turns and operations are
-/// locked behind it.
+/// Tells if the log will record its end. If so, the log is locked here, because the order of locks puts it before
+/// sessions, turns and operations.
 pub(crate) async fn lock(
     tx: &mut Connection,
     tenant: TenantId,
@@ -54,7 +54,7 @@ pub(crate) async fn lock(
     Ok(true)
 }
 
-/// Tells of its end.
+/// Records its end in the log.
 pub(crate) async fn tell(
     tx: &mut Connection,
     tenant: TenantId,
