@@ -1,4 +1,4 @@
-//! Enrolled runners: how they come, who they are, how they go. Their links are in `runner/link.rs`.
+//! Enrolled runners: how they enrol, their identity, and how they are removed. Their links are in `runner/link.rs`.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const MAX_LABELS: usize = 32;
 /// Longest key or value of a label in bytes.
 const MAX_LABEL_BYTES: usize = MAX_NAME_BYTES;
 
-/// Longest text that a runner says about its host or itself, in bytes: a host's name (RFC 1035).
+/// Longest text that a runner reports about its host or itself, in bytes: a host's name (RFC 1035).
 const MAX_HOST_BYTES: usize = 255;
 
 macro_rules! select_runners {
@@ -58,7 +58,7 @@ pub struct NewRunner {
     pub id: RunnerId,
     /// The name that it wants; the token's goes before it.
     pub name: String,
-    /// What it says of itself; the token's labels go before these.
+    /// Its own labels; the token's labels go before these.
     pub labels: BTreeMap<String, String>,
     /// Its Ed25519 public key.
     pub public_key: [u8; 32],
@@ -75,7 +75,7 @@ pub struct RunnerRow {
     pub tenant: TenantId,
     /// Its id.
     pub id: RunnerId,
-    /// Whose it is.
+    /// The user who owns it.
     pub owner: UserId,
     /// Its name, unique among the tenant's runners that are not revoked.
     pub name: String,
@@ -93,7 +93,7 @@ pub struct RunnerRow {
     pub version: String,
     /// Requests beyond the first protocol version that it serves.
     pub features: Vec<String>,
-    /// Whether it is removed when it leaves for good or stays away.
+    /// True if it is removed when it leaves for good or stays away.
     pub ephemeral: bool,
     /// When it enrolled.
     pub enrolled_at: Timestamp,
@@ -103,25 +103,25 @@ pub struct RunnerRow {
     pub generation: Generation,
     /// The link that is held now; absent while it is offline.
     pub link: Option<LinkRow>,
-    /// When it was last heard of; absent before its first link.
+    /// The time when it was last heard of; absent before its first link.
     pub last_seen_at: Option<Timestamp>,
-    /// What its memory of operations was worth at its newest link.
+    /// The incarnation that it had at its newest link.
     pub incarnation: Option<Incarnation>,
     /// Operations that its journal had accepted at its newest link.
     pub journal_sequence: u64,
-    /// Operations that it has accepted by its own word since, over that link.
+    /// Operations that it has reported as accepted since, over that link.
     pub accepted_sequence: u64,
-    /// When it was seen that its folder was copied; it links no more.
+    /// The time when a copy of its folder was noticed; it links no more.
     pub locked_at: Option<Timestamp>,
     /// The join state that its newest link has used.
     pub join_state: u64,
     /// When it showed that the database is an older copy.
     pub went_back_at: Option<Timestamp>,
-    /// Whether the next claim of its link loses all that it does not remember, for that reason.
+    /// True if the next claim of its link loses all operations that it does not remember, for that reason.
     pub loses_unlisted: bool,
-    /// What it makes sandboxes with, where it does.
+    /// The backend and templates of its sandboxes, if it is a pool.
     pub pool: Option<ClaimedPool>,
-    /// Who has granted that what it reports of its isolation counts, and when.
+    /// The user who has granted that its reported isolation counts, and the time.
     pub trusted: Option<(UserId, Timestamp)>,
 }
 
@@ -130,11 +130,11 @@ pub struct RunnerRow {
 pub struct LinkRow {
     /// The replica that holds it.
     pub replica: ReplicaId,
-    /// Since when.
+    /// The time since it is held.
     pub connected_at: Timestamp,
 }
 
-/// Why a runner is not enrolled.
+/// The reason why a runner is not enrolled.
 #[derive(Debug, thiserror::Error)]
 pub enum EnrolRefusal {
     /// There is no such token.
@@ -164,12 +164,12 @@ impl From<sqlx::Error> for EnrolRefusal {
 }
 
 impl Store {
-    /// Spends a join token and makes the runner known: both happen, exactly once, or neither. The
-    /// use is audited; refusals are the caller's to tell, because strangers can make many. Without a
-    /// tenant: the token yields it.
+    /// Spends a join token and makes the runner known: both happen, exactly once, or neither. The use is audited.
+    /// Refusals are left to the caller to record, because strangers can make many. Without a tenant: the token yields
+    /// it.
     ///
     /// # Errors
-    /// Says why the token is worth nothing, or that the name is taken.
+    /// [`EnrolRefusal`] if the token cannot be used, the key or the name is taken, or the store fails.
     pub async fn enrol(
         &self,
         hash: &TokenHash,
@@ -210,8 +210,7 @@ impl Store {
         Ok(row)
     }
 
-    /// A runner by its id, also a revoked one. Without a tenant: it is how a runner that shows up
-    /// is told whose it is.
+    /// A runner by its id, also a revoked one. Without a tenant: a runner that connects gets its tenant from it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -296,7 +295,7 @@ pub(crate) async fn find(
     Ok(row)
 }
 
-/// As [`find`], to decide by it what becomes of the runner.
+/// Does the same as [`find`], and locks the row, for a transaction that changes the runner.
 pub(crate) async fn lock(
     tx: &mut Connection,
     tenant: TenantId,
@@ -433,13 +432,13 @@ fn entry(
 }
 
 impl RunnerRow {
-    /// Whether it may neither link nor be given anything to do: it is revoked or locked.
+    /// True if it may neither link nor be given any operation: it is revoked or locked.
     pub fn is_barred(&self) -> bool {
         self.revoked_at.is_some() || self.locked_at.is_some()
     }
 }
 
-/// What the runner makes sandboxes with, where it does.
+/// The backend and templates of the runner's sandboxes, if it is a pool.
 fn pool(row: &Row) -> Result<Option<ClaimedPool>, sqlx::Error> {
     let Some(backend) = row.maybe_text("pool_backend")? else {
         return Ok(None);

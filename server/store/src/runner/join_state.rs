@@ -2,9 +2,10 @@
 //! (docs/internals/contracts.md#b4).
 //!
 //! Each time a runner proves its key it shows the join state that it stored last and is given the
-//! next one, which counts once a link has used it. So the same state may be asked for twice (the
-//! answer was lost on the way), but one that a link has left behind comes from a copy of the folder,
-//! or from the original after its copy came first: either way the identity is locked.
+//! Each time a runner proves its key, it shows the join state that it stored last and is given the next one, which
+//! counts once a link has used it. So a runner may ask with the same state twice (the answer was lost on the way). But
+//! a state that a link has left behind comes from a copy of the folder, or from the original after its copy came first.
+//! Either way the identity is locked.
 //!
 //! # Why nothing that happens on the network looks like a copy
 //!
@@ -23,22 +24,21 @@
 //!    runner still shows the same state, and no link can have used the next one, whose token was in
 //!    that answer. If a link has used the next one, the runner had stored it, and shows it. Neither
 //!    is behind `join_state`.
-//! 5. What is damaged is not judged here: the runner's signature covers challenge, runner and state of a
-//!    request, the server's covers all of the answer, and a damaged one is a lost one. A delayed hello
-//!    shows a token whose state was used or replaced, and opens no link; that locks nothing either.
+//! 5. Damaged messages are not judged here. The runner's signature covers challenge, runner and state of a request, the
+//!    server's covers all of the answer, and a damaged message counts as a lost one. A delayed hello shows a token
+//!    whose state was used or replaced, and opens no link; that locks nothing either.
 //!
-//! Numbers of two processes have no order: of a request that hung in one server while the runner went to
-//! the other one, or to the one that was started since, nobody can say by its number that it is late. So
-//! where another process did the last renewal, nothing is locked at once: the server takes note of that
-//! renewal ([`JoinState::Unordered`]) and refuses the request as it would a late one. A challenge that it
-//! makes from then on is newer than that renewal, and what is shown under it is judged.
+//! Numbers of two processes have no order. A request may hang in one server while the runner goes to another one, or to
+//! one that was started since: its number does not tell that it is late. So if another process did the last renewal,
+//! nothing is locked at once. The server takes note of that renewal ([`JoinState::Unordered`]) and refuses the request
+//! like a late one. A challenge that it makes from then on is newer than that renewal, and a state that is shown under
+//! it is judged.
 //!
 //! # Why a copy is found
 //!
-//! A copy is let in only with a challenge that is newer than the last renewal, the copy's or the original's.
-//! Each state opens one link at most. So of two that go on linking, one shows a state that a link of
-//! the other has left behind, under a newer challenge. (That they call at the same moment again and again
-//! only makes one of them try once more.)
+//! A copy is let in only with a challenge that is newer than the last renewal, the copy's or the original's. Each state
+//! opens one link at most. So if both keep linking, one of them shows a state that a link of the other has left behind,
+//! under a newer challenge. (If they call at the same moment again and again, one of them only has to try once more.)
 //!
 //! # A database that was restored
 //!
@@ -57,8 +57,8 @@ use crate::{
     database::{Row, locking, query, retried},
 };
 
-/// By how much the epochs of all sessions are raised once the database turns out to be an older copy:
-/// more than any session was claimed since. Runners refuse an epoch below one that they have seen.
+/// The step by which the epochs of all sessions are raised once the database turns out to be an older copy. It is
+/// larger than the number of claims that any session had since. Runners refuse an epoch below one that they have seen.
 const EPOCHS_LOST_AT_MOST: i64 = 1 << 32;
 
 /// A join state as a runner shows it.
@@ -66,11 +66,11 @@ const EPOCHS_LOST_AT_MOST: i64 = 1 << 32;
 pub struct ShownState {
     /// The state.
     pub state: u64,
-    /// Whether the server's signature over it was shown as well.
+    /// True if the server's signature over it was shown as well.
     pub is_ours: bool,
     /// The challenge under which it is shown.
     pub challenge: ChallengeNumber,
-    /// The last renewal that was known when the challenge was made, where another process did that.
+    /// The last renewal that was known when the challenge was made, if another process did it.
     pub known: Option<ChallengeNumber>,
 }
 
@@ -83,17 +83,17 @@ pub struct ChallengeNumber {
     pub number: u64,
 }
 
-/// What became of a join state that was shown.
+/// The result for a join state that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinState {
-    /// The next one.
+    /// The next state.
     Renewed(u64),
-    /// The next one; the database did not know the one that was shown, because it is an older copy.
+    /// The next state; the database did not know the one that was shown, because it is an older copy.
     WentBack(u64),
     /// Another request of the runner's under this challenge or a newer one came before.
     Late,
-    /// A link has left the state behind, but another process did the last renewal, which is this one: whether
-    /// the request came before it is not known. Nothing was changed.
+    /// A link has left the state behind, but another process did the last renewal, which is given here. It is not known
+    /// if the request came before it. Nothing was changed.
     Unordered(ChallengeNumber),
     /// The state was never given here.
     NeverGiven,
@@ -102,13 +102,12 @@ pub enum JoinState {
 }
 
 impl Store {
-    /// Takes the join state that a runner shows and hands out the next one, or locks the runner. A
-    /// lock is audited, and so is a database that is an older copy: then the epochs of all sessions
-    /// are raised with it, unless `epochs_are_raised`. Without a tenant: it is how a runner that shows
-    /// up is told whose it is.
+    /// Takes the join state that a runner shows and hands out the next one, or locks the runner. A lock is audited, and
+    /// so is a database that is an older copy: then the epochs of all sessions are raised with it, unless
+    /// `epochs_are_raised`. Without a tenant: a runner that connects is not known to belong to one yet.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], also where the runner is revoked.
+    /// [`StoreError::NotFound`], also if the runner is revoked.
     pub async fn renew_join_state(
         &self,
         runner: RunnerId,
@@ -205,9 +204,9 @@ impl Store {
         })
     }
 
-    /// A link uses the join state that its token names: older ones come from copies from now on.
-    /// Answers whether it still counts, and no link has used it before; if not, or if the runner is
-    /// locked, nothing is written.
+    /// Records that a link uses the join state that its token names: older states come from copies from now on. Returns
+    /// true if the state still counts, and no link has used it before. If not, or if the runner is locked, nothing is
+    /// written.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -233,18 +232,18 @@ impl Store {
     }
 }
 
-/// What is known of a runner's join states.
+/// The join states of a runner as the row has them.
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    /// The highest that a link has used, or that was shown since.
+    /// The highest state that a link has used, or that was shown since.
     used: u64,
-    /// The newest that was handed out: `used`, or the one behind it.
+    /// The newest state that was handed out: `used`, or the one behind it.
     offered: u64,
     /// The challenge of the last renewal.
     renewed_by: Option<ChallengeNumber>,
 }
 
-/// What to do about a state that is shown; see the module.
+/// The decision about a state that is shown; see the module.
 fn judge(known: &Known, shown: &ShownState) -> JoinState {
     let &Known { used, offered, .. } = known;
     let (state, challenge) = (shown.state, shown.challenge);
@@ -254,7 +253,7 @@ fn judge(known: &Known, shown: &ShownState) -> JoinState {
     if known.renewed_by.is_some_and(is_late) {
         return JoinState::Late;
     }
-    // What cannot be counted on from is no state that was given.
+    // A state without a successor was never given.
     let Some(next) = state
         .checked_add(1)
         .filter(|next| i64::try_from(*next).is_ok())
@@ -275,7 +274,7 @@ fn judge(known: &Known, shown: &ShownState) -> JoinState {
             _ => JoinState::Locked,
         };
     }
-    // The newest one; or the one before it, of which the answer was lost: no link has used it.
+    // The newest one; or the one before it, whose answer was lost: no link has used it.
     JoinState::Renewed(next)
 }
 

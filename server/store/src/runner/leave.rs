@@ -1,5 +1,4 @@
-//! How runners go for good: a person revokes them, or, where they are ephemeral, they leave by
-//! themselves or stay away for too long.
+//! The removal of runners: a person revokes them; ephemeral ones also leave by themselves, or stay away for too long.
 
 use std::time::Duration;
 
@@ -21,11 +20,11 @@ pub type Late = Vec<(OperationId, SessionId)>;
 const SWEPT_AT_MOST: u32 = 100;
 
 impl Store {
-    /// Ends a runner for good: it links no more, and its name is free. What it has open is lost, and
-    /// has this outcome. Its link is the caller's to end.
+    /// Ends a runner for good: it links no more, and its name is free. Its open operations are lost, with this outcome.
+    /// The caller has to end its link.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], also where it is revoked already.
+    /// [`StoreError::NotFound`], also if it is revoked already.
     pub async fn revoke_runner(
         &self,
         tenant: TenantId,
@@ -48,9 +47,8 @@ impl Store {
         })
     }
 
-    /// A runner said that it leaves for good: an ephemeral one is ended as by
-    /// [`Store::revoke_runner`], by its own will. Answers nothing where it was not: one that has
-    /// another link meanwhile stays.
+    /// Ends an ephemeral runner that reported that it leaves for good, as [`Store::revoke_runner`] does, in the
+    /// runner's own name. Returns none if it was not ended: a runner with another link by now stays.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -82,9 +80,8 @@ impl Store {
         })
     }
 
-    /// Ends the ephemeral runners that were silent for so long, as far as that was counted
-    /// ([`Store::count_silence`]), 100 at most. Answers which. Without a tenant: it is about all of
-    /// them.
+    /// Ends the ephemeral runners whose counted silence ([`Store::count_silence`]) was at least this long, 100 at most.
+    /// Returns them. Without a tenant: silence grows in all tenants.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -126,8 +123,7 @@ impl Store {
     }
 }
 
-/// Ends the runner and what it has open, and says so in the tenant's log; answers nothing where it
-/// was ended before.
+/// Ends the runner and its open operations, and records that in the tenant's log. Returns none if it was ended before.
 async fn revoke(
     tx: &mut Connection,
     (tenant, runner): (TenantId, RunnerId),

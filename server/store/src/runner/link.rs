@@ -1,5 +1,5 @@
-//! Which replica holds a runner's link. Each new link raises the generation, and what is said
-//! under an older one has no effect: its late end never removes a newer link.
+//! The replica that holds a runner's link. Each new link raises the generation, and a report under an older one has no
+//! effect: its late end never removes a newer link.
 
 use shared_types::{
     Generation, Incarnation, Isolation, OperationId, ReplicaId, RunnerId, SessionId, TenantId,
@@ -18,12 +18,12 @@ use crate::{
 /// Most sandboxes or features that a runner reports.
 const MAX_REPORTED: usize = 1000;
 
-/// What a runner says of itself when it links.
+/// The report of a runner when it links.
 #[derive(Debug, Clone)]
 pub struct LinkClaim {
     /// The replica that it reached.
     pub replica: ReplicaId,
-    /// What its memory of operations is worth.
+    /// Its incarnation.
     pub incarnation: Incarnation,
     /// Operations that its journal has accepted since it began.
     pub journal_sequence: u64,
@@ -37,34 +37,34 @@ pub struct LinkClaim {
     pub architecture: String,
     /// Requests beyond the first protocol version that it serves.
     pub features: Vec<String>,
-    /// Where operations can happen.
+    /// Its sandboxes.
     pub sandboxes: Vec<NewSandbox>,
-    /// What it makes sandboxes with, where it does.
+    /// The backend and templates of its sandboxes, if it is a pool.
     pub pool: Option<ClaimedPool>,
     /// The operations that it remembers.
     pub remembered: Vec<OperationId>,
-    /// What is stored of an operation that it has forgotten.
+    /// The outcome that is stored for an operation that it has forgotten.
     pub lost: LostOutcome,
-    /// The same where the database is an older copy, so that it may only seem to be open.
+    /// The same for a database that is an older copy, where the operation may only seem to be open.
     pub lost_to_restoration: LostOutcome,
 }
 
 /// A runner that makes sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedPool {
-    /// With what.
+    /// The backend that makes them.
     pub backend: String,
-    /// From what; the first is the default.
+    /// The templates that they are made from; the first is the default.
     pub templates: Vec<String>,
     /// Those of them whose commands may be root there.
     pub sudo_templates: Vec<String>,
-    /// What is kept apart there, by its word.
+    /// The isolation that it reports for them.
     pub isolation: Isolation,
-    /// Why nothing can be made there now; empty where it can.
+    /// The reason why no sandbox can be made there now; empty if one can.
     pub problem: String,
 }
 
-/// Whether a link still holds.
+/// The answer if a link still holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkHolds {
     /// It is the runner's newest, and has not ended.
@@ -77,10 +77,10 @@ pub enum LinkHolds {
     Locked,
 }
 
-/// The outcome of an operation that ends without its runner's word.
+/// The outcome of an operation that ends without its runner's report.
 #[derive(Debug, Clone)]
 pub struct LostOutcome {
-    /// As it is stored: JSON.
+    /// The outcome as it is stored: JSON.
     pub outcome: String,
     /// The same for people.
     pub summary: String,
@@ -97,9 +97,9 @@ pub struct LinkClaimed {
 }
 
 impl Store {
-    /// Gives the runner's link to a replica, over whoever held it, and stores what it reports.
-    /// In the same transaction the open operations of its earlier incarnations that it does not
-    /// remember are lost: they can never be started any more, whichever journal links next.
+    /// Gives the runner's link to a replica, also if another one held it, and stores the runner's report. In the same
+    /// transaction the open operations of its earlier incarnations that it does not remember are lost: they can never
+    /// be started any more, whichever journal links next.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::Conflict`] if the runner is revoked or locked, if its
@@ -128,8 +128,8 @@ impl Store {
                     "more of the runner's journal was seen meanwhile than it shows",
                 ));
             }
-            // Each link has used a join state of its own, so that none before it has a higher generation
-            // than that: also where this database is an older copy, and does not know of all of them.
+            // Each link has used a join state of its own, so no earlier link has a higher generation than its state.
+            // That also holds if this database is an older copy, and does not know all of them.
             let generation = Generation((before.generation.0 + 1).max(before.join_state));
             take(&mut tx, &before, generation, claim, now).await?;
             for sandbox in claim.sandboxes.iter().enumerate() {
@@ -144,9 +144,9 @@ impl Store {
         })
     }
 
-    /// The runner was last heard of then, and has said that its journal has accepted so many
-    /// operations, which never falls. Where the link does not hold any more nothing is written, and
-    /// it is to be ended. A synced write: call it now and then, not for every frame.
+    /// Records that the runner was last heard of at this time, and the number of operations that its journal has
+    /// accepted by its own report, which never falls. If the link does not hold any more nothing is written, and the
+    /// caller has to end it. A synced write: call it now and then, not for every frame.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -183,8 +183,8 @@ impl Store {
         })
     }
 
-    /// The link ended; `last_heard` is when its last frame came, and `accepted` what its runner's
-    /// journal had accepted then. Answers whether it was the runner's newest; if not, nothing is
+    /// Records that the link ended; `last_heard` is the time of its last frame, and `accepted` the number of operations
+    /// that its runner's journal had accepted then. Returns true if it was the runner's newest; if not, nothing is
     /// written.
     ///
     /// # Errors

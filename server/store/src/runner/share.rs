@@ -1,4 +1,4 @@
-//! Who may use a runner beside its owner.
+//! The users who may use a runner beside its owner.
 
 use serde_json::json;
 use shared_types::{RunnerId, TenantId, Timestamp, UserId};
@@ -11,7 +11,7 @@ use crate::{
     operation::end_access,
 };
 
-/// With whom a runner is shared.
+/// The people with whom a runner is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedWith {
     /// Everyone of its tenant.
@@ -20,32 +20,32 @@ pub enum SharedWith {
     Person(UserId),
 }
 
-/// Who may use a runner, for people.
+/// The users who may use a runner, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunnerShares {
     /// The owner's name; absent where the owner was removed.
     pub owner: Option<String>,
-    /// Whether it is shared with everyone.
+    /// True if it is shared with everyone.
     pub everyone: bool,
     /// The names of the people with whom it is shared, in order.
     pub people: Vec<String>,
 }
 
-/// A runner, and how it stands to one user.
+/// A runner, and the right of one user to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerAccess {
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// The user who owns it.
     pub owner: UserId,
-    /// Whether it is shared with that user.
+    /// True if it is shared with that user.
     pub shared: bool,
-    /// Whether it was revoked.
+    /// True if it was revoked.
     pub revoked: bool,
 }
 
 impl Store {
-    /// How a runner stands to a user.
+    /// The right of a user to a runner.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such runner, revoked or not.
@@ -99,7 +99,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// Who may use a runner.
+    /// The users who may use a runner.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such runner.
@@ -191,8 +191,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Takes back that a runner is shared: with everyone, with one person, or (`None`) at all. What runs there for
-    /// people who have no right to it any more is marked.
+    /// Ends a share of a runner: with everyone, with one person, or (`None`) with all. Operations that run there for
+    /// people who have no right to it any more are marked.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -205,7 +205,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut tx = self.write(tenant).await?;
-        // In any case: until it is committed, nothing is placed on a runner whose row was changed.
+        // Also if nothing changes: until it is committed, nothing is placed on a runner whose row was changed.
         query(
             "UPDATE runners SET shared_with_everyone_at =
                  CASE WHEN $3 = 1 THEN NULL ELSE shared_with_everyone_at END
@@ -242,8 +242,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Makes who does this the owner of a runner. What runs there for the owner before is marked, where that one
-    /// has no right to it any more.
+    /// Makes the user who asks the owner of a runner. Operations that run there for the owner before are marked, if
+    /// that user has no right to it any more.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such runner, or it is revoked.
@@ -270,7 +270,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// What the runner reports of its isolation counts from now on, or (`trusted` is false) does not any more.
+    /// Makes the isolation that the runner reports count from now on, or (`trusted` is false) no more.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such runner, or it is revoked.

@@ -1,6 +1,6 @@
-//! For how long runners have been silent. It is added up piece by piece, by whoever is there to hear
-//! them: no wall clock that is set makes it longer, and no time in which nobody could have heard one.
-//! Each link begins anew, because what was counted holds for its generation only.
+//! The length of runners' silence. A live replica adds it up piece by piece. So neither a changed wall clock nor a time
+//! in which no replica could have heard a runner makes it longer. Each link starts from zero, because a count holds for
+//! its generation only.
 
 use std::time::Duration;
 
@@ -12,10 +12,9 @@ use crate::{
 };
 
 impl Store {
-    /// So much time has passed since this was said last, or since the server was started: every
-    /// runner that was silent then, and still is, was silent for so much longer. Those that have no
-    /// link now and had one then begin with nothing. Of several replicas one counts, the first by id. Without
-    /// a tenant: it is about time.
+    /// Adds a passed time, counted since the last call or since the start of the server, to the silence of every runner
+    /// that was silent then and still is. A runner that has no link now and had one then starts from zero. Of several
+    /// replicas one counts, the first by id. Without a tenant: time passes for all.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`]; nothing was counted.
