@@ -1,12 +1,11 @@
 //! The output of operations: byte streams with offsets (contract A8–A10), in files where the database is
 //! one ([`files`]), and in the database where several servers share it ([`rows`]).
 //!
-//! Of each stream its head and its tail are kept, or all of it where that was asked for
-//! ([`Outputs::keep_all`]); what lies between them, or never came, is a gap.
-//! What is appended is on its way to disk, and [`Outputs::synced`] says how far it is there: only
-//! that may be given up elsewhere. A stream that cannot be written keeps what it has, takes no more, and
-//! says so whenever it is asked, until a caller goes on where it ends ([`Outputs::resume`]). Bytes that do
-//! not follow what is there are not taken for what comes after a gap, unless it is said that there is one.
+//! Of each stream its head and its tail are kept, or all of it if that was requested ([`Outputs::keep_all`]). Bytes
+//! between them, and bytes that never came, are a gap. Appended bytes are on their way to disk, and [`Outputs::synced`]
+//! gives the offset up to which they are there: other holders may give up only those. A stream that cannot be written
+//! keeps its bytes, takes no more, and reports the error to each request, until a caller continues where it ends
+//! ([`Outputs::resume`]). An append that leaves a hole is refused, unless the caller has declared the gap before.
 
 use std::{io, path::Path, time::Duration};
 
@@ -27,17 +26,17 @@ mod stream;
 pub use ends::OUTPUT_KEPT_BYTES;
 use rows::Rows;
 
-/// Wishes that may wait for the task; a caller that has one more waits itself. An append carries a chunk
-/// of output, so this bounds the memory as well.
+/// Wishes that may wait for the task; a caller with one more waits itself. An append carries a chunk of output, so this
+/// bounds the memory as well.
 const WISHES: usize = 16;
 
-/// How long what was appended may wait for a sync.
+/// The longest wait of appended bytes for a sync.
 const SYNC_AFTER: Duration = Duration::from_millis(100);
 
-/// Streams above which those that have nothing to be written are let go of.
+/// The number of streams above which those with nothing to be written are closed.
 const OPEN_STREAMS: usize = 1024;
 
-/// Streams that are asked for at once; others have their turn in between.
+/// The most streams that one request asks for; other requests have their turn in between.
 const DURABLE_AT_ONCE: usize = 64;
 
 /// One of the two streams of an operation.
@@ -63,7 +62,7 @@ pub struct OutputKey {
 /// Bytes that are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptOutput {
-    /// Where they stand in the stream.
+    /// Their offset in the stream.
     pub offset: u64,
     /// At least one.
     pub data: Vec<u8>,
@@ -84,7 +83,7 @@ impl KeptOutput {
 
 type Reply<T> = oneshot::Sender<io::Result<T>>;
 
-/// What the handle asks of the task.
+/// A request of the handle to the task.
 #[derive(Debug)]
 enum Wish {
     Of(OutputKey, What),
@@ -92,7 +91,7 @@ enum Wish {
     KeepAll(Vec<OutputKey>, Reply<()>),
 }
 
-/// What is wished of one stream.
+/// A request about one stream.
 #[derive(Debug)]
 enum What {
     Append(u64, Vec<u8>),
@@ -101,12 +100,12 @@ enum What {
     Resume(Reply<u64>),
     Synced(Reply<u64>),
     Remove(Reply<()>),
-    /// Whether anything is known of the stream.
+    /// Asks if anything is known of the stream.
     IsThere(Reply<bool>),
 }
 
 impl What {
-    /// Answers that it cannot be done. What is appended is dropped: [`Outputs::synced`] ends before it then.
+    /// Answers that it cannot be done. Bytes of an append are dropped: [`Outputs::synced`] then ends before them.
     fn refuse(self, error: io::Error) {
         match self {
             Self::Append(..) => {}
@@ -130,8 +129,8 @@ impl Outputs {
         Ok(Self { wishes })
     }
 
-    /// Output in the database where several servers share it, else in the files of the folder. What lies
-    /// at the other place, because the database was moved or restored, is read and continued there.
+    /// Output in the database if several servers share it, else in the files of the folder. Streams that lie at the
+    /// other place, because the database was moved or restored, are read and continued there.
     ///
     /// # Errors
     /// The folder cannot be made or read, or the database does not answer.
@@ -148,8 +147,8 @@ impl Outputs {
         Ok(Self { wishes })
     }
 
-    /// From now on all output of these streams of one operation is kept, where none of a stream is yet; durable
-    /// when this returns. What is kept once stays so, whoever appends.
+    /// Keeps all output of these streams of one operation from now on, if none of a stream is there yet; durable when
+    /// this returns. A kept stream stays so, also for appends of later callers.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if that cannot be written.
@@ -158,9 +157,9 @@ impl Outputs {
         self.asked(|reply| Wish::KeepAll(keys, reply)).await
     }
 
-    /// Appends bytes at their place. What is there already is left out. No bytes say that those
-    /// before their place never come: a gap. That it cannot be written, or that bytes before it
-    /// were not, is told by [`Outputs::synced`].
+    /// Appends bytes at their offset. Bytes that are there already are left out. An empty append declares that the
+    /// bytes before its offset never come: a gap. [`Outputs::synced`] reports that they could not be written, or that
+    /// bytes before them were missing.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the server stops.
@@ -188,7 +187,7 @@ impl Outputs {
         self.ask(key, read).await
     }
 
-    /// Where the stream ends as far as it came; 0 where nothing is kept of it.
+    /// The end of the stream as far as it came; 0 if nothing of it is kept.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if the files cannot be read.
@@ -196,18 +195,18 @@ impl Outputs {
         self.ask(key, What::End).await
     }
 
-    /// From where on a stream is to be appended to by whoever begins, synced to disk: where some of
-    /// it could not be written, that is tried again from there.
+    /// The offset at which a new writer continues the stream, synced to disk. If some of the stream could not be
+    /// written, that is tried again from there.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] if it still cannot be written, or if the disk did not take what it
-    /// was given: what that holds is not known before the server is started again.
+    /// [`StoreError::Unavailable`] if it still cannot be written, or if an earlier sync failed: then the content of the
+    /// disk is not known before the server is started again.
     pub async fn resume(&self, key: OutputKey) -> Result<u64, StoreError> {
         self.ask(key, What::Resume).await
     }
 
-    /// Waits until everything that was appended to the stream before is synced to disk, and says
-    /// up to which offset that is. It never falls.
+    /// Waits until everything that was appended to the stream before is synced to disk, and returns the offset up to
+    /// which it is. The offset never falls.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if some of it could not be written.
@@ -215,8 +214,8 @@ impl Outputs {
         self.ask(key, What::Synced).await
     }
 
-    /// How far each of these streams is synced to disk, in their order: 0 where nothing is kept, or
-    /// something could not be, which is not tried again. What this process has synced costs nothing.
+    /// The offset up to which each of these streams is synced to disk, in their order. It is 0 if nothing is kept, or
+    /// if a write failed, which is not tried again. Streams that this process has synced cost nothing.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the server stops.

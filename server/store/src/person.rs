@@ -1,8 +1,8 @@
-//! People of a tenant: inviting them, their roles, and how they go.
+//! People of a tenant: their invitation, their roles and their removal.
 //!
-//! The row of a person who was removed stays, because sessions, runners and the audit log name it; its name
-//! is free again. Whatever changes who is an owner writes its audit entry, which takes the tenant's row,
-//! before it counts the owners: of two such changes the second sees the first.
+//! The row of a person who was removed stays, because sessions, runners and the audit log name it; its name is free
+//! again. A method that changes who is an owner writes its audit entry, which takes the tenant's row, before it counts
+//! the owners. So the second of two such changes sees the first.
 
 use serde_json::json;
 use shared_types::{OperationId, SessionId, TenantId, Timestamp, TurnId, UserId};
@@ -28,9 +28,9 @@ pub const PEOPLE_AT_MOST: u64 = 20_000;
 pub struct PersonRow {
     /// The person.
     pub user: UserRow,
-    /// Until when the person's sign-in code can be used, where there is one that was not.
+    /// The time until which the person's sign-in code can be used, if there is an unused one.
     pub invited_until: Option<Timestamp>,
-    /// Whether the person has ever signed in.
+    /// True if the person has ever signed in.
     pub joined: bool,
     /// When one of the person's credentials was last used, as far as that was recorded.
     pub last_used_at: Option<Timestamp>,
@@ -95,8 +95,8 @@ impl Store {
         Ok(row)
     }
 
-    /// Invites a person: a user with a one-time code. Who was invited and has not come yet gets a new
-    /// code and this role; the earlier code is worth nothing from here on.
+    /// Invites a person: a user with a one-time code. An invited person who has not signed in yet gets a new code and
+    /// this role; the earlier code stops working.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if the person has signed in already; [`StoreError::Full`] if the tenant
@@ -140,11 +140,11 @@ impl Store {
         Ok(invited)
     }
 
-    /// Changes what a person may do.
+    /// Changes a person's role.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if there is no such person; [`StoreError::Conflict`] if nobody would be
-    /// an owner any more.
+    /// [`StoreError::NotFound`] if there is no such person; [`StoreError::Conflict`] if the tenant would have no owner
+    /// any more.
     pub async fn change_role(
         &self,
         tenant: TenantId,
@@ -173,12 +173,12 @@ impl Store {
         })
     }
 
-    /// Ends a person's access: credentials, codes and join tokens are worth nothing any more, and no
-    /// runner is shared with or by the person. Sessions and runners stay.
+    /// Ends a person's access: credentials, codes and join tokens stop working, and no runner is shared with or by the
+    /// person. Sessions and runners stay.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if there is no such person; [`StoreError::Conflict`] if nobody would be
-    /// an owner any more.
+    /// [`StoreError::NotFound`] if there is no such person; [`StoreError::Conflict`] if the tenant would have no owner
+    /// any more.
     pub async fn remove_person(
         &self,
         tenant: TenantId,
@@ -198,7 +198,7 @@ impl Store {
             if at(removed, tenant, person, now).execute(&mut tx).await? == 0 {
                 return Err(StoreError::NotFound);
             }
-            // Also what was made with the person's keys for a service account.
+            // Also the keys that the person's keys made for a service account.
             for (ended, of) in credential::end(&mut tx, tenant, (person, by.user), now).await? {
                 if of != person {
                     let with = Some(person.to_string());
@@ -236,7 +236,7 @@ impl Store {
 }
 
 impl Store {
-    /// What a user's sessions have under way or waiting.
+    /// The turns of a user's sessions that run or wait.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -261,7 +261,7 @@ impl Store {
         turns.collect()
     }
 
-    /// Users who were removed, and of whom a turn or an operation has not ended, each with the tenant.
+    /// Removed users with a turn or an operation that has not ended, each with the tenant.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -357,7 +357,7 @@ async fn set_role(
     }
 }
 
-/// Somebody has to be able to do everything.
+/// Refuses a tenant without an owner: one user must be able to do everything.
 async fn require_an_owner(tx: &mut Connection, tenant: TenantId) -> Result<(), StoreError> {
     let owners = query(
         "SELECT COUNT(*) AS people FROM users

@@ -1,9 +1,9 @@
-//! Server processes, and which of them live.
+//! Server processes, and the signs that they live.
 //!
-//! A replica lives while it has a row, which it renews. Others watch the number of its renewals, each on
-//! its own monotonic clock, so that no wall clock decides; whoever sees no renewal for long enough removes
-//! the row. From then on its links are gone and its turns may be taken over. Where it lives all the same,
-//! epochs and generations refuse what it writes, and its next renewal makes the row anew.
+//! A replica lives while it has a row, which it renews. Others watch the number of its renewals, each on its own
+//! monotonic clock, so that no wall clock decides. A replica that sees no renewal of another for long enough removes
+//! that row. From then on its links are gone and its turns may be taken over. If it lives all the same, epochs and
+//! generations refuse its writes, and its next renewal inserts the row again.
 
 use shared_types::{ReplicaId, Timestamp};
 
@@ -18,20 +18,20 @@ use crate::{
 pub struct OtherReplica {
     /// Its id.
     pub id: ReplicaId,
-    /// How often it was renewed.
+    /// The number of its renewals.
     pub renewals: u64,
 }
 
 const WHY: &str = "it is about replicas";
 
 impl Store {
-    /// Whether other servers may use the database at the same time.
+    /// True if other servers may use the database at the same time.
     pub fn is_shared(&self) -> bool {
         self.is_postgres()
     }
 
-    /// How many servers have started elsewhere than at this place and did not stop in order. One that was killed
-    /// counts until another one has seen that.
+    /// The number of servers that have started elsewhere than at this place and did not stop in order. A killed server
+    /// counts until another replica has seen that.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -43,9 +43,9 @@ impl Store {
         Ok(row.count("many")?)
     }
 
-    /// A server starts at this place, where no other one runs: those that had started there are dead. Where
-    /// the database is a file, so are all others. Answers how many links are gone with them; when their runners
-    /// were last heard of stays. Without a tenant: it is about replicas.
+    /// Records that a server starts at this place, where no other one runs: servers that had started there are dead. If
+    /// the database is a file, so are all others. Returns how many links are gone with them; the last-seen times of
+    /// their runners stay. Without a tenant: replicas serve all tenants.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -70,7 +70,7 @@ impl Store {
         })
     }
 
-    /// The replica lives; answers which others do. A row that was removed is made anew.
+    /// Renews the replica's row, inserts it again if it was removed, and returns the other live replicas.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -92,8 +92,8 @@ impl Store {
         })
     }
 
-    /// Removes a replica that stops, or that another one has seen without a renewal for long enough: then
-    /// only if it was not renewed since. Answers whether it is gone by this.
+    /// Removes a replica that stops, or one that another replica has seen without a renewal for long enough: then only
+    /// if it was not renewed since. Returns true if this call removed it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -125,7 +125,7 @@ impl Store {
     }
 }
 
-/// Whether the replica has a row.
+/// Tells if the replica has a row.
 pub(crate) async fn lives(tx: &mut Connection, replica: ReplicaId) -> Result<bool, StoreError> {
     let row = query("SELECT 1 FROM replicas WHERE id = $1")
         .bind(replica.to_string())
@@ -152,7 +152,7 @@ async fn renew(
     Ok(())
 }
 
-/// The links of replicas without a row.
+/// Ends the links of replicas without a row.
 async fn take_links_away(tx: &mut Connection, replica: ReplicaId) -> Result<u64, StoreError> {
     let ended = query(
         "UPDATE runners SET replica_id = NULL, connected_at = NULL

@@ -1,8 +1,8 @@
 //! Requests with an idempotency key: carried out once, and answered alike for a day.
 //!
-//! The key is taken before the request is carried out, and the answer stored after it, each in a
-//! transaction of its own. A server that dies in between leaves a key without an answer: what was asked may
-//! have been done, and is not done again under this key.
+//! The key is taken before the request is carried out, and the answer stored after it, each in a transaction of its
+//! own. A server that dies in between leaves a key without an answer: the request may have been carried out, and is not
+//! carried out again under this key.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     error::bounded,
 };
 
-/// How long a key is known.
+/// The time for which a key is known.
 pub const REQUEST_KEYS_KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Most keys of a user that are known at once.
@@ -29,13 +29,13 @@ pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
 pub struct RequestKey {
     /// The user.
     pub user: UserId,
-    /// What the user calls the request.
+    /// The user's name for the request.
     pub key: String,
     /// The digest of the request.
     pub digest: Digest,
 }
 
-/// What is known of a request under a key.
+/// The state of a request under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnownRequest {
     /// Nothing: the key is taken now, and the request is to be carried out.
@@ -53,14 +53,14 @@ pub enum KnownRequest {
 pub struct RequestAnswer {
     /// The HTTP status.
     pub status: u16,
-    /// The id of what was made.
+    /// The id of the thing that was made.
     pub made: Option<String>,
     /// The text of the answer; absent where it is not kept.
     pub text: Option<String>,
 }
 
 impl Store {
-    /// Takes a key for a request, or says what is known of the key. Keys of the tenant that are older than
+    /// Takes a key for a request, or returns what is known of the key. Keys of the tenant that are older than
     /// [`REQUEST_KEYS_KEPT_FOR`] are forgotten.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl Store {
     }
 }
 
-/// Forgets what was answered about a thing that is deleted. The keys stay known.
+/// Forgets the answers about a thing that is deleted. The keys stay known.
 pub(crate) async fn forget_answers(
     tx: &mut Connection,
     tenant: TenantId,

@@ -1,4 +1,4 @@
-//! Retention `bounded`: a stream's head, and two files for its tail of which the older is begun anew
+//! Retention `bounded`: a stream's head, and two files for its tail. The older of the two is emptied and written again
 //! when the newer is full.
 
 use std::{
@@ -20,7 +20,7 @@ pub(super) struct Ends {
     folder: PathBuf,
     head: Part,
     tails: [Part; 2],
-    /// Which of the tails is written.
+    /// The index of the tail that is written.
     newer: usize,
 }
 

@@ -44,7 +44,7 @@ async fn run(mut area: Area, mut inbox: mpsc::Receiver<Wish>) {
             None => Some(next.await),
         };
         if came == Some(0) {
-            // Nobody is left whom this could hold up.
+            // All handles are gone, so this delays no caller.
             area.sync();
             return;
         }
@@ -59,7 +59,7 @@ async fn run(mut area: Area, mut inbox: mpsc::Receiver<Wish>) {
         });
         area = match worked.await {
             Ok(area) => area,
-            // The server stops: what is not synced was never said to be.
+            // The server stops: no caller was told that the unsynced bytes are on disk.
             Err(error) if error.is_cancelled() => return,
             Err(error) => {
                 tracing::error!(%error, "the output area is given up");
@@ -77,23 +77,23 @@ async fn run(mut area: Area, mut inbox: mpsc::Receiver<Wish>) {
 struct Area {
     folder: PathBuf,
     streams: HashMap<OutputKey, StreamFiles>,
-    /// Streams of which something was not kept.
+    /// Streams that have lost bytes.
     broken: HashMap<OutputKey, Broken>,
-    /// Who waits for the next sync.
+    /// Callers that wait for the next sync.
     waiting: Vec<(OutputKey, Reply<u64>)>,
 }
 
-/// Why nothing more is taken of a stream.
+/// The reason why a stream takes no more bytes.
 struct Broken {
     kind: io::ErrorKind,
     why: String,
-    /// A failed sync says nothing of what is on disk, and the next one nothing of the failed one.
+    /// A failed sync does not tell what is on disk, and a later sync does not make up for it.
     for_good: bool,
 }
 
 impl Area {
     fn grant(&mut self, wish: Wish) {
-        // Whoever stopped waiting misses nothing.
+        // A caller that stopped waiting misses nothing.
         match wish {
             Wish::Of(key, what) => self.grant_of(key, what),
             Wish::Durable(keys, reply) => {
@@ -133,7 +133,8 @@ impl Area {
         }
     }
 
-    /// Opens it anew where something was not kept: what it has then is in the files.
+    /// Opens the stream again if some of it was not kept: the files then hold all of it that there
+    /// is.
     fn resume(&mut self, key: OutputKey) {
         if self.broken.get(&key).is_some_and(|broken| !broken.for_good) {
             self.streams.remove(&key);
@@ -175,7 +176,7 @@ impl Area {
         self.stream(key)?.read(from, max_bytes)
     }
 
-    /// Now, or after the next sync.
+    /// Answers now, or after the next sync.
     fn tell_synced(&mut self, key: OutputKey, reply: Reply<u64>) {
         match self.synced(key) {
             Ok(_) if self.streams[&key].is_dirty() => self.waiting.push((key, reply)),
@@ -183,14 +184,14 @@ impl Area {
         }
     }
 
-    /// At once and not with the others, so that the files of few are open at the same time.
+    /// Syncs at once and not with the others, so that few files are open at the same time.
     fn durable(&mut self, key: OutputKey) -> u64 {
         if self.broken.contains_key(&key) {
             return 0;
         }
         let written = match self.stream(key) {
             Ok(stream) => write_out(stream).map(|()| stream.synced()),
-            // Whoever reads or appends hears why.
+            // The next read or append gets the error.
             Err(_) => return 0,
         };
         written.unwrap_or_else(|(error, for_good)| {
@@ -221,7 +222,7 @@ impl Area {
         }
     }
 
-    /// Some of what was appended is not kept.
+    /// Marks the stream as broken: some appended bytes are not kept.
     fn give_up(&mut self, key: OutputKey, error: &io::Error, for_good: bool) {
         let broken = Broken {
             kind: error.kind(),
@@ -255,7 +256,7 @@ impl Area {
     }
 }
 
-/// Waits until the disk has the whole stream; where it has not, says whether that is for good.
+/// Waits until the disk has the whole stream. An error comes with true if it is for good.
 fn write_out(stream: &mut StreamFiles) -> Result<(), (io::Error, bool)> {
     stream.flush().map_err(|error| (error, false))?;
     stream.sync().map_err(|error| (error, true))

@@ -1,9 +1,9 @@
 //! The files of a folder, read while a server may be writing them: for backups.
 //!
-//! Most files only grow, and are whole up to where they were read: a frame that was cut off is left out when the
-//! file is opened. The exception are the two tails of a bounded stream ([`super::ends`]), of which the older one
-//! is begun anew when the newer one is full. Read one after the other they could lack what was written in
-//! between, so they are read together, and again where one was begun anew meanwhile.
+//! Most files only grow, and are whole up to the last byte that was read: a frame that was cut off is left out when the
+//! file is opened. The exception are the two tails of a bounded stream ([`super::ends`]): the older one is emptied when
+//! the newer one is full. A reader of one after the other could miss the bytes that were written in between. So the
+//! tails are read together, and again if one was emptied during the read.
 
 use std::{
     collections::BTreeMap,
@@ -12,26 +12,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How often the files of a stream are read before they are taken as they are. Then output may be missing
-/// in the middle of it, which its readers are told, as of all that is not kept.
+/// The number of reads of a stream's files before they are taken as they are. Then output may be missing in the middle
+/// of it; readers see a gap.
 const TRIES: u32 = 20;
 
 /// The largest file that a server makes in its folders is below this.
 const FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Bytes at the beginning of a tail that differ once it is begun anew: the offset of its first frame.
+/// Bytes at the beginning of a tail that differ once it was emptied: the offset of its first frame.
 const MARK_BYTES: usize = 8;
 
-/// What was found. Paths are below the folder.
+/// Files or a folder that were found. Paths are below the folder.
 pub(crate) enum Kept {
     /// A folder; what is in it comes later.
     Folder(PathBuf),
-    /// Files that belong together, with what they hold.
+    /// Files that belong together, with their content.
     Files(Contents),
 }
 
-/// Everything in a folder, itself first; nothing where there is no folder. Files and folders that are removed
-/// meanwhile are left out, and so is what is neither.
+/// Everything in a folder, itself first; nothing if there is no folder. Files and folders that are removed during the
+/// read are left out, as is everything that is neither.
 pub(crate) fn in_folder(folder: &Path) -> impl Iterator<Item = io::Result<Kept>> {
     let mut folders = vec![PathBuf::new()];
     let mut groups = Vec::<Vec<PathBuf>>::new();
@@ -71,7 +71,7 @@ fn entries(root: &Path, below: &Path) -> io::Result<Option<(Vec<PathBuf>, Vec<Ve
         let Some(kind) = unless_gone(entry.file_type())? else {
             continue;
         };
-        // A key may be a link to where it is kept.
+        // A key may be a link to the file that holds it.
         let is_file = || fs::metadata(root.join(&path)).is_ok_and(|about| about.is_file());
         if kind.is_dir() {
             folders.push(path);
@@ -104,11 +104,11 @@ fn parts(below: &Path, stream: &str) -> Vec<PathBuf> {
         .into()
 }
 
-/// Files that belong together, with what they hold.
+/// Files that belong together, with their content.
 type Contents = Vec<(PathBuf, Vec<u8>)>;
 
-/// Reads files by `read`, which is given the folder and the path of each below it, until none of them was
-/// begun anew meanwhile.
+/// Reads files by `read`, which takes the folder and the path of each below it. Reads again until none of them was
+/// emptied during the read.
 fn read_together(
     root: &Path,
     group: &[PathBuf],
@@ -130,7 +130,7 @@ fn read_together(
     }
 }
 
-/// How each of the files begins. A file that stands alone is never begun anew.
+/// The first bytes of each of the files. A file that stands alone is never emptied.
 fn marks(root: &Path, group: &[PathBuf]) -> io::Result<Vec<Vec<u8>>> {
     if group.len() == 1 {
         return Ok(Vec::new());
@@ -159,7 +159,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Nothing, where it was removed.
+/// None if it was removed.
 fn unless_gone<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

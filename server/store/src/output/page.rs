@@ -1,4 +1,4 @@
-//! What is read of a stream at once: a run of bytes without a gap.
+//! The bytes that one read of a stream returns: a run without a gap.
 
 use super::KeptOutput;
 
@@ -24,8 +24,7 @@ impl Page {
         self.kept.as_ref().map_or(self.from, KeptOutput::end)
     }
 
-    /// Takes of a frame what it misses. Says whether it takes more: not once it is full, nor after a
-    /// gap.
+    /// Takes the bytes of a frame that it lacks. Returns true if it takes more: not once it is full, nor after a gap.
     pub(super) fn take(&mut self, offset: u64, data: &[u8]) -> bool {
         let at = self.at();
         let begin = offset.max(at);
@@ -47,7 +46,7 @@ impl Page {
         data.len() < room
     }
 
-    /// What it took.
+    /// The bytes that it took.
     pub(super) fn kept(self) -> Option<KeptOutput> {
         self.kept
     }

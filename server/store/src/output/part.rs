@@ -13,7 +13,7 @@ use std::{
 
 use super::page::Page;
 
-/// What a reader takes from the file at once, where it passes frames over.
+/// The bytes that a reader takes from the file at once when it skips frames.
 const READ_BYTES: usize = 16 * 1024;
 
 const HEADER_BYTES: usize = 16;
@@ -26,7 +26,7 @@ pub(super) struct Part {
     pub(super) size: u64,
     /// Bytes of output in it.
     pub(super) kept: u64,
-    /// Where the output in it ends; 0 where there is none.
+    /// The end of the output in it; 0 if there is none.
     pub(super) end: u64,
     is_new: bool,
 }
@@ -54,7 +54,7 @@ impl Part {
                 .open(&part.path)?
                 .set_len(part.size)?;
         }
-        // What an earlier process wrote is synced with the next sync.
+        // Bytes of an earlier process are synced with the next sync.
         part.file = Some(part.opened()?);
         Ok(part)
     }
@@ -78,7 +78,7 @@ impl Part {
         let written =
             header_written.and_then(|()| file.write_all_at(data, at + HEADER_BYTES as u64));
         if let Err(error) = written {
-            // As it was; a torn frame would be cut off at the next start all the same.
+            // Back to the size before; a torn frame would be cut off at the next start all the same.
             let _ = file.set_len(self.size);
             return Err(error);
         }
@@ -101,7 +101,7 @@ impl Part {
         self.end = offset + data.len() as u64;
     }
 
-    /// Waits until the disk has it; says whether the file was made since the last time.
+    /// Waits until the disk has it. Returns true if the file was made since the last time.
     pub(super) fn sync(&mut self) -> io::Result<bool> {
         match self.file.take() {
             Some(file) => file.sync_data().map(|()| std::mem::take(&mut self.is_new)),
@@ -110,8 +110,8 @@ impl Part {
     }
 }
 
-/// Adds to a page what it misses of a file's whole frames; says whether it takes more. Everything
-/// before is passed over without being read.
+/// Adds to a page the bytes that it lacks from a file's whole frames. Returns true if the page takes more. Frames
+/// before its offset are skipped without being read.
 pub(super) fn read(path: &Path, page: &mut Page) -> io::Result<bool> {
     let mut file = BufReader::with_capacity(READ_BYTES, File::open(path)?);
     let mut header = [0; HEADER_BYTES];

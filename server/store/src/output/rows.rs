@@ -1,10 +1,10 @@
-//! Streams in the database, where several servers share it: the server that has the runner's link goes on
-//! with a stream where the server before it ended.
+//! Streams in the database, if several servers share it: the server that has the runner's link continues a stream where
+//! the server before it ended.
 //!
-//! Appended bytes wait in memory until they are written together with those of the other streams, in one
-//! transaction for each tenant. A stream stays where it began: streams that lie in files, from a time
-//! before the database was shared, are left to the task that has the files ([`super::files`]). Where the
-//! database is a file, so are new streams; its rows are those of a backup that was restored there.
+//! Appended bytes wait in memory until they are written together with those of the other streams, in one transaction
+//! for each tenant. A stream stays where it began. Streams that lie in files, from a time before the database was
+//! shared, are left to the task that has the files ([`super::files`]). If the database is a file, new streams go to
+//! files as well; its rows come from a backup that was restored there.
 
 mod stream;
 
@@ -26,7 +26,7 @@ use crate::{
 /// Bytes of all streams that may wait in memory.
 const PENDING_BYTES: usize = 4 * 1024 * 1024;
 
-/// How often it is tried to append behind what another server has appended.
+/// The most tries to append behind the bytes of another server.
 const APPENDS: u32 = 8;
 
 /// The task; see the module.
@@ -39,7 +39,7 @@ pub(super) struct Rows {
     waiting: Vec<(OutputKey, Reply<u64>)>,
 }
 
-/// Where a stream is.
+/// The place of a stream.
 enum Place {
     Files,
     Rows(RowStream),
@@ -143,12 +143,12 @@ impl Rows {
             self.streams.remove(&key);
         }
         if let Some(files) = &self.files {
-            // The caller hears of a task that has ended by its reply.
+            // If that task has ended, the caller learns it from its reply.
             let _ = files.send(Wish::Of(key, what)).await;
         }
     }
 
-    /// Where the stream is; looked up where that is not known.
+    /// The place of the stream; looked up if it is not known.
     async fn place(&mut self, key: OutputKey) -> io::Result<&Place> {
         if !self.streams.contains_key(&key) {
             let place = self.found(key).await?;
@@ -200,7 +200,7 @@ impl Rows {
         }
     }
 
-    /// Of those that lie in rows; the others are returned.
+    /// Does so for streams that lie in rows; returns the others.
     async fn begin_whole(&mut self, keys: &[OutputKey]) -> io::Result<Vec<OutputKey>> {
         let (mut in_rows, mut in_files) = (Vec::new(), Vec::new());
         for &key in keys {
@@ -221,7 +221,7 @@ impl Rows {
         Ok(in_files)
     }
 
-    /// Another server may have appended what this one does not know of.
+    /// The end of the stream. It is read again unless bytes are pending, because another server may have appended some.
     async fn end(&mut self, key: OutputKey) -> io::Result<u64> {
         match self.row_stream(key) {
             Some(stream) if stream.is_dirty() => Ok(stream.end()),
@@ -270,7 +270,7 @@ impl Rows {
         }
     }
 
-    /// Writes what waits, and answers those who wait for it.
+    /// Writes the pending bytes, and answers the callers that wait for them.
     async fn write(&mut self) {
         let mut dirty = HashMap::<TenantId, Vec<OutputKey>>::new();
         for (key, place) in &self.streams {
@@ -290,8 +290,8 @@ impl Rows {
         }
     }
 
-    /// Streams of one tenant. Where another server has appended to one meanwhile, this one goes on behind
-    /// that: the bytes at an offset are the same, whoever has them from the runner.
+    /// Writes streams of one tenant. If another server has appended to one since, this server continues behind its
+    /// bytes: the bytes at an offset are the same from either server.
     async fn write_of(&mut self, tenant: TenantId, keys: &[OutputKey]) {
         let mut refused = keys.to_vec();
         for _ in 0..APPENDS {
@@ -311,7 +311,7 @@ impl Rows {
         }
     }
 
-    /// In one transaction; says of which streams another server has moved the end.
+    /// Writes them in one transaction; returns the streams whose end another server has moved.
     async fn write_once(&mut self, tenant: TenantId, keys: &[OutputKey]) -> Vec<OutputKey> {
         let written: Result<Vec<bool>, StoreError> = retried!({
             let mut tx = self.store.write(tenant).await?;
@@ -349,7 +349,7 @@ impl Rows {
     }
 }
 
-/// Whether any output lies in rows.
+/// Tells if any output lies in rows.
 pub(super) async fn are_there(store: &Store) -> Result<bool, StoreError> {
     let mut connection = store.read_any("it is about all output").await?;
     let found = query("SELECT 1 FROM outputs LIMIT 1").fetch_optional(&mut connection);

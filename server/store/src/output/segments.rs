@@ -1,9 +1,8 @@
 //! Retention `all`: a stream in as many segments as it takes, in a folder of their own.
 //!
-//! A segment's name is the offset at which it begins. A full one is synced before the next is begun,
-//! so only the last can be torn, and only that one is looked through when the stream is opened. The
-//! folder is there, durable, before the first byte: it says that everything is to be kept, to
-//! whoever goes on without knowing the request.
+//! A segment's name is the offset at which it begins. A full one is synced before the next is begun. So only the last
+//! can be torn, and only that one is checked when the stream is opened. The folder is durable before the first byte. It
+//! tells a later writer, which may not know the request, that everything is to be kept.
 
 use std::{
     fs::{self, File},
@@ -22,14 +21,14 @@ const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(super) struct Segments {
     folder: PathBuf,
-    /// Where each begins.
+    /// The offset at which each begins.
     starts: Vec<u64>,
     /// The one that is written.
     last: Option<Part>,
 }
 
 impl Segments {
-    /// The segments of a stream of which everything is kept; nothing, of another.
+    /// The segments of a stream that is kept whole; none for another stream.
     pub(super) fn open(streams: &Path, name: &str) -> io::Result<Option<Self>> {
         let folder = folder(streams, name);
         let entries = match fs::read_dir(&folder) {

@@ -1,5 +1,5 @@
-//! One stream: what was appended and is not in a file yet, and how far the disk has it. Which files
-//! there are is said by its retention: [`Ends`] or [`Segments`].
+//! One stream: the appended bytes that are not in a file yet, and the offset up to which the disk
+//! has it. Its retention decides which files there are: [`Ends`] or [`Segments`].
 
 use std::{
     fs::DirBuilder,
@@ -10,16 +10,16 @@ use std::{
 
 use super::{KeptOutput, OutputKey, OutputKind, ends::Ends, page::Page, segments::Segments};
 
-/// What is appended waits here until it makes a frame of this size, or for the next sync.
+/// Appended bytes wait until they make a frame of this size, or for the next sync.
 const FRAME_BYTES: usize = 64 * 1024;
 
 pub(super) struct StreamFiles {
     files: Files,
     /// Not in a file yet.
     pending: Vec<u8>,
-    /// Where the stream ends, `pending` included.
+    /// The end of the stream, `pending` included.
     end: u64,
-    /// What the disk holds for certain.
+    /// The end of the bytes that the disk holds for certain.
     synced: u64,
 }
 
@@ -48,17 +48,17 @@ impl StreamFiles {
             files,
             pending: Vec::new(),
             end,
-            // Whether an earlier process synced it is not known.
+            // It is not known if an earlier process synced it.
             synced: 0,
         })
     }
 
-    /// Whether nothing of it is kept, and it is not said that everything will be.
+    /// True if nothing of it is kept, and it is not to be kept whole.
     pub(super) fn is_untouched(&self) -> bool {
         matches!(self.files, Files::Ends(_)) && self.end == 0
     }
 
-    /// Everything of it is kept here from now on.
+    /// Keeps everything of it here from now on.
     pub(super) fn keep_in(&mut self, segments: Segments) {
         self.files = Files::Whole(segments);
     }
@@ -67,7 +67,7 @@ impl StreamFiles {
         self.end
     }
 
-    /// Whether it has a byte, or is to be kept whole.
+    /// True if it has a byte, or is to be kept whole.
     pub(super) fn is_there(&self) -> bool {
         self.end > 0 || matches!(self.files, Files::Whole(_))
     }
@@ -76,12 +76,13 @@ impl StreamFiles {
         self.synced < self.end
     }
 
-    /// How far the disk has the stream.
+    /// The offset up to which the disk has the stream.
     pub(super) fn synced(&self) -> u64 {
         self.synced
     }
 
-    /// After an error the stream takes no more before it is opened anew.
+    /// Appends bytes at their offset. After an error the stream takes no more until it is opened
+    /// again.
     pub(super) fn append(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         let end = offset.saturating_add(data.len() as u64);
         if end <= self.end {
@@ -107,8 +108,8 @@ impl StreamFiles {
         Ok(())
     }
 
-    /// Makes everything durable, once it is in files. What the disk did not take is not counted as
-    /// part of the stream.
+    /// Makes everything durable, once it is in files. Bytes that the disk did not take are not
+    /// counted as part of the stream.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.is_dirty() {
             let synced = match &mut self.files {
@@ -124,7 +125,7 @@ impl StreamFiles {
         Ok(())
     }
 
-    /// Of what is in files.
+    /// Reads the bytes that are in files.
     pub(super) fn read(&self, from: u64, max_bytes: usize) -> io::Result<Option<KeptOutput>> {
         let mut page = Page::new(from, max_bytes);
         match &self.files {
@@ -134,7 +135,8 @@ impl StreamFiles {
         Ok(page.kept())
     }
 
-    /// Puts what waits into a frame. What cannot be written is not part of the stream.
+    /// Puts the pending bytes into a frame. Bytes that cannot be written are not part of the
+    /// stream.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
             return Ok(());
@@ -160,7 +162,7 @@ pub(super) fn remove(area: &Path, key: OutputKey) -> io::Result<()> {
     there(Segments::remove(&folder, &name))
 }
 
-/// The folder of a stream's files, and how their names begin.
+/// The folder of a stream's files, and the beginning of their names.
 pub(super) fn place(area: &Path, key: OutputKey) -> (PathBuf, String) {
     let kind = match key.kind {
         OutputKind::Stdout => "stdout",

@@ -1,7 +1,7 @@
-//! One stream in rows: `outputs` says where it ends, `output_frames` has its bytes.
+//! One stream in rows: `outputs` has the end of it, `output_frames` has its bytes.
 //!
-//! A stream is appended to only at the end that the writer knows of. Of two servers that both hold
-//! themselves for the runner's, the second is refused, reads anew where the stream ends, and goes on there.
+//! A writer appends only at the end that it knows. If two servers both take themselves for the runner's, the second is
+//! refused, reads the end again, and continues there.
 
 use std::io;
 
@@ -20,7 +20,7 @@ const FRAME_BYTES: usize = 256 * 1024;
 /// Frames that are read at once.
 const FRAMES_READ: i64 = 8;
 
-/// What is known of a stream.
+/// A stream as this server knows it.
 #[derive(Debug, Default)]
 pub(super) struct RowStream {
     /// It has its row in `outputs`.
@@ -29,13 +29,13 @@ pub(super) struct RowStream {
     whole: bool,
     /// Not written yet, each with its offset.
     pending: Vec<(u64, Vec<u8>)>,
-    /// Where the stream ends, `pending` included.
+    /// The end of the stream, `pending` included.
     end: u64,
-    /// Where it ends in the database.
+    /// Its end in the database.
     written: u64,
-    /// Up to where its middle was removed.
+    /// The offset up to which its middle was removed.
     trimmed: u64,
-    /// Why it takes nothing more before it is resumed.
+    /// The reason why it takes no more bytes until it is resumed.
     pub(super) broken: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn rows_of<'a>(
 }
 
 impl RowStream {
-    /// As the database has it.
+    /// The stream as the database has it.
     pub(super) async fn load(store: &Store, key: OutputKey) -> Result<Self, StoreError> {
         let found = of(
             "SELECT whole, ends FROM outputs
@@ -76,7 +76,7 @@ impl RowStream {
         self.end
     }
 
-    /// Nothing of it was ever there.
+    /// True if nothing of it was ever there.
     pub(super) fn is_untouched(&self) -> bool {
         !self.exists && self.end == 0
     }
@@ -96,7 +96,7 @@ impl RowStream {
         self.pending.iter().map(|(_, data)| data.len()).sum()
     }
 
-    /// Takes bytes at their place, or says by [`RowStream::synced`] why not.
+    /// Takes bytes at their offset; if it cannot, [`RowStream::synced`] reports the reason.
     pub(super) fn append(&mut self, offset: u64, mut data: Vec<u8>) {
         let end = offset.saturating_add(data.len() as u64);
         if self.broken.is_some() || end <= self.end {
@@ -122,14 +122,14 @@ impl RowStream {
         }
     }
 
-    /// What is not written is not part of the stream.
+    /// Drops the pending bytes: only written bytes are part of the stream.
     pub(super) fn give_up(&mut self, why: &str) {
         self.pending.clear();
         self.end = self.written;
         self.broken = Some(why.to_owned());
     }
 
-    /// Takes what another server has written for its own, and keeps of what waits the bytes behind it.
+    /// Takes over the stream as another server has written it, and keeps the pending bytes behind that.
     pub(super) fn go_on_behind(&mut self, written: Self) {
         if written.end < self.written {
             return self.give_up("it was removed meanwhile");
@@ -143,7 +143,7 @@ impl RowStream {
         self.append(before.end, Vec::new());
     }
 
-    /// Writes what waits. Says no where another server has appended meanwhile.
+    /// Writes the pending bytes. Returns false if another server has appended since.
     pub(super) async fn write(
         &self,
         tx: &mut Connection,
@@ -195,7 +195,7 @@ impl RowStream {
         Ok(true)
     }
 
-    /// What [`RowStream::write`] did is in the database.
+    /// Records that the effect of [`RowStream::write`] is in the database.
     pub(super) fn was_written(&mut self) {
         self.trimmed = self.trims_until().unwrap_or(self.trimmed);
         self.exists = true;
@@ -203,7 +203,7 @@ impl RowStream {
         self.pending.clear();
     }
 
-    /// Up to where the frames behind the head are removed now: not at every write.
+    /// The offset up to which the frames behind the head are removed now; none at most writes.
     fn trims_until(&self) -> Option<u64> {
         let until = self.end.saturating_sub(OUTPUT_KEPT_BYTES);
         let grown = until.saturating_sub(self.trimmed.max(OUTPUT_KEPT_BYTES));
@@ -211,7 +211,7 @@ impl RowStream {
     }
 }
 
-/// From now on all output of these streams of one operation is kept, where none of a stream is yet.
+/// Keeps all output of these streams of one operation from now on, if none of a stream is there yet.
 pub(super) async fn begin_whole(store: &Store, keys: &[OutputKey]) -> Result<(), StoreError> {
     let Some(first) = keys.first() else {
         return Ok(());
