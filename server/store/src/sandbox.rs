@@ -1,5 +1,5 @@
-//! Places on a runner where operations happen: workspaces, as the runner reported them at its newest link,
-//! and the sandboxes of pools ([`pooled`]).
+//! Places on a runner where operations run: workspaces, as the runner reported them at its newest link, and the
+//! sandboxes of pools ([`pooled`]).
 
 mod pooled;
 
@@ -20,13 +20,13 @@ use crate::{
 /// A sandbox that a runner reports. Its id follows from the runner and the name.
 #[derive(Debug, Clone)]
 pub struct NewSandbox {
-    /// What the runner calls it.
+    /// The runner's name for it.
     pub name: String,
     /// Its file root, for people.
     pub root: String,
-    /// What it is proved to keep apart.
+    /// The isolation that it is proved to have.
     pub isolation: Isolation,
-    /// Why nothing can happen there; empty where it can.
+    /// The reason why no operation can run there; empty if one can.
     pub problem: String,
 }
 
@@ -37,13 +37,13 @@ pub struct SandboxRow {
     pub id: SandboxId,
     /// The runner that it is on.
     pub runner: RunnerId,
-    /// What the runner calls it.
+    /// The runner's name for it.
     pub name: String,
     /// Its file root, for people.
     pub root: String,
-    /// What it is proved to keep apart.
+    /// The isolation that it is proved to have.
     pub isolation: Isolation,
-    /// Why nothing can happen there; empty where it can.
+    /// The reason why no operation can run there; empty if one can.
     pub problem: String,
     /// When the runner last reported it.
     pub updated_at: Timestamp,
@@ -78,7 +78,7 @@ impl Store {
 }
 
 impl Store {
-    /// What its runner calls a sandbox, also where it reports it no more.
+    /// The runner's name for a sandbox, also if the runner reports it no more.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the tenant never had it.
@@ -96,7 +96,7 @@ impl Store {
     }
 }
 
-/// Stores what a runner reports with a new link.
+/// Stores the sandboxes that a runner reports with a new link.
 pub(crate) async fn upsert(
     tx: &mut Connection,
     tenant: TenantId,

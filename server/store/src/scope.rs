@@ -1,4 +1,4 @@
-//! What a credential is good for: a part of what its user may do.
+//! The scopes of a credential: parts of what its user may do.
 
 use std::fmt;
 
@@ -48,12 +48,12 @@ impl Scopes {
     /// All of them: what a person who signed in has.
     pub const ALL: Self = Self((1 << Scope::ALL.len()) - 1);
 
-    /// Whether this one is among them.
+    /// True if this one is among them.
     pub fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    /// Whether all of the others are among them.
+    /// True if all of the others are among them.
     pub fn contains_all(self, others: Self) -> bool {
         others.0 & !self.0 == 0
     }
@@ -64,7 +64,7 @@ impl Scopes {
         Self(self.0 & !others.0)
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -45,36 +45,35 @@ macro_rules! select_sessions {
 pub struct NewSession {
     /// Its id.
     pub id: SessionId,
-    /// Whose it is.
+    /// The user whose it is.
     pub user: UserId,
-    /// What lists show; empty for the beginning of the first message.
+    /// Its title in lists; empty for the beginning of the first message.
     pub title: String,
     /// The name of the model, as people see it.
     pub model: String,
-    /// The runner on which it works, whatever its user chooses, and the sandbox where one was chosen with it.
+    /// The runner on which it works, whichever its user chooses, and the sandbox if one was chosen with it.
     pub pin: Option<(RunnerId, Option<SandboxId>)>,
-    /// Where its commands start and its paths begin, relative to the root; empty for the root itself.
+    /// The folder where its commands start and its paths begin, relative to the root; empty for the root itself.
     pub directory: String,
 }
 
-/// Which sessions a list has.
+/// A choice of sessions for a list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionFilter<'a> {
     /// Those that are archived, in place of those that are not.
     pub archived: bool,
-    /// Only those with this text in their titles, whatever the case of its letters from A to Z.
+    /// Only those with this text in their titles, whatever the case of the letters A to Z.
     pub title: &'a str,
 }
 
-/// The runner on which a session works, whatever its user chooses. It may have been revoked since.
+/// The runner on which a session works, whichever its user chooses. It may have been revoked since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     /// The runner.
     pub runner: RunnerId,
     /// Its name.
     pub name: String,
-    /// What the runner calls the sandbox that was chosen with it; its first one is meant where this is
-    /// absent.
+    /// The runner's name for the sandbox that was chosen with it; absent for the runner's first one.
     pub workspace: Option<String>,
 }
 
@@ -83,19 +82,19 @@ pub struct Pin {
 pub struct SessionRow {
     /// Its id.
     pub id: SessionId,
-    /// Whose it is.
+    /// The user whose it is.
     pub user: UserId,
-    /// What lists show.
+    /// Its title in lists.
     pub title: String,
-    /// Where its commands start and its paths begin, relative to the root; empty for the root itself.
+    /// The folder where its commands start and its paths begin, relative to the root; empty for the root itself.
     pub directory: String,
     /// When it began.
     pub created_at: Timestamp,
-    /// When something last happened.
+    /// The time of its latest event or change.
     pub updated_at: Timestamp,
     /// The number of the newest event.
     pub last_seq: u64,
-    /// How often a worker took it.
+    /// The number of times that a worker took it.
     pub epoch: Epoch,
     /// The turn that is under way.
     pub running_turn: Option<TurnId>,
@@ -103,18 +102,18 @@ pub struct SessionRow {
     pub pin: Option<Pin>,
     /// When its user put it out of the list.
     pub archived_at: Option<Timestamp>,
-    /// When its user deleted it: it is seen by nobody.
+    /// The time when its user deleted it: no user sees it any more.
     pub deleted_at: Option<Timestamp>,
-    /// How many links to it were made and not ended.
+    /// The number of links to it that were made and not ended.
     pub links: u64,
 }
 
-/// What of a session its user changes; what is absent stays.
+/// The changes that a user makes to a session; absent values stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionChange {
-    /// What lists show.
+    /// Its title in lists.
     pub title: Option<String>,
-    /// Whether it is out of the list.
+    /// True to put it out of the list.
     pub archived: Option<bool>,
 }
 
@@ -181,11 +180,11 @@ impl Store {
         })
     }
 
-    /// Changes what lists show of a session.
+    /// Changes the title of a session, or its place in lists.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], also where it was deleted; [`StoreError::TooLarge`] for a title of more
-    /// bytes than a message.
+    /// [`StoreError::NotFound`], also if it was deleted; [`StoreError::TooLarge`] for a title of more bytes than a
+    /// message.
     pub async fn change_session(
         &self,
         tenant: TenantId,
@@ -232,10 +231,10 @@ impl Store {
         Ok(row)
     }
 
-    /// Whose session it is.
+    /// The user whose session it is.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], also where it was deleted.
+    /// [`StoreError::NotFound`], also if it was deleted.
     pub async fn session_owner(
         &self,
         tenant: TenantId,
@@ -251,8 +250,8 @@ impl Store {
         Ok(row.parsed("user_id")?)
     }
 
-    /// The user's sessions that the filter lets pass: the most recently used first. A place in the
-    /// list is when a session was last used, and its id.
+    /// The user's sessions that match the filter, the most recently used first. A place in the list is the time when a
+    /// session was last used, and its id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -283,7 +282,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// The user's sessions whose ids begin so, archived or not, by id.
+    /// The user's sessions whose ids begin with this text, archived or not, by id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -312,7 +311,7 @@ impl Store {
     }
 }
 
-/// A text behind every id that begins so: no id has a tilde, and every letter of one is before it.
+/// A text behind every id that begins with this text: no id has a tilde, and every letter of one is before it.
 pub(crate) fn past(beginning: &str) -> String {
     format!("{beginning}~")
 }
@@ -389,18 +388,17 @@ async fn require_room(
     }
 }
 
-/// Where the next events of a session go, and under which epoch they are written.
+/// The number of a session's next event, and the epoch under which it is written.
 pub(crate) struct Next {
     /// The number of the first of them.
     pub(crate) seq: u64,
     pub(crate) epoch: Epoch,
 }
 
-/// Takes a session's next $1 numbers at the time $2, of the tenant $3 and the session $4, and returns
-/// the last of them, the epoch, and what else is asked for. It is the first statement of every
-/// transaction on a session, because it takes the row's lock: whoever comes second waits here, and
-/// sees the rest. Others may follow it in one call: each call is a round trip between threads, which
-/// takes longer than the statement.
+/// Takes a session's next $1 numbers at the time $2, of the tenant $3 and the session $4, and returns the last of them,
+/// the epoch, and the columns that `$also` adds. It is the first statement of every transaction on a session, because
+/// it takes the row's lock: the second transaction waits here, and sees the rest. Others may follow it in one call:
+/// each call is a round trip between threads, which takes longer than the statement.
 macro_rules! take_next {
     ($also:literal) => {
         concat!(

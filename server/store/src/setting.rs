@@ -1,5 +1,5 @@
-//! Settings: what the tenant, a user or a session has set. The narrowest layer counts: session, user,
-//! tenant, and below them what the caller gives as its own default.
+//! Settings: the values that the tenant, a user or a session has set. The narrowest layer counts: session, user,
+//! tenant, and below them the default that the caller gives.
 //!
 //! The runner of a user or a session stays in that one's own row; every other value is a row of
 //! `settings`. Each change makes the tenant's generation grow, in the same transaction.
@@ -22,7 +22,7 @@ use crate::{
 /// Longest value, in bytes.
 const MAX_VALUE_BYTES: usize = 256;
 
-/// What can be set.
+/// The name of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingName {
@@ -34,13 +34,13 @@ pub enum SettingName {
     Language,
     /// The most model calls in a turn.
     Steps,
-    /// What a place must keep apart before anything runs there; the tenant's alone.
+    /// The isolation that a place must be proved to have before anything runs there; the tenant's alone.
     Isolation,
-    /// Whether commands may be root in their sandbox; the tenant's alone.
+    /// The permission of commands to be root in their sandbox; the tenant's alone.
     Sudo,
 }
 
-/// Who has set something. A later one goes before an earlier one.
+/// The layer that has set a value. A later one goes before an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SettingLayer {
     /// The tenant, for all of its people.
@@ -51,7 +51,7 @@ pub enum SettingLayer {
     Session,
 }
 
-/// Whose settings are changed.
+/// The owner of the settings that are changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingsOf {
     /// The tenant's.
@@ -65,45 +65,45 @@ pub enum SettingsOf {
 /// One value that is to be set, or not to be set any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingChange {
-    /// What.
+    /// The setting.
     pub name: SettingName,
-    /// The new value; none where the wider layers are to count.
+    /// The new value; none if the wider layers are to count.
     pub value: Option<String>,
 }
 
 /// A value that is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingRow {
-    /// What.
+    /// The setting.
     pub name: SettingName,
     /// The value.
     pub value: String,
-    /// In which layer.
+    /// The layer that has set it.
     pub layer: SettingLayer,
     /// The name of the person who set it.
     pub by: String,
-    /// Since when; absent where an earlier release recorded it.
+    /// The time since it is set; absent where an earlier release recorded it.
     pub at: Option<Timestamp>,
 }
 
 /// The settings that count for one user, or for one of the user's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSettings {
-    /// How often a setting of the tenant was changed: the values are of this generation or a newer one.
+    /// The number of changes to the tenant's settings: the values are of this generation or a newer one.
     pub generation: u64,
     /// Every value that is set.
     pub rows: Vec<SettingRow>,
 }
 
 impl StoredSettings {
-    /// The value that counts, where one is set.
+    /// The value that counts, if one is set.
     pub fn in_effect(&self, name: SettingName) -> Option<&SettingRow> {
         let set = self.rows.iter().filter(|row| row.name == name);
         set.max_by_key(|row| row.layer)
     }
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingsChanged {
     /// All of it was done.
@@ -111,7 +111,7 @@ pub enum SettingsChanged {
         /// The generation now.
         generation: u64,
     },
-    /// All of it was so already; nothing was written.
+    /// Every value was set already; nothing was written.
     Unchanged {
         /// The generation.
         generation: u64,
@@ -128,9 +128,9 @@ pub enum SettingsChanged {
 pub struct RunnerInUse {
     /// The runner. It may have been revoked since.
     pub id: RunnerId,
-    /// The sandbox that was chosen with it; its first one is meant where this is absent.
+    /// The sandbox that was chosen with it; absent for the runner's first one.
     pub sandbox: Option<SandboxId>,
-    /// Whether it is the tenant's default, because the user has chosen none.
+    /// True if it is the tenant's default, because the user has chosen none.
     pub is_default: bool,
 }
 
@@ -168,7 +168,7 @@ impl SettingsOf {
 }
 
 impl Store {
-    /// What is set for a user, and for one of the user's sessions.
+    /// The settings of a user, and of one of the user's sessions.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user is not in this tenant.
@@ -219,8 +219,8 @@ impl Store {
         })
     }
 
-    /// Sets and unsets values of one layer, all of them or none. With `expected` nothing is done unless
-    /// that is the tenant's generation.
+    /// Sets and unsets values of one layer, all of them or none. With `expected`, nothing is done unless that is the
+    /// tenant's generation.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such user or session, or no such runner that is not
@@ -262,8 +262,8 @@ impl Store {
         })
     }
 
-    /// Chooses the runner that the user's work goes to, where the user has not asked for it: a person's
-    /// own wish is [`Store::change_settings`].
+    /// Chooses the runner that the user's work goes to without a request of the user's; for a request, use
+    /// [`Store::change_settings`].
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user is not in this tenant, or there is no such runner that is
@@ -325,7 +325,7 @@ impl Store {
     }
 }
 
-/// What a turn of the session is run with from now on; `default` where nothing is set.
+/// The settings that a turn of the session runs with from now on; `default` for those that are not set.
 pub(crate) async fn of_turn(
     tx: &mut Connection,
     tenant: TenantId,
@@ -350,7 +350,7 @@ pub(crate) async fn of_turn(
             Some(SettingName::Model) => settings.model = row.text("value")?,
             Some(SettingName::Language) => settings.language = Some(row.text("value")?),
             Some(SettingName::Steps) => settings.steps = row.parsed("value")?,
-            // A turn's runner is its choice, and isolation is looked at before each operation.
+            // A turn's runner is its choice, and isolation is checked before each operation.
             Some(SettingName::Runner | SettingName::Isolation | SettingName::Sudo) | None => {}
         }
     }
@@ -385,7 +385,7 @@ fn runners(row: &Row) -> Result<Vec<SettingRow>, sqlx::Error> {
     Ok(rows)
 }
 
-/// A row of `settings`; nothing where a newer program has written it.
+/// A row of `settings`; none if a newer program has written it.
 fn of_row(row: &Row, tenant: TenantId, user: UserId) -> Result<Option<SettingRow>, sqlx::Error> {
     let Some(name) = SettingName::of_word(&row.text("name")?) else {
         return Ok(None);
@@ -405,7 +405,7 @@ fn of_row(row: &Row, tenant: TenantId, user: UserId) -> Result<Option<SettingRow
     }))
 }
 
-/// Locks what a change decides by, in the order of `database/lock.rs`, and returns the generation.
+/// Locks the rows that a change decides by, in the order of `database/lock.rs`, and returns the generation.
 async fn lock(
     tx: &mut Connection,
     tenant: TenantId,
@@ -444,7 +444,7 @@ async fn lock(
     Ok(generation.count("settings_generation")?)
 }
 
-/// Refuses a runner that is not there; until the end of the transaction it stays.
+/// Refuses a runner that does not exist; it stays until the end of the transaction.
 async fn require_runner(
     tx: &mut Connection,
     tenant: TenantId,
@@ -468,10 +468,10 @@ async fn require_runner(
     Ok(())
 }
 
-/// The runner in the value of its setting, and the sandbox where one was chosen with it.
+/// The runner in the value of its setting, and the sandbox if one was chosen with it.
 ///
 /// # Errors
-/// [`StoreError::NotFound`] where the value names none.
+/// [`StoreError::NotFound`] if the value names none.
 pub fn place_of(value: &str) -> Result<(RunnerId, Option<SandboxId>), StoreError> {
     let (runner, sandbox) = match value.split_once('/') {
         Some((runner, sandbox)) => (runner, Some(sandbox)),
@@ -494,7 +494,7 @@ pub fn place_value(
     }
 }
 
-/// The value that is stored in a layer; none, where a wider one counts.
+/// The value that is stored in a layer; none if a wider one counts.
 async fn value(
     tx: &mut Connection,
     tenant: TenantId,
@@ -533,7 +533,7 @@ async fn value(
     Ok(row.map(|row| row.text("value")).transpose()?)
 }
 
-/// Sets or unsets one value; says whether that changed anything.
+/// Sets or unsets one value; returns true if that changed anything.
 async fn put(
     tx: &mut Connection,
     tenant: TenantId,

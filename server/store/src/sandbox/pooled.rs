@@ -1,5 +1,5 @@
-//! Sandboxes of pools: one for each user who works on a runner that makes them. The server says what each is
-//! to be; its runner says how it is.
+//! Sandboxes of pools: one for each user who works on a runner that makes them. The server decides what each is to be;
+//! its runner reports its state.
 //!
 //! The id follows from the runner and the user, so that making one twice makes it once.
 
@@ -23,47 +23,47 @@ pub struct PooledSandbox {
     pub id: SandboxId,
     /// The runner that makes it.
     pub runner: RunnerId,
-    /// What that is called.
+    /// The name of that runner.
     pub runner_name: String,
-    /// Whose it is.
+    /// The user whose it is.
     pub owner: UserId,
-    /// What that person is called.
+    /// The name of that user.
     pub owner_name: String,
-    /// What it is to be.
+    /// The specification that it is to have.
     pub spec: SandboxSpec,
-    /// What its commands may become, as its runner said last.
+    /// The privilege that its commands may get, by its runner's last report.
     pub privilege: SandboxPrivilege,
-    /// How it is, as its runner said last.
+    /// The state, by its runner's last report.
     pub state: SandboxState,
-    /// Why it is so; may be empty.
+    /// The reason of the state; may be empty.
     pub reason: String,
-    /// Since when it is in that state.
+    /// The time since it is in that state.
     pub since: Timestamp,
 }
 
-/// A change of a sandbox that its runner told of.
+/// A change of a sandbox that its runner reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxChange {
-    /// When it was told.
+    /// The time of the report.
     pub at: Timestamp,
-    /// How it was then.
+    /// The state then.
     pub state: SandboxState,
-    /// Why; may be empty.
+    /// The reason of the state; may be empty.
     pub reason: String,
 }
 
 /// Changes that are kept of one sandbox.
 const CHANGES_KEPT: usize = 50;
 
-/// Sandboxes that one look for forbidden ones yields.
+/// The most sandboxes that one search for forbidden ones returns.
 const FORBIDDEN_AT_ONCE: i64 = 1000;
 
-/// What a report came to.
+/// The result of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reported {
     /// It is stored.
     Stored,
-    /// Nobody wants that sandbox any more.
+    /// That sandbox is not wanted any more.
     NotWanted,
     /// This database knows no such sandbox of that runner: it may be an older copy.
     Unknown,
@@ -86,8 +86,8 @@ macro_rules! select_pooled {
 }
 
 impl Store {
-    /// The user's sandbox on the runner, which is a pool: wanted from now on, with the pool's first template
-    /// and the usual limits where it is new.
+    /// The user's sandbox on the runner, which is a pool. It is wanted from now on. A new one has the pool's first
+    /// template and the usual limits.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such runner; [`StoreError::Conflict`] if it makes none.
@@ -116,7 +116,7 @@ impl Store {
             template,
             limits: SandboxLimits::default(),
             network: SandboxNetwork::None,
-            // Policy says that each time.
+            // Policy decides it each time.
             may_sudo: false,
         };
         let id = SandboxId::derive(runner, &spec.name);
@@ -143,7 +143,7 @@ impl Store {
         Ok(id)
     }
 
-    /// What a sandbox is to be; nothing, where it is a workspace or not wanted.
+    /// The specification of a sandbox; none if it is a workspace or not wanted.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -163,7 +163,7 @@ impl Store {
         Ok(row.map(|row| row.json("spec")).transpose()?)
     }
 
-    /// Whether the tenant lets the commands of its sandboxes be root there.
+    /// Tells if the tenant lets the commands of its sandboxes be root there.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -180,8 +180,8 @@ impl Store {
     }
 
     /// Sandboxes whose commands may be root, which run on runners that are linked to this replica, and whose tenant
-    /// forbids that (`of_all`: whose tenant may say what it wants): some of them, if there are many. Without a
-    /// tenant: the operator's policy is about all of them.
+    /// forbids root. With `of_all` the tenant's policy does not matter. Only some of them if there are many. Without a
+    /// tenant: the operator's policy is about all tenants.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -214,10 +214,10 @@ impl Store {
         rows.into_iter().map(one).collect()
     }
 
-    /// The runner says that its sandbox is like this.
+    /// Stores the state of a sandbox that its runner reports.
     ///
     /// # Errors
-    /// [`StoreError::TooLarge`], [`StoreError::Unavailable`].
+    /// [`StoreError::TooLarge`] for a long reason; [`StoreError::Unavailable`].
     pub async fn sandbox_reported(
         &self,
         tenant: TenantId,
@@ -226,7 +226,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Reported, StoreError> {
         bounded("why a sandbox is as it is", reason, MAX_PATH_BYTES)?;
-        // A runner may speak of any number of sandboxes that nobody knows: none of them costs a write.
+        // A runner may report any number of sandboxes that the server does not know: none of them costs a write.
         if !self.is_pooled(tenant, (runner, sandbox)).await? {
             return Ok(Reported::Unknown);
         }
@@ -280,7 +280,7 @@ impl Store {
         })
     }
 
-    /// Whether this is a sandbox of the runner's pool.
+    /// Tells if this is a sandbox of the runner's pool.
     async fn is_pooled(
         &self,
         tenant: TenantId,
@@ -338,7 +338,7 @@ impl Store {
             .await?)
     }
 
-    /// What a sandbox went through lately, the newest last: 50 changes at most.
+    /// The latest changes of a sandbox, the newest last: 50 at most.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -357,7 +357,7 @@ impl Store {
         Ok(row.json("changes")?)
     }
 
-    /// It is to be like this from its next start on.
+    /// Changes the specification that a sandbox has from its next start on.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -386,7 +386,7 @@ impl Store {
         }
     }
 
-    /// Nobody wants it any more: its runner removes it with its files.
+    /// Records that a sandbox is not wanted any more: its runner removes it with its files.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].

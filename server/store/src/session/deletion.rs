@@ -1,5 +1,5 @@
-//! The end of a session. Marking it hides it from everyone at once; its rows go once nothing of it
-//! runs any more, because what a runner still tells of its operations needs them until then.
+//! The end of a session. A deletion hides it from everyone at once. Its rows go once nothing of it runs any more,
+//! because its runner's reports about its operations need them until then.
 
 use serde_json::json;
 use shared_types::{OperationId, SessionId, TenantId, Timestamp, TurnId};
@@ -22,7 +22,7 @@ pub struct DeletedSession {
     pub at: Timestamp,
 }
 
-/// What of a deleted session still has to end.
+/// The turns and operations of a deleted session that still have to end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unended {
     /// Its turns that have not ended.
@@ -32,17 +32,17 @@ pub struct Unended {
 }
 
 impl Unended {
-    /// Whether nothing has to end.
+    /// True if nothing has to end.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty() && self.operations.is_empty()
     }
 }
 
 impl Store {
-    /// Deletes a session: it is seen by nobody, takes no message and has no links from now on.
+    /// Deletes a session. From now on no user sees it, and it takes no message and has no links.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], also where it is deleted already.
+    /// [`StoreError::NotFound`], also if it is deleted already.
     pub async fn delete_session(
         &self,
         tenant: TenantId,
@@ -104,7 +104,7 @@ impl Store {
         sessions.collect()
     }
 
-    /// What of a session has not ended.
+    /// The turns and operations of a session that have not ended.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -142,8 +142,8 @@ impl Store {
         rows.iter().map(|row| Ok(row.parsed("id")?)).collect()
     }
 
-    /// Takes away all rows of a deleted session, unless something of it has not ended: then nothing
-    /// is done, and the answer is false.
+    /// Removes all rows of a deleted session, unless something of it has not ended. Then it removes nothing and returns
+    /// false.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such session, or it is not deleted.
@@ -185,7 +185,7 @@ impl Store {
                     .execute(&mut tx)
                     .await?;
             }
-            // An answer that came after the deletion.
+            // Forgets an answer that was stored after the deletion.
             request_key::forget_answers(&mut tx, tenant, &session.to_string()).await?;
             tx.commit().await?;
             Ok(true)
@@ -208,7 +208,7 @@ pub(super) fn entry(
     }
 }
 
-/// Answers how many there were.
+/// Returns the number of links that it ended.
 pub(super) async fn delete_links(
     tx: &mut Connection,
     tenant: TenantId,

@@ -21,7 +21,7 @@ pub const LINKS_OF_SESSION_AT_MOST: u64 = 10;
 pub struct NewSessionLink {
     /// The hash of its secret.
     pub hash: TokenHash,
-    /// Until when it can be read; without an end, if absent.
+    /// The time until which it can be read; without an end, if absent.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -43,7 +43,7 @@ impl Store {
             let detail = json!({ "expires_at": link.expires_at });
             let entry = entry(by, "session.shared", session, detail);
             audit::record(&mut tx, tenant, &entry, now).await?;
-            // The session's lock: nobody else counts its links, and it is not deleted meanwhile.
+            // The session's lock: no other transaction counts its links or deletes it until this one ends.
             let there = query(
                 "UPDATE sessions SET last_seq = last_seq
                  WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL",
@@ -97,7 +97,7 @@ impl Store {
         })
     }
 
-    /// Ends all links to a session, and says how many there were.
+    /// Ends all links to a session, and returns how many there were.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -120,8 +120,8 @@ impl Store {
         })
     }
 
-    /// The session that this link leads to, and its tenant: nothing, where the link was ended or has
-    /// expired, the session was deleted, or its user was removed.
+    /// The session that this link leads to, and its tenant. None if the link was ended or has expired, the session was
+    /// deleted, or its user was removed.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
