@@ -16,11 +16,11 @@ use crate::{
 pub struct NewSignInCode {
     /// The digest of the code.
     pub hash: Digest,
-    /// Until when it can be used.
+    /// The time until which it can be used.
     pub expires_at: Timestamp,
 }
 
-/// Why a code signs nobody in.
+/// The reason why a code is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RedeemRefusal {
     /// There is no such code, or a newer one has taken its place.
@@ -32,7 +32,7 @@ pub enum RedeemRefusal {
     /// Its time is over.
     #[error("sign in: this code has expired, ask for a new one")]
     Expired,
-    /// It could not be found out.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -44,7 +44,7 @@ impl From<sqlx::Error> for RedeemRefusal {
 }
 
 impl Store {
-    /// Gives the user a code; an earlier one is worth nothing from here on.
+    /// Gives the user a code; an earlier one stops working.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user is not in this tenant.
@@ -72,21 +72,21 @@ impl Store {
     /// Without a tenant: the code yields it.
     ///
     /// # Errors
-    /// Says why the code is worth nothing.
+    /// [`RedeemRefusal`] if the code cannot be used.
     pub async fn redeem_sign_in_code(
         &self,
         hash: &Digest,
         credential: &NewCredential,
         now: Timestamp,
     ) -> Result<(UserRow, CredentialRow), RedeemRefusal> {
-        // Guesses take the same reads whatever is wrong with them, and wait for no writer.
+        // Wrong codes of every kind cost the same reads, and wait for no writer.
         let mut connection = self.read_any("a code yields its tenant").await?;
         let (tenant, _) = usable(&mut connection, hash, now).await?;
         drop(connection);
         retried!({
             let mut tx = self.write(tenant).await?;
             let (_, user) = usable(&mut tx, hash, now).await?;
-            // Whoever invites anew sees that the person has come, or the code is another one by now.
+            // A later invitation sees that the person has joined; if one came before, the code was replaced.
             lock_user(&mut tx, tenant, user).await?;
             let used = query(
                 "UPDATE sign_in_codes SET used_at = $1
@@ -133,7 +133,7 @@ pub(crate) async fn put(
     Ok(())
 }
 
-/// Whose code this is, if it can be used now.
+/// The user of a code that can be used now, with the tenant.
 async fn usable(
     connection: &mut Connection,
     hash: &Digest,

@@ -1,4 +1,4 @@
-//! What there is now, counted over all tenants, for metrics.
+//! Counts of turns, operations and runners of all tenants, for metrics.
 
 use shared_types::Timestamp;
 
@@ -8,12 +8,12 @@ use crate::{
     database::{Row, query},
 };
 
-/// How much there is now, of all tenants.
+/// The counts at one moment, of all tenants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stock {
     /// Turns that wait for a worker: those behind another turn of their session do not.
     pub turns_queued: u64,
-    /// When the message of the oldest of them was accepted.
+    /// The time when the message of the oldest of them was accepted.
     pub oldest_queued: Option<Timestamp>,
     /// Operations without an end.
     pub operations_open: u64,
@@ -25,13 +25,13 @@ pub struct Stock {
     pub runners_offline: u64,
     /// Runners that are locked.
     pub runners_locked: u64,
-    /// Runners with a link and the version that was asked for.
+    /// Runners with a link that have the given version.
     pub runners_of_version: u64,
 }
 
 impl Store {
-    /// Counts what there is now, in one statement over the indexes of what is not over; `version` is that
-    /// of runners to be told apart. Without a tenant: it tells of all of them.
+    /// Counts the present stock, in one statement over the indexes of open turns, open operations and runners. Runners
+    /// with `version` are counted apart. Without a tenant: it counts all of them.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].

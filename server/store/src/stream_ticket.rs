@@ -1,6 +1,5 @@
-//! Tickets with which a page opens a WebSocket: a browser cannot send a header along, and an address is
-//! seen by more than the two ends. So a ticket is good for one stream, once, and not for long. Only the
-//! hash of a ticket is stored.
+//! Tickets with which a page opens a WebSocket. A browser cannot send a header along, and others than the two ends see
+//! an address. So a ticket is good for one stream, once, and not for long. Only the hash of a ticket is stored.
 
 use shared_types::{CredentialId, OperationId, TenantId, Timestamp, UserId, token::TokenHash};
 
@@ -22,7 +21,7 @@ pub struct NewStreamTicket {
     pub hash: TokenHash,
     /// The operation whose stream it opens; without one, the stream of sessions.
     pub operation: Option<OperationId>,
-    /// Until when it can be used.
+    /// The time until which it can be used.
     pub expires_at: Timestamp,
 }
 
@@ -80,8 +79,8 @@ impl Store {
         })
     }
 
-    /// Uses a ticket up: the credential that it stands for, and its tenant. Nothing where it was used, is
-    /// over, or was made for another stream. Without a tenant: the ticket yields it.
+    /// Uses a ticket up, and returns the credential that it stands for, and its tenant. None if it was used, has
+    /// expired, or was made for another stream. Without a tenant: the ticket yields it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].

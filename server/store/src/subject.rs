@@ -1,5 +1,5 @@
-//! Who acts: a credential, its user, and what the two may do, in one statement, because every request
-//! asks for it.
+//! Subjects: a credential, its user, and the rights of the two. They are read in one statement, because every request
+//! needs them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,23 +22,23 @@ pub struct SubjectRow {
     pub tenant: TenantId,
     /// The credential.
     pub credential: CredentialId,
-    /// What it is.
+    /// Its purpose.
     pub kind: CredentialKind,
-    /// Whom it stands for.
+    /// The user whom it stands for.
     pub user: UserId,
-    /// What that user may do now.
+    /// The role of that user now.
     pub role: Role,
-    /// What of that the credential is good for.
+    /// The scopes of the credential.
     pub scopes: Scopes,
-    /// Until when it can be used.
+    /// The time until which it can be used.
     pub expires_at: Option<Timestamp>,
-    /// From where it can be used; from anywhere, if absent.
+    /// The addresses from which it can be used; absent for any.
     pub from: Option<AddressRange>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last used, as far as that was recorded.
     pub last_used_at: Option<Timestamp>,
-    /// What a browser's cookie has beside the hash.
+    /// The state of a browser's cookie, beside the hash.
     pub cookie: Option<CookieRow>,
 }
 
@@ -57,7 +57,7 @@ macro_rules! select_subjects {
 }
 
 impl Store {
-    /// Whoever holds the secret with this hash. Without a tenant: it yields the tenant.
+    /// The subject that holds the secret with this hash. Without a tenant: the credential yields it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -82,7 +82,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Whoever uses this credential, as it is now.
+    /// The subject of this credential, as it is now.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -116,9 +116,8 @@ async fn find(
     Ok(same.then(|| SubjectRow::from_row(&row)).transpose()?)
 }
 
-/// The tenants of credentials that were used lately. They say where to look first, and nothing of a right:
-/// whether a credential is good stands in its row alone. So most requests read on a connection that sees
-/// their tenant already.
+/// The tenants of credentials that were used lately. They only say where to look first: the right of a credential
+/// stands in its row alone. So most requests read on a connection that sees their tenant already.
 #[derive(Clone)]
 pub(crate) struct KnownTenants(Arc<Mutex<LruCache<String, TenantId>>>);
 
@@ -164,7 +163,7 @@ impl FromRow for SubjectRow {
     }
 }
 
-/// Without a list, as an earlier release made it, a credential is good for all that its user may do.
+/// The scopes in a row. A row without a list, from an earlier release, has all that its user may do.
 pub(crate) fn scopes(row: &Row) -> Result<Scopes, sqlx::Error> {
     match row.maybe_text("scopes")? {
         None => Ok(Scopes::ALL),

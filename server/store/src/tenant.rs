@@ -1,4 +1,4 @@
-//! Tenants, and how the first one comes to be.
+//! Tenants, and the creation of the first one.
 
 use serde_json::json;
 use shared_types::{TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
@@ -16,7 +16,7 @@ use crate::{
 pub struct NewTenant {
     /// Its id.
     pub id: TenantId,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
 }
 
@@ -25,7 +25,7 @@ pub struct NewTenant {
 pub struct TenantRow {
     /// Its id.
     pub id: TenantId,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// When it was made.
     pub created_at: Timestamp,
@@ -38,13 +38,13 @@ pub struct Bootstrap {
     pub tenant: TenantId,
     /// Its owner.
     pub owner: UserId,
-    /// Whether this call made them.
+    /// True if this call made them.
     pub created: bool,
 }
 
 impl Store {
-    /// Makes the first tenant and its owner, both or neither, where there is no tenant yet.
-    /// Answers with those that are there otherwise.
+    /// Makes the first tenant and its owner, both or neither, if there is no tenant yet. Otherwise returns those that
+    /// exist.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] for a name of more than 63 bytes.
@@ -88,8 +88,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// The oldest tenant and its oldest owner. Without a tenant: it is how a server that starts
-    /// finds the one that it has.
+    /// The oldest tenant and its oldest owner. Without a tenant: a server that starts finds its tenant with it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].

@@ -61,7 +61,7 @@ macro_rules! select_turns {
 pub struct Input {
     /// The id of the turn that it starts, unless it is a repetition.
     pub turn: TurnId,
-    /// Who sends it.
+    /// The user who sends it.
     pub by: UserId,
     /// The credential with which it is sent: the turn ends with that one.
     pub credential: Option<CredentialId>,
@@ -80,18 +80,18 @@ pub struct Sent {
     pub turn: TurnId,
     /// The number of its event.
     pub seq: u64,
-    /// The event; `None` where the session had the client's id already, so that nothing was written.
+    /// The event; `None` if the session had the client's id already, so that nothing was written.
     pub event: Option<SessionEvent>,
 }
 
-/// What a claim does where a turn of the session runs already.
+/// The action of a claim if a turn of the session runs already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfRunning {
     /// It fails: the worker lives.
     Refuse,
-    /// It takes nothing, as where the turn was parked.
+    /// It takes nothing; a parked turn is left as well.
     Leave,
-    /// It takes that turn over, unless another replica that lives has it: its worker is known to be gone.
+    /// It takes that turn over, unless another live replica has it: its worker is known to be gone.
     TakeOver,
 }
 
@@ -102,15 +102,15 @@ pub struct ClaimedTurn {
     pub turn: TurnRow,
     /// The epoch that every write of the worker carries.
     pub epoch: Epoch,
-    /// What it waited for without a worker until now.
+    /// The calls that it waited for without a worker until now.
     pub waited: Vec<CallWait>,
     /// The epoch of the worker that was lost with it, if one was.
     pub interrupted: Option<Epoch>,
-    /// What the claim added to the log; nothing for a turn that only waited.
+    /// The events that the claim added to the log; none for a turn that only waited.
     pub events: Vec<SessionEvent>,
 }
 
-/// What became of the wish to stop a turn.
+/// The answer to a request to stop a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cancel {
     /// It was recorded, with this event.
@@ -122,8 +122,8 @@ pub enum Cancel {
 }
 
 impl Store {
-    /// Accepts a message: a queued turn and its event; the session's title where it has none. An
-    /// archived session is back in the list. The same client id again writes nothing and answers as the first time.
+    /// Accepts a message: stores a queued turn and its event, and a title if the session has none. An archived session
+    /// is back in the list. The same client id again writes nothing and returns the first answer.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::TooLarge`] for a long message or client id;
@@ -169,13 +169,15 @@ impl Store {
         })
     }
 
-    /// Takes the session's next turn: the one that runs without a worker, else the oldest in the
-    /// queue. Raises the session's epoch, so that an earlier worker's writes fail. The first claim
-    /// records where the turn's calls go and what it is run with, `default` where nobody has set that, and
-    /// later ones keep both. `None` if there is nothing to
-    /// do; then nothing is written. A turn that was parked is taken whether its wait is over or not, except with
-    /// [`IfRunning::Leave`], and without an event: it was not interrupted. Of a turn whose credential does not hold
-    /// any more the claim records that it is to be stopped.
+    /// Takes the session's next turn: the one that runs without a worker, else the oldest in the queue. Raises the
+    /// session's epoch, so that an earlier worker's writes fail. `None` if there is nothing to do; then nothing is
+    /// written.
+    ///
+    /// - The first claim records the place of the turn's calls and its settings, with `default` for those that are not
+    ///   set. Later claims keep both.
+    /// - A parked turn is taken before or after the end of its wait, except with [`IfRunning::Leave`]. There is no
+    ///   event of it: it was not interrupted.
+    /// - If the turn's credential has ended, the claim records that the turn is to be stopped.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; with [`IfRunning::Refuse`], [`StoreError::Conflict`] if a turn runs.
@@ -226,7 +228,7 @@ impl Store {
             turn.choice = Some(choice.clone());
             turn.settings = Some(settings.clone());
             let waits = matches!(turn.state, TurnState::Waiting { .. });
-            // A turn that an earlier release let go of is told what it is run with from now on.
+            // A turn that an earlier release parked gets its settings now, and an event records them.
             let is_told = !waits || !had_settings;
             let ended = turn.credential_ended(now);
             let ended = ended.filter(|_| turn.cancel_requested_at.is_none());
@@ -270,7 +272,8 @@ impl Store {
         })
     }
 
-    /// Records that someone wants the turn to stop, once, or why it has to. An inbox write: it needs no epoch.
+    /// Records once that the turn is to stop, with the reason if no user asked for it. An inbox write: it needs no
+    /// epoch.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -321,8 +324,8 @@ impl Store {
         oldest_unfinished(&mut connection, tenant, session).await
     }
 
-    /// Turns that have not ended, the oldest first, after that one, `limit` at most. Without a
-    /// tenant: it is how a server that starts finds what is to be done.
+    /// Turns that have not ended, the oldest first, after that one, `limit` at most. Without a tenant: a server that
+    /// starts finds its work with it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -346,8 +349,8 @@ impl Store {
         Ok(rows)
     }
 
-    /// Turns that nobody has begun since before this moment, by id, after that one, `limit` at most. Without a
-    /// tenant: it is how a server finds what it was not told of.
+    /// Turns that are queued since before this moment, by id, after that one, `limit` at most. Without a tenant: a
+    /// server finds turns whose wake-up it missed.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -401,7 +404,7 @@ pub(crate) fn must_run(state: Option<&str>) -> Result<(), StoreError> {
     }
 }
 
-/// Ends a turn that runs. Answers how many others of its session are unfinished.
+/// Ends a turn that runs. Returns how many others of its session are unfinished.
 pub(crate) async fn end(
     tx: &mut Connection,
     tenant: TenantId,
@@ -428,8 +431,8 @@ pub(crate) async fn end(
     Ok(row.count("turns_left")?)
 }
 
-/// Records that the turn is to stop, and an event of it with this number. Without a name it is its credential's
-/// end: then it is in the name of who ended that one, or of who sent the message.
+/// Records that the turn is to stop, and its event with this number. Without a user, the end of its credential stops
+/// it: the event then names the user who ended that, or else the sender of the message.
 async fn stop(
     tx: &mut Connection,
     tenant: TenantId,
@@ -514,7 +517,7 @@ async fn open(
 
 /// The turns before one that a message starts.
 struct Queue {
-    /// The turn that the same message had started, and its number, where it is a repetition.
+    /// The turn that the same message had started, and its number, if it is a repetition.
     sent_before: Option<(TurnId, u64)>,
     of_session: u64,
     of_user: u64,
@@ -605,7 +608,8 @@ async fn insert(
     Ok(())
 }
 
-/// The session's pin, else the runner that its user works on, else the tenant's; and what that is by its word.
+/// The session's pin, else the runner that its user works on, else the tenant's; and the kind of machine that the
+/// runner reported.
 async fn chosen_now(
     tx: &mut Connection,
     tenant: TenantId,
@@ -637,7 +641,7 @@ async fn chosen_now(
     Ok((choice(&row)?, machine(&row)?))
 }
 
-/// The kind of machine of the runner in this row; nothing before its first link.
+/// The kind of machine of the runner in this row; none before its first link.
 fn machine(row: &Row) -> Result<Option<String>, sqlx::Error> {
     let os = row.maybe_text("os")?.filter(|os| !os.is_empty());
     let host = os.zip(row.maybe_text("architecture")?);
@@ -649,8 +653,8 @@ fn machine(row: &Row) -> Result<Option<String>, sqlx::Error> {
     }))
 }
 
-/// Gives the turn to the worker, with its choice and its settings, and makes its epoch the session's. `told` events
-/// of it take the session's next numbers.
+/// Gives the turn to the worker, with its choice and its settings, and makes its epoch the session's. `told` events of
+/// the turn take the session's next numbers.
 async fn raise(
     tx: &mut Connection,
     tenant: TenantId,

@@ -12,7 +12,7 @@ use crate::{
     error::bounded,
 };
 
-/// What a user may do in the tenant.
+/// The rights of a user in the tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -32,11 +32,11 @@ impl fmt::Display for Role {
     }
 }
 
-/// Who a user is.
+/// The kind of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserKind {
-    /// Somebody who signs in.
+    /// A person, who signs in.
     Person,
     /// A service account: it has keys, and never signs in.
     Service,
@@ -60,9 +60,9 @@ pub struct UserRow {
     pub id: UserId,
     /// Its name, unique in the tenant.
     pub name: String,
-    /// Who it is.
+    /// Its kind.
     pub kind: UserKind,
-    /// What it may do.
+    /// Its role.
     pub role: Role,
     /// The runner that it chose; it may have been revoked since.
     pub active_runner: Option<RunnerId>,

@@ -1,4 +1,4 @@
-//! How often a turn's worker failed without going on.
+//! Counts of the failures of a turn's worker without progress.
 
 use shared_types::{Epoch, SessionId, TenantId, TurnId};
 
@@ -14,7 +14,7 @@ use crate::{
 pub struct TurnFailures {
     /// Failures in the turn's present phase, this one included.
     pub count: u32,
-    /// Whether a user asked to stop the turn.
+    /// True if a user asked to stop the turn.
     pub cancel_requested: bool,
 }
 
@@ -63,8 +63,8 @@ impl Store {
     }
 }
 
-/// The number of the newest event that a worker recorded, or 0. Claims, inputs and wishes to cancel
-/// are no progress of a turn.
+/// The number of the newest event that a worker recorded, or 0. Claims, inputs and requests to
+/// cancel are no progress of a turn.
 async fn last_recorded(
     tx: &mut Connection,
     tenant: TenantId,

@@ -23,59 +23,59 @@ pub struct TurnRow {
     pub client_id: Option<String>,
     /// The number of the event of its input.
     pub input_seq: u64,
-    /// How far it is.
+    /// Its state.
     pub state: TurnState,
     /// When its input was accepted.
     pub created_at: Timestamp,
-    /// When someone first asked to stop it.
+    /// The time when a user or the server first asked to stop it.
     pub cancel_requested_at: Option<Timestamp>,
-    /// Where its calls go; absent before its first claim.
+    /// The place of its calls; absent before its first claim.
     pub choice: Option<Choice>,
-    /// What it is run with; absent before its first claim, and where an earlier release claimed it.
+    /// Its settings; absent before its first claim, and where an earlier release claimed it.
     pub settings: Option<TurnSettings>,
     /// The span that it is part of.
     pub trace: Option<TraceContext>,
     /// The credential with which its message was sent; absent where an earlier release accepted it.
     pub credential: Option<CredentialId>,
-    /// Until when that credential holds; before every moment, where it was revoked.
+    /// The time until which its work may continue under that credential; before every moment, if it was revoked.
     pub(super) credential_until: Option<Timestamp>,
 }
 
 impl TurnRow {
-    /// Why the turn has to stop, where its credential does not hold any more.
+    /// The reason why the turn has to stop; none while its credential holds.
     pub fn credential_ended(&self, now: Timestamp) -> Option<StopReason> {
         credential::ended(self.credential_until, now)
     }
 }
 
-/// How far a turn is.
+/// The state of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnState {
     /// No worker has taken it.
     Queued,
     /// A worker took it, and may be gone since.
     Running {
-        /// Where the worker runs.
+        /// The replica that the worker runs in.
         replica: ReplicaId,
         /// The epoch that it writes under.
         epoch: Epoch,
-        /// Since when.
+        /// The time since.
         since: Timestamp,
     },
-    /// A worker has let go of it, because it has nothing to do but to wait.
+    /// A worker has parked it, because it has nothing to do but to wait.
     Waiting {
         /// The epoch that the worker wrote under.
         epoch: Epoch,
-        /// Then it waits no longer, whatever comes.
+        /// The end of the wait; then it waits no longer, even if nothing has come.
         until: Timestamp,
     },
     /// It is over.
     Ended {
-        /// How.
+        /// The outcome.
         outcome: TurnOutcome,
-        /// Why, where it did not complete.
+        /// The reason, if it did not complete.
         reason: Option<String>,
-        /// When.
+        /// The time of the end.
         at: Timestamp,
     },
 }
@@ -89,7 +89,7 @@ pub struct UnfinishedTurn {
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
-    /// Whether a worker had taken it.
+    /// True if a worker had taken it.
     pub running: bool,
 }
 
@@ -142,7 +142,7 @@ impl FromRow for TurnRow {
     }
 }
 
-/// Where the choice of a runner comes from.
+/// The origin of the choice of a runner.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ChosenBy {
@@ -177,7 +177,7 @@ pub(crate) fn choice(row: &Row) -> Result<Choice, sqlx::Error> {
     })
 }
 
-/// How the choice's origin is stored.
+/// The stored form of the choice's origin.
 pub(crate) fn chosen_by(choice: &Choice) -> String {
     word(&match choice {
         Choice::None => ChosenBy::None,

@@ -1,8 +1,7 @@
 //! Turns that wait without a worker (docs/internals/contracts.md#c5).
 //!
-//! Whether such a wait is over is asked of the rows each time: the end of an operation, the link of
-//! its runner, the wish to cancel and the moment all stand there. So a wake-up that is lost costs time
-//! only, and a restart finds all of them again.
+//! The rows alone decide if such a wait is over: they have the end of an operation, the link of its runner, the request
+//! to cancel and the end of the wait. So a wake-up that is lost costs time only, and a restart finds all of them again.
 
 use shared_types::{CallWait, Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId};
 
@@ -13,7 +12,7 @@ use crate::{
     database::{Connection, FromRow, Row, page, query, query_as},
 };
 
-/// A turn that waits without a worker, and what for.
+/// A turn that waits without a worker, and the calls that it waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingTurn {
     /// The turn.
@@ -33,23 +32,24 @@ pub enum NextTurn {
     Wait(WaitingTurn),
 }
 
-/// The moment at which it is asked which waits are over.
+/// The moment for which the store is asked which waits are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitsOver {
     /// The replica that asks.
     pub replica: ReplicaId,
-    /// For turns that a worker of this replica has let go of: now.
+    /// The moment for turns that a worker of this replica has parked: now.
     pub at: Timestamp,
-    /// For those that another replica has: earlier, while it is not known yet who comes back.
+    /// The moment for turns that other replicas have parked: earlier, while it is not known yet which replicas come
+    /// back.
     pub of_others_at: Timestamp,
 }
 
-/// Why the turns of all tenants are read.
+/// The reason why the turns of all tenants are read.
 const WHY: &str = "a server finds the turns whose wait is over";
 
-/// The condition under which the wait of a row of `turns` is over: at the moment $1, or $3 where another
-/// replica than $2 has let go of it. A runner is waited for until it is linked to $2: where it is linked to
-/// another one, that one goes on with the turn.
+/// The condition under which the wait of a row of `turns` is over: at the moment $1, or $3 if another replica than $2
+/// has parked it. A wait for a runner lasts until the runner is linked to $2: a replica that the runner is linked to
+/// continues the turn itself.
 macro_rules! wait_is_over {
     () => {
         "(turns.waits_until <= CASE WHEN turns.claimed_by = $2 THEN $1 ELSE $3 END
@@ -66,8 +66,8 @@ macro_rules! wait_is_over {
 }
 
 impl Store {
-    /// Lets go of a turn that has nothing to do but to wait for these calls, until the first of them
-    /// waits no longer. From then on no worker has it.
+    /// Parks a turn that has nothing to do but to wait for these calls, until the first of them waits no longer. From
+    /// then on no worker has it.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::Conflict`] if the turn does not run, or waits for
@@ -160,8 +160,8 @@ impl Store {
         })
     }
 
-    /// Turns whose wait is over, by id, after that one, `limit` at most. Without a
-    /// tenant: it is how a server finds what is to be done.
+    /// Turns whose wait is over, by id, after that one, `limit` at most. Without a tenant: a server finds its work with
+    /// it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -187,8 +187,8 @@ impl Store {
         Ok(rows)
     }
 
-    /// When the next wait is over of those that are not over at this moment. Without a tenant, as
-    /// [`Store::turns_to_wake`].
+    /// The time when the next wait is over, of those that are not over at this moment. Without a tenant, for the reason
+    /// of [`Store::turns_to_wake`].
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -204,7 +204,7 @@ impl Store {
     }
 }
 
-/// What the turn waited for until now, which is forgotten with that.
+/// The calls that the turn waited for until now; they are forgotten with that.
 pub(super) async fn take(
     tx: &mut Connection,
     tenant: TenantId,
