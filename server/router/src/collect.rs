@@ -1,15 +1,15 @@
-//! Collectors: one task for each placed operation, whoever asked for it.
+//! Collectors: one task for each placed operation, whichever reader asked for it.
 //!
-//! A collector appends the output where it is kept, stores the end, commits to the runner and lets it
-//! forget ([`driver`]). Everybody else only reads: by the operation's id and from an offset, first what is
-//! kept, then what comes ([`board`], [`reading`]). Readers come and go, and none of them holds anything up.
-//! An operation has one collector, however many ask for it; of those that ask, the last one under the
-//! newest epoch of its owner may store the end together with what it concludes from it.
+//! A collector appends the output to its store, stores the end, commits to the runner and lets it forget ([`driver`]).
+//! Readers only read: by the operation's id and from an offset, first the kept output, then new output ([`board`],
+//! [`reading`]). Readers come and go, and none of them delays the collector. An operation has one collector, however
+//! many readers ask for it. The last one of them under the newest epoch of its owner may store the end together with
+//! what it concludes from it.
 //!
-//! What a link finds open on its runner is collected too, without its request: that can start nothing.
-//! Whoever asks for it later gets the same collector, which then has the request.
+//! Operations that a link finds open on its runner are collected too, without their requests: that can start nothing. A
+//! reader that asks for one later gets the same collector, which then has the request.
 //!
-//! What is kept nowhere (a download) has no board but one reader, for whom it waits ([`audience`]).
+//! A download is kept nowhere, so it has no board but one reader, and waits for that reader ([`audience`]).
 
 mod audience;
 mod board;
@@ -58,7 +58,7 @@ pub(crate) struct Collectors(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     all: Mutex<HashMap<OperationId, Arc<OnceCell<Collected>>>>,
-    /// Those that may ask at the same time for output once more.
+    /// Permits of the collectors that may ask for output once more at the same time.
     again: Arc<Semaphore>,
 }
 
@@ -68,17 +68,17 @@ pub struct Collected {
     board: Arc<Board>,
     place: Place,
     digest: Digest,
-    /// Nothing is passed on to what has ended.
+    /// None once it has ended: then nothing is passed on to it.
     controls: Option<Arc<RemoteControls>>,
 }
 
-/// What a collector needs of the server.
+/// The parts of the server that a collector uses.
 #[derive(Clone)]
 pub(crate) struct Ports {
     pub(crate) links: Links,
     pub(crate) operations: Arc<dyn Operations>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Tells people what is waited for; nobody, where the request is not known.
+    /// Tells people what the operation waits for; absent if the request is not known.
     pub(crate) fleet: Option<Arc<dyn Fleet>>,
 }
 
@@ -90,7 +90,7 @@ impl Ports {
     }
 }
 
-/// An operation that is placed, and where it is.
+/// An operation that is placed, and its place.
 pub(crate) struct Placed {
     pub(crate) intent: StoredIntent,
     /// It has just been placed, while its runner had this link.
@@ -99,7 +99,7 @@ pub(crate) struct Placed {
 }
 
 impl Collected {
-    /// One of which everything that is known is kept; nothing, where its end is not known.
+    /// An ended one whose known output is all kept; none if its end is not known.
     fn ended(
         id: OperationId,
         outputs: Arc<dyn Outputs>,
@@ -114,17 +114,17 @@ impl Collected {
         })
     }
 
-    /// Reads stdout and stderr from these offsets on, and what else happens.
+    /// Reads stdout and stderr from these offsets on, and the other events.
     pub fn read(&self, from: [u64; 2]) -> Reading {
         Reading::new(Arc::clone(&self.board), from)
     }
 
-    /// Where it was placed.
+    /// The place of the operation.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// What can be passed on to it.
+    /// The controls that pass input and signals on to it.
     pub fn controls(&self) -> Arc<dyn Controls> {
         match &self.controls {
             Some(controls) => controls.clone(),
@@ -146,18 +146,18 @@ impl Collected {
         Reading::claiming(Arc::clone(&self.board))
     }
 
-    /// Whether its runner cannot be reached.
+    /// True if its runner cannot be reached.
     fn is_away(&self) -> bool {
         self.board.lock().unreachable.is_some()
     }
 
-    /// Waits until its end is stored, or it is given up; says whether there is an end.
+    /// Waits until its end is stored, or it is given up; returns true if there is an end.
     pub(crate) async fn settled(&self) -> bool {
         self.board.until_settled().await;
         self.board.lock().ended.is_some()
     }
 
-    /// Somebody asks for it.
+    /// Records that a reader asks for it.
     fn ask(&self, operation: Arc<Operation>) -> Result<(), Refusal> {
         if self.digest != operation.request.digest() {
             return Err(conflict());
@@ -189,11 +189,11 @@ impl Collectors {
         self.lock().get(&id)?.get().cloned()
     }
 
-    /// Collects an operation that somebody asks for; `place` says where it is. Where it is new here, also
-    /// the reader that may store its end, which misses nothing of what comes.
+    /// Collects an operation that a reader asks for; `place` finds its place. If the operation is new here, it also
+    /// returns the reader that may store its end, which misses no event.
     ///
     /// # Errors
-    /// A refusal, of `place` for instance; then nothing was started by this.
+    /// A refusal, for instance of `place`; then this call started nothing.
     pub(crate) async fn collect<F>(
         &self,
         ports: &Ports,
@@ -221,7 +221,7 @@ impl Collectors {
         Ok((collected, claimed))
     }
 
-    /// Collects an operation that is placed, without its request. Nothing, where there is none.
+    /// Collects an operation that is placed, without its request; none if there is no such operation.
     ///
     /// # Errors
     /// The store did not answer.
@@ -251,10 +251,10 @@ impl Collectors {
         Ok(Some(cell.cell.get_or_init(|| begin).await.clone()))
     }
 
-    /// The same for an operation that nobody else asks for: a store that is away is waited for.
+    /// The same for an operation that no reader asks for: it waits for a store that is away.
     ///
     /// # Errors
-    /// What is stored of it cannot be read.
+    /// The operation's row cannot be read.
     pub(crate) async fn attach_in_the_end(
         &self,
         ports: &Ports,
@@ -263,8 +263,8 @@ impl Collectors {
         patiently(|| self.attach(ports, id)).await
     }
 
-    /// What can be read of an operation that is placed: one that has ended is read from what is kept of
-    /// it, and neither asks anything of its runner nor waits for one that is away. Nothing, where there is none.
+    /// A placed operation to read; none if there is no such operation. One that has ended is read from its kept output:
+    /// its runner is not asked, and an absent one is not waited for.
     ///
     /// # Errors
     /// The store did not answer.
@@ -281,7 +281,7 @@ impl Collectors {
         match ports.operations.find(id).await? {
             Some(intent) if intent.outcome.is_some() => {
                 let outputs = ports.operations.outputs();
-                // What cannot be read now is told to be missing where somebody reads.
+                // Output that cannot be read now appears as missing when a reader comes to it.
                 let kept = outputs.resume(id).await.unwrap_or_default();
                 Ok(Collected::ended(id, outputs, intent, kept))
             }
@@ -290,9 +290,9 @@ impl Collectors {
         }
     }
 
-    /// Collects what a link has found on its runner: of what has ended a few at a time, and never behind
-    /// what runs. The task ends with its work, or is aborted with the link; what is being collected by then
-    /// goes on over the next one.
+    /// Collects the operations that a link has found on its runner: ended ones a few at a time, and running ones
+    /// without waiting for those. The task ends with its work, or is aborted with the link. Operations that are being
+    /// collected by then continue over the next link.
     pub(crate) fn attach_all(
         &self,
         ports: Ports,
@@ -444,8 +444,8 @@ impl Drop for Ending {
     }
 }
 
-/// The place of one operation among those that are collected. Where it could not be filled it does not
-/// stay, unless somebody else tries as well.
+/// The place of one operation among those that are collected. A cell that could not be filled is removed, unless
+/// another caller tries as well.
 struct Cell<'a> {
     all: &'a Collectors,
     id: OperationId,
@@ -473,8 +473,7 @@ impl Drop for Cell<'_> {
     }
 }
 
-/// Whether the output of what is asked is kept nowhere but where it runs, so that it waits for its one
-/// reader.
+/// Tells if the output of a request is kept nowhere but on its runner, so that the operation waits for its one reader.
 pub fn is_kept_nowhere(request: &Request) -> bool {
     match request {
         Request::Exec(exec) => exec.retention == Retention::None,
@@ -500,7 +499,7 @@ pub(crate) fn stale() -> Refusal {
     )
 }
 
-/// Nothing is passed on to what has ended.
+/// The controls of an operation that has ended: nothing is passed on.
 #[derive(Debug)]
 struct Ended;
 

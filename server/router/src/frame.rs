@@ -1,10 +1,10 @@
-//! What a frame can carry.
+//! The limit of the content of a frame.
 
 use shared_link::wire;
 use shared_sandbox::Request;
 use shared_types::{Refusal, RefusalCode, limits::MAX_FRAME_BYTES};
 
-/// Left for everything in a frame that is not the request.
+/// Bytes of a frame that are left for everything but the request.
 const FRAME_OVERHEAD_BYTES: usize = 16 * 1024;
 
 /// Refuses a request that no frame can carry, before anything is recorded.

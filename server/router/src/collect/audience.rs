@@ -1,4 +1,4 @@
-//! Who is told what comes of an operation: any number of readers, or one.
+//! The readers of an operation's events: any number of them, or one.
 
 use std::{collections::VecDeque, future::pending, sync::Arc};
 
@@ -12,16 +12,16 @@ const EVENTS: usize = 4;
 
 /// See the module.
 pub(super) enum Audience {
-    /// Whoever reads the board. What comes is kept, and waits for none of them.
+    /// Readers of the board. Output is kept, and waits for none of them.
     Board(Arc<Board>),
-    /// One reader of what is kept nowhere: what comes waits for it.
+    /// One reader of output that is kept nowhere: the output waits for it.
     One(One),
 }
 
 /// The one reader.
 pub(super) struct One {
     events: mpsc::Sender<OperationEvent>,
-    /// What it is told next.
+    /// The events that it receives next.
     waiting: VecDeque<OperationEvent>,
     has_left: bool,
 }
@@ -39,7 +39,7 @@ impl One {
 }
 
 impl Audience {
-    /// Something happened. Where output is kept, it was kept before.
+    /// Passes on an event. Output that is to be kept was kept before.
     pub(super) fn note(&mut self, event: OperationEvent) {
         match self {
             Self::Board(board) => board.note(event),
@@ -48,7 +48,7 @@ impl Audience {
         }
     }
 
-    /// Whether what comes next has to wait.
+    /// True if the next event has to wait.
     pub(super) fn is_behind(&self) -> bool {
         match self {
             Self::Board(_) => false,
@@ -56,7 +56,7 @@ impl Audience {
         }
     }
 
-    /// Whether there was one reader, and it has gone.
+    /// True if there was one reader, and it has gone.
     pub(super) fn has_left(&self) -> bool {
         match self {
             Self::Board(_) => false,
@@ -64,7 +64,7 @@ impl Audience {
         }
     }
 
-    /// Tells the one reader what is next, or waits until it has gone. Cancel-safe.
+    /// Gives the one reader its next event, or waits until it has gone. Cancel-safe.
     pub(super) async fn attend(&mut self) {
         let one = match self {
             Self::One(one) if !one.has_left => one,
@@ -88,11 +88,11 @@ impl Audience {
         }
     }
 
-    /// Gives the end to the reader that may store it; says whether it did.
+    /// Gives the end to the reader that may store it; returns true if that reader did.
     pub(super) async fn offer(&self, outcome: Outcome) -> bool {
         match self {
             Self::Board(board) => board.offer(outcome).await,
-            // It concludes nothing from it.
+            // The one reader concludes nothing from it.
             Self::One(_) => false,
         }
     }

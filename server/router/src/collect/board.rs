@@ -1,13 +1,12 @@
-//! What is known of one operation.
+//! The known facts about one operation.
 //!
-//! The collector writes it up; each reader takes from it at its own pace ([`super::reading`]). The bytes
-//! that came last lie here for readers that keep up; every other one reads them from where they are kept.
-//! No bytes wait for a reader.
+//! The collector writes them; each reader takes them at its own pace ([`super::reading`]). The latest bytes lie here
+//! for readers that keep up; every other reader reads them from the kept output. No bytes wait for a reader.
 //!
-//! An end that is not stored yet waits here for the reader that may store it, together with what it
-//! concludes from it: the one that has the claim. It takes the end with a token. Spent, the end is stored;
-//! dropped, or not taken in time, the collector stores it alone. Every other reader is told the end once it
-//! is stored.
+//! An end that is not stored yet waits here for the reader with the claim, which may store it together with what it
+//! concludes from it. The reader takes the end with a token. If the token is spent, the end is stored; if it is
+//! dropped, or not taken in time, the collector stores the end alone. Every other reader receives the end once it is
+//! stored.
 
 use std::{
     collections::VecDeque,
@@ -22,34 +21,34 @@ use tokio::{sync::watch, time::timeout};
 
 use crate::{bounds::END_TAKEN_WITHIN, ports::Outputs};
 
-/// Bytes that came last, for readers that keep up. What is kept is read from the disk.
+/// The latest bytes, for readers that keep up. Kept output is read from the disk.
 const RECENT_BYTES: usize = 256 * 1024;
 
-/// How much is known of one operation.
+/// The known facts about one operation.
 pub(super) struct Board {
     pub(super) id: OperationId,
     pub(super) outputs: Arc<dyn Outputs>,
     known: Mutex<Known>,
     pub(super) changed: watch::Sender<()>,
-    /// Whether its end was told, or never will be.
+    /// True once its end was passed on, or never will be.
     settled: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) accepted: bool,
-    /// Since when the place cannot be reached.
+    /// The time since the place cannot be reached.
     pub(super) unreachable: Option<Timestamp>,
     pub(super) input_taken: Option<u64>,
-    /// Below this stdout and stderr came, or are known to be missing.
+    /// The offsets up to which stdout and stderr came, or are known to be missing.
     pub(super) came: [u64; 2],
-    /// Below this it is known of what is not kept that it never came.
+    /// The offsets up to which bytes that are not kept are known never to have come.
     missing: [u64; 2],
     recent: VecDeque<(OutputStream, u64, Bytes)>,
     recent_bytes: usize,
     /// All of the output is kept.
     whole: bool,
-    /// What comes cannot be kept now; it is asked for again once it can.
+    /// New output cannot be kept now; it is requested again once it can.
     unkept: bool,
     /// The end that waits for the reader with the claim.
     pub(super) offered: Option<(Outcome, EndToken)>,
@@ -64,7 +63,7 @@ pub(super) struct Known {
 }
 
 impl Board {
-    /// Of an operation of whose stdout and stderr this much is kept. `whole`: all of it is to be.
+    /// The board of an operation whose stdout and stderr are kept up to here. `whole`: all of them is to be kept.
     pub(super) fn open(
         id: OperationId,
         outputs: Arc<dyn Outputs>,
@@ -79,7 +78,7 @@ impl Board {
         Self::of(id, outputs, known)
     }
 
-    /// Of an operation that has ended, of whose stdout and stderr this much is kept.
+    /// The board of an operation that has ended, whose stdout and stderr are kept up to here.
     pub(super) fn ended(
         id: OperationId,
         outputs: Arc<dyn Outputs>,
@@ -112,7 +111,7 @@ impl Board {
         })
     }
 
-    /// Something happened. Output was kept before, and an end is stored.
+    /// Writes an event. Output was kept before, and an end is stored.
     pub(super) fn note(&self, event: OperationEvent) {
         if matches!(event, OperationEvent::Ended(_)) {
             self.settled.send_replace(true);
@@ -121,7 +120,7 @@ impl Board {
         self.change(|known| known.note(event, is_read));
     }
 
-    /// Gives the end to the reader that may store it, where there is one; says whether that reader did.
+    /// Gives the end to the reader that may store it, if there is one; returns true if that reader did.
     pub(super) async fn offer(&self, outcome: Outcome) -> bool {
         let (token, mut given) = EndToken::give();
         {
@@ -135,35 +134,35 @@ impl Board {
         match timeout(END_TAKEN_WITHIN, given.is_spent()).await {
             Ok(spent) => spent,
             Err(_) => {
-                // Taken back where the reader has not taken it.
+                // Taken back unless the reader has taken it.
                 drop(self.lock().offered.take());
                 given.is_spent().await
             }
         }
     }
 
-    /// All of the output is to be kept, by the request that is known now.
+    /// Records that all of the output is to be kept, by the request that is known now.
     pub(super) fn all_is_kept(&self) {
         self.lock().whole = true;
     }
 
-    /// What comes cannot be kept from now on.
+    /// Records that new output cannot be kept from now on.
     pub(super) fn cannot_keep(&self) {
         self.change(|known| known.unkept = true);
     }
 
-    /// What was not kept comes once more, behind what is kept.
+    /// Starts again behind the kept output: bytes that were not kept come once more.
     pub(super) fn begin_again(&self, kept: [u64; 2]) {
         self.change(|known| known.begin_again(kept));
     }
 
-    /// Nothing more is written: readers that were told all hear no more.
+    /// Ends the board: readers that have read all of it receive no more.
     pub(super) fn close(&self) {
         self.settled.send_replace(true);
         self.change(|known| known.closed = true);
     }
 
-    /// Waits until its end was told, or never will be.
+    /// Waits until its end was passed on, or never will be.
     pub(super) async fn until_settled(&self) {
         // The sender is ours.
         let _ = self.settled.subscribe().wait_for(|settled| *settled).await;
@@ -238,11 +237,11 @@ impl Known {
         self.recent.clear();
         self.recent_bytes = 0;
         self.unkept = false;
-        // Told again once all of the output is here.
+        // It comes again once all of the output is here.
         self.ended = None;
     }
 
-    /// The bytes of the stream from this offset on, if they came just now.
+    /// The bytes of the stream from this offset on, if they are among the latest.
     pub(super) fn recent_at(&self, stream: OutputStream, from: u64) -> Option<Bytes> {
         let pieces = self.recent.iter().rev();
         let mut of_stream = pieces.filter(|(of, ..)| *of == stream);
@@ -251,9 +250,9 @@ impl Known {
         (skip < data.len()).then(|| data.slice(skip..))
     }
 
-    /// Whether bytes that are not kept at this offset will still be: those that could not be kept now, and
-    /// those behind all that is kept until the collector has seen that nothing is missing. Where something is
-    /// kept behind them (`is_middle`), they are left out for good, unless all of the output is to be kept.
+    /// Tells if bytes that are not kept at this offset will still be kept. True of bytes that could not be kept now.
+    /// True of bytes behind all kept output, until the collector has seen that nothing is missing. If there is kept
+    /// output behind them (`is_middle`), they are left out for good, unless all of the output is to be kept.
     pub(super) fn may_still_be_kept(
         &self,
         stream: OutputStream,
@@ -266,7 +265,7 @@ impl Known {
         !never_came && ((self.unkept && !self.closed) || (is_to_be_kept && !is_over))
     }
 
-    /// The end, where it waits for the reader with this claim.
+    /// The end, if it waits for the reader with this claim.
     pub(super) fn take_offered(&mut self, claim: Option<u64>) -> Option<(Outcome, EndToken)> {
         match claim.is_some() && claim == self.claim {
             true => self.offered.take(),

@@ -1,4 +1,4 @@
-//! What readers pass on to their operation: the handle, and what its task takes from it.
+//! Requests that readers pass on to their operation: the handle, and the task's receiving end.
 
 use std::{fmt, sync::Arc};
 
@@ -7,19 +7,19 @@ use shared_sandbox::{Control, Controls, Input, Operation, OutputStream};
 use shared_types::{Refusal, RefusalCode};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Pieces of input that wait for room; whoever has one more waits itself.
+/// Pieces of input that wait for room; a caller with one more waits itself.
 const INPUTS: usize = 1;
 
-/// What is to be done to the process and waits for the operation's task.
+/// Controls of the process that wait for the operation's task.
 const CONTROLS: usize = 4;
 
 /// Speaks to the task that follows one operation.
 pub(super) struct RemoteControls {
     inputs: mpsc::Sender<(Input, Answer<u64>)>,
     controls: mpsc::Sender<(Control, Answer<()>)>,
-    /// Of stdout and stderr; only the latest counts, so nobody waits.
+    /// For stdout and stderr; only the latest counts, so no caller waits.
     commits: watch::Sender<[u64; 2]>,
-    /// What is asked, under its owner's newest epoch; nothing where that is not known here.
+    /// The request, under its owner's newest epoch; none if it is not known here.
     asked: watch::Sender<Asked>,
 }
 
@@ -56,7 +56,8 @@ impl RemoteControls {
         (handle, wishes)
     }
 
-    /// Somebody asks for the operation. Says whether no newer epoch of its owner asked before.
+    /// Records that a reader asks for the operation. Returns true if no newer epoch of its owner
+    /// asked before.
     pub(super) fn ask(&self, operation: Arc<Operation>) -> bool {
         let mut is_newest = true;
         self.asked.send_if_modified(|asked| {

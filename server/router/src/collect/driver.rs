@@ -1,9 +1,8 @@
 //! Drives [`shared_link::server::Follow`]: one operation from its committed intent to its stored outcome,
 //! over every link.
 //!
-//! Output is appended where it is kept before anybody is told of it, and committed to the runner once it is
-//! durable; the end is stored; then the runner is told to forget the operation. In this order, whoever
-//! reads, and whether anybody does.
+//! The order of steps is always the same, with readers or without. Output is kept before any reader receives it, and
+//! committed to the runner once it is durable. The end is stored. Then the runner is told to forget the operation.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -36,21 +35,21 @@ use crate::{
     ports::{Outputs, PortError, StoredIntent},
 };
 
-/// What it takes to begin.
+/// The arguments to begin with.
 pub(super) struct Begin {
     pub(super) ports: Ports,
     pub(super) id: OperationId,
     pub(super) intent: StoredIntent,
     /// The intent has just been committed, while this link was there.
     pub(super) fresh: Option<Generation>,
-    /// What is asked, where that is known here.
+    /// The request, if it is known here.
     pub(super) asked: Option<Arc<Operation>>,
     pub(super) keeping: Keeping,
-    /// How much of stdout and stderr is kept.
+    /// The offsets up to which stdout and stderr are kept.
     pub(super) kept: [u64; 2],
     pub(super) audience: Audience,
     pub(super) wishes: Wishes,
-    /// Those that may ask at the same time for output once more.
+    /// Permits of the collectors that may ask for output once more at the same time.
     pub(super) again: Arc<Semaphore>,
 }
 
@@ -60,17 +59,17 @@ pub(super) struct Driver {
     machine: server::Follow,
     mailbox: Mailbox,
     keeping: Keeping,
-    /// When it is looked whether output can be kept that could not be.
+    /// The time of the next check whether output can be kept that could not be.
     look_for_room_at: Option<Instant>,
-    /// Before it is looked again; they grow until something is kept.
+    /// The pauses before the next check; they grow until something is kept.
     room_pauses: Pauses,
-    /// When it is looked next whether the end was stored while the runner is away.
+    /// The time of the next check whether the end was stored while the runner is away.
     look_while_away_at: Instant,
     audience: Audience,
     /// The link that the machine knows of, and our key as a reader on it.
     link: Option<(LinkHandle, u64)>,
     wishes: Wishes,
-    /// Who waits for what was to be done to the process, by key; the machine bounds them.
+    /// The callers that wait for a control of the process, by key; the machine bounds them.
     waiters: HashMap<u64, Answer<()>>,
     /// Keys that were given so far.
     waited: u64,
@@ -78,22 +77,22 @@ pub(super) struct Driver {
     is_stored: bool,
     /// The runner may remember it.
     is_remembered: bool,
-    /// Over which link it is sent first, and when its intent was committed; until its runner has it.
+    /// The link over which it is sent first, and the time when its intent was committed; until its runner has it.
     placed: Option<(Generation, Instant)>,
     again: Arc<Semaphore>,
-    /// It has ended, and its output is asked for once more: that takes a permit.
+    /// It has ended, and its output is requested once more: that takes a permit.
     comes_again: bool,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// What is left to be done once the machine has nothing more to do.
+/// The work that is left once the machine has nothing more to do.
 #[derive(Debug, PartialEq, Eq)]
 enum Left {
-    /// Nothing: whoever asks for the operation again goes on with it.
+    /// Nothing: a later reader that asks for the operation continues it.
     Nothing,
-    /// The end is stored and told.
+    /// The end is stored and passed on.
     Forget,
-    /// Output that could not be kept is to be asked for again.
+    /// Output that could not be kept is to be requested again.
     Output,
 }
 
@@ -143,8 +142,8 @@ impl Driver {
         driver
     }
 
-    /// Until the end is stored, the output is kept, and the runner may forget both; or until there is
-    /// nothing that this task can do.
+    /// Runs until the end is stored, the output is kept, and the runner may forget both; or until this task can do
+    /// nothing more.
     pub(super) async fn run(mut self, connection: Watch) -> Result<(), PortError> {
         let ran = self.go_on(connection).await;
         self.let_go().await;
@@ -153,14 +152,14 @@ impl Driver {
 
     async fn go_on(&mut self, mut connection: Watch) -> Result<(), PortError> {
         loop {
-            // As it is the first time.
+            // As in the first round.
             connection.mark_changed();
             let left = self.follow(&mut connection).await?;
             self.tell_the_one_reader().await;
             let has_ended = left != Left::Output;
             match left {
                 Left::Nothing => return Ok(()),
-                // Its reader says when it has all of it.
+                // Its reader confirms when it has all of it.
                 Left::Forget if self.keeping.is_left_to_the_reader() => return Ok(()),
                 Left::Forget => {
                     if self.keeping.is_all_kept().await {
@@ -276,8 +275,8 @@ impl Driver {
         }
     }
 
-    /// The bytes of a file that is downloaded are nowhere but in that file: without its reader they would
-    /// be read for nothing, and be gone. The next reader has it read anew.
+    /// True if a download has lost its reader. The bytes of its file are nowhere else, so without the reader they would
+    /// be read for nothing and lost. The next reader has the file read again.
     fn waits_for_its_reader(&self) -> bool {
         self.audience.has_left() && self.is_download()
     }
@@ -286,8 +285,8 @@ impl Driver {
         self.machine.request().is_some_and(Request::is_download)
     }
 
-    /// A download that has not ended waits on its runner for credit, with its file open, and nobody gives
-    /// any. One that has ended is known to the link no more.
+    /// Lets go of a download. One that has not ended waits on its runner for credit, with its file open, and no reader
+    /// gives any. One that has ended is not known to the link any more.
     async fn let_go(&mut self) {
         if let Some((link, key)) = &self.link
             && self.is_download()
@@ -297,8 +296,8 @@ impl Driver {
         }
     }
 
-    /// Keeps it and tells it. What is kept nowhere waits for its reader; that holds up nothing that is
-    /// passed on.
+    /// Keeps an event and passes it on. Output that is kept nowhere waits for its reader, but delays no input and no
+    /// control.
     async fn tell(&mut self, event: OperationEvent) {
         match &event {
             OperationEvent::Accepted => {
@@ -325,8 +324,8 @@ impl Driver {
         }
     }
 
-    /// Of what the runner has no more a collector that did not know the request may have kept some, while
-    /// the one reader was away.
+    /// Passes on the kept bytes of a range that the runner has no more. A collector that did not know the request may
+    /// have kept some of them while the one reader was away.
     async fn tell_what_was_kept(
         &mut self,
         stream: OutputStream,
@@ -357,17 +356,17 @@ impl Driver {
         Ok(())
     }
 
-    /// Nothing comes any more.
+    /// Passes the last events on to the one reader.
     async fn tell_the_one_reader(&mut self) {
         while self.audience.is_behind() {
             self.audience.attend().await;
         }
     }
 
-    /// The operation has ended: whoever waits for something to be done to it, or has one more wish,
-    /// hears so at once, also one who reads no events meanwhile.
+    /// Answers callers at once because the operation has ended: those that wait for a control, and those with one more
+    /// request. They get the answer even if they read no events.
     fn hang_up(&mut self) {
-        // The runner answers before it tells the end, as with the signal that a process ended of.
+        // The runner answers before it reports the end, for instance the signal that ended a process.
         while let Some(answer) = self.mailbox.answered() {
             self.handle(Event::Answered(answer));
         }
@@ -375,7 +374,7 @@ impl Driver {
         (_, self.wishes) = RemoteControls::pair(None);
     }
 
-    /// Passes on what can be, and waits for what comes: for mail only where it need not wait for a reader.
+    /// Passes on requests, and waits for the next event: for mail only if it need not wait for a reader.
     async fn next_event(&mut self) -> Event {
         self.pass_on().await;
         let Wishes {
@@ -413,12 +412,12 @@ impl Driver {
                 if let Some(controlled) = self.machine.answer(answer)
                     && let Some(waiter) = self.waiters.remove(&controlled.key)
                 {
-                    // Whoever stopped waiting does not want to know.
+                    // A caller that stopped waiting needs no answer.
                     let _ = waiter.send(controlled.result);
                 }
             }
             Event::Input(input, answer) => {
-                // Who writes may just have brought the request, by which it takes input.
+                // The caller with the input may just have brought the request, by which the operation takes input.
                 if self.wishes.asked.has_changed().unwrap_or(false) {
                     self.asked();
                 }
@@ -462,14 +461,14 @@ impl Driver {
         let id = self.machine.id();
         while let Some(frame) = self.machine.passed_on(|| link.control_id()) {
             if link.pass(id, *key, frame).await.is_err() {
-                // The mailbox says so after what is left in it; then all of it is sent again.
+                // The mailbox reports it after its last mail; then all of it is sent again.
                 return;
             }
         }
     }
 
-    /// Of ended operations whose output could not be kept, a few at a time ask for it once more. One whose
-    /// runner is away holds up no other.
+    /// Takes a permit: only a few ended operations whose output could not be kept request it again at once. One whose
+    /// runner is away delays no other.
     async fn wait_for_permit(&mut self, connection: &Watch) {
         let is_there = matches!(*connection.borrow(), Connection::Online(_));
         if !is_there {
@@ -482,7 +481,7 @@ impl Driver {
     fn connected(&mut self, connection: &mut Watch) {
         let now = connection.borrow_and_update().clone();
         self.link = match (&now, self.link.take()) {
-            // The same reader: without a request it would give way to another one, also to itself.
+            // The same reader stays: without a request it would give way to another one, also to itself.
             (Connection::Online(link), Some((same, key)))
                 if same.generation() == link.generation() =>
             {
@@ -499,11 +498,11 @@ impl Driver {
         self.machine.connection(linked(&now));
     }
 
-    /// The end may have been stored without the runner's word, and the output be kept, by another server. Of
-    /// what is not kept the runner may have the only copy: that is waited for, and is no gap.
+    /// Checks if another server has stored the end without the runner's report, and kept the output. The runner may
+    /// have the only copy of bytes that are not kept: those are waited for, and are no gap.
     async fn look_while_away(&mut self, connection: &mut Watch) -> Result<(), PortError> {
         self.look_while_away_at = Instant::now() + LOOK_WHILE_AWAY_EVERY;
-        // What cannot be read now is looked for again.
+        // A failed read is repeated at the next check.
         let found = self.ports.operations.find(self.machine.id()).await;
         let found = found.ok().flatten();
         let Some(outcome) = found.and_then(|found| found.outcome) else {
@@ -530,7 +529,7 @@ impl Driver {
             Step::Cancel => link.cancel_unheard(id, self.machine.holder()).await?,
             Step::Taken(stream, up_to) => {
                 if let Some(up_to) = self.mailbox.taken(stream, up_to) {
-                    // If the link is gone, the mailbox says so after what is left in it.
+                    // If the link is gone, the mailbox reports it after its last mail.
                     let _ = link.grant(id, *key, stream, up_to).await;
                 }
             }
@@ -541,7 +540,7 @@ impl Driver {
                     key: *key,
                     post,
                     yields: expects.is_none(),
-                    // How it can end is not known where the request is not.
+                    // Without the request it is not known how the operation can end.
                     expects: expects.unwrap_or(|_| true),
                 };
                 if link.has_let_go_of(id) {
@@ -561,7 +560,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Has the runner say that it never starts what it does not know; says whether it did.
+    /// Has the runner promise that it never starts an operation that it does not know; returns true if it did.
     async fn fence(&mut self) -> bool {
         let Some((link, _)) = &self.link else {
             return false;
@@ -570,7 +569,7 @@ impl Driver {
         matches!(answered, Ok(Ok(CancelAnswer::NeverStarted)))
     }
 
-    /// What is not told here is said by the next inventory's verdict.
+    /// Tells the runner to forget the operation. If it does not arrive, the verdict on the next inventory repeats it.
     async fn forget(&mut self, connection: &mut Watch) {
         if !self.is_remembered {
             return;
@@ -602,7 +601,7 @@ impl Driver {
         }
     }
 
-    /// Asks for the operation once more, behind what is kept. Says whether it is still stored.
+    /// Asks for the operation once more, behind the kept output. Returns true if it is still stored.
     async fn begin_again(&mut self, has_ended: bool) -> Result<bool, PortError> {
         let (operations, id) = (&self.ports.operations, self.machine.id());
         let Some(intent) = patiently(|| operations.find(id)).await? else {
@@ -616,7 +615,7 @@ impl Driver {
         if has_ended {
             self.waiters.clear();
         } else {
-            // Input that was taken here is nowhere else until the runner has taken it.
+            // Input that this task has taken is nowhere else until the runner has taken it.
             self.machine.take_over(before);
         }
         self.look_for_room_at = None;
@@ -632,7 +631,7 @@ fn room_pauses(ports: &Ports) -> Pauses {
     Pauses::up_to(ports.links.options().keep_again_after)
 }
 
-/// Whether the last byte is kept of each stream of an operation that ended so.
+/// Tells if the last byte of each stream is kept, for an operation with this outcome.
 async fn is_kept_to_the_end(outputs: &dyn Outputs, id: OperationId, outcome: &Outcome) -> bool {
     for (stream, end) in outcome.output() {
         if let Some(last) = end.checked_sub(1)

@@ -12,7 +12,7 @@ type Synced = Result<[u64; 2], PortError>;
 
 /// A sync that has begun.
 struct Syncing {
-    /// How far stdout and stderr had come by then: so far they are durable behind it.
+    /// The offsets that stdout and stderr had reached then: once it is done, they are durable up to here.
     came: [u64; 2],
     synced: Pin<Box<dyn Future<Output = Synced> + Send>>,
 }
@@ -21,12 +21,12 @@ struct Syncing {
 pub(super) struct Keeping {
     outputs: Arc<dyn Outputs>,
     id: OperationId,
-    /// Something was appended that no sync which has begun covers.
+    /// True if something was appended that no begun sync covers.
     appended: bool,
     syncing: Option<Syncing>,
-    /// How far stdout and stderr came, gaps included.
+    /// The offsets that stdout and stderr have reached, gaps included.
     came: [u64; 2],
-    /// How far the runner knows that its output is durable here.
+    /// The offsets up to which the runner knows that its output is durable here.
     committed: [u64; 2],
     state: State,
 }
@@ -36,13 +36,12 @@ enum State {
     Keeps,
     /// Nothing is kept, by the request.
     KeepsNothing,
-    /// Some of it could not be kept, so nothing is any more: the runner has it until it is told to forget
-    /// it.
+    /// Some of it could not be kept, so nothing is kept any more: the runner has it until it is told to forget it.
     GaveUp,
 }
 
 impl Keeping {
-    /// `keeps`: whether the output of the operation is kept at all.
+    /// `keeps`: true if the output of the operation is kept at all.
     pub(super) fn of(id: OperationId, outputs: Arc<dyn Outputs>, keeps: bool) -> Self {
         Self {
             outputs,
@@ -58,17 +57,17 @@ impl Keeping {
         }
     }
 
-    /// Whether only what its reader confirms need not be kept by the runner.
+    /// True if the runner must keep all output that its reader has not confirmed.
     pub(super) fn is_left_to_the_reader(&self) -> bool {
         self.state == State::KeepsNothing
     }
 
-    /// Whether some of it could not be kept.
+    /// True if some of it could not be kept.
     pub(super) fn has_given_up(&self) -> bool {
         self.state == State::GaveUp
     }
 
-    /// Goes on where it is kept up to: how much of stdout and stderr is.
+    /// Continues behind the kept output; returns the offsets up to which stdout and stderr are kept.
     pub(super) async fn resume(&mut self) -> [u64; 2] {
         if self.state == State::KeepsNothing {
             return [0, 0];
@@ -80,7 +79,7 @@ impl Keeping {
                 self.appended = kept != [0, 0];
                 kept
             }
-            // The runner is asked for all of it, and for what it has dropped the files are.
+            // The runner is asked for all of it; bytes that it has dropped are read from the files.
             Err(error) => {
                 self.give_up(&error);
                 [0, 0]
@@ -88,12 +87,12 @@ impl Keeping {
         }
     }
 
-    /// Whether what could not be kept can be by now.
+    /// Tells if output can be kept again.
     pub(super) async fn can_go_on(&mut self) -> bool {
         self.outputs.resume(self.id).await.is_ok()
     }
 
-    /// Keeps bytes that came, and that some never come.
+    /// Keeps new bytes, or the fact that some never come.
     pub(super) async fn keep(&mut self, event: &OperationEvent) {
         let (stream, offset, data) = match event {
             OperationEvent::Output {
@@ -115,8 +114,8 @@ impl Keeping {
         }
     }
 
-    /// Waits until more is durable than before, or some of it cannot be kept: where the streams that have
-    /// grown are now. Cancel-safe.
+    /// Waits until more is durable than before, or some of it cannot be kept. Returns the new offsets of the streams
+    /// that have grown. Cancel-safe.
     pub(super) async fn committed(&mut self) -> Vec<(OutputStream, u64)> {
         loop {
             let (came, synced) = match &mut self.syncing {
@@ -151,14 +150,14 @@ impl Keeping {
         }
     }
 
-    /// Waits until all that came is durable; says whether it is.
+    /// Waits until all output that came is durable; returns true if it is.
     pub(super) async fn is_all_kept(&mut self) -> bool {
         if self.state == State::GaveUp {
             return false;
         }
         let error = match self.outputs.synced(self.id).await {
             Ok(synced) if synced[0] >= self.came[0] && synced[1] >= self.came[1] => return true,
-            // The output area has dropped some, which only another append would have shown.
+            // The output area has dropped some bytes; without this check, only another append would have shown it.
             Ok(_) => lost_on_the_way(),
             Err(error) => error,
         };
@@ -187,7 +186,7 @@ impl Keeping {
     }
 }
 
-/// What was appended is not there, though no write of it has failed.
+/// The error for appended bytes that are not there, though no write of them has failed.
 fn lost_on_the_way() -> PortError {
     PortError::new("some of it is not there")
 }

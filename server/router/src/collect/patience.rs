@@ -1,7 +1,7 @@
 //! Waits for a store that is away: its database is stopped, or its disk is full.
 //!
-//! What the store does not have yet is nowhere but on the runner, and nobody else asks for it. So there is no
-//! last attempt. A wait ends with the answer, or with the task that waits.
+//! Output that the store does not have yet is nowhere but on the runner, and no reader may be asking for it. So there
+//! is no last attempt. A wait ends with the answer, or with the task that waits.
 
 use std::time::Duration;
 
@@ -35,10 +35,10 @@ impl Pauses {
     }
 }
 
-/// Asks the store until it answers.
+/// Repeats a request to the store until it answers.
 ///
 /// # Errors
-/// Asking again is of no use: see [`PortError::is_passing`].
+/// If another try is of no use: see [`PortError::is_passing`].
 pub(super) async fn patiently<T, F>(mut ask: impl FnMut() -> F) -> Result<T, PortError>
 where
     F: Future<Output = Result<T, PortError>>,

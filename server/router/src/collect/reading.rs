@@ -1,4 +1,4 @@
-//! Where one reader of an operation stands, and what it is told next.
+//! The place of one reader in an operation's events, and its next event.
 
 use std::{fmt, mem::take, pin::Pin, sync::Arc};
 
@@ -16,20 +16,20 @@ const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
 
 type Kept = Result<Option<(u64, Bytes)>, PortError>;
 
-/// A look at what is kept of a stream.
+/// A read of the kept output of a stream.
 struct Fetching {
     stream: OutputStream,
-    /// Below this the stream had come when the look began. What came later may be kept without being seen.
+    /// The offset that the stream had reached when the read began. Later bytes may be kept without being seen by it.
     came: u64,
     kept: Pin<Box<dyn Future<Output = Kept> + Send>>,
 }
 
-/// Reads one operation, from where it stands to its end: first what is kept, then what comes. A reader that
-/// is dropped stops nothing, and a slow one holds up nothing.
+/// Reads one operation, from its place to its end: first the kept output, then new output. A dropped reader stops
+/// nothing, and a slow one delays nothing.
 pub struct Reading {
     board: Arc<Board>,
     changed: watch::Receiver<()>,
-    /// Below this it was told of stdout and stderr.
+    /// The offsets up to which it has received stdout and stderr.
     told: [u64; 2],
     /// The stream whose turn it is, so that neither waits for the other.
     turn: usize,
@@ -38,15 +38,15 @@ pub struct Reading {
     told_input: Option<u64>,
     told_end: bool,
     fetching: Option<Fetching>,
-    /// Its right to be given the end before that is stored.
+    /// Its right to receive the end before that is stored.
     claim: Option<u64>,
     token: Option<EndToken>,
 }
 
-/// What a reader does next.
+/// The next action of a reader.
 enum Next {
     Tell(OperationEvent),
-    /// Look at what is kept of the stream, which has come up to here.
+    /// Read the kept output of the stream, which has come up to here.
     Fetch(OutputStream, u64),
     Wait,
     Over,
@@ -69,7 +69,7 @@ impl Reading {
         }
     }
 
-    /// The reader that may store the end; an earlier one may no more. It is told all of the output.
+    /// The reader that may store the end; an earlier one may no more. It receives all of the output.
     pub(super) fn claiming(board: Arc<Board>) -> Self {
         let claim = board.claim();
         let mut reading = Self::new(board, [0, 0]);
@@ -77,8 +77,8 @@ impl Reading {
         reading
     }
 
-    /// What happens next; nothing after the end. Where what is kept cannot be read now, there is no end:
-    /// read again later. Cancel-safe.
+    /// The next event; none after the end. If kept output cannot be read now, it returns none without an end: read
+    /// again later. Cancel-safe.
     pub async fn next(&mut self) -> Option<OperationEvent> {
         loop {
             if let Some(fetching) = &mut self.fetching {
@@ -110,7 +110,7 @@ impl Reading {
         let _ = self.changed.changed().await;
     }
 
-    /// What is small first, the end last.
+    /// Finds the next event: small ones first, the end last.
     fn find(&mut self) -> Next {
         let board = Arc::clone(&self.board);
         let mut known = board.lock();
@@ -179,8 +179,8 @@ impl Reading {
         });
     }
 
-    /// What the reader is told of what is kept where it stands; of what is not kept, that it is missing,
-    /// unless it may still be kept. Looked at was what had come up to `came`.
+    /// The next event from the kept output at the reader's place, which was read for bytes up to `came`. For bytes that
+    /// are not kept it is a gap, unless they may still be kept.
     fn piece(
         &mut self,
         stream: OutputStream,
@@ -188,7 +188,7 @@ impl Reading {
         kept: Option<(u64, Bytes)>,
     ) -> Option<OperationEvent> {
         let known = self.board.lock();
-        // Less, where it comes once more.
+        // Less, if the bytes come once more.
         let came = came.min(known.came[stream as usize]);
         let told = &mut self.told[stream as usize];
         let from = *told;
