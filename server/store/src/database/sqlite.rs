@@ -84,8 +84,8 @@ impl Database {
     /// Opens every connection at once: the memory of the server does not depend on the number of reads that once ran at
     /// the same time.
     ///
-    /// Where a disk is full, SQLite ends a transaction by itself, and the connection goes on
-    /// believing that it is in one: it could never begin another, so it is replaced.
+    /// When a disk is full, SQLite ends a transaction by itself, but the connection still
+    /// believes that it is in one. It could never begin another, so it is replaced.
     async fn connect(path: &Path, lock: Option<Arc<File>>) -> Result<Self, OpenError> {
         let open = |options, connections| {
             SqlitePoolOptions::new()
