@@ -1,15 +1,13 @@
 //! The links of this replica's runners.
 //!
-//! One owner task keeps which link of which runner is the current one (`registry`); one task for
-//! each link hears the runner and the clock (`link`); whoever wants something of a link says so to the
-//! runner himself (`handle`); everybody else holds a [`Links`]. Rules:
-//! - generations: a newer link of a runner replaces the older, an older one is turned away, and
-//!   the end of an older link never ends a newer one (docs/internals/contracts.md#a4);
-//! - a link carries operations only once the verdicts on the runner's inventory are on their way,
-//!   so that a `Forget` is never overtaken by an attempt to attach, and a recorded cancel is
-//!   never missed;
-//! - whatever a runner says that breaks the protocol ends its link with a reason. Operations
-//!   survive the end of a link.
+//! One owner task keeps the current link of each runner (`registry`). One task for each link hears the runner and the
+//! clock (`link`). A caller that wants something of a link sends the frame itself (`handle`). All others hold a
+//! [`Links`]. Rules:
+//! - generations: a newer link of a runner replaces the older, an older one is turned away, and the end of an older
+//!   link never ends a newer one (docs/internals/contracts.md#a4);
+//! - a link carries operations only once the verdicts on the runner's inventory are on their way, so that a `Forget` is
+//!   never overtaken by an attempt to attach, and a recorded cancel is never missed;
+//! - a frame of the runner that breaks the protocol ends its link with a reason. Operations survive the end of a link.
 
 mod gate;
 mod handle;
@@ -50,11 +48,11 @@ use crate::{
     ports::{LinkRows, Operations, PortError},
 };
 
-/// Follows how a runner is connected.
+/// Follows the connection of a runner.
 pub(crate) type Watch = watch::Receiver<Connection>;
 
-/// How the runner is connected, once a link that is just being made carries operations or is gone:
-/// what was stored before this was asked, the link that comes next finds.
+/// The connection of the runner, once a link that is just being made carries operations or is gone. The next link finds
+/// everything that was stored before this call.
 pub(crate) async fn linked_or_not(watch: &mut Watch) -> Connection {
     let settled = watch.wait_for(|now| !matches!(now, Connection::Linking));
     match settled.await {
@@ -63,7 +61,7 @@ pub(crate) async fn linked_or_not(watch: &mut Watch) -> Connection {
     }
 }
 
-/// What the protocol needs to know of a connection.
+/// The state of a connection in the protocol's terms.
 pub(crate) fn linked(connection: &Connection) -> server::Connection<Linked> {
     match connection {
         Connection::Offline { since } => server::Connection::Offline { since: *since },
@@ -73,34 +71,34 @@ pub(crate) fn linked(connection: &Connection) -> server::Connection<Linked> {
     }
 }
 
-/// What a runner says, until it says no more. It is read by the link's own task: a queue between
-/// the two would take memory of every link and a wake-up of every frame.
+/// The frames of a runner, until it sends no more. The link's own task reads them: a queue between the two would take
+/// memory of every link and a wake-up of every frame.
 pub type Inbound = BoxStream<'static, v1::RunnerFrame>;
 
-/// The numbers of a link; the defaults are what the contract says.
+/// The numbers of a link; the defaults are those of the contract.
 #[derive(Debug, Clone)]
 pub struct LinkOptions {
-    /// How often each end says that it lives (the server's own beats vary by 20 %).
+    /// The pause between two heartbeats of each end (the server's own vary by 20 %).
     pub heartbeat_every: Duration,
-    /// After this long without a frame the runner connects anew.
+    /// The time without a frame after which the runner connects again.
     pub silence: Duration,
-    /// After this long without a frame the server ends the link.
+    /// The time without a frame after which the server ends the link.
     pub lease: Duration,
-    /// How long a call waits for a runner that was heard of within its lease and has no link.
+    /// The longest wait of a call for a runner that was heard of within its lease and has no link.
     pub away_at_most: Duration,
-    /// How often it is stored when the runner was heard of, and asked whether the link still holds:
-    /// what ends it elsewhere, a removed runner for instance, ends it here within that time.
+    /// The pause between two stores of the runner's last-heard time. At each the store is asked if the link still
+    /// holds. So an end elsewhere, for instance of a removed runner, ends the link here within that time.
     pub heard_every: Duration,
-    /// What is open on a runner that was not heard of for this long is lost.
+    /// The time without a sign of a runner after which its open operations are lost.
     pub lost_after: Duration,
-    /// How long the runner may take to answer a cancel before the wish counts as recorded.
+    /// The time in which the runner must answer a cancel; then the request counts as recorded.
     pub cancel_within: Duration,
-    /// The longest pause between two attempts to keep output that could not be kept, because the disk was
-    /// full for instance.
+    /// The longest pause between two attempts to keep output that could not be kept, for instance because the disk was
+    /// full.
     pub keep_again_after: Duration,
-    /// How long a last word to a runner may take before the link is cut.
+    /// The longest time for a last frame to a runner before the link is cut.
     pub goodbye_within: Duration,
-    /// About how old a link becomes, give or take a tenth; the runner is asked to link again then.
+    /// The age at which the runner is asked to link again, give or take a tenth.
     pub age_at_most: Option<Duration>,
 }
 
@@ -121,16 +119,16 @@ impl Default for LinkOptions {
     }
 }
 
-/// Why a link ended.
+/// The reason why a link ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkEnd {
     /// The runner closed the stream, or it broke.
     Closed,
     /// The runner said goodbye, for this reason; its next daemon will link again.
     Goodbye(String),
-    /// The runner left for good, for this reason: it has nothing left to do or to tell.
+    /// The runner left for good, for this reason: it has nothing left to do or to report.
     Left(String),
-    /// Nothing was heard for as long as the lease.
+    /// No frame came for as long as the lease.
     Silent,
     /// A newer link of the same runner took its place, or was there already.
     Replaced,
@@ -140,7 +138,7 @@ pub enum LinkEnd {
     Locked,
     /// The server stops.
     Shutdown,
-    /// The key that signed the runner's access token holds no more.
+    /// The key that signed the runner's access token is no longer valid.
     Rotated,
     /// The link reached its greatest age: the runner is to link again.
     Aged,
@@ -160,7 +158,7 @@ pub struct Links {
     collectors: Collectors,
 }
 
-/// What every link's task needs.
+/// The parts of the server that every link's task uses.
 struct Serving {
     rows: Arc<dyn LinkRows>,
     clock: Arc<dyn Clock>,
@@ -203,10 +201,10 @@ impl Links {
         }
     }
 
-    /// Serves one link until it ends. The door has authenticated the runner, sent the challenge
-    /// and checked the proof; it forwards frames both ways, sealed by [`Links::sealer`] as they leave, and lets a frame be at
-    /// most [`shared_types::limits::MAX_FRAME_BYTES`] long. What the server has to say, a reason
-    /// for the end included, goes to `outbound`, boxed, so that its room for frames is small.
+    /// Serves one link until it ends. The door has authenticated the runner, sent the challenge and checked the proof.
+    /// It forwards frames both ways, sealed by [`Links::sealer`] as they leave, and lets a frame be at most
+    /// [`shared_types::limits::MAX_FRAME_BYTES`] long. The server's frames, with a reason for the end, go to
+    /// `outbound`, boxed, so that its room for frames is small.
     pub async fn attach(
         &self,
         identity: LinkIdentity,
@@ -226,8 +224,8 @@ impl Links {
         }
     }
 
-    /// A task of its own, so that it also cleans up after a caller that is dropped. Started from a
-    /// plain function, because an async one would keep room for the task in itself.
+    /// Starts a task of its own, so that it also cleans up after a caller that is dropped. It is a plain function,
+    /// because an async one would keep room for the task in itself.
     fn spawn(
         &self,
         span: tracing::Span,
@@ -240,25 +238,25 @@ impl Links {
         tokio::spawn(serve.instrument(span))
     }
 
-    /// What the server says on a link of this runner leaves through the gate.
+    /// The gate that the server's frames on a link of this runner pass.
     pub async fn gate(&self, runner: RunnerId) -> Gate {
         self.registry.gate(runner).await
     }
 
-    /// Seals what the server says on a link of this runner, with the key that will be in this place.
+    /// A sealer for the server's frames on a link of this runner, with the key that will be in this place.
     pub async fn sealer(&self, runner: RunnerId, key: KeyPlace<v1::ServerFrame>) -> LinkSealer {
         let gate = self.gate(runner).await;
         LinkSealer::new(key, gate, Arc::clone(&self.serving.clock))
     }
 
-    /// The runner is about to be revoked: when this returns its gate is closed, so that nothing is
-    /// sealed after the commit. To be followed by [`Links::revoke`] or [`Links::unbar`].
+    /// Closes the gate of a runner that is about to be revoked, so that nothing is sealed after the commit. Call
+    /// [`Links::revoke`] or [`Links::unbar`] afterwards.
     pub async fn bar(&self, runner: RunnerId) {
         self.registry.bar(runner).await;
     }
 
-    /// The runner that was barred is not revoked after all. A link that it has ends, because what was
-    /// to be sent meanwhile was not.
+    /// Takes back a bar, because the runner is not revoked after all. Its link ends, because frames were not sent in
+    /// between.
     pub async fn unbar(&self, runner: RunnerId) {
         self.registry.unbar(runner).await;
     }
@@ -269,24 +267,24 @@ impl Links {
         self.registry.revoke(runner).await;
     }
 
-    /// Ends the runner's link and turns it away from now on; what runs on it is not lost before the
-    /// runner is revoked. The lock is committed before this is called.
+    /// Ends the runner's link and turns it away from now on. Its operations are not lost before the runner is revoked.
+    /// The lock is committed before this is called.
     pub async fn lock(&self, runner: RunnerId) {
         self.registry.lock(runner).await;
     }
 
-    /// Ends every link, because the key that signed the access tokens holds no more. A runner that is
-    /// still let in links again.
+    /// Ends every link, because the key that signed the access tokens is no longer valid. A runner that is still let in
+    /// links again.
     pub async fn rotated(&self) {
         self.registry.rotated().await;
     }
 
-    /// Whether the runner has a link here that carries operations.
+    /// Tells if the runner has a link here that carries operations.
     pub async fn online(&self, runner: RunnerId) -> bool {
         self.presence(runner).await.is_online()
     }
 
-    /// Follows whether a runner is online.
+    /// Follows the presence of a runner.
     pub async fn presence(&self, runner: RunnerId) -> Presence {
         Presence(self.watch(runner).await)
     }
@@ -295,7 +293,7 @@ impl Links {
         self.registry.watch(runner).await
     }
 
-    /// Has the runner make a sandbox like this, or start it at once; `false` where it has no link here.
+    /// Has the runner make a sandbox like this, or start it at once; `false` if it has no link here.
     pub async fn ensure_sandbox(
         &self,
         runner: RunnerId,
@@ -308,7 +306,7 @@ impl Links {
         }
     }
 
-    /// Has the runner stop a sandbox; `false` where it has no link here.
+    /// Has the runner stop a sandbox; `false` if it has no link here.
     pub async fn stop_sandbox(&self, runner: RunnerId, sandbox: SandboxId) -> bool {
         match self.here(runner).await {
             Some(link) => link.stop_sandbox(sandbox).await.is_ok(),
@@ -316,7 +314,7 @@ impl Links {
         }
     }
 
-    /// Has the runner remove a sandbox with its files; `false` where it has no link here.
+    /// Has the runner remove a sandbox with its files; `false` if it has no link here.
     pub async fn remove_sandbox(&self, runner: RunnerId, sandbox: SandboxId) -> bool {
         match self.here(runner).await {
             Some(link) => link.remove_sandbox(sandbox).await.is_ok(),
@@ -336,8 +334,7 @@ impl Links {
         self.collectors.find(id)
     }
 
-    /// What can be read of an operation that is placed; nothing, where these know none. Nothing is started
-    /// by it.
+    /// A placed operation to read; none if these operations know no such one. It starts nothing.
     ///
     /// # Errors
     /// The store did not answer.
@@ -354,7 +351,7 @@ impl Links {
         &self.collectors
     }
 
-    /// What it takes to collect operations whose requests are not known.
+    /// The parts of the server that collect operations without their requests.
     fn ports(&self, operations: Arc<dyn Operations>) -> collect::Ports {
         collect::Ports {
             links: self.clone(),
@@ -364,7 +361,7 @@ impl Links {
         }
     }
 
-    /// What the runner's newest link here has shown of its memory.
+    /// The runner's memory as its newest link here has shown it.
     #[cfg(test)]
     pub(crate) async fn seen(&self, runner: RunnerId) -> Option<server::Seen> {
         self.registry.seen(runner).await
@@ -375,18 +372,17 @@ impl Links {
     }
 }
 
-/// Whether one runner is online, as it changes.
+/// The presence of one runner, as it changes.
 #[derive(Debug, Clone)]
 pub struct Presence(watch::Receiver<Connection>);
 
 impl Presence {
-    /// Whether it has a link here that carries operations.
+    /// True if it has a link here that carries operations.
     pub fn is_online(&self) -> bool {
         matches!(&*self.0.borrow(), Connection::Online(_))
     }
 
-    /// Waits until it is (`true`) or is not (`false`) online; forever, once nothing can link any
-    /// more.
+    /// Waits until it is (`true`) or is not (`false`) online; forever, once no link can come any more.
     pub async fn until(&mut self, online: bool) {
         let wanted = |now: &Connection| matches!(now, Connection::Online(_)) == online;
         if self.0.wait_for(wanted).await.is_err() {

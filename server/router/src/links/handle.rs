@@ -1,6 +1,5 @@
-//! What others want of a link. Whoever wants something does it, under the link's lock, and its frame
-//! goes to the runner from there: a queue to the link's task would cost a second wake-up of every
-//! command.
+//! Requests of other tasks to a link. A caller does its request itself, under the link's lock, and sends its frame to
+//! the runner from there: a queue to the link's task would cost a second wake-up of every command.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,11 +25,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{mailbox::Post, ports::Operations};
 
-/// How many bits of a control's id tell those of one link apart.
+/// The bits of a control's id that tell the controls of one link apart.
 const CONTROLS_PER_LINK_BITS: u32 = 32;
 
-/// Operations of one link for which a cancel's answer may be outstanding; beyond it the wish
-/// counts as recorded.
+/// Operations of one link for which a cancel's answer may be outstanding; beyond it the request counts as recorded.
 const MAX_CANCELS: usize = 1024;
 
 /// Callers that may wait for the answer to one operation's cancel.
@@ -40,11 +38,11 @@ const MAX_WAITERS: usize = 16;
 #[derive(Debug, Clone)]
 pub(crate) struct LinkHandle(Arc<Shared>);
 
-/// The link is gone; the operation goes on.
+/// The link is gone; the operation continues.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// Who reads an operation's output.
+/// A reader of an operation's output on a link.
 pub(crate) type Reader = shared_link::server::Reader<Post>;
 
 /// Frames on their way to the runner.
@@ -56,11 +54,11 @@ struct Shared {
     linked: Linked,
     /// Keys that were given so far.
     keys: AtomicU64,
-    /// Nothing once the link is over.
+    /// None once the link is over.
     open: Mutex<Option<Open>>,
-    /// Sandboxes of which the runner need be told nothing any more over this link.
+    /// Sandboxes that the runner needs no more news of over this link.
     settled: Mutex<HashSet<SandboxId>>,
-    /// How often sandboxes were changed or removed while the link was there.
+    /// The number of times that sandboxes were changed or removed while the link was there.
     changes: AtomicU64,
     /// Cancelled once the link is over.
     over: CancellationToken,
@@ -70,12 +68,12 @@ struct Shared {
 pub(super) struct Open {
     pub(super) machine: server::Link<Post>,
     outbound: Outbound,
-    /// Who waits for what becomes of a cancel.
+    /// The callers that wait for the answer to a cancel.
     cancels: HashMap<OperationId, Vec<CancelWaiter>>,
 }
 
 impl LinkHandle {
-    /// Of a link that is to be closed by whoever opened it.
+    /// The handle of a link; the task that opens it has to close it.
     pub(super) fn open(linked: Linked, machine: server::Link<Post>, outbound: Outbound) -> Self {
         Self(Arc::new(Shared {
             linked,
@@ -91,7 +89,7 @@ impl LinkHandle {
         }))
     }
 
-    /// The link is over: readers learn it from their mailboxes, and nothing is sent any more.
+    /// Ends the link: readers learn it from their mailboxes, and nothing is sent any more.
     pub(super) fn close(&self) {
         let open = self.lock().take();
         drop(open);
@@ -120,14 +118,14 @@ impl LinkHandle {
         self.0.keys.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The id of something that is to be done to a process: larger than any before, over this
-    /// link and over earlier ones, whichever server's they were.
+    /// The id of a control of a process. It is larger than any before, over this link and over earlier ones, of any
+    /// server.
     pub(crate) fn control_id(&self) -> u64 {
         (self.generation().0 << CONTROLS_PER_LINK_BITS) | self.reader()
     }
 
-    /// Sends the operation; what comes back goes to the reader, in place of an earlier one's. The frame is
-    /// made once there is room for it: it says how long the operation may wait to be started.
+    /// Sends the operation; its events go to the reader, in place of an earlier one. The frame is made once there is
+    /// room for it: it contains the time that the operation may still wait for its start.
     pub(crate) async fn attach(
         &self,
         id: OperationId,
@@ -141,7 +139,7 @@ impl LinkHandle {
         self.wish_made(attach, None).await
     }
 
-    /// The reader with this key has more room.
+    /// Grants more room of the reader with this key.
     pub(crate) async fn grant(
         &self,
         id: OperationId,
@@ -181,7 +179,7 @@ impl LinkHandle {
         answer.await.map_err(|_| Gone)
     }
 
-    /// Sends a cancel whose answer nobody needs.
+    /// Sends a cancel whose answer no caller waits for.
     pub(crate) async fn cancel_unheard(
         &self,
         id: OperationId,
@@ -191,23 +189,23 @@ impl LinkHandle {
         self.wish(cancel, None).await
     }
 
-    /// Tells the runner that it may drop the operation, unless somebody reads it.
+    /// Tells the runner that it may drop the operation, unless a reader reads it.
     pub(crate) async fn forget(&self, id: OperationId) -> Result<(), Gone> {
         self.wish(Command::Forget { id }, None).await
     }
 
-    /// The reader with this key has left what only reads: the runner lets go of it.
+    /// Tells the runner to let go of an operation that only reads, because the reader with this key has left.
     pub(crate) async fn let_go(&self, id: OperationId, reader: u64) -> Result<(), Gone> {
         self.wish(Command::LetGo { id, reader }, None).await
     }
 
-    /// Whether the runner has begun this operation, and let go of it because its reader had left.
+    /// Tells if the runner has begun this operation, and let go of it because its reader had left.
     pub(crate) fn has_let_go_of(&self, id: OperationId) -> bool {
         self.with(|open| open.machine.has_let_go_of(id)) == Ok(true)
     }
 
-    /// Lets the runner know what a sandbox is to be, before the first operation that goes there over this
-    /// link; `spec` is asked for once.
+    /// Sends the runner the specification of a sandbox, before the first operation that goes there over this link. The
+    /// store is asked for it once.
     pub(crate) async fn prepare(
         &self,
         sandbox: SandboxId,
@@ -224,25 +222,26 @@ impl LinkHandle {
                     self.tell(sandbox, &spec, false).await?;
                     is_told = true;
                 }
-                // It was removed while the runner was told of it.
+                // It was removed while the runner received its specification.
                 Ok(None) if is_told => return self.remove_sandbox(sandbox).await,
                 Ok(None) => {
                     self.settled().insert(sandbox);
                 }
                 Err(error) => {
-                    // The runner refuses what it knows nothing of, and the next one asks again.
+                    // The runner refuses an operation in a sandbox that it does not know, and the next operation asks
+                    // again.
                     self.settled().remove(&sandbox);
                     tracing::warn!(sandbox.id = %sandbox, %error, "failed to read what a sandbox is to be");
                 }
             }
-            // What changed meanwhile may have been told before what was read here.
+            // A change during the read may have reached the runner before the older specification.
             if self.changes() == changes {
                 return Ok(());
             }
         }
     }
 
-    /// A sandbox is to be like this from now on.
+    /// Sends the runner the specification that a sandbox has from now on.
     pub(crate) async fn ensure(
         &self,
         sandbox: SandboxId,
@@ -256,8 +255,8 @@ impl LinkHandle {
     async fn tell(&self, sandbox: SandboxId, spec: &SandboxSpec, start: bool) -> Result<(), Gone> {
         let frame = Box::new(server::ensure_sandbox(sandbox, spec, start));
         self.wish(Command::Sandbox(frame), None).await?;
-        // Where policy forbids root the runner is told again before the next operation: the tenant may allow it any
-        // time. That it forbids it later is said at once (`Links::ensure_sandbox`).
+        // While policy forbids root, the runner receives the specification again before the next operation: the tenant
+        // may allow root at any time. A later ban is sent at once (`Links::ensure_sandbox`).
         match spec.may_sudo {
             true => self.settled().insert(sandbox),
             false => self.settled().remove(&sandbox),
@@ -269,16 +268,16 @@ impl LinkHandle {
         self.0.changes.load(Ordering::Acquire)
     }
 
-    /// A sandbox is to be stopped.
+    /// Has the runner stop a sandbox.
     pub(crate) async fn stop_sandbox(&self, sandbox: SandboxId) -> Result<(), Gone> {
         let frame = Box::new(server::stop_sandbox(sandbox));
         self.wish(Command::Sandbox(frame), None).await
     }
 
-    /// A sandbox is to be removed.
+    /// Has the runner remove a sandbox.
     pub(crate) async fn remove_sandbox(&self, sandbox: SandboxId) -> Result<(), Gone> {
         self.0.changes.fetch_add(1, Ordering::AcqRel);
-        // First, so that what is placed meanwhile tells of it anew behind this.
+        // First, so that an operation that is placed during this sends the specification again, behind this frame.
         self.settled().remove(&sandbox);
         let frame = Box::new(server::remove_sandbox(sandbox));
         self.wish(Command::Sandbox(frame), None).await
@@ -291,8 +290,8 @@ impl LinkHandle {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room for a frame, then does it. One frame leaves for each command at most, so
-    /// what the link itself has to say never grows behind it.
+    /// Waits for room for a frame, then sends the command. Each command sends at most one frame, so the link's own
+    /// frames never pile up behind it.
     async fn wish(
         &self,
         command: Command<Post>,
@@ -317,8 +316,8 @@ impl LinkHandle {
         })
     }
 
-    /// Room for a frame. The end of the link ends the wait as well: the connection behind it may take
-    /// minutes to notice that nothing passes any more, and take no frame meanwhile.
+    /// Room for a frame. The end of the link ends the wait as well: the connection behind it may take minutes to notice
+    /// that nothing passes any more, and takes no frame until then.
     async fn room(&self, outbound: Outbound) -> Result<OwnedPermit<Box<v1::ServerFrame>>, Gone> {
         let outbound = match outbound.try_reserve_owned() {
             Ok(room) => return Ok(room),
@@ -337,8 +336,8 @@ impl LinkHandle {
 }
 
 impl Open {
-    /// Remembers who waits for the answer to a cancel. A waiter that finds no place is dropped,
-    /// and so hears at once that there will be no answer.
+    /// Remembers a caller that waits for the answer to a cancel. A waiter that finds no place is dropped, and so learns
+    /// at once that there will be no answer.
     fn await_cancel(&mut self, id: OperationId, waiter: CancelWaiter) {
         let outstanding = self.cancels.len();
         if let Some(waiters) = self.cancels.get_mut(&id) {
@@ -359,11 +358,11 @@ impl Open {
         }
     }
 
-    /// A frame came from the runner.
+    /// Handles a frame from the runner.
     pub(super) fn frame(&mut self, frame: v1::RunnerFrame, now: Duration) -> Result<(), Over> {
         if let Some(CancelAnswered { id, answer }) = self.machine.frame(frame, now)? {
             for waiter in self.cancels.remove(&id).unwrap_or_default() {
-                // Whoever stopped waiting was told that the wish is recorded.
+                // A caller that stopped waiting knows that its request is recorded.
                 let _ = waiter.send(answer.clone());
             }
         }

@@ -1,5 +1,5 @@
-//! One link: the task that drives [`shared_link::server::Link`] by what the runner says and by time;
-//! what others want of it they do themselves (`handle`).
+//! One link: the task that drives [`shared_link::server::Link`] by the runner's frames and by time. Other tasks do
+//! their requests to a link themselves (`handle`).
 //!
 //! The task never waits for a reader (mailboxes are bounded by credit) and never waits for the
 //! runner to take a frame while there is one to read from it, so neither end can block the other.
@@ -43,8 +43,8 @@ pub(super) async fn serve(
     outbound: Outbound,
 ) -> LinkEnd {
     let who = Arc::new(who);
-    // Held until the link has ended: whoever revokes the runner from now on is remembered for as long,
-    // and whoever did before is found in the store by the claim.
+    // Held until the link has ended: a revocation from now on is remembered for as long, and the claim finds an earlier
+    // one in the store.
     let _gate = links.gate(who.runner).await;
     let serving = Arc::clone(&links.serving);
     serving.links.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,7 @@ pub(super) async fn serve(
         Err(end) => (end, None),
     };
     let served = match end {
-        // All of them end now, and each is told of all.
+        // All links end now, and each runner gets the number of all.
         LinkEnd::Shutdown => serving.links.load(Ordering::Relaxed),
         _ => serving.links.fetch_sub(1, Ordering::Relaxed),
     };
@@ -88,7 +88,7 @@ async fn claim(
     let seen = serving.rows.seen(who).await;
     let seen =
         seen.map_err(|error| LinkEnd::Failed(format!("failed to read the runner: {error}")))?;
-    // An earlier link may have heard what is not stored yet.
+    // An earlier link may have heard facts that are not stored yet.
     let heard = links.registry.seen(who.runner).await;
     let mut all_seen = seen.iter().chain(&heard);
     if all_seen.any(|seen| facts.went_back(seen)) {
@@ -100,7 +100,7 @@ async fn claim(
     Ok((facts, generation))
 }
 
-/// `served` is how many links there are, this one included.
+/// The last frame to the runner. `served` is the number of links, this one included.
 fn last_word(end: &LinkEnd, served: u32) -> Option<server_frame::Kind> {
     let reason = match end {
         LinkEnd::Closed | LinkEnd::Goodbye(_) | LinkEnd::Left(_) => return None,
@@ -137,26 +137,26 @@ struct LinkTask {
     /// The link itself, which is closed with this.
     link: LinkHandle,
     began: Instant,
-    /// When it reaches its greatest age.
+    /// The time when it reaches its greatest age.
     aged_at: Option<Instant>,
     heard_at: Timestamp,
-    /// What this link shows of the runner's memory.
+    /// The runner's memory as this link shows it.
     shown: Arc<Shown>,
-    /// How the sandboxes of its pool are, to be stored.
+    /// The states of the sandboxes of its pool, to be stored.
     reports: Arc<Reports>,
-    /// It is stored then, and asked whether the link still holds.
+    /// The time when the last-heard time is stored and the store is asked if the link still holds.
     store_heard_at: Instant,
     storing_heard: Option<JoinHandle<()>>,
 }
 
-/// What ends a link from outside, and what wakes it in time.
+/// The signals that end a link from outside, and the alarm that wakes it in time.
 struct Waits<'a, 's> {
     stop: oneshot::Receiver<LinkEnd>,
     shutdown: Pin<&'a mut WaitForCancellationFuture<'s>>,
     alarm: Pin<&'a mut Sleep>,
 }
 
-/// What can happen to a link.
+/// An event of a link.
 enum Event<'a> {
     Stopped(LinkEnd),
     Frame(Option<v1::RunnerFrame>),
@@ -231,7 +231,7 @@ impl LinkTask {
             Err(turned_away) => return turned_away.into(),
         };
         let end = self.run(links, facts, inbound, outbound, stop).await;
-        // Readers learn that the link is gone from their mailboxes, then since when.
+        // Readers learn from their mailboxes that the link is gone, and then since when.
         self.link.close();
         let since = self.heard_at;
         links.registry.unregister(runner, generation, since).await;
@@ -279,8 +279,8 @@ impl LinkTask {
         end
     }
 
-    /// Settles what the inventory should list and does not, where nobody will send it any more, and
-    /// asks what is to become of what it lists; returns what is to be collected.
+    /// Settles operations that the inventory lacks and that no server will send any more. Then gets the verdicts on
+    /// those that it lists, and returns the operations to collect.
     async fn judge(&mut self, facts: &HelloFacts) -> Result<Vec<OperationId>, LinkEnd> {
         let (rows, link) = (&self.serving.rows, self.link.generation());
         let settled = rows.settle_unheard(&self.who, link, facts).await;
@@ -345,7 +345,7 @@ impl LinkTask {
                 }
             }
             Event::Writable(Some(permit)) => {
-                // Somebody else may have sent it in place of his own.
+                // Another task may have sent it in place of its own.
                 self.link
                     .with(|open| open.send_next(|frame| permit.send(frame)))?;
             }
@@ -363,7 +363,7 @@ impl LinkTask {
         Ok(())
     }
 
-    /// What the runner has accepted is stored soon.
+    /// Has the number of operations that the runner has accepted stored soon.
     fn accepted(&mut self, accepted: u64) {
         if accepted > self.shown.accepted() {
             self.shown.raise(accepted);
@@ -372,9 +372,8 @@ impl LinkTask {
         }
     }
 
-    /// Where it is time for that, stores when the runner was heard of and what it has accepted, and
-    /// ends a link that the store knows to be over: another replica may have heard of it, and nobody
-    /// may have told this one.
+    /// Stores the last-heard time and the number of accepted operations when it is time for that. Ends a link that the
+    /// store knows to be over: another replica may have heard of the end, and this one may not.
     fn store_heard(&mut self) {
         let now = Instant::now();
         if now < self.store_heard_at {
@@ -406,14 +405,14 @@ impl LinkTask {
 }
 
 impl Drop for LinkTask {
-    /// Also where the task ends in a way of its own.
+    /// Closes the link also if the task panics or is aborted.
     fn drop(&mut self) {
         self.link.close();
     }
 }
 
 impl From<Gone> for LinkEnd {
-    /// Nobody but its task closes a link.
+    /// Only its task closes a link.
     fn from(Gone: Gone) -> Self {
         Self::Closed
     }

@@ -1,4 +1,4 @@
-//! Which link of which runner is the current one: the owner task and its handle.
+//! The current link of each runner: the owner task and its handle.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,14 +14,14 @@ use super::{LinkEnd, LinkHandle, gate::Gate, shown::Shown};
 /// Requests to the owner task that may wait.
 const REQUESTS: usize = 256;
 
-/// Entries below which the owner task does not look for ones that nobody needs.
+/// Entries below which the owner task does not look for unneeded ones.
 const SWEEP_FROM: usize = 64;
 
-/// How long after the end of a link the owner task looks for entries that nobody needs. By then the end is
-/// stored and its door has let go, mostly; many links end at once, and one look is enough for all.
+/// The time after the end of a link when the owner task looks for unneeded entries. By then the end is mostly stored
+/// and its door has let go. Many links end at once, and one look is enough for all.
 const SWEEP_AFTER: Duration = Duration::from_secs(5);
 
-/// How a runner is connected to this replica.
+/// The connection of a runner to this replica.
 pub(crate) type Connection = server::Connection<LinkHandle>;
 
 /// Speaks to the owner task.
@@ -86,8 +86,8 @@ pub(super) fn start() -> Handle {
 }
 
 impl Handle {
-    /// Makes this link the runner's current one and ends an older one. What comes back tells when
-    /// this one has to end. `shown`: what the link shows of the runner's.
+    /// Makes this link the runner's current one and ends an older one. The returned receiver tells when this one has to
+    /// end. `shown`: the runner's memory as the link shows it.
     pub(super) async fn register(
         &self,
         runner: RunnerId,
@@ -103,17 +103,17 @@ impl Handle {
         .await
     }
 
-    /// What the runner's newest link here has shown of its memory, as long as that may not be stored.
+    /// The runner's memory as its newest link here has shown it, as long as it may not be stored.
     pub(super) async fn seen(&self, runner: RunnerId) -> Option<Seen> {
         self.ask(|reply| Request::Seen { runner, reply }).await
     }
 
-    /// The link carries operations from now on.
+    /// Lets the link carry operations from now on.
     pub(super) async fn ready(&self, runner: RunnerId, link: LinkHandle) {
         self.tell(Request::Ready { runner, link }).await;
     }
 
-    /// The link ended. Nothing happens if it is not the current one any more.
+    /// Ends the link. Nothing happens if it is not the current one any more.
     pub(super) async fn unregister(
         &self,
         runner: RunnerId,
@@ -152,12 +152,12 @@ impl Handle {
         self.tell(Request::Lock { runner }).await;
     }
 
-    /// Another replica holds a newer link than this one.
+    /// Records that another replica holds a newer link than this one.
     pub(super) async fn replaced(&self, runner: RunnerId, generation: Generation) {
         self.tell(Request::Replaced { runner, generation }).await;
     }
 
-    /// Access tokens of before hold no more.
+    /// Ends links whose access tokens are no longer valid.
     pub(super) async fn rotated(&self) {
         self.tell(Request::Rotated).await;
     }
@@ -178,7 +178,7 @@ impl Handle {
     }
 }
 
-/// The owner task lives as long as a handle does, so it is gone only because the runtime is being
+/// Waits forever. The owner task lives as long as a handle does, so it is gone only because the runtime is being
 /// dropped; the asker will be dropped next.
 async fn the_runtime_ends<T>() -> T {
     std::future::pending().await
@@ -207,23 +207,23 @@ async fn run(mut inbox: mpsc::Receiver<Request>) {
 }
 
 struct Registry {
-    /// A revoked runner stays while a link that was let in before has its gate, so that it cannot
-    /// register after; whoever is let in later is turned away by the store.
+    /// A revoked runner stays while a link that was let in before has its gate, so that it cannot register after. The
+    /// store turns away later links.
     entries: HashMap<RunnerId, Entry>,
     sweep_at: usize,
 }
 
 struct Entry {
     slot: Slot<LinkHandle>,
-    /// What the slot says, for whoever follows it.
+    /// The state of the slot, for those that follow it.
     connection: watch::Sender<Connection>,
     /// Ends the current link.
     stop: Option<oneshot::Sender<LinkEnd>>,
-    /// What the frames of its links pass.
+    /// The gate that the frames of its links pass.
     gate: Gate,
     /// It is locked, for good.
     locked: bool,
-    /// Of the newest link. Its task holds it as well, until it is stored.
+    /// The memory that the newest link has shown. Its task holds it as well, until it is stored.
     shown: Option<Arc<Shown>>,
 }
 
@@ -236,7 +236,7 @@ impl Registry {
     }
 
     fn handle(&mut self, request: Request) {
-        // A reply that nobody waits for any more is no loss: the asker was dropped.
+        // A reply without a waiting asker is no loss: the asker was dropped.
         match request {
             Request::Register {
                 runner,
@@ -289,8 +289,7 @@ impl Registry {
         self.entries.entry(runner).or_insert_with(Entry::new)
     }
 
-    /// Drops the entries that nobody needs, and gives their memory back. Returns whether more entries
-    /// will be unneeded soon.
+    /// Drops the unneeded entries, and gives their memory back. Returns whether more entries will be unneeded soon.
     fn sweep(&mut self) -> bool {
         self.entries.retain(|_, entry| entry.is_needed());
         let room = SWEEP_FROM + 2 * self.entries.len();
@@ -340,7 +339,7 @@ impl Entry {
         }
     }
 
-    /// Its link ends as any other does: its operations go on, for all that is known.
+    /// Locks the runner. Its link ends as any other does: its operations continue, as far as the server knows.
     fn lock(&mut self) {
         self.gate.close();
         self.locked = true;
@@ -374,26 +373,26 @@ impl Entry {
         }
     }
 
-    /// Tells whoever follows the slot, if this changed it.
+    /// Tells those that follow the slot, if this changed it.
     fn change(&mut self, change: impl FnOnce(&mut Slot<LinkHandle>) -> bool) {
         if change(&mut self.slot) {
             self.connection.send_replace(self.slot.connection().clone());
         }
     }
 
-    /// Its link is over, and has not let go of everything yet.
+    /// True if its link is over, and has not let go of everything yet.
     fn is_ending(&self) -> bool {
         !self.slot.is_taken() && (self.gate.is_shared() || self.is_unstored())
     }
 
-    /// A link's task may have yet to store what it has shown.
+    /// True if a link's task may have yet to store the memory that it has shown.
     fn is_unstored(&self) -> bool {
         let held = |shown: &Arc<Shown>| Arc::strong_count(shown) > 1;
         self.shown.as_ref().is_some_and(held)
     }
 
     fn is_needed(&self) -> bool {
-        // That it is about to be revoked is nowhere else yet.
+        // A pending revocation is stored nowhere else yet.
         let barred = !self.gate.is_open() && !self.is_barred_for_good();
         self.slot.is_taken()
             || self.gate.is_shared()

@@ -1,4 +1,4 @@
-//! What a runner says of the sandboxes of its pool: stored beside the link, which does not wait for the store.
+//! A runner's reports about the sandboxes of its pool: stored beside the link, which does not wait for the store.
 
 use std::{
     collections::HashMap,
@@ -14,17 +14,17 @@ use tokio::{
 
 use super::{LinkIdentity, Serving, handle::LinkHandle};
 
-/// After how long a store that did not answer is asked again.
+/// The pause before a store that did not answer is asked again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Reports that are not stored yet; of each sandbox the last, and no more than one link may have waiting.
+/// Reports that are not stored yet: the last one of each sandbox, and no more than one link may have waiting.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     new: Mutex<HashMap<SandboxId, SandboxReport>>,
     changed: Notify,
 }
 
-/// Stores them for as long as the link is there.
+/// Stores the reports for as long as the link is there.
 pub(super) struct Reporting {
     pub(super) reports: Arc<Reports>,
     pub(super) serving: Arc<Serving>,
@@ -53,7 +53,7 @@ impl Reports {
 }
 
 impl Reporting {
-    /// Until it is aborted.
+    /// Runs until it is aborted.
     pub(super) async fn run(self) {
         loop {
             for report in self.reports.take().into_values() {
@@ -68,7 +68,7 @@ impl Reporting {
             match self.serving.rows.reported(&self.who, &report).await {
                 Ok(false) => return,
                 Ok(true) => {
-                    // A link that is gone is told again, by the reports of the next one.
+                    // If the link is gone, the reports of the next one lead here again.
                     let _ = self.link.remove_sandbox(report.sandbox).await;
                     return;
                 }

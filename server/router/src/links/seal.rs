@@ -1,6 +1,6 @@
-//! What the server says on a link, sealed as it leaves (docs/internals/contracts.md#b6): behind every
-//! queue, so that the numbers of the frames are in their order and nothing is sealed for a runner
-//! whose removal is committed ([`Gate`]).
+//! The seal of the server's frames on a link, as they leave (docs/internals/contracts.md#b6). It comes behind every
+//! queue. So the numbers of the frames are in their order, and nothing is sealed for a runner whose removal is
+//! committed ([`Gate`]).
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ pub struct LinkSealer {
     sealer: Sealer<ServerFrame>,
     gate: Gate,
     clock: Arc<dyn Clock>,
-    /// When the challenge left, on the server's boot-time clock: the age of frames is counted from here.
+    /// The time when the challenge left, on the server's boot-time clock: the age of frames is counted from here.
     challenged: Option<Duration>,
 }
 
@@ -31,9 +31,8 @@ impl LinkSealer {
         }
     }
 
-    /// The frame as it is to leave; nothing where it may not, and the link is to end. Of what is to be
-    /// sent to a runner that is about to be removed it leaves the last word, and signs of life in place
-    /// of everything else.
+    /// The sealed frame; none if it may not leave, and the link is to end. For a runner that is about to be removed, a
+    /// goodbye leaves as it is, and a heartbeat in place of every other frame.
     pub fn seal(&mut self, mut frame: Box<ServerFrame>) -> Option<ServerFrame> {
         let now = self.clock.boot_time();
         let since = now.saturating_sub(*self.challenged.get_or_insert(now));

@@ -1,11 +1,12 @@
-//! What a link has shown of its runner's memory that the store may not have yet.
+//! A runner's memory as one link has shown it; the store may not have it yet.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use shared_link::server::{HelloFacts, Seen};
 use shared_types::Incarnation;
 
-/// Of one link; its task raises it, and whoever links next is held against it.
+/// The memory that one link has shown. Its task raises it, and the next link of the runner is
+/// compared with it.
 #[derive(Debug)]
 pub(super) struct Shown {
     incarnation: Incarnation,
@@ -22,7 +23,7 @@ impl Shown {
         }
     }
 
-    /// The runner has accepted so many.
+    /// Raises the number of operations that the runner has accepted.
     pub(super) fn raise(&self, accepted: u64) {
         self.accepted.fetch_max(accepted, Ordering::Relaxed);
     }
