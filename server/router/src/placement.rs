@@ -1,8 +1,8 @@
-//! Where an operation runs: the runner that was chosen when its turn was claimed, or nowhere.
+//! The place of an operation: the runner that was chosen when its turn was claimed, or none.
 //!
-//! A pure function of what is stored. There is no second best: a chosen runner that cannot be
-//! used is an error that says why, and never another runner or the server itself. A runner that was
-//! heard of within its lease is only away, and may be waited for.
+//! Placement is a pure function of stored facts. There is no second best: a chosen runner that cannot be used is an
+//! error with its reason, and never another runner or the server itself. A runner that was heard of within its lease is
+//! only away, and may be waited for.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use shared_types::{
 
 use crate::ports::{FleetRunner, FleetSnapshot, RunnerState};
 
-/// Where an operation will run.
+/// The place where an operation will run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     /// The place.
     pub place: Place,
-    /// The incarnation of its runner: the operation is worth nothing to another.
+    /// The incarnation of its runner: the operation is of no use to another.
     pub incarnation: Incarnation,
 }
 
-/// Why an operation has no place.
+/// The reason why an operation has no place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotPlaced {
     /// Waiting does not help.
@@ -38,27 +38,26 @@ pub struct Away {
     pub runner: RunnerId,
     /// Its name.
     pub name: String,
-    /// How it is, behind its name.
+    /// Its state, as a text behind its name.
     pub state: String,
-    /// What is said where it is not waited for any longer.
+    /// The refusal if the call waits no longer.
     pub refusal: Refusal,
 }
 
-/// What tells a runner that is away from one that is offline.
+/// The difference between a runner that is away and one that is offline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recent {
     /// The time.
     pub now: Timestamp,
-    /// How long a runner that was heard of counts as there.
+    /// The time after its last sign in which a runner counts as there.
     pub lease: Duration,
 }
 
-/// The workspace that was chosen with the runner, else the runner's first one.
+/// Places in the workspace that was chosen with the runner, else in the runner's first one.
 ///
 /// # Errors
-/// `Unavailable`: no runner is active, or the active one is unknown, offline, locked or removed.
-/// `ForbiddenByRunnerPolicy`: it does not report the isolation that is demanded, or its word does not
-/// count.
+/// `Unavailable` if no runner is active, or the active one is unknown, offline, locked or removed.
+/// `ForbiddenByRunnerPolicy` if it does not report the demanded isolation, or its report does not count.
 pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotPlaced> {
     let runner = chosen(snapshot).map_err(NotPlaced::Refused)?;
     let (which, other) = (which(snapshot, &runner.name), other(snapshot));
@@ -137,7 +136,7 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
     })
 }
 
-/// What follows from an active runner without a link: it is away, or offline for longer.
+/// The answer for an active runner without a link: it is away, or offline for longer.
 pub(crate) fn offline(
     snapshot: &FleetSnapshot,
     (runner, name): (RunnerId, &str),
@@ -166,8 +165,8 @@ pub(crate) fn offline(
     }
 }
 
-/// What follows from a chosen runner whose link another server of this database holds: where one takes
-/// the other's place, the runner comes over within seconds.
+/// The answer for a chosen runner whose link another server of this database holds. If one server takes the other's
+/// place, the runner comes over within seconds.
 pub(crate) fn elsewhere(snapshot: &FleetSnapshot, (runner, name): (RunnerId, &str)) -> NotPlaced {
     let (which, other) = (which(snapshot, name), other(snapshot));
     let state = "is online at another server, and not at this one";
@@ -205,7 +204,7 @@ fn chosen(snapshot: &FleetSnapshot) -> Result<&FleetRunner, Refusal> {
     })
 }
 
-/// The runner, and why it is this one.
+/// The runner in words, and the reason why it is this one.
 fn which(snapshot: &FleetSnapshot, name: &str) -> String {
     match &snapshot.choice {
         _ if snapshot.is_callers => format!("runner {name:?}"),
@@ -215,8 +214,8 @@ fn which(snapshot: &FleetSnapshot, name: &str) -> String {
     }
 }
 
-/// How to work on another one. A turn stays where it began, so that it counts from the next message; a
-/// caller names a runner for each operation.
+/// The way to work on another runner, in words. A turn stays where it began, so a new choice counts from the next
+/// message. A caller names a runner for each operation.
 fn other(snapshot: &FleetSnapshot) -> &'static str {
     match &snapshot.choice {
         _ if snapshot.is_callers => "name another runner (gantry exec -r NAME)",

@@ -1,4 +1,4 @@
-//! What the router needs of the store, as narrow traits that `server-app` implements.
+//! The router's needs of the store, as narrow traits that `server-app` implements.
 //!
 //! Every implementor is bound to its tenant (and session, where it is one session's) when it is
 //! made, so no method names one. The router never sees SQL.
@@ -20,7 +20,7 @@ use shared_types::{
     event::{Choice, Place},
 };
 
-/// The runners that one turn may use, and which one was chosen when it was claimed.
+/// The runners that one turn may use, and the one that was chosen when the turn was claimed.
 #[async_trait]
 pub trait Fleet: Send + Sync {
     /// The fleet as it is stored now.
@@ -29,18 +29,18 @@ pub trait Fleet: Send + Sync {
     /// The store did not answer.
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError>;
 
-    /// Tells the people who watch the turn what its call waits for.
+    /// Tells the people who watch the turn about the wait of its call.
     fn tell(&self, words: String);
 }
 
-/// All that placement looks at.
+/// The facts that placement decides by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetSnapshot {
-    /// Whether a caller named the runner for this one operation, outside any turn.
+    /// True if a caller named the runner for this one operation, outside any turn.
     pub is_callers: bool,
     /// The choice that counts.
     pub choice: Choice,
-    /// What policy demands of the sandbox.
+    /// The isolation that policy demands of the sandbox.
     pub demanded: Isolation,
     /// The runners.
     pub runners: Vec<FleetRunner>,
@@ -49,42 +49,42 @@ pub struct FleetSnapshot {
 /// One runner as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetRunner {
-    /// Which one.
+    /// Its id.
     pub id: RunnerId,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
-    /// Whether it can be reached.
+    /// Its state of connection.
     pub state: RunnerState,
-    /// Whether it may not come back as who it is, because its folder was copied.
+    /// True if its identity is locked, because its folder was copied.
     pub locked: bool,
-    /// Whether it makes sandboxes: its only one here is the user's own then.
+    /// True if it makes sandboxes: its only one here is the user's own then.
     pub pool: bool,
-    /// Its workspaces, the first one first; none until it has said so.
+    /// Its workspaces, the first one first; none before its first report.
     pub sandboxes: Vec<FleetSandbox>,
-    /// Whether policy takes its word for that. Where it does not, nothing is proved.
+    /// True if policy counts its report of isolation. If not, nothing is proved.
     pub believed: bool,
-    /// What its memory is worth; absent until it has linked once.
+    /// The incarnation that it had at its newest link; absent before the first.
     pub incarnation: Option<Incarnation>,
 }
 
 /// A workspace of a runner as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetSandbox {
-    /// Which one.
+    /// Its id.
     pub id: SandboxId,
-    /// What the runner calls it.
+    /// The runner's name for it.
     pub name: String,
-    /// What the runner reports that it keeps apart.
+    /// The isolation that the runner reports.
     pub isolation: Isolation,
-    /// Why nothing can happen there, where that is so.
+    /// The reason why no operation can run there, if none can.
     pub problem: Option<String>,
 }
 
-/// Where the operations of one owner are placed.
+/// Places the operations of one owner.
 #[async_trait]
 pub trait Intents: Send + Sync {
-    /// Commits the intent to carry this request out, and where a tool call asks the event that says
-    /// where it was placed, synced to disk.
+    /// Commits the intent to carry this request out, synced to disk. If a tool call asks, it commits the event of the
+    /// placement as well.
     ///
     /// # Errors
     /// Nothing was committed.
@@ -94,7 +94,7 @@ pub trait Intents: Send + Sync {
 /// The operations of one tenant that are placed, durable.
 #[async_trait]
 pub trait Operations: Send + Sync {
-    /// What is stored of an operation.
+    /// The stored row of an operation.
     ///
     /// # Errors
     /// The store did not answer.
@@ -107,7 +107,7 @@ pub trait Operations: Send + Sync {
     /// The store did not answer.
     async fn runner(&self, runner: RunnerId) -> Result<RunnerState, PortError>;
 
-    /// Records that the operation is to be stopped. May be asked again.
+    /// Records that the operation is to be stopped. May be called again.
     ///
     /// # Errors
     /// The store did not answer.
@@ -119,22 +119,20 @@ pub trait Operations: Send + Sync {
     /// The store did not answer.
     async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError>;
 
-    /// What a sandbox is to be that its runner has to make; nothing, where it is a workspace, or not
-    /// wanted any more.
+    /// The specification of a sandbox that its runner has to make; none if it is a workspace, or not wanted any more.
     ///
     /// # Errors
     /// The store did not answer.
     async fn sandbox_spec(&self, sandbox: SandboxId) -> Result<Option<SandboxSpec>, PortError>;
 
-    /// Where the output of these operations is kept.
+    /// The store of these operations' output.
     fn outputs(&self) -> Arc<dyn Outputs>;
 }
 
-/// Where the output of operations is kept (docs/internals/contracts.md#a8 to #a10).
+/// The store of operations' output (docs/internals/contracts.md#a8 to #a10).
 #[async_trait]
 pub trait Outputs: Send + Sync {
-    /// The first bytes that are kept of a stream from this offset on, and where they begin; nothing
-    /// where there are no more.
+    /// The first kept bytes of a stream from this offset on, and their offset; none if there are no more.
     ///
     /// # Errors
     /// It cannot be read.
@@ -145,16 +143,16 @@ pub trait Outputs: Send + Sync {
         from: u64,
     ) -> Result<Option<(u64, Bytes)>, PortError>;
 
-    /// Keeps all of this operation's output from now on, and not only its head and its tail. That is
-    /// durable when this returns, and holds for whoever appends, also without knowing the request.
+    /// Keeps all of this operation's output from now on, and not only its head and its tail. That is durable when this
+    /// returns. It also holds for later appends by a caller that does not know the request.
     ///
     /// # Errors
     /// It cannot be written.
     async fn keep_all(&self, id: OperationId) -> Result<(), PortError>;
 
-    /// Keeps bytes at their place; what is kept already is left out. No bytes say that those before
-    /// their place never come. Whether they can be written, and whether those before them were, is
-    /// told by [`Outputs::synced`]: by its error, or by an offset before their end.
+    /// Keeps bytes at their offset; bytes that are kept already are left out. An empty append declares that the bytes
+    /// before its offset never come. [`Outputs::synced`] reports a failed write, or missing bytes before it: by its
+    /// error, or by an offset before their end.
     ///
     /// # Errors
     /// The server stops.
@@ -166,14 +164,15 @@ pub trait Outputs: Send + Sync {
         data: Bytes,
     ) -> Result<(), PortError>;
 
-    /// From where on stdout and stderr are to be appended to by whoever begins: what is before is
-    /// durable, and what could not be written is tried again.
+    /// The offsets at which a new writer continues stdout and stderr. Bytes before them are durable, and bytes that
+    /// could not be written are tried again.
     ///
     /// # Errors
     /// It still cannot be written.
     async fn resume(&self, id: OperationId) -> Result<[u64; 2], PortError>;
 
-    /// Waits until what was appended is durable: how far stdout and stderr are. Never falls.
+    /// Waits until the appended bytes are durable; returns the offsets up to which stdout and stderr are. They never
+    /// fall.
     ///
     /// # Errors
     /// Some of it could not be written.
@@ -183,51 +182,50 @@ pub trait Outputs: Send + Sync {
 /// An operation that is about to be sent for the first time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewIntent {
-    /// Which one.
+    /// Its id.
     pub id: OperationId,
     /// Of the canonical request.
     pub digest: Digest,
-    /// What it belongs to.
+    /// The session or sandbox that it belongs to.
     pub owner: Owner,
-    /// What the owner calls it.
+    /// The owner's name for it.
     pub key: OperationKey,
-    /// The owner's epoch: a lower one than is stored must be refused.
+    /// The owner's epoch: it must be refused if it is lower than the stored one.
     pub epoch: Epoch,
-    /// What a second run would do.
+    /// The effect that a second run would have.
     pub effect: Effect,
-    /// Where it will run.
+    /// The place where it will run.
     pub place: Place,
     /// The runner's incarnation.
     pub incarnation: Incarnation,
-    /// It must start by then or not at all.
+    /// The moment by which it must start; later it does not start at all.
     pub start_by: BootMoment,
-    /// About when that is, for people and for earlier releases.
+    /// About the same moment, for people and for earlier releases.
     pub deadline: Timestamp,
-    /// The span that it is part of, where it is traced.
+    /// The span that it is part of, if it is traced.
     pub trace: Option<TraceContext>,
 }
 
 /// The rows of runners and links.
 #[async_trait]
 pub trait LinkRows: Send + Sync {
-    /// What the runner's newest link has shown of its memory; nothing before the first one.
+    /// The runner's memory as its newest link has shown it; none before the first one.
     ///
     /// # Errors
     /// The store did not answer, or the runner may not link (any more).
     async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError>;
 
-    /// Makes a new link the runner's current one, stores what the runner says of itself, and
-    /// returns the link's generation, higher than every earlier one of this runner. In the same
-    /// transaction [`forgotten`] becomes the outcome of every open operation of another incarnation
-    /// that the runner does not list: no later link can start it.
+    /// Makes a new link the runner's current one, stores the runner's report, and returns the link's generation, higher
+    /// than every earlier one of this runner. In the same transaction [`forgotten`] becomes the outcome of every open
+    /// operation of another incarnation that the runner does not list: no later link can start it.
     ///
     /// # Errors
     /// The store did not answer, or the runner may not link (any more).
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError>;
 
-    /// Stores [`never_started`] as the outcome of every open operation of the runner that it does not
-    /// list, and whose call ended or which somebody wants stopped; nothing, where this link is not
-    /// the newest any more. Asked before the link carries operations.
+    /// Stores [`never_started`] as the outcome of open operations of the runner: those that it does not list, and whose
+    /// call ended or whose stop was requested. Stores nothing if this link is not the newest any more. Called before
+    /// the link carries operations.
     ///
     /// # Errors
     /// The store did not answer.
@@ -238,18 +236,18 @@ pub trait LinkRows: Send + Sync {
         hello: &HelloFacts,
     ) -> Result<(), PortError>;
 
-    /// Stores a sign of life. Where the link does not hold any more nothing is stored, and the answer
-    /// is why; a store that does not answer says nothing.
+    /// Stores a sign of life. If the link does not hold any more, nothing is stored, and the reason is returned. A
+    /// store that does not answer returns none.
     async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway>;
 
-    /// How the runner says it is, over the link of this generation. It is for people and metrics.
+    /// Takes the runner's figures about itself, over the link of this generation. They are for people and metrics.
     fn figures(&self, who: &LinkIdentity, generation: Generation, figures: Figures);
 
-    /// The link of this generation ended, over which the runner said that it has accepted so many
+    /// Records that the link of this generation ended, over which the runner reported that it has accepted so many
     /// operations. A generation that is not current changes nothing.
     async fn ended(&self, who: &LinkIdentity, generation: Generation, accepted: u64);
 
-    /// What is to become of these operations, which the runner remembers.
+    /// The verdicts on these operations, which the runner remembers.
     ///
     /// # Errors
     /// The store did not answer.
@@ -259,8 +257,8 @@ pub trait LinkRows: Send + Sync {
         operations: &[OperationId],
     ) -> Result<Vec<(OperationId, Verdict)>, PortError>;
 
-    /// Stores how a sandbox of the runner's pool is; whether the runner is to remove it, because nobody
-    /// wants it any more.
+    /// Stores the state of a sandbox of the runner's pool. Returns true if the runner is to remove it, because it is
+    /// not wanted any more.
     ///
     /// # Errors
     /// The store did not answer.
@@ -274,22 +272,22 @@ pub trait LinkRows: Send + Sync {
 /// A sign of life of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heard {
-    /// Of the link.
+    /// The generation of the link.
     pub generation: Generation,
     /// When its last frame came.
     pub at: Timestamp,
-    /// Operations that the runner has accepted by its own word.
+    /// Operations that the runner has reported as accepted.
     pub accepted: u64,
 }
 
-/// Whose link it is, proved by the door.
+/// The runner of a link, proved by the door.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkIdentity {
     /// The runner's tenant.
     pub tenant: TenantId,
     /// The runner.
     pub runner: RunnerId,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
 }
 
@@ -299,30 +297,30 @@ pub enum PortError {
     /// The store is away; it may answer later.
     #[error(transparent)]
     Away(Box<dyn std::error::Error + Send + Sync>),
-    /// The store has answered, and will answer the same again: there is no such row for instance, or this
-    /// version cannot read it.
+    /// The store has answered, and will answer the same again: for instance, there is no such row, or this version
+    /// cannot read it.
     #[error(transparent)]
     Lasting(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl PortError {
-    /// Says why the store did not answer: lower case, no full stop.
+    /// An error of a store that did not answer: lower case, no full stop.
     pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Away(cause.into())
     }
 
-    /// Says why it is of no use to ask again.
+    /// An error that another try would not change.
     pub fn lasting(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Lasting(cause.into())
     }
 
-    /// Whether the store may answer later.
+    /// True if the store may answer later.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Away(_))
     }
 }
 
-/// Why an intent was not committed.
+/// The reason why an intent was not committed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// A newer holder of the owner exists.
@@ -334,7 +332,7 @@ pub enum PlaceError {
     /// The runner has another incarnation by now than the intent's.
     #[error("the runner has just linked anew")]
     OtherIncarnation,
-    /// The runner was revoked or locked meanwhile.
+    /// The runner was revoked or locked since.
     #[error("the runner was removed or locked")]
     Barred,
     /// The user may not use the runner any more.

@@ -32,7 +32,7 @@ pub struct RemoteSandbox {
     intents: Arc<dyn Intents>,
     operations: Arc<dyn Operations>,
     clock: Arc<dyn Clock>,
-    /// How the runner that was asked for last is connected.
+    /// The connection of the runner that was asked for last.
     watched: Arc<Mutex<Option<(RunnerId, Watch)>>>,
     waiting: Arc<reach::WaitingCalls>,
 }
@@ -44,7 +44,8 @@ impl std::fmt::Debug for RemoteSandbox {
 }
 
 impl RemoteSandbox {
-    /// A sandbox whose operations are placed in `fleet`, as `intents`, and are among `operations` then.
+    /// A sandbox whose operations are placed in `fleet`, with their intents in `intents`, and then found in
+    /// `operations`.
     pub fn new(
         links: Links,
         fleet: Arc<dyn Fleet>,
@@ -109,8 +110,7 @@ impl RemoteSandbox {
         }
     }
 
-    /// What is stored of the operation; where nothing is, it is placed. Also the link that its runner
-    /// had just before that.
+    /// The stored operation; it is placed if there is none. Also returns the link that its runner had just before that.
     async fn find_or_place(
         &self,
         operation: &Operation,
@@ -136,14 +136,14 @@ impl RemoteSandbox {
             return Err(stale());
         }
         if asks_for_all(&operation.request) {
-            // Before anything is sent: whoever keeps the output of what the runner knows keeps all.
+            // Before anything is sent: any collector of a known operation then keeps all of its output.
             let kept = self.operations.outputs().keep_all(operation.id).await;
             kept.map_err(|error| not_stored("make room for the output", &error))?;
         }
         Ok((intent, fresh))
     }
 
-    /// What it is placed as, and where; tried again while it is refused for now.
+    /// Places the operation; tries again while it is refused for now.
     async fn placed(&self, operation: &Operation) -> Result<Placed, Refusal> {
         let until = Instant::now() + operation.limits.start_within;
         let mut attempts = 1..PLACE_ATTEMPTS;
@@ -174,8 +174,7 @@ impl RemoteSandbox {
         })
     }
 
-    /// Starts the operation, or goes on with one that is stored, unless that is done already. Its output
-    /// is to be kept.
+    /// Starts the operation, or continues a stored one, unless that is done already. Its output is to be kept.
     ///
     /// # Errors
     /// A refusal: then nothing was started, here or anywhere, by this call.
@@ -184,7 +183,7 @@ impl RemoteSandbox {
         Ok(collected)
     }
 
-    /// Also the first reader that may store the end.
+    /// Also returns the first reader that may store the end.
     async fn collected(
         &self,
         operation: Arc<Operation>,
@@ -194,11 +193,11 @@ impl RemoteSandbox {
         collectors.collect(&self.ports(), operation, place).await
     }
 
-    /// Tells the runner that it may drop an operation that has ended and whose output is kept nowhere
-    /// else. What is not told here is said by the next inventory's verdict.
+    /// Tells the runner that it may drop an operation that has ended and whose output is kept nowhere else. If it does
+    /// not arrive, the verdict on the next inventory repeats it.
     pub async fn forget(&self, operation: OperationId) {
         let runner = match self.operations.find(operation).await {
-            // An end that is not stored is nowhere else but with the runner.
+            // An end that is not stored is only with the runner.
             Ok(Some(intent)) if intent.outcome.is_some() => intent.place.runner,
             Ok(_) => return,
             Err(error) => {
@@ -220,14 +219,15 @@ impl RemoteSandbox {
         }
     }
 
-    /// How the runner is connected, once a link that is just being made carries operations.
+    /// The connection of the runner, once a link that is just being made carries operations.
     async fn settled_connection(&self, runner: RunnerId) -> Connection {
         let mut watch = self.watch(runner).await;
         let settled = timeout(LINKING_WITHIN, linked_or_not(&mut watch)).await;
         settled.unwrap_or(Connection::Linking)
     }
 
-    /// A session's work goes to one runner, and does not ask for each operation anew where it is.
+    /// Follows the connection of the runner. A session's work goes to one runner, so its place is not looked up again
+    /// for each operation.
     async fn watch(&self, runner: RunnerId) -> Watch {
         let watched = || self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((same, watch)) = &*watched()
@@ -262,7 +262,7 @@ impl Sandbox for RemoteSandbox {
     }
 
     async fn read(&self, operation: OperationId, from: [u64; 2]) -> Result<Running, Refusal> {
-        // Also where it is being collected: it is to be one of these.
+        // Also if it is being collected: it must be one of this sandbox's operations.
         let found = match self.find(operation).await? {
             Some(_) => self.links.collectors().read(&self.ports(), operation).await,
             None => Ok(None),

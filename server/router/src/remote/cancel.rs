@@ -1,6 +1,5 @@
-//! Stops an operation. It does not need the caller to stay (docs/internals/contracts.md#a17): the
-//! wish is recorded, sent and concluded by a task of its own, and the caller is told what is known
-//! in time.
+//! Stops an operation. The caller need not stay (docs/internals/contracts.md#a17): a task of its
+//! own records, sends and concludes the request, and the caller gets the known result in time.
 
 use shared_link::server::{self, CancelStep};
 use shared_sandbox::{CancelAnswer, Outcome};
@@ -18,7 +17,7 @@ use crate::{
     links::{Connection, LinkHandle, linked, linked_or_not},
 };
 
-/// Starts to stop it; the answer may be waited for or not.
+/// Starts to stop it; the caller may wait for the answer or not.
 pub(super) fn start(
     sandbox: RemoteSandbox,
     operation: OperationId,
@@ -41,7 +40,7 @@ struct Cancel {
     sandbox: RemoteSandbox,
     operation: OperationId,
     epoch: Epoch,
-    /// Nobody once it was told.
+    /// None once it was answered.
     caller: Option<oneshot::Sender<Cancelled>>,
 }
 
@@ -77,8 +76,8 @@ impl Cancel {
         Err(lost)
     }
 
-    /// How the runner is connected, once no link is just being made: that one may have looked for
-    /// what is to be stopped already.
+    /// The connection of the runner, once no link is just being made: such a link may have looked
+    /// for operations to stop already.
     async fn connection(&mut self, runner: RunnerId) -> Connection {
         let mut watch = self.sandbox.watch(runner).await;
         if let Ok(connection) = timeout(LINKING_WITHIN, linked_or_not(&mut watch)).await {
@@ -123,13 +122,14 @@ impl Cancel {
 
     fn tell(&mut self, answer: Cancelled) {
         if let Some(caller) = self.caller.take() {
-            // Whoever stopped waiting does not want to know.
+            // A caller that stopped waiting needs no answer.
             let _ = caller.send(answer);
         }
     }
 }
 
-/// Nothing is promised of what was never placed: a start of it may be on its way.
+/// The refusal for an operation that was never placed. It promises nothing: a start may be on its
+/// way.
 fn not_placed() -> Refusal {
     Refusal::new(
         RefusalCode::NotFound,

@@ -14,11 +14,11 @@ use crate::{
 };
 
 impl RemoteSandbox {
-    /// The place of a new operation, and the link that its runner has. A runner that is away is
-    /// waited for, which people are told.
+    /// The place of a new operation, and the link that its runner has. It waits for a runner that is away, and tells
+    /// people about the wait.
     ///
     /// # Errors
-    /// A refusal, also where the runner was waited for in vain.
+    /// A refusal, also if the wait for the runner was in vain.
     pub(super) async fn reach(&self) -> Result<(Placement, Generation), Refusal> {
         let mut waiting: Option<Waiting<'_>> = None;
         loop {
@@ -36,7 +36,7 @@ impl RemoteSandbox {
             if Instant::now() >= waiting.until {
                 return Err(away.refusal);
             }
-            // Either way it is looked at once more.
+            // In both cases the loop looks once more.
             let _ = timeout_at(waiting.until, self.until_linked(&away)).await;
         }
     }
@@ -50,7 +50,8 @@ impl RemoteSandbox {
         Ok((placement, link))
     }
 
-    /// The store says that the runner is online; refuses where it is so elsewhere, or not as it was placed.
+    /// The link of a runner that the store shows as online. Refuses a runner that is linked to another server, or not
+    /// with the placed incarnation.
     async fn linked_now(
         &self,
         snapshot: &FleetSnapshot,
@@ -64,7 +65,7 @@ impl RemoteSandbox {
             Connection::Online(_) | Connection::Linking => {
                 Err(NotPlaced::Refused(linked_anew(name)))
             }
-            // What lists say of it is true: the row of its link names another server.
+            // Lists are right that it is online: the row of its link names another server.
             Connection::Offline { .. } => Err(placement::elsewhere(snapshot, (runner, name))),
             Connection::Revoked => Err(NotPlaced::Refused(removed(name))),
         }
@@ -98,7 +99,7 @@ impl RemoteSandbox {
     }
 }
 
-/// A call that waits for a runner. Of several at the same time one tells people.
+/// A call that waits for a runner. Only one of several at the same time tells people.
 struct Waiting<'a> {
     sandbox: &'a RemoteSandbox,
     is_first: bool,
