@@ -1,9 +1,8 @@
 //! Log lines that no peer can forge, stretch or multiply.
 //!
-//! Much of what is logged are words of a peer. So a line is one line, of bounded length, without
-//! characters that drive a terminal; and of the lines about one runner (an event or a span around it
-//! has the field `runner.id`) only so many are written within a time. The next one that is written says
-//! how many were left out.
+//! Many log lines have words of a peer. So a line is one line, of bounded length, without characters that drive a
+//! terminal. The number of lines about one runner in a time is bounded (an event or a span around it has the field
+//! `runner.id`). The next line that is written says how many were left out.
 
 use std::{
     collections::HashMap,
@@ -34,7 +33,7 @@ const MAX_LINE_BYTES: usize = 8 * 1024;
 /// Lines about one runner that may come at once.
 const LINES_AT_ONCE: u32 = 100;
 
-/// How often another one may come after that.
+/// The pause after which another line may come then.
 const LINE_EVERY: Duration = Duration::from_millis(200);
 
 /// Runners that are told apart; those beyond them share one bound.
@@ -124,7 +123,7 @@ fn text(line: &str, left_out: u64) -> String {
     out
 }
 
-/// How long the sequence is that begins here and sets a colour.
+/// The length of the sequence that begins here and sets a colour.
 fn colour(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;
     let end = parameters.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
@@ -154,19 +153,19 @@ fn json(line: &str, left_out: u64) -> String {
     out
 }
 
-/// What was written about each runner.
+/// The bounds of the lines about each runner.
 #[derive(Debug, Default)]
 struct Runners(HashMap<String, Written>);
 
 #[derive(Debug, Default)]
 struct Written {
-    /// Until then each of its lines takes [`LINE_EVERY`].
+    /// The time until which each of its lines takes [`LINE_EVERY`].
     until: Duration,
     left_out: u64,
 }
 
 impl Runners {
-    /// Whether one more line may be written about this runner, and how many were left out before it.
+    /// Admits one more line about this runner, if there is room; returns how many were left out before it.
     fn admit(&mut self, runner: &str, now: Duration) -> Option<u64> {
         if !self.0.contains_key(runner) && self.0.len() >= MAX_RUNNERS {
             self.0

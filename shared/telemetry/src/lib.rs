@@ -1,8 +1,8 @@
 //! Logs, metrics and traces of every binary: set up once, in `main`, before anything else runs.
 //!
-//! Logs go to stderr, because stdout belongs to what a program was asked to print. Metrics are
-//! kept here and rendered on demand; the HTTP server that shows them is the binary's own. Which there
-//! are is said in two lists, [`server`] and [`runner`]. Traces are sent to a collector, where one is named.
+//! Logs go to stderr, because stdout belongs to a program's output. Metrics are kept here and rendered on demand; the
+//! HTTP server that shows them is the binary's own. Two lists, [`server`] and [`runner`], have all metrics. Traces are
+//! sent to a collector, if one is named.
 
 mod bounded;
 mod logs;
@@ -19,7 +19,7 @@ pub use ::metrics::Counter;
 pub use logs::{JOURNAL_STREAM, LogFilter, LogFormat, Logs, init_logs};
 pub use metrics::{Kind, Metric, MetricsHandle, OTHER, Series, Unit, install_metrics};
 
-/// Why logs, metrics or traces could not be set up. Completes "failed to set up telemetry: …".
+/// The reason why logs, metrics or traces could not be set up. Completes "failed to set up telemetry: …".
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// No log format has this name.
@@ -32,7 +32,7 @@ pub enum TelemetryError {
     Filter {
         /// The text that was given.
         filter: String,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: String,
     },
     /// Spans cannot be sent there.
@@ -42,7 +42,7 @@ pub enum TelemetryError {
     Endpoint {
         /// The address that was given.
         endpoint: String,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: &'static str,
     },
     /// This process has done it before.

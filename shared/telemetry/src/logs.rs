@@ -18,7 +18,7 @@ use crate::{
     bounded::{Bounded, RunnerSpans, people},
 };
 
-/// What is logged where nobody says otherwise.
+/// The filter if none is given.
 const DEFAULT_FILTER: &str = "info";
 
 /// The variable in which systemd says which stream leads to its journal (systemd.exec(5)).
@@ -30,8 +30,8 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// The form of a log line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people: coloured where stderr is a terminal, and without the time where it is systemd's
-    /// journal, which has its own.
+    /// For people: coloured if stderr is a terminal, and without the time if it is systemd's journal, which has its
+    /// own.
     #[default]
     Text,
     /// For programs: one JSON object per line.
@@ -50,7 +50,7 @@ impl FromStr for LogFormat {
     }
 }
 
-/// What is logged: a level, or pairs of target and level.
+/// A choice of lines to log: a level, or pairs of target and level.
 #[derive(Debug)]
 pub struct LogFilter(EnvFilter);
 
@@ -64,7 +64,7 @@ impl LogFilter {
     }
 }
 
-/// Changes what is logged while the program runs.
+/// Changes the filter while the program runs.
 #[derive(Debug, Clone)]
 pub struct Logs(reload::Handle<EnvFilter, Registry>);
 
@@ -76,10 +76,9 @@ impl Logs {
     }
 }
 
-/// Starts to log to stderr. `filter` is a level or pairs of target and level with commas between
-/// them (`info,server_store=debug`); without one, everything from `info` up is logged. Lines are cleaned,
-/// cut and, about one runner, counted by `clock` (see `bounded`).
-/// `journal_stream` is what [`JOURNAL_STREAM`] says.
+/// Starts to log to stderr. `filter` is a level or pairs of target and level with commas between them
+/// (`info,server_store=debug`); without one, everything from `info` up is logged. Lines are cleaned, cut and, about one
+/// runner, counted by `clock` (see `bounded`). `journal_stream` is the value of [`JOURNAL_STREAM`].
 ///
 /// # Errors
 /// If the filter makes no sense, or if this process logs already.
@@ -117,8 +116,8 @@ pub fn init_logs(
     Ok(Logs(handle))
 }
 
-/// Whether a descriptor is the stream that is named by its device and inode, as `8:1234`. Who is
-/// started by a service inherits the name, but may have another stream.
+/// Tells if a descriptor is the stream that is named by its device and inode, as `8:1234`. A child of a service
+/// inherits the name, but may have another stream.
 fn leads_to(named: Option<&str>, stream: impl AsFd) -> bool {
     let named = named.and_then(|named| named.split_once(':'));
     let Some((device, inode)) = named else {

@@ -20,18 +20,18 @@ const BUCKETS_SECONDS: [f64; 16] = [
 /// The value of a label that stands for every value outside its set.
 pub const OTHER: &str = "other";
 
-/// What Prometheus takes a metric for.
+/// The type of a metric in Prometheus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows, until the process starts anew.
+    /// It only grows, until the process starts again.
     Counter,
-    /// It is what it is now.
+    /// The present value.
     Gauge,
-    /// How often something took how long.
+    /// Counts of durations.
     Histogram,
 }
 
-/// What a metric counts in.
+/// The unit of a metric's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Things.
@@ -50,9 +50,9 @@ pub type Series = &'static [&'static [&'static str]];
 pub struct Metric {
     /// Its name, with its unit at the end, and `_total` behind that of a counter.
     pub name: &'static str,
-    /// What Prometheus takes it for.
+    /// Its type in Prometheus.
     pub kind: Kind,
-    /// What it counts in.
+    /// The unit of its values.
     pub unit: Unit,
     /// A sentence or two for people.
     pub help: &'static str,
@@ -62,11 +62,11 @@ pub struct Metric {
     pub series: &'static [Series],
 }
 
-/// Where the metrics come from, for the exporter.
+/// The origin of the metrics, for the exporter.
 const METADATA: Metadata<'static> = Metadata::new("gantry", Level::INFO, None);
 
 impl Metric {
-    /// Adds to a counter the one of whose series has these values, in the order of [`Metric::labels`].
+    /// Adds to the series of a counter that has these values, in the order of [`Metric::labels`].
     pub fn add(&self, values: &[&str], count: u64) {
         self.counter(values).increment(count);
     }
@@ -76,25 +76,25 @@ impl Metric {
         self.gauge(values).set(value);
     }
 
-    /// Records how long something took, in seconds.
+    /// Records a duration, in seconds.
     pub fn record(&self, values: &[&str], seconds: f64) {
         self.histogram(values).record(seconds);
     }
 
-    /// A counter's series, to keep where much is counted: to add to it is one atomic operation. Take it
-    /// after the metrics were installed.
+    /// A counter's series, to keep if much is counted: to add to it is one atomic operation. Take it after the metrics
+    /// were installed.
     pub fn counter(&self, values: &[&str]) -> Counter {
         let key = self.key(values);
         metrics::with_recorder(|recorder| recorder.register_counter(&key, &METADATA))
     }
 
-    /// A gauge's series, as [`Metric::counter`].
+    /// A gauge's series, to keep like that of [`Metric::counter`].
     pub fn gauge(&self, values: &[&str]) -> Gauge {
         let key = self.key(values);
         metrics::with_recorder(|recorder| recorder.register_gauge(&key, &METADATA))
     }
 
-    /// A histogram's series, as [`Metric::counter`].
+    /// A histogram's series, to keep like that of [`Metric::counter`].
     pub fn histogram(&self, values: &[&str]) -> Histogram {
         let key = self.key(values);
         metrics::with_recorder(|recorder| recorder.register_histogram(&key, &METADATA))
@@ -126,7 +126,7 @@ impl Metric {
         Key::from_parts(self.name, labels.collect::<Vec<_>>())
     }
 
-    /// The value as the label at this place has it; [`OTHER`] where that has none like it.
+    /// The value of the label at this place that equals this one; [`OTHER`] if there is none.
     pub fn known(&self, place: usize, value: &str) -> &'static str {
         let mut known = self.series.iter().flat_map(|sets| sets[place]);
         let known = known.find(|known| **known == value);
@@ -154,7 +154,7 @@ impl Metric {
 }
 
 impl Kind {
-    /// As Prometheus says it.
+    /// The name of the type in Prometheus.
     pub fn word(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -165,7 +165,7 @@ impl Kind {
 }
 
 impl Unit {
-    /// What stands at the end of a name, or nothing.
+    /// The word for the unit at the end of a name, or nothing.
     pub fn word(self) -> &'static str {
         match self {
             Self::Count => "",
@@ -199,7 +199,7 @@ macro_rules! list {
             };
         )+
 
-        /// All of them, in the order in which people read of them.
+        /// All of them, in the order of the page for people.
         pub static ALL: &[&$crate::Metric] = &[$(&$name),+];
     };
 }
@@ -229,14 +229,14 @@ impl MetricsHandle {
         text
     }
 
-    /// Folds recorded samples of histograms together. Call it every few seconds for as long as the
-    /// process runs, or a histogram that nobody scrapes grows without bound.
+    /// Folds recorded samples of histograms together. Call it every few seconds for as long as the process runs.
+    /// Otherwise a histogram that Prometheus does not scrape grows without bound.
     pub fn upkeep(&self) {
         self.recorded.run_upkeep();
     }
 }
 
-/// Starts to keep the metrics of this list, all of them with 0, and tells the version of the program.
+/// Starts to keep the metrics of this list, all of them with 0, and records the version of the program.
 ///
 /// # Errors
 /// If this process keeps metrics already.
@@ -266,7 +266,7 @@ fn build_info(version: &str) -> String {
     format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name}{{version=\"{version}\"}} 1\n")
 }
 
-/// The metric that tells the version, and its help.
+/// The metric with the version, and its help.
 pub(crate) const BUILD_INFO: (&str, &str) = (
     "gantry_build_info",
     "Always 1; the label says which version runs.",

@@ -1,8 +1,8 @@
-//! What the system says of this process, under the names that every exporter uses
-//! (<https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>), read from
-//! `/proc` when it is asked for (proc(5)).
+//! The system's figures about this process, under the names that every exporter uses
+//! (<https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>). They are read from `/proc` on each
+//! request (proc(5)).
 //!
-//! What the system does not say is left out.
+//! Figures that the system does not give are left out.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// Bytes of a "kB" of `/proc/self/status`.
 const KIB: f64 = 1024.0;
 
-/// What stands for a limit that is none: `RLIM_INFINITY`, 2^64 - 1.
+/// The value of an unlimited limit: `RLIM_INFINITY`, 2^64 - 1.
 const UNLIMITED: f64 = 18_446_744_073_709_551_615.0;
 
 /// A value of the process: name, kind, help.

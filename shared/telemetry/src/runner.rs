@@ -5,7 +5,7 @@ use crate::{
     words::{FILE_ENDS, RUN_ENDS, SPAN_DROPS, UNKNOWN_ENDS},
 };
 
-/// Why there is no link any more, or an attempt at one failed.
+/// The reason why there is no link any more, or an attempt at one failed.
 const REASONS: &[&str] = &[
     "connect",
     "refused",

@@ -5,13 +5,13 @@ use crate::{
     words::{FILE_ENDS, RUN_ENDS, SPAN_DROPS, UNKNOWN_ENDS},
 };
 
-/// By which door a request comes.
+/// The door of a request.
 const SURFACES: &[&str] = &["rest", "grpc", "ws"];
 
-/// Of a request: the server did it, had reason not to, or failed.
+/// The outcome of a request: the server did it, had reason not to, or failed.
 const OUTCOMES: &[&str] = &["ok", "refused", "failed"];
 
-/// Of a model call.
+/// The outcome of a model call.
 const MODEL_OUTCOMES: &[&str] = &[
     "ok",
     "unauthenticated",
@@ -52,10 +52,10 @@ const CALL_OUTCOMES: &[&str] = &[
 
 const TURN_OUTCOMES: &[&str] = &["completed", "failed", "cancelled", "interrupted"];
 
-/// Why the database was not of use.
+/// The reason why the database was of no use.
 const STORE_FAILURES: &[&str] = &["timeout", "io", "closed", "database", "unreadable", OTHER];
 
-/// Why a link ended.
+/// The reason why a link ended.
 const LINK_ENDS: &[&str] = &[
     "closed",
     "goodbye",
@@ -72,7 +72,7 @@ const LINK_ENDS: &[&str] = &[
     "failed",
 ];
 
-/// Why a runner is not enrolled.
+/// The reason why a runner is not enrolled.
 const ENROLMENT_REFUSALS: &[&str] = &[
     "no_token",
     "foreign_token",
@@ -92,7 +92,7 @@ const ENROLMENT_REFUSALS: &[&str] = &[
     "invalid_request",
 ];
 
-/// Why a runner gets no access token.
+/// The reason why a runner gets no access token.
 const AUTHENTICATION_REFUSALS: &[&str] = &[
     "unknown_runner",
     "removed_runner",

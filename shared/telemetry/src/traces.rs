@@ -1,10 +1,10 @@
-//! Traces: spans, sent to a collector by OTLP over gRPC where the operator names one.
+//! Traces: spans, sent to a collector by OTLP over gRPC if the operator names one.
 //!
-//! Whoever durably stores an end makes its span, from the times that are stored. So a crash loses no more
-//! than the spans that waited, and none is made twice. What a span says are ids, kinds, times and counts:
-//! never arguments, output, messages or secrets.
+//! The program that durably stores an end makes its span, from the stored times. So a crash loses only the spans that
+//! waited, and no span is made twice. A span has ids, kinds, times and counts: never arguments, output, messages or
+//! secrets.
 //!
-//! Nothing waits for a collector. Spans go through one bounded queue, and what has no room there, or what the
+//! Nothing waits for a collector. Spans go through one bounded queue. A span that finds no room there, or that the
 //! collector does not take, is dropped and counted.
 
 mod exporter;
@@ -29,19 +29,19 @@ use crate::{Metric, TelemetryError};
 /// Spans that wait to be sent; more are dropped.
 const SPANS_WAITING: usize = 4096;
 
-/// How long a program that ends waits for the collector to take what waits.
+/// The longest wait of an ending program for the collector to take the waiting spans.
 const FLUSH_WITHIN: Duration = Duration::from_millis(500);
 
-/// Where this process sends its spans.
+/// The spans' way to the collector, once it is installed.
 static TRACES: OnceLock<Traces> = OnceLock::new();
 
-/// Where spans go, and of whom they are.
+/// The collector of spans, and the identity of this process in them.
 #[derive(Debug, Clone)]
 pub struct TraceOptions {
     /// The collector's address, such as `http://127.0.0.1:4317`.
     pub endpoint: String,
-    /// The part of the traces begun here that is collected, from 0 to 1. Traces that others began are
-    /// collected where they say so.
+    /// The part of the traces begun here that is collected, from 0 to 1. Traces that other programs began are collected
+    /// if those say so.
     pub sample: f64,
     /// The program (`service.name`).
     pub service: &'static str,
@@ -49,9 +49,9 @@ pub struct TraceOptions {
     pub version: &'static str,
     /// Its process or machine (`service.instance.id`).
     pub instance: String,
-    /// Counts what was sent.
+    /// Counts the spans that were sent.
     pub sent: &'static Metric,
-    /// Counts what was dropped, by reason.
+    /// Counts the spans that were dropped, by reason.
     pub dropped: &'static Metric,
 }
 
@@ -87,7 +87,7 @@ pub fn install_traces(
 /// The collector at this address.
 ///
 /// # Errors
-/// If it is none that spans can be sent to.
+/// If spans cannot be sent to it.
 pub fn collector(endpoint: &str) -> Result<Endpoint, TelemetryError> {
     let wrong = |reason| TelemetryError::Endpoint {
         endpoint: endpoint.to_owned(),
@@ -122,12 +122,12 @@ pub fn collector(endpoint: &str) -> Result<Endpoint, TelemetryError> {
     Ok(exporter::patient(endpoint))
 }
 
-/// Whether this process collects spans.
+/// True if this process collects spans.
 pub fn is_on() -> bool {
     TRACES.get().is_some()
 }
 
-/// A new span: of this trace, else the first one of a new trace. Nothing, where no spans are collected.
+/// A new span: of this trace, else the first one of a new trace. None if no spans are collected.
 pub fn begin(parent: Option<TraceContext>) -> Option<TraceContext> {
     let traces = TRACES.get()?;
     let span = SpanId::random(&*traces.entropy);
@@ -144,7 +144,7 @@ pub fn begin(parent: Option<TraceContext>) -> Option<TraceContext> {
     })
 }
 
-/// Waits a short while until the collector has what waits; for a program that ends.
+/// Waits a short while until the collector has the waiting spans; for a program that ends.
 pub async fn flush() {
     let Some(traces) = TRACES.get() else { return };
     let (sent, done) = oneshot::channel();

@@ -1,5 +1,5 @@
-//! The closed sets of values that labels have in both programs. What they come from is elsewhere in the
-//! workspace, and tests there hold the two together.
+//! The closed sets of values that labels have in both programs. Their sources are elsewhere in the workspace, and tests
+//! there hold the two together.
 
 use crate::metrics::{OTHER, Series};
 
@@ -24,10 +24,10 @@ const FILES: &[&str] = &[
     "unpack",
 ];
 
-/// Kinds that nothing is known of, as of an operation that an earlier release has placed.
+/// The kind of operations of an unknown kind, such as those that an earlier release has placed.
 const UNKNOWN: &[&str] = &[OTHER];
 
-/// Why what runs a process ended.
+/// The causes of the end of requests that run a process.
 const RUN_CAUSES: &[&str] = &[
     "exited",
     "not_started",
@@ -44,10 +44,10 @@ const RUN_CAUSES: &[&str] = &[
     "lost",
 ];
 
-/// Why what is done to files ended.
+/// The causes of the end of requests about files.
 const FILE_CAUSES: &[&str] = &["done", "failed", "refused", "lost"];
 
-/// Why anything ended.
+/// The causes of any end.
 const CAUSES: &[&str] = &[
     "exited",
     "not_started",
@@ -66,12 +66,12 @@ const CAUSES: &[&str] = &[
     "lost",
 ];
 
-/// Why spans of traces were dropped.
+/// The reasons why spans of traces were dropped.
 pub(crate) const SPAN_DROPS: &[&str] = &["full", "not_taken"];
 
 /// Operations by kind and cause.
 pub(crate) const RUN_ENDS: Series = &[RUNS, RUN_CAUSES];
-/// As [`RUN_ENDS`].
+/// The same for [`FILES`].
 pub(crate) const FILE_ENDS: Series = &[FILES, FILE_CAUSES];
-/// As [`RUN_ENDS`].
+/// The same for [`UNKNOWN`].
 pub(crate) const UNKNOWN_ENDS: Series = &[UNKNOWN, CAUSES];

@@ -26,25 +26,25 @@ use crate::Metric;
 /// Spans that are sent at once, at most.
 const BATCH: usize = 512;
 
-/// How long the first span of a batch waits for others.
+/// The wait of the first span of a batch for others.
 const GATHER_FOR: Duration = Duration::from_secs(1);
 
-/// How long a connection may take.
+/// The longest time to connect.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long the collector may take over a batch.
+/// The longest time for the collector to take a batch.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often a batch is sent to a collector that is not there before it is dropped: it may be started anew.
+/// The most tries to send a batch to an absent collector before it is dropped: the collector may be restarting.
 const ATTEMPTS: u32 = 3;
 
-/// Between these attempts.
+/// The pause between these tries.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What waits for the task.
+/// An item that waits for the task.
 pub(super) enum Queued {
     Span(Box<Span>),
-    /// Everything before it is to be sent, and whoever waits to be told.
+    /// A mark: everything before it is to be sent, and then its caller is told.
     Flush(oneshot::Sender<()>),
 }
 
@@ -54,11 +54,11 @@ pub(super) struct Exporter {
     resource: Resource,
     sent: &'static Metric,
     dropped: &'static Metric,
-    /// Whether the last batch was taken.
+    /// True if the last batch was taken.
     is_taken: bool,
 }
 
-/// Bounds what is waited for.
+/// Bounds the waits for the collector.
 pub(super) fn patient(endpoint: Endpoint) -> Endpoint {
     endpoint
         .connect_timeout(CONNECTED_WITHIN)
@@ -85,7 +85,7 @@ impl Exporter {
         }
     }
 
-    /// Until nobody is left who could make a span.
+    /// Runs until no task is left that could make a span.
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Queued>) {
         let mut batch = Vec::new();
         let mut flushed = Vec::new();
@@ -103,7 +103,7 @@ impl Exporter {
             }
             self.send(std::mem::take(&mut batch)).await;
             for waits in flushed.drain(..) {
-                // Whoever stopped waiting does not want to know.
+                // A caller that stopped waiting needs no answer.
                 let _ = waits.send(());
             }
         }
@@ -137,7 +137,7 @@ impl Exporter {
                     let refused = partly.map_or(0, |partly| partly.rejected_spans);
                     break u64::try_from(refused).unwrap_or(0).min(count);
                 }
-                // One that was down before is given no second chance until it is up again.
+                // A collector that was down before gets no second try until it is up again.
                 Err(status)
                     if status.code() == Code::Unavailable
                         && attempt < ATTEMPTS
@@ -160,7 +160,7 @@ impl Exporter {
         self.dropped.add(&["not_taken"], not_taken);
     }
 
-    /// Said once until the collector is back.
+    /// Logs once that the collector is away, until it is back.
     fn is_missed(&mut self, status: &tonic::Status) {
         if self.is_taken {
             tracing::warn!(

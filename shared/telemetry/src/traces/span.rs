@@ -9,7 +9,7 @@ use shared_types::{SpanId, Timestamp, TraceContext};
 /// Longest text of an attribute, in bytes; more of it is cut off.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// Which side of a call a span tells of.
+/// The side of a call that a span tells of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Kind {
     /// Something within a program.
@@ -56,23 +56,23 @@ impl Span {
         }
     }
 
-    /// It was part of this work.
+    /// Sets the work that it was part of.
     pub fn within(self, parent: Option<SpanId>) -> Self {
         Self { parent, ..self }
     }
 
-    /// It is of this kind.
+    /// Sets its kind.
     pub fn of_kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
     }
 
-    /// It is another try of what that span of the same trace tells of.
+    /// Links it to the earlier try of the same work, a span of the same trace.
     pub fn after(mut self, earlier: Option<SpanId>) -> Self {
         self.links.extend(earlier);
         self
     }
 
-    /// It has this attribute.
+    /// Adds an attribute.
     pub fn with(mut self, key: &'static str, value: impl ToString) -> Self {
         let mut text = value.to_string();
         text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
@@ -82,14 +82,14 @@ impl Span {
         self
     }
 
-    /// It has this number as an attribute, where it is known.
+    /// Adds a number as an attribute, if it is known.
     pub fn with_number(mut self, key: &'static str, value: Option<i64>) -> Self {
         let number = value.map(|number| attribute(key, Value::IntValue(number)));
         self.attributes.extend(number);
         self
     }
 
-    /// It did not do what it was to do, for this reason of a closed set.
+    /// Marks it as failed, for this reason of a closed set.
     pub fn failed(self, why: Option<&str>) -> Self {
         Self {
             failure: why.map(str::to_owned),
@@ -97,7 +97,7 @@ impl Span {
         }
     }
 
-    /// Sends it, where its trace is collected; waits for nothing.
+    /// Sends it, if its trace is collected; waits for nothing.
     pub fn record(self) {
         if self.context.sampled {
             super::queue(self);
