@@ -1,7 +1,6 @@
 //! Finds copies of a runner's folder, and databases that were restored from an older copy
 //! (docs/internals/contracts.md#b4).
 //!
-//! Each time a runner proves its key it shows the join state that it stored last and is given the
 //! Each time a runner proves its key, it shows the join state that it stored last and is given the next one, which
 //! counts once a link has used it. So a runner may ask with the same state twice (the answer was lost on the way). But
 //! a state that a link has left behind comes from a copy of the folder, or from the original after its copy came first.
