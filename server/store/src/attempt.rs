@@ -42,7 +42,7 @@ pub enum AttemptKind {
 }
 
 impl Store {
-    /// Remembers a failed attempt from a network address, and forgets what is old or too much.
+    /// Remembers a failed attempt from a network address, and forgets old and surplus ones.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] for an address of more than 63 bytes.
@@ -58,9 +58,9 @@ impl Store {
         tx.commit().await
     }
 
-    /// Remembers a failed attempt as [`Store::record_attempt`] does, unless `at_most` came from the
-    /// address at or after `since`; answers whether it did. However many are made at once, no more
-    /// than that are let through.
+    /// Remembers a failed attempt like [`Store::record_attempt`], unless `at_most` came from the
+    /// address at or after `since`. Returns true if it did. Attempts at the same time cannot pass
+    /// that bound together.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] for an address of more than 63 bytes.
@@ -78,8 +78,8 @@ impl Store {
     }
 
     /// Remembers one failed attempt that is counted in several places, such as the address and the
-    /// code, unless one of them had `at_most` at or after `since`; answers whether it did. Nothing
-    /// is remembered of an attempt that is not let through.
+    /// code, unless one of them had `at_most` at or after `since`. Returns true if it did. Nothing
+    /// is remembered of a refused attempt.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] for a place of more than 63 bytes.

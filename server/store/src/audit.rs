@@ -241,7 +241,7 @@ impl Store {
     }
 }
 
-/// Locks the tenant's log, for a transaction that locks what comes behind it before it records; see
+/// Locks the tenant's log before the later locks of a transaction that will record; see
 /// `database/lock.rs`.
 pub(crate) async fn lock(tx: &mut Connection, tenant: TenantId) -> Result<(), StoreError> {
     if tx.is_shared() {
@@ -253,7 +253,7 @@ pub(crate) async fn lock(tx: &mut Connection, tenant: TenantId) -> Result<(), St
     Ok(())
 }
 
-/// Records it together with what the transaction writes.
+/// Records the entry together with the other writes of the transaction.
 pub(crate) async fn record(
     tx: &mut Connection,
     tenant: TenantId,

@@ -1,9 +1,8 @@
-//! The cookies of browsers. A cookie has two secrets, of which only the hashes are stored: by the first one
-//! its credential is found, and the second one is replaced from time to time.
+//! The cookies of browsers. A cookie has two secrets; only their hashes are stored. The first one finds its credential,
+//! and the second one is replaced from time to time.
 //!
-//! A cookie that was replaced still holds until its successor was seen, because the answer that carried the
-//! successor may never have reached the browser. Each request with it gets the same successor again, which
-//! is made of the cookie and the salt.
+//! A replaced cookie still holds until its successor was seen, because the answer with the successor may never have
+//! reached the browser. Each request with it gets the same successor again, which is made of the cookie and the salt.
 
 use serde_json::json;
 use shared_types::{CredentialId, Digest, TenantId, Timestamp, token::TokenHash};

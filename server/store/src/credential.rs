@@ -91,7 +91,7 @@ pub struct CredentialRow {
     pub tenant: TenantId,
     /// Its id.
     pub id: CredentialId,
-    /// The user whom it stands for.
+    /// The user that it acts for.
     pub user: UserId,
     /// Its purpose.
     pub kind: CredentialKind,
@@ -117,9 +117,9 @@ impl Store {
     /// Makes a credential of a user.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if the user is not in this tenant; [`StoreError::TooLarge`] for a
-    /// name of more than 63 bytes; [`StoreError::Conflict`] if the secret exists, or what makes it
-    /// was revoked; [`StoreError::Full`] if the user has [`KEYS_OF_USER_AT_MOST`] keys.
+    /// [`StoreError::NotFound`] if the user is not in this tenant; [`StoreError::TooLarge`] for a name of more than 63
+    /// bytes; [`StoreError::Conflict`] if the secret exists, or the credential that makes it was revoked;
+    /// [`StoreError::Full`] if the user has [`KEYS_OF_USER_AT_MOST`] keys.
     pub async fn insert_credential(
         &self,
         tenant: TenantId,

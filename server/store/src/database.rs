@@ -1,8 +1,8 @@
 //! The database: its kind, its readers and its writers.
 //!
 //! Everything above this module runs [`query`]s on a [`Connection`], for one tenant: [`Store::read`] and
-//! [`Store::write`] take it. What must be asked or done before a tenant is known, or for all of them,
-//! says why ([`Store::read_any`], [`Store::write_any`]). The types of the drivers stand only here.
+//! [`Store::write`] take it. Work before a tenant is known, or for all of them, gives a reason ([`Store::read_any`],
+//! [`Store::write_any`]). The types of the drivers stand only here.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -38,7 +38,7 @@ pub(crate) use retry::{Tries, attempt, is_attempt, retried};
 #[cfg(test)]
 pub(crate) use {postgres::MIGRATIONS as POSTGRES_SCHEMA, sqlite::MIGRATIONS as SQLITE_SCHEMA};
 
-/// Most rows that one page of a list carries, whatever the caller asks for.
+/// Most rows that one page of a list carries, even if the caller asks for more.
 pub const MAX_PAGE: u32 = 1000;
 
 /// The longest wait of a read or write for a connection; then it fails.
@@ -129,8 +129,8 @@ impl Store {
         Ok(Database::Sqlite(sqlite::Database::open(path, Some(schema)).await?).into())
     }
 
-    /// Opens the database of a server that may be running, for one short job of an operator at the
-    /// same machine: without the lock, so it neither makes the file nor changes the schema.
+    /// Opens the database of a server that may be running, for one short job of an operator at the same machine. It
+    /// takes no lock, so it neither makes the file nor changes the schema.
     ///
     /// # Errors
     /// If there is no database, or it is not this program's.
@@ -180,8 +180,7 @@ impl Store {
         postgres::schema(url).await
     }
 
-    /// Waits for what is under way, and closes the database. Later calls, also of clones, fail;
-    /// another server may open it.
+    /// Waits for running work, and closes the database. Later calls, also of clones, fail; another server may open it.
     pub async fn close(&self) {
         match &*self.database {
             Database::Sqlite(database) => database.close().await,

@@ -3,25 +3,23 @@
 //!
 //! One concrete [`Store`], one file per noun. Rules:
 //!
-//! - **The tenant comes first.** Every query takes it and finds nothing of another one; so does the
-//!   connection that the query runs on (`read`, `write`). The exceptions are the
-//!   questions that a server must answer before it knows a tenant, and what it does for all of them;
-//!   each says so:
-//!   [`Store::first_owner`], [`Store::subject_by_hash`], [`Store::redeem_sign_in_code`],
-//!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the
-//!   attempts, [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`],
-//!   [`Store::session_by_link`], [`Store::take_stream_ticket`], [`Store::deleted_sessions`], [`Store::stock`] and [`Store::start_replica`].
-//! - **What must be true together is written together.** An event and the row that it describes,
-//!   a spent token and what it was spent on, a deed and its audit entry: one transaction. When a
-//!   method returns, its transaction is synced to disk.
-//! - **Once means once.** Outcomes, ends and cancels are set by statements that do nothing the
-//!   second time; the answer says what was there.
-//! - **The engine's writes carry an epoch**, and an older one fails. Inbox writes (input, cancel,
-//!   late results) take only the session's next number.
-//! - **The statements are portable**: `$1` placeholders, no time and no randomness in SQL. They run
-//!   above the drivers, whose types stand in `database.rs`; the few that differ say why.
-//! - **Nothing rests on a single writer.** On PostgreSQL a transaction locks what it decides by, in one
-//!   order (`database/lock.rs`).
+//! - **The tenant comes first.** Every query takes it and finds nothing of another one; so does the connection that the
+//!   query runs on (`read`, `write`). The exceptions are questions before a tenant is known, and work for all of them;
+//!   each gives a reason: [`Store::first_owner`], [`Store::subject_by_hash`], [`Store::redeem_sign_in_code`],
+//!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the attempts,
+//!   [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`], [`Store::session_by_link`],
+//!   [`Store::take_stream_ticket`], [`Store::deleted_sessions`], [`Store::stock`] and [`Store::start_replica`].
+//! - **Facts that must be true together are written together.** One transaction holds an event and the row that it
+//!   describes, a spent token and the thing that it bought, or a change and its audit entry. When a method returns, its
+//!   transaction is synced to disk.
+//! - **Once means once.** Outcomes, ends and cancels are set by statements that do nothing the second time, and return
+//!   the stored value.
+//! - **The engine's writes carry an epoch**, and an older one fails. Inbox writes (input, cancel, late results) take
+//!   only the session's next number.
+//! - **The statements are portable**: `$1` placeholders, no time and no randomness in SQL. They run above the drivers,
+//!   whose types stand in `database.rs`; the few that differ give a reason.
+//! - **Nothing rests on a single writer.** On PostgreSQL a transaction locks the rows that it decides by, in one order
+//!   (`database/lock.rs`).
 //!
 //! A method that is dropped half-way has written everything or nothing.
 

@@ -513,8 +513,8 @@ async fn find(
 }
 
 /// Writes the intent and its event. Writes nothing if the id is known, the turn does not run, or the runner has another
-/// incarnation: a link that was claimed since has settled the operations that the runner forgot, and would miss an
-/// intent that came later.
+/// incarnation. A link that was claimed since has settled the operations that the runner forgot, and would miss a later
+/// intent.
 async fn insert(
     tx: &mut Connection,
     tenant: TenantId,

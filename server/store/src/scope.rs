@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::word;
 
-/// One part.
+/// One part of the rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -16,7 +16,7 @@ pub enum Scope {
     Runners,
     /// To run commands and copy files on runners.
     Exec,
-    /// To look at what is there.
+    /// To look at sessions, operations, runners and settings, and to change nothing.
     Read,
     /// To read the server's metrics.
     Metrics,
@@ -45,7 +45,7 @@ impl Scope {
 }
 
 impl Scopes {
-    /// All of them: what a person who signed in has.
+    /// All of them: the rights of a person who signed in.
     pub const ALL: Self = Self((1 << Scope::ALL.len()) - 1);
 
     /// True if this one is among them.

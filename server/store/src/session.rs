@@ -395,10 +395,10 @@ pub(crate) struct Next {
     pub(crate) epoch: Epoch,
 }
 
-/// Takes a session's next $1 numbers at the time $2, of the tenant $3 and the session $4, and returns the last of them,
-/// the epoch, and the columns that `$also` adds. It is the first statement of every transaction on a session, because
-/// it takes the row's lock: the second transaction waits here, and sees the rest. Others may follow it in one call:
-/// each call is a round trip between threads, which takes longer than the statement.
+/// Takes a session's next $1 numbers at the time $2, of the tenant $3 and the session $4. Returns the last of them, the
+/// epoch, and the columns that `$also` adds. It is the first statement of every transaction on a session, because it
+/// takes the row's lock: the second transaction waits here, and sees the rest. Others may follow it in one call: each
+/// call is a round trip between threads, which takes longer than the statement.
 macro_rules! take_next {
     ($also:literal) => {
         concat!(

@@ -1,7 +1,7 @@
 //! Settings: the values that the tenant, a user or a session has set. The narrowest layer counts: session, user,
 //! tenant, and below them the default that the caller gives.
 //!
-//! The runner of a user or a session stays in that one's own row; every other value is a row of
+//! The runner of a user or a session stays in the row of that user or session. Every other value is a row of
 //! `settings`. Each change makes the tenant's generation grow, in the same transaction.
 
 use std::fmt;

@@ -24,7 +24,7 @@ pub struct SubjectRow {
     pub credential: CredentialId,
     /// Its purpose.
     pub kind: CredentialKind,
-    /// The user whom it stands for.
+    /// The user that it acts for.
     pub user: UserId,
     /// The role of that user now.
     pub role: Role,

@@ -259,8 +259,8 @@ impl Filling {
         self.tx.commit().await.map_err(CopyError::InDoubt)
     }
 
-    /// Has PostgreSQL look at what the tables hold, which it does by itself only a minute later: until then it
-    /// plans as if they were empty, and reads a whole tenant to find one row.
+    /// Has PostgreSQL gather statistics of the tables. By itself it does so only a minute later: until then it plans as
+    /// if they were empty, and reads a whole tenant to find one row.
     async fn look_at_rows(&mut self) -> Result<(), CopyError> {
         if self.tx.is_shared() {
             for Table { name, .. } in &self.tables {

@@ -70,7 +70,7 @@ pub(super) async fn found<C: Migrate>(
         };
         return Err(refusal(migrator, wrong, database, cannot_open));
     }
-    // Without a gap: each start applies what is missing, in order.
+    // Without a gap: each start applies the missing ones, in order.
     let missing = migrator.iter().position(|known| {
         !applied
             .iter()

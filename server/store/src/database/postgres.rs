@@ -83,7 +83,7 @@ impl Database {
         Ok(self.pool.read(scope).await?)
     }
 
-    /// For statements that all read what was committed before the first of them.
+    /// For statements that all read the rows as they were committed before the first of them.
     pub(super) async fn frozen(&self) -> Result<Connection, StoreError> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
         let scope = Scope::Any("a copy has the rows of all tenants");

@@ -1,9 +1,8 @@
 //! Statements and rows, above the driver.
 //!
-//! A statement binds texts, integers and bytes, and a row yields the same three; the rest of the crate
-//! names no driver. A text is bound without NUL characters, because PostgreSQL has none in a text: each
-//! is replaced by `␀` (U+2400), on every database and in lookups as well, so that what was stored under
-//! a name is found under it.
+//! A statement binds texts, integers and bytes, and a row yields the same three; the rest of the crate names no driver.
+//! A text is bound without NUL characters, because PostgreSQL has none in a text. Each is replaced by `␀` (U+2400), on
+//! every database and in lookups as well. So a value that was stored under a name is found under it.
 
 use std::borrow::Cow;
 
@@ -44,8 +43,8 @@ impl From<&'static str> for Sql {
     }
 }
 
-/// A statement that reads, and on PostgreSQL locks what it reads until the end of the transaction. On
-/// SQLite a transaction that writes is alone.
+/// A statement that reads rows, and on PostgreSQL locks them until the end of the transaction. On SQLite a transaction
+/// that writes is alone.
 macro_rules! locking {
     ($select:expr, $lock:literal) => {
         $crate::database::Sql {

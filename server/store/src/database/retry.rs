@@ -1,6 +1,6 @@
-//! Work that is done again where PostgreSQL ended it in favour of another transaction: two that waited for
-//! each other's locks (`40P01`), or a failed serialisation (`40001`). Nothing of it was written. Such an end counts as an
-//! error of the database only where the work is not done again.
+//! Work that is done again if PostgreSQL ended it in favour of another transaction: two that waited for each other's
+//! locks (`40P01`), or a failed serialisation (`40001`). Nothing of it was written. Such an end counts as an error of
+//! the database only if the work is not done again.
 
 use std::time::Duration;
 
@@ -12,8 +12,7 @@ const TRIES: u32 = 5;
 /// The pause before the second try; it doubles with each.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Answers with the result of the block, which begins a transaction and commits it. The block may run
-/// more than once.
+/// Returns the result of the block, which begins a transaction and commits it. The block may run more than once.
 macro_rules! retried {
     ($work:expr) => {{
         let mut tries = $crate::database::Tries::default();

@@ -1,10 +1,9 @@
 //! SQLite: the opening of its file, its readers and its writer.
 //!
-//! SQLite has one writer at a time. One connection writes, so that writers wait in this process
-//! (in order, for a bounded time) instead of running into each other's locks, and share commits
-//! (`writer`); a few others only read, and see what was last committed. Commits are synced
-//! (`synchronous = FULL`): an intent is on disk before it is sent. A tenant's rows are kept apart by
-//! the statements alone.
+//! SQLite has one writer at a time. So one connection writes: writers wait in this process (in order, for a bounded
+//! time) instead of running into each other's locks, and share commits (`writer`). A few others only read, and see the
+//! last commit. Commits are synced (`synchronous = FULL`): an intent is on disk before it is sent. A tenant's rows are
+//! kept apart by the statements alone.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -114,7 +113,7 @@ impl Database {
         })
     }
 
-    /// Waits for what is under way, copies the log into the database and closes it.
+    /// Waits for running work, copies the log into the database and closes it.
     pub(super) async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
@@ -144,7 +143,7 @@ impl Database {
         Ok(self.readers.acquire().await?)
     }
 
-    /// For statements that all read what was committed before the first of them.
+    /// For statements that all read the rows as they were committed before the first of them.
     pub(super) async fn frozen(&self) -> Result<Connection, StoreError> {
         Ok(Connection::SqliteSnapshot(self.readers.begin().await?))
     }

@@ -159,7 +159,7 @@ impl Ended {
 }
 
 /// Settles every open operation of the runner that was placed under another incarnation than the claiming one, and
-/// which the claim does not list. If the database is an older copy, the incarnation does not matter: an operation that
+/// which the claim does not list. If the database is an older copy, the incarnation does not matter. An operation that
 /// looks open there may have run and been forgotten since, and must never be sent again.
 pub(crate) async fn lose_forgotten(
     tx: &mut Connection,

@@ -56,7 +56,7 @@ impl Rows {
         }
     }
 
-    /// Grants wishes until the last handle is dropped, and writes what is left.
+    /// Grants wishes until the last handle is dropped, and writes the rest.
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Wish>) {
         let mut write_at = None;
         loop {

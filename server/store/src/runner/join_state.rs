@@ -8,8 +8,8 @@
 //!
 //! # Why nothing that happens on the network looks like a copy
 //!
-//! A network delays, loses, doubles, reorders and damages what it carries, for any time. None of it
-//! can lock a runner, because of these five facts:
+//! A network delays, loses, doubles, reorders and damages its messages, for any time. None of it can lock a runner,
+//! because of these five facts:
 //!
 //! 1. One daemon uses a folder at a time, and makes one attempt after the other. In each it receives a
 //!    challenge, *then* reads its stored state, then signs both. It stores the state of the answer

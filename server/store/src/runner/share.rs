@@ -11,7 +11,7 @@ use crate::{
     operation::end_access,
 };
 
-/// The people with whom a runner is shared.
+/// The people that a runner is shared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedWith {
     /// Everyone of its tenant.
@@ -27,7 +27,7 @@ pub struct RunnerShares {
     pub owner: Option<String>,
     /// True if it is shared with everyone.
     pub everyone: bool,
-    /// The names of the people with whom it is shared, in order.
+    /// The names of the people that it is shared with, in order.
     pub people: Vec<String>,
 }
 

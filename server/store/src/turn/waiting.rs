@@ -1,6 +1,6 @@
 //! Turns that wait without a worker (docs/internals/contracts.md#c5).
 //!
-//! The rows alone decide if such a wait is over: they have the end of an operation, the link of its runner, the request
+//! The rows alone decide if such a wait is over. They have the end of an operation, the link of its runner, the request
 //! to cancel and the end of the wait. So a wake-up that is lost costs time only, and a restart finds all of them again.
 
 use shared_types::{CallWait, Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId};

@@ -17,7 +17,7 @@ use crate::database::{
     query::{Driver, driver, without_nul},
 };
 
-/// Rows that one statement inserts. Its values stay below what a statement may bind: 32,766 on SQLite.
+/// Rows that one statement inserts. Its values stay below the bound of a statement: 32,766 on SQLite.
 pub(super) const AT_ONCE: usize = 64;
 
 /// One row, in the order of its table's columns.

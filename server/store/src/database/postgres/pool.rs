@@ -197,7 +197,7 @@ impl Pool {
         (lent, self.idle().len())
     }
 
-    /// Waits for what is under way, and closes every connection.
+    /// Waits for running work, and closes every connection.
     pub(super) async fn close(&self) {
         let all = self.room.acquire_many(self.size);
         // A lease that is still not back has waited longer than any statement may: its connection is lost.

@@ -87,7 +87,7 @@ impl Writer {
         self.line.try_lock().map_or(true, |turn| turn.is_some())
     }
 
-    /// Waits for what is under way, and closes the connection.
+    /// Waits for running work, and closes the connection.
     pub(super) async fn close(&self) {
         self.pool.close().await;
     }
