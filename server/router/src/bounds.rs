@@ -29,8 +29,8 @@ pub(crate) const STORE_PAUSE_AT_MOST: Duration = Duration::from_secs(5);
 /// taken the end, the collector waits until the reader has stored it, or drops it.
 pub(crate) const END_TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
-/// The pause between two checks of a collector whose runner is away: its end may have been stored because the runner did
-/// not come back, or by another server that the runner went to.
+/// The pause between two checks of a collector whose runner is away. The end may have been stored because the runner
+/// did not come back, or by another server that the runner went to.
 pub(crate) const LOOK_WHILE_AWAY_EVERY: Duration = Duration::from_secs(15);
 
 /// The most ended operations that are collected at the same time when their runner links. Also the most whose output is

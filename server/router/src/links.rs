@@ -5,8 +5,8 @@
 //! [`Links`]. Rules:
 //! - generations: a newer link of a runner replaces the older, an older one is turned away, and the end of an older
 //!   link never ends a newer one (docs/internals/contracts.md#a4);
-//! - a link carries operations only once the verdicts on the runner's inventory are on their way, so that a `Forget` is
-//!   never overtaken by an attempt to attach, and a recorded cancel is never missed;
+//! - a link carries operations only once the verdicts on the runner's inventory are on their way. So an attempt to
+//!   attach never overtakes a `Forget`, and a recorded cancel is never missed;
 //! - a frame of the runner that breaks the protocol ends its link with a reason. Operations survive the end of a link.
 
 mod gate;

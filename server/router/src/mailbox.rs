@@ -1,4 +1,5 @@
-//! An [`Inbox`] between two tasks: a link's puts in and never waits, an operation's takes out.
+//! An [`Inbox`] between two tasks: a link's task puts in and never waits, an operation's task takes
+//! out.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,14 +38,14 @@ impl Mailbox {
         }
     }
 
-    /// Takes a new seat, and says where stdout and stderr go on.
+    /// Takes a new seat, and returns the offsets at which stdout and stderr continue.
     pub(crate) fn attach(&mut self) -> (Post, [u64; 2]) {
         let (seat, offsets) = self.shared.lock().attach();
         let shared = Arc::clone(&self.shared);
         (Post { shared, seat }, offsets)
     }
 
-    /// The next answer to what was passed on. Cancel-safe.
+    /// The next answer to a request that was passed on. Cancel-safe.
     pub(crate) async fn answer(&self) -> Answer {
         loop {
             if let Some(answer) = self.answered() {

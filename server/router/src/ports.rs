@@ -100,8 +100,8 @@ pub trait Operations: Send + Sync {
     /// The store did not answer.
     async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError>;
 
-    /// The state of a runner on which an operation was placed, whether or not its user may still choose
-    /// it: an operation on a revoked runner is lost, on an offline one it waits.
+    /// The state of a runner on which an operation was placed, whether or not its user may still choose it. An
+    /// operation on a revoked runner is lost; on an offline one it waits.
     ///
     /// # Errors
     /// The store did not answer.

@@ -213,7 +213,7 @@ pub(crate) const fn or_one(series: &'static [Series]) -> &'static [Series] {
     }
 }
 
-/// Reads what this process has measured. Clones read the same.
+/// Reads the metrics of this process. Clones read the same.
 #[derive(Clone)]
 pub struct MetricsHandle {
     recorded: PrometheusHandle,

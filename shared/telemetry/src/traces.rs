@@ -79,7 +79,7 @@ pub fn install_traces(
         dropped: options.dropped,
     };
     (TRACES.set(traces)).map_err(|_| TelemetryError::Repeated("traces"))?;
-    // Detached on purpose: it ends with the process, and `flush` waits for what is left.
+    // Detached on purpose: it ends with the process, and `flush` waits for the remaining spans.
     tokio::spawn(Exporter::new(endpoint, options).run(waiting));
     Ok(())
 }

@@ -96,7 +96,7 @@ enum Left {
     Output,
 }
 
-/// What can happen while the task waits for mail.
+/// An event while the task waits for mail.
 enum Event {
     Mail(Mail),
     Attended,

@@ -1,5 +1,5 @@
 //! Requests of other tasks to a link. A caller does its request itself, under the link's lock, and sends its frame to
-//! the runner from there: a queue to the link's task would cost a second wake-up of every command.
+//! the runner from there. A queue to the link's task would cost a second wake-up of every command.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,8 +1,8 @@
 //! One link: the task that drives [`shared_link::server::Link`] by the runner's frames and by time. Other tasks do
 //! their requests to a link themselves (`handle`).
 //!
-//! The task never waits for a reader (mailboxes are bounded by credit) and never waits for the
-//! runner to take a frame while there is one to read from it, so neither end can block the other.
+//! The task never waits for a reader, because mailboxes are bounded by credit. It never waits for the runner to take a
+//! frame while there is one to read from it. So neither end can block the other.
 
 use std::{
     collections::HashSet,
