@@ -318,7 +318,7 @@ impl Collectors {
                     }
                     Ok(None) => {}
                     Err(error) => {
-                        tracing::error!(operation.id = %id, %error, "an operation cannot be collected: what is stored of it cannot be read");
+                        tracing::error!(operation.id = %id, %error, "an operation cannot be collected: its row cannot be read");
                     }
                 }
             }
@@ -423,7 +423,7 @@ fn spawn(begin: Begin, connection: Watch, ending: impl Send + 'static) {
         async move {
             let _ending = ending;
             if let Err(error) = driver.run(connection).await {
-                tracing::error!(%error, "gave an operation up: what is stored of it cannot be used");
+                tracing::error!(%error, "gave an operation up: its row cannot be used");
             }
         }
         .instrument(span),

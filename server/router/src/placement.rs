@@ -104,7 +104,7 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
     }
     if let Some(problem) = &sandbox.problem {
         return Err(unavailable(format!(
-            "{which} cannot work in its workspace {:?}: {problem}; then start the runner anew, or {other}",
+            "{which} cannot work in its workspace {:?}: {problem}; then restart the runner, or {other}",
             sandbox.name
         )));
     }

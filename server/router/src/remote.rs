@@ -292,7 +292,7 @@ impl Sandbox for RemoteSandbox {
                     Ok(Some(collected)) if !collected.settled().await => {}
                     Ok(_) => return,
                     Err(error) => {
-                        tracing::error!(operation.id = %operation, %error, "an operation cannot be collected: what is stored of it cannot be read");
+                        tracing::error!(operation.id = %operation, %error, "an operation cannot be collected: its row cannot be read");
                         return;
                     }
                 }

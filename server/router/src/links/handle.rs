@@ -231,7 +231,7 @@ impl LinkHandle {
                     // The runner refuses an operation in a sandbox that it does not know, and the next operation asks
                     // again.
                     self.settled().remove(&sandbox);
-                    tracing::warn!(sandbox.id = %sandbox, %error, "failed to read what a sandbox is to be");
+                    tracing::warn!(sandbox.id = %sandbox, %error, "failed to read the specification of a sandbox");
                 }
             }
             // A change during the read may have reached the runner before the older specification.

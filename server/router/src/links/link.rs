@@ -285,7 +285,9 @@ impl LinkTask {
         let (rows, link) = (&self.serving.rows, self.link.generation());
         let settled = rows.settle_unheard(&self.who, link, facts).await;
         settled.map_err(|error| {
-            LinkEnd::Failed(format!("failed to settle what it never had: {error}"))
+            LinkEnd::Failed(format!(
+                "failed to settle operations that it never had: {error}"
+            ))
         })?;
         if facts.inventory.is_empty() {
             return Ok(Vec::new());

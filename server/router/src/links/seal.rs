@@ -97,7 +97,7 @@ mod tests {
             }
         }
 
-        /// What becomes of this frame.
+        /// The frame that leaves for this one.
         fn pass(&mut self, kind: &Kind) -> ServerFrame {
             let sealed = self.sealer.seal(Box::new(kind.clone().into()));
             let opened = self.opener.open(sealed.expect("it leaves"));

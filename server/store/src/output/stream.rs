@@ -96,7 +96,7 @@ impl StreamFiles {
                 self.end = offset;
                 data
             }
-            None => return Err(io::Error::other("what comes before it was not kept")),
+            None => return Err(io::Error::other("the bytes before it were not kept")),
         };
         for piece in data.chunks(FRAME_BYTES) {
             if self.pending.len() + piece.len() > FRAME_BYTES {

@@ -118,14 +118,14 @@ impl Store {
             let before = super::lock(&mut tx, tenant, runner).await?;
             if before.is_barred() {
                 return Err(StoreError::Conflict(
-                    "the runner is revoked or locked, enrol it anew",
+                    "the runner is revoked or locked, enrol it again",
                 ));
             }
             if before.incarnation.as_ref() == Some(&claim.incarnation)
                 && claim.journal_sequence < before.accepted_sequence
             {
                 return Err(StoreError::Conflict(
-                    "more of the runner's journal was seen meanwhile than it shows",
+                    "the runner's journal shows less than an earlier link has seen",
                 ));
             }
             // Each link has used a join state of its own, so no earlier link has a higher generation than its state.

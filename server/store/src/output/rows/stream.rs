@@ -107,7 +107,7 @@ impl RowStream {
             Some(repeated) => drop(data.drain(..repeated as usize)),
             // A gap.
             None if data.is_empty() => self.end = offset,
-            None => return self.give_up("what comes before it was not kept"),
+            None => return self.give_up("the bytes before it were not kept"),
         }
         let at = self.end;
         self.end += data.len() as u64;
@@ -132,7 +132,7 @@ impl RowStream {
     /// Takes over the stream as another server has written it, and keeps the pending bytes behind that.
     pub(super) fn go_on_behind(&mut self, written: Self) {
         if written.end < self.written {
-            return self.give_up("it was removed meanwhile");
+            return self.give_up("it was removed since");
         }
         let before = std::mem::replace(self, written);
         for (offset, data) in before.pending {
