@@ -117,7 +117,7 @@ async fn run(gantry: &Gantry, folder: &Path, paths: Vec<&str>) -> Value {
     command
         .args(["--config-file", "schemathesis.toml", "run", "api.json"])
         .args(["--url", gantry.url(), "--checks", CHECKS])
-        .args(["--phases", "coverage,fuzzing", "--max-examples", "10"])
+        .args(["--phases", phases(), "--max-examples", "10"])
         .args(["--continue-on-failure", "--no-color", "--warnings", "off"])
         .args(["--report", "json", "--report-json-path"])
         .arg(&report)
@@ -129,6 +129,19 @@ async fn run(gantry: &Gantry, folder: &Path, paths: Vec<&str>) -> Value {
     assert!(done.status.success(), "{said}");
     let report = std::fs::read(report).expect("a report");
     serde_json::from_slice(&report).expect("JSON")
+}
+
+/// The phases of schemathesis: its coverage phase, and with `GANTRY_FUZZ_SEEDS`, as in `make soak`, random
+/// requests as well.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment of the tests is theirs to read"
+)]
+fn phases() -> &'static str {
+    match std::env::var_os("GANTRY_FUZZ_SEEDS") {
+        Some(_) => "coverage,fuzzing",
+        None => "coverage",
+    }
 }
 
 #[expect(
