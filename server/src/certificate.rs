@@ -12,7 +12,7 @@ use shared_types::{Digest, DigestAlgorithm, FileHasher};
 use crate::settings::Tls;
 
 /// The interval between looks at the files.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(5);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The source of the certificate, and the state of its files.
 pub(crate) struct Certificate {

@@ -165,7 +165,7 @@ async fn a_command_that_is_silent_for_many_times_every_limit_survives_every_hop(
     let to_client = Proxy::before(gantry.url()).await;
     let ping_every = Duration::from_millis(500);
     let mut talk = gantry.talk_by_way_of(to_client.url(), ping_every).await;
-    let turn = talk.send("run echo begun; sleep 20; echo awake").await;
+    let turn = talk.send("run echo begun; sleep 8; echo awake").await;
     talk.until_output("begun").await;
     let made = [&to_runner, &to_client].map(|proxy| proxy.passed().connections);
     let told = talk.ended(turn).await;
