@@ -16,7 +16,7 @@ use bytes::Bytes;
 use shared_api::RunnerArchive;
 use shared_types::{Digest, DigestAlgorithm, FileHasher, limits::MAX_RUNNER_ARCHIVE_BYTES};
 
-use crate::fair::Fair;
+use crate::edge::fair::Fair;
 
 /// The kinds of machines, as `uname -m` calls them.
 const KINDS: [&str; 2] = ["x86_64", "aarch64"];

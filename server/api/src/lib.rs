@@ -13,30 +13,19 @@
 //! ([`metrics_router`]).
 
 mod archives;
-mod browser;
-mod fair;
+mod edge;
 mod grpc;
-mod headers;
-mod hosts;
-mod in_time;
-mod limits;
 mod link;
-mod measured;
 mod named;
 mod rest;
-mod seats;
-mod serve;
 mod status;
-mod traced;
 mod words;
 mod ws;
 
 pub use archives::{ArchiveError, Archives};
-pub use hosts::Names;
+pub use edge::{Door, Limits, Names, Peer, Place, serve};
 pub use http::HeaderName;
-pub use limits::Limits;
 pub use rest::openapi;
-pub use serve::{Door, Peer, Place, serve};
 
 use std::sync::Arc;
 
@@ -80,18 +69,18 @@ pub fn router(doors: Doors) -> Router {
         .with_state(doors.clone())
         .layer(from_fn_with_state(doors.clone(), rest::once))
         .layer(from_fn_with_state(doors, rest::why_not_now))
-        .layer(Extension(seats::Seats::default()))
+        .layer(Extension(edge::seats::Seats::default()))
         .layer(DefaultBodyLimit::max(MAX_API_BODY_BYTES));
     rest.merge(grpc)
-        .layer(from_fn_with_state(answer_within, in_time::in_time))
-        .layer(from_fn(browser::cookies))
-        .layer(from_fn_with_state(names, hosts::hosts))
+        .layer(from_fn_with_state(answer_within, edge::in_time::in_time))
+        .layer(from_fn(edge::browser::cookies))
+        .layer(from_fn_with_state(names, edge::hosts::hosts))
         .layer(tower_http::catch_panic::CatchPanicLayer::custom(
             rest::panicked,
         ))
-        .layer(map_response_with_state(https, headers::on_everything))
-        .layer(from_fn_with_state(clock, traced::traced))
-        .layer(from_fn(measured::measured))
+        .layer(map_response_with_state(https, edge::headers::on_everything))
+        .layer(from_fn_with_state(clock, edge::traced::traced))
+        .layer(from_fn(edge::measured::measured))
 }
 
 /// The routes of a listener for the metrics alone: `GET /metrics`, without a credential.
@@ -99,7 +88,7 @@ pub fn metrics_router(doors: Doors) -> Router {
     let (answer_within, names) = (doors.limits.answer_within, doors.names.clone());
     rest::metrics_alone()
         .with_state(doors)
-        .layer(from_fn_with_state(answer_within, in_time::in_time))
-        .layer(from_fn_with_state(names, hosts::hosts))
-        .layer(map_response_with_state(false, headers::on_everything))
+        .layer(from_fn_with_state(answer_within, edge::in_time::in_time))
+        .layer(from_fn_with_state(names, edge::hosts::hosts))
+        .layer(map_response_with_state(false, edge::headers::on_everything))
 }

@@ -22,7 +22,7 @@ use shared_types::{
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 
-use crate::{serve::Place, status::status};
+use crate::{edge::serve::Place, status::status};
 
 /// Frames that may wait in each direction.
 pub(crate) const FRAMES: usize = 64;

@@ -9,7 +9,7 @@ use proto::{
 use server_app::{App, AuthenticateRequest, NotLetIn};
 use tonic::{Request, Response, Status};
 
-use crate::{Peer, serve::Presented, status::status};
+use crate::{Peer, edge::serve::Presented, status::status};
 
 pub(super) struct Service {
     app: Arc<App>,

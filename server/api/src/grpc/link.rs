@@ -10,8 +10,8 @@ use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
+    edge::serve::Place,
     link::{Caller, FRAMES, ServedLink},
-    serve::Place,
 };
 
 pub(super) struct Service {

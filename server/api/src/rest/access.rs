@@ -31,6 +31,14 @@ pub(super) fn unsigned() -> OpenApiRouter<Doors> {
     routes.layer(DefaultBodyLimit::max(UNSIGNED_BODY_BYTES))
 }
 
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new()
+        .routes(routes!(me))
+        .routes(routes!(keys, create_key))
+        .routes(routes!(revoke_key))
+}
+
 /// Exchange a one-time code for a token.
 #[utoipa::path(post, path = "/api/v1/sign-in", request_body = SignIn, security(()), responses(
     (status = 200, body = SignedIn), (status = 401, body = Problem, description = "the code is wrong, spent or expired"), (status = 429, body = Problem, description = "too many wrong codes")))]

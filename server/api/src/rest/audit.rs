@@ -12,6 +12,8 @@ use shared_api::{AuditEntry, AuditLog, AuditOutcome, Problem};
 use shared_types::Timestamp;
 
 use super::{Signed, page, problem::Refused};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
 use crate::{Doors, words};
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -33,6 +35,11 @@ pub(crate) struct LogQuery {
     #[serde(default = "page::usual")]
     #[param(minimum = 1, maximum = 500)]
     limit: u32,
+}
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new().routes(routes!(audit))
 }
 
 /// The audited actions in the tenant, with their actors and addresses.

@@ -16,13 +16,18 @@ use super::{
 };
 use crate::{
     Doors, Peer,
-    browser::{OwnPage, Private, given, taken_away},
+    edge::browser::{OwnPage, Private, given, taken_away},
 };
 
 /// The route that needs no credential.
 pub(super) fn unsigned() -> OpenApiRouter<Doors> {
     let routes = OpenApiRouter::new().routes(routes!(sign_in));
     routes.layer(DefaultBodyLimit::max(UNSIGNED_BODY_BYTES))
+}
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new().routes(routes!(sign_out))
 }
 
 /// Exchange a one-time code for a cookie, `__Host-gantry`, which signs in the requests of this server's own

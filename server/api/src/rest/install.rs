@@ -19,7 +19,7 @@ use shared_types::Digest;
 use super::problem::{Code, respond};
 use crate::{
     Doors, archives,
-    serve::{Peer, network},
+    edge::serve::{Peer, network},
 };
 
 /// The nonce, by which the caller knows that the answer is new.

@@ -29,19 +29,11 @@ pub(crate) use operations::{hand_over, refused, to_operation, to_signal, to_size
 pub(crate) use problem::{Code, Refused, panicked, problem, respond, why_not_now};
 pub(crate) use signed::{Signed, SignedStream};
 
-use axum::{
-    Json, Router,
-    extract::{DefaultBodyLimit, State},
-    routing::get,
-};
+use axum::{Json, Router, extract::State, routing::get};
 use server_app::rights::Action;
 use utoipa::OpenApi as _;
-use utoipa_axum::{
-    router::{OpenApiRouter, UtoipaMethodRouterExt as _},
-    routes,
-};
+use utoipa_axum::router::OpenApiRouter;
 
-use self::operations::input::MAX_INPUT_BODY_BYTES;
 use crate::Doors;
 
 /// The OpenAPI document of the REST API, as the server serves it.
@@ -86,59 +78,16 @@ fn documented() -> OpenApiRouter<Doors> {
         .merge(access::unsigned())
         .merge(browser::unsigned())
         .merge(shared::unsigned())
-        .routes(routes!(access::me))
-        .routes(routes!(access::keys, access::create_key))
-        .routes(routes!(access::revoke_key))
-        .routes(routes!(browser::sign_out))
-        .routes(routes!(stream_tickets::create))
-        .routes(routes!(runners::use_runner, runners::use_none))
-        .routes(routes!(runners::runners))
-        .routes(routes!(runners::remove))
-        .routes(routes!(runners::share))
-        .routes(routes!(runners::unshare))
-        .routes(routes!(runners::take))
-        .routes(routes!(runners::trust))
-        .routes(routes!(runners::distrust))
-        .routes(routes!(runners::join_tokens, runners::create_join_token))
-        .routes(routes!(runners::end_join_token))
-        .routes(routes!(sandboxes::sandboxes, sandboxes::create))
-        .routes(routes!(
-            sandboxes::sandbox,
-            sandboxes::change,
-            sandboxes::remove
-        ))
-        .routes(routes!(sandboxes::changes))
-        .routes(routes!(sandboxes::start))
-        .routes(routes!(sandboxes::stop))
-        .routes(routes!(people::people, people::invite))
-        .routes(routes!(people::change_role))
-        .routes(routes!(people::remove))
-        .routes(routes!(service_accounts::add))
-        .routes(routes!(
-            service_accounts::keys,
-            service_accounts::create_key
-        ))
-        .routes(routes!(audit::audit))
-        .routes(routes!(settings::settings, settings::change))
-        .routes(routes!(sessions::sessions, sessions::create))
-        .routes(routes!(
-            sessions::session,
-            sessions::change,
-            sessions::delete
-        ))
-        .routes(routes!(shared::share, shared::unshare))
-        .routes(routes!(sessions::pin, sessions::unpin))
-        .routes(routes!(sessions::events))
-        .routes(routes!(sessions::send))
-        .routes(routes!(sessions::cancel))
-        .routes(routes!(sessions::tasks))
-        .routes(routes!(operations::operations, operations::start))
-        .routes(routes!(operations::operation))
-        .routes(routes!(operations::output::output))
-        .routes(
-            routes!(operations::input::input).layer(DefaultBodyLimit::max(MAX_INPUT_BODY_BYTES)),
-        )
-        .routes(routes!(operations::input::resize))
-        .routes(routes!(operations::input::signal))
-        .routes(routes!(operations::cancel))
+        .merge(access::routes())
+        .merge(browser::routes())
+        .merge(stream_tickets::routes())
+        .merge(runners::routes())
+        .merge(sandboxes::routes())
+        .merge(people::routes())
+        .merge(service_accounts::routes())
+        .merge(audit::routes())
+        .merge(settings::routes())
+        .merge(sessions::routes())
+        .merge(shared::routes())
+        .merge(operations::routes())
 }

@@ -21,6 +21,8 @@ use super::{
     page::{self, cursor},
     problem::{Body, Refused},
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
+
 use crate::{Doors, words};
 
 pub(crate) use self::{
@@ -56,6 +58,16 @@ enum Listed {
     Open,
     #[default]
     All,
+}
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new()
+        .merge(output::routes())
+        .merge(input::routes())
+        .routes(routes!(operations, start))
+        .routes(routes!(operation))
+        .routes(routes!(cancel))
 }
 
 /// Start an operation on a runner. The caller need not stay connected: the server stores its output

@@ -16,6 +16,8 @@ use super::{
     page::{self, cursor},
     problem::{Body, Refused},
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
+
 use crate::{Doors, words};
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -34,6 +36,14 @@ pub(crate) struct PeopleQuery {
     #[serde(default)]
     #[param(max_length = 256)]
     search: String,
+}
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new()
+        .routes(routes!(people, invite))
+        .routes(routes!(change_role))
+        .routes(routes!(remove))
 }
 
 /// The people of the tenant, by name.

@@ -19,7 +19,24 @@ use super::{
     page::{PageQuery, asked, cursor},
     problem::{Body, Refused},
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
+
 use crate::Doors;
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new()
+        .routes(routes!(use_runner, use_none))
+        .routes(routes!(runners))
+        .routes(routes!(remove))
+        .routes(routes!(share))
+        .routes(routes!(unshare))
+        .routes(routes!(take))
+        .routes(routes!(trust))
+        .routes(routes!(distrust))
+        .routes(routes!(join_tokens, create_join_token))
+        .routes(routes!(end_join_token))
+}
 
 /// The runners that the user may choose, by name.
 #[utoipa::path(get, path = "/api/v1/runners", params(PageQuery), responses(

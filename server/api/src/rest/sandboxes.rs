@@ -17,10 +17,22 @@ use super::{
     page::{PageQuery, asked, cursor},
     problem::{Body, Refused},
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
+
 use crate::Doors;
 
 /// The list that these cursors belong to.
 const LIST: &str = "sandboxes";
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new()
+        .routes(routes!(sandboxes, create))
+        .routes(routes!(sandbox, change, remove))
+        .routes(routes!(changes))
+        .routes(routes!(start))
+        .routes(routes!(stop))
+}
 
 /// The sandboxes that the caller may see: the caller's own, and those of all users for admins.
 #[utoipa::path(get, path = "/api/v1/sandboxes", operation_id = "list_sandboxes", params(PageQuery), responses(

@@ -16,10 +16,19 @@ use super::{
     people::{of, to_person},
     problem::{Body, Refused},
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
+
 use crate::Doors;
 
 /// The list that cursors of a service account's keys belong to.
 const LIST: &str = "service_keys";
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new()
+        .routes(routes!(add))
+        .routes(routes!(keys, create_key))
+}
 
 /// Add a service account: a user that is no person, has keys, and never signs in.
 #[utoipa::path(post, path = "/api/v1/service-accounts", operation_id = "add_service_account", request_body = AddServiceAccount, responses(

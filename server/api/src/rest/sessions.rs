@@ -19,6 +19,8 @@ use super::{
     page::{self, cursor},
     problem::{Body, Refused},
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
+
 use crate::{Doors, words};
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -71,6 +73,18 @@ pub(crate) struct TasksQuery {
     #[serde(default)]
     #[param(max_length = 1024)]
     after: Option<String>,
+}
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new()
+        .routes(routes!(sessions, create))
+        .routes(routes!(session, change, delete))
+        .routes(routes!(pin, unpin))
+        .routes(routes!(events))
+        .routes(routes!(send))
+        .routes(routes!(cancel))
+        .routes(routes!(tasks))
 }
 
 /// The user's sessions, the most recently used first.

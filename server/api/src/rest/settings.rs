@@ -13,6 +13,8 @@ use super::{
     Signed,
     problem::{Body, Refused},
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
+
 use crate::{Doors, words};
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -23,6 +25,11 @@ pub(crate) struct SettingsQuery {
     #[serde(default)]
     #[param(value_type = Option<SessionId>)]
     session: Option<String>,
+}
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new().routes(routes!(settings, change))
 }
 
 /// The values that count for the user, or for one of the user's sessions, with who set them and when.

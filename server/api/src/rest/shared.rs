@@ -23,7 +23,7 @@ use super::{
     problem::{Body, Refused},
     sessions::{EventsQuery, to_page},
 };
-use crate::{Doors, serve::Place, words};
+use crate::{Doors, edge::serve::Place, words};
 
 /// The path of a shared session's page, before the link's secret.
 const SHOWN_AT: &str = "/shared/";
@@ -37,6 +37,11 @@ pub(super) fn unsigned() -> OpenApiRouter<Doors> {
         .routes(routes!(shared))
         .routes(routes!(events))
         .route("/shared/{link}", axum::routing::get(shown))
+}
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new().routes(routes!(share, unshare))
 }
 
 /// Make a link that lets its readers read the session without signing in.

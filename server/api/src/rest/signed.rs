@@ -16,9 +16,9 @@ use tokio::time::Instant;
 use super::{id::Id, once::Known, problem::Refused};
 use crate::{
     Doors, Peer,
-    browser::{self, Fresh, OwnPage},
-    serve::Place,
-    traced::OfRequest,
+    edge::browser::{self, Fresh, OwnPage},
+    edge::serve::Place,
+    edge::traced::OfRequest,
 };
 
 /// A body that takes longer than this has its request's credential asked for once more.

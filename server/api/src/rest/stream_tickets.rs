@@ -7,7 +7,14 @@ use super::{
     Signed,
     problem::{Body, Refused},
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
+
 use crate::Doors;
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new().routes(routes!(create))
+}
 
 /// Make a ticket that opens one WebSocket, once, within 30 s: as `?ticket=` behind its address. For pages,
 /// which can send no header along.

@@ -37,8 +37,8 @@ use super::{
 };
 use crate::{
     Doors, Limits,
-    seats::{Seat, Seats},
-    serve::Place,
+    edge::seats::{Seat, Seats},
+    edge::serve::Place,
 };
 
 /// Bytes that are written at once.

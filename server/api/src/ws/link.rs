@@ -50,9 +50,9 @@ use super::{
 };
 use crate::{
     Doors,
+    edge::serve::Place,
     grpc::Refused,
     link::{Caller, FRAMES, ServedLink},
-    serve::Place,
 };
 
 /// Bytes that are read at once, and for which a connection has room from its beginning on.

@@ -39,9 +39,9 @@ use super::{
 };
 use crate::{
     Doors,
+    edge::seats::{self, Seat, Seats},
     named::read_by_name,
     rest::{Id, Refused, SignedStream, problem, refused, to_operation, to_signal, to_size},
-    seats::{self, Seat, Seats},
     words,
 };
 

@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{
     Doors,
+    edge::seats::{self, Seat, Seats},
     named::read_by_name,
     rest::{Refused, SignedStream, problem},
-    seats::{self, Seat, Seats},
 };
 
 /// Sessions that one connection may follow at once.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{
     Extension, Json,
     extract::{
-        Query, State,
+        DefaultBodyLimit, Query, State,
         rejection::{BytesRejection, QueryRejection},
     },
     http::StatusCode,
@@ -30,11 +30,16 @@ use super::{
     },
     refused,
 };
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouterExt as _},
+    routes,
+};
+
 use crate::{
     Doors,
-    measured::Waited,
+    edge::measured::Waited,
+    edge::seats::{self, Seats},
     rest::{Code, respond},
-    seats::{self, Seats},
     words,
 };
 
@@ -51,6 +56,14 @@ pub(crate) struct InputQuery {
     /// True if the input ends after the body.
     #[serde(default)]
     end: bool,
+}
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new()
+        .routes(routes!(input).layer(DefaultBodyLimit::max(MAX_INPUT_BODY_BYTES)))
+        .routes(routes!(resize))
+        .routes(routes!(signal))
 }
 
 /// Send input to an operation: raw bytes, at most 1 MiB. While the operation takes no more, the request

@@ -14,10 +14,12 @@ use shared_api::{Output, Problem, StreamName};
 use shared_types::OperationId;
 
 use super::super::{Signed, id::Id, page::within, problem::Refused};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
 use crate::{
     Doors,
-    measured::Waited,
-    seats::{self, Seats},
+    edge::measured::Waited,
+    edge::seats::{self, Seats},
     words,
 };
 
@@ -52,6 +54,11 @@ fn stdout() -> OutputStream {
 
 fn a_page() -> usize {
     MAX_OUTPUT_PAGE_BYTES
+}
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new().routes(routes!(output))
 }
 
 /// The output of an operation on one of its streams, from an offset on, while it runs and

@@ -27,8 +27,8 @@ use shared_api::Problem;
 use tonic::Status;
 
 use crate::{
+    edge::serve::Place,
     rest::{Code, respond},
-    serve::Place,
 };
 
 /// Answers for the rest of the routes unless they begin to within this time.

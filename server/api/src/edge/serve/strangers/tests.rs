@@ -1,7 +1,7 @@
 use tokio::time::advance;
 
 use super::*;
-use crate::serve::visit::Visit;
+use crate::edge::serve::visit::Visit;
 
 const KIB: usize = 1024;
 /// What a connection holds from its beginning on.

@@ -7,7 +7,7 @@ use shared_telemetry::server::{REQUEST_DURATION, REQUESTS};
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use crate::in_time::is_grpc;
+use crate::edge::in_time::is_grpc;
 
 /// Marks an answer that waited on purpose: for new output, or for room for input. Its duration says nothing about the
 /// server.

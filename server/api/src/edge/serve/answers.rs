@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use shared_types::{CredentialId, SessionId};
 
-use crate::fair::{Fair, Part};
+use crate::edge::fair::{Fair, Part};
 
 /// Bytes of answers that may wait, all together.
 const WAITING_BYTES: usize = 32 * 1024 * 1024;

@@ -23,7 +23,8 @@ use server_app::AppError;
 use shared_types::Token;
 
 use crate::{
-    Doors, hosts,
+    Doors,
+    edge::hosts,
     rest::{Code, Refused, respond},
 };
 

@@ -23,7 +23,7 @@ use shared_types::address::is_loopback_host;
 use tonic::Status;
 
 use crate::{
-    in_time::is_grpc,
+    edge::in_time::is_grpc,
     rest::{Code, respond},
 };
 
