@@ -9,7 +9,7 @@ use shared_api::Live;
 use shared_client::Followed;
 use shared_types::{
     Event, SessionEvent, TurnId,
-    event::{Finish, Place, ToolCall, TurnOutcome},
+    event::{Finish, Parts, Place, TurnOutcome},
 };
 
 use self::clean::{Clean, clean, clean_line};
@@ -88,6 +88,8 @@ enum Block {
 struct Text {
     place: (TurnId, u32),
     attempt: u32,
+    /// The part of the answer that was shown last.
+    part: u32,
     shown: String,
     clean: Clean,
     is_line_open: bool,
@@ -198,10 +200,10 @@ impl Renderer {
         match event {
             Event::SessionCreated { model, .. } => self.note(&format!("model: {model}")),
             Event::InputAccepted {
-                client_id, text, ..
+                client_id, parts, ..
             } => {
                 if client_id.is_none() || *client_id != self.mine {
-                    self.input(text);
+                    self.input(&parts.words());
                 }
             }
             Event::TurnClaimed { turn, .. } => {
@@ -212,14 +214,12 @@ impl Renderer {
             Event::AnswerRecorded {
                 turn,
                 step,
-                text,
-                reasoning,
-                calls,
+                parts,
                 finish,
                 ..
             } => {
-                self.recorded_thoughts((*turn, *step), reasoning);
-                self.answer((*turn, *step), text, calls, *finish);
+                self.recorded_thoughts((*turn, *step), &parts.reasoning());
+                self.answer((*turn, *step), parts, *finish);
             }
             Event::CallPlaced {
                 ordinal,
@@ -235,9 +235,9 @@ impl Renderer {
             Event::CallEnded {
                 ordinal,
                 task,
-                text,
+                parts,
                 ..
-            } => self.call_ended(event, *ordinal, *task, text),
+            } => self.call_ended(event, *ordinal, *task, &parts.words()),
             Event::CancelRequested { why: Some(why), .. } => self.note(&format!("stopping: {why}")),
             Event::CancelRequested { .. } => {
                 if !self.stopping {
@@ -278,9 +278,10 @@ impl Renderer {
                 turn,
                 step,
                 attempt,
+                part,
                 text,
                 ..
-            } => self.piece((*turn, *step), *attempt, text),
+            } => self.piece((*turn, *step), *attempt, *part, text),
             Live::Output { operation, .. } | Live::Gap { operation, .. }
                 if self.tasks.shows(*operation) => {}
             Live::Output {
@@ -377,7 +378,7 @@ impl Renderer {
         }
     }
 
-    fn piece(&mut self, place: (TurnId, u32), attempt: u32, text: &str) {
+    fn piece(&mut self, place: (TurnId, u32), attempt: u32, part: u32, text: &str) {
         let known = self.text.as_ref().is_some_and(|known| known.place == place);
         if !known
             || self
@@ -391,6 +392,7 @@ impl Renderer {
             self.text = Some(Text {
                 place,
                 attempt,
+                part,
                 shown: String::new(),
                 clean: Clean::default(),
                 is_line_open: false,
@@ -399,8 +401,12 @@ impl Renderer {
         self.speaks();
         self.begin(Block::Text);
         let Some(known) = &mut self.text else { return };
-        known.shown.push_str(text);
-        let mut cleaned = known.clean.take(text).to_owned();
+        // As between the parts of the recorded answer.
+        let gap = if known.part == part { "" } else { "\n\n" };
+        known.part = part;
+        let text = format!("{gap}{text}");
+        known.shown.push_str(&text);
+        let mut cleaned = known.clean.take(&text).to_owned();
         if known.shown.len() == text.len() {
             cleaned = cleaned.trim_start_matches('\n').to_owned();
         }
@@ -410,15 +416,16 @@ impl Renderer {
         }
     }
 
-    fn answer(&mut self, place: (TurnId, u32), text: &str, calls: &[ToolCall], finish: Finish) {
+    fn answer(&mut self, place: (TurnId, u32), parts: &Parts, finish: Finish) {
+        let text = parts.words();
         let shown = self.text.as_ref().filter(|known| known.place == place);
-        let attempt = shown.map_or(0, |known| known.attempt);
+        let (attempt, part) = shown.map_or((0, 0), |known| (known.attempt, known.part));
         match shown.map(|known| text.strip_prefix(&*known.shown)) {
             Some(Some("")) => {}
-            Some(Some(rest)) => self.piece(place, attempt, rest),
-            Some(None) => self.piece(place, attempt + 1, text),
+            Some(Some(rest)) => self.piece(place, attempt, part, rest),
+            Some(None) => self.piece(place, attempt + 1, part, &text),
             None if text.trim().is_empty() => {}
-            None => self.piece(place, attempt, text),
+            None => self.piece(place, attempt, part, &text),
         }
         self.finish_line();
         self.text = None;
@@ -429,13 +436,13 @@ impl Renderer {
         }
         self.place = None;
         self.calls.clear();
-        for (ordinal, call) in (0..).zip(calls) {
+        for (ordinal, call) in (0..).zip(parts.calls()) {
             self.begin(Block::Calls);
             let call = Call::new(self.style, call);
             self.out.push_str(&call.card(self.columns));
             self.calls.insert(ordinal, call);
         }
-        self.focus = (calls.len() == 1).then_some(0);
+        self.focus = (self.calls.len() == 1).then_some(0);
     }
 
     fn placed(&mut self, ordinal: u32, place: &Place) {

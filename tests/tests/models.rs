@@ -6,11 +6,11 @@ use bytes::Bytes;
 use serde_json::json;
 use server_llm::{
     Answer, ApiKey, Message, Model, ModelError, ModelEvent, ModelRequest, OpenAi, OpenAiOptions,
-    Retry, RetryOptions, ToolSpec,
+    Piece, Retry, RetryOptions, ToolSpec, Voice,
 };
 use shared_types::{
     entropy::SeededEntropy,
-    event::{Finish, ToolCall, Usage},
+    event::{Finish, Parts, ToolCall, Usage},
 };
 use tests::model_server::{ModelServer, Reply, Step};
 use tokio::sync::{Notify, mpsc};
@@ -37,7 +37,7 @@ fn request(text: &str) -> ModelRequest {
     ModelRequest {
         system: "be brief".to_owned(),
         messages: vec![Message::User {
-            text: text.to_owned(),
+            parts: Parts::text(text),
         }],
         tools: vec![ToolSpec {
             name: "Shell".to_owned(),
@@ -64,8 +64,8 @@ fn heard(events: &[ModelEvent]) -> (String, u32) {
     for event in events {
         match event {
             ModelEvent::Attempt { number } => heard = (String::new(), *number),
-            ModelEvent::Text(text) => heard.0.push_str(text),
-            ModelEvent::Reasoning(_) | ModelEvent::Retrying { .. } => {}
+            ModelEvent::Said(piece) if piece.voice == Voice::Text => heard.0.push_str(&piece.text),
+            ModelEvent::Said(_) | ModelEvent::Retrying { .. } => {}
         }
     }
     heard
@@ -78,7 +78,7 @@ async fn text_that_is_cut_at_odd_bytes_arrives_whole_with_its_usage() {
     server.script(vec![Reply::text(&text)]);
     let (answer, events) = ask(&server).await;
     let answer = answer.expect("the script answers");
-    assert_eq!(answer.text, text);
+    assert_eq!(answer.parts.words(), text);
     assert_eq!(heard(&events), (text, 1));
     assert!(events.len() > 10, "the text is streamed: {events:?}");
     assert_eq!(answer.finish, Finish::Complete);
@@ -111,7 +111,7 @@ async fn parallel_calls_arrive_with_their_arguments_as_the_model_wrote_them() {
     }]);
     let (answer, _) = ask(&server).await;
     let answer = answer.expect("broken arguments are the caller's affair");
-    assert_eq!(answer.text, "Two things.");
+    assert_eq!(answer.parts.words(), "Two things.");
     let call = |vendor_id: &str, name: &str, arguments: &str| ToolCall {
         vendor_id: vendor_id.to_owned(),
         name: name.to_owned(),
@@ -119,7 +119,7 @@ async fn parallel_calls_arrive_with_their_arguments_as_the_model_wrote_them() {
         opaque: Default::default(),
     };
     assert_eq!(
-        answer.calls,
+        answer.parts.calls().cloned().collect::<Vec<_>>(),
         [
             call("call_0_0", "Shell", &valid),
             call("call_0_1", "Read", "{\"path\": oops"),
@@ -139,7 +139,10 @@ async fn a_rate_limit_is_waited_out_as_long_as_the_server_asks() {
         Reply::text("now"),
     ]);
     let (answer, events) = ask(&server).await;
-    assert_eq!(answer.expect("the second attempt succeeds").text, "now");
+    assert_eq!(
+        answer.expect("the second attempt succeeds").parts.words(),
+        "now"
+    );
     let Some(ModelEvent::Retrying { after, reason }) = events.get(1) else {
         panic!("{events:?}");
     };
@@ -156,7 +159,10 @@ async fn an_answer_that_is_cut_in_the_middle_starts_again() {
         Reply::text("Hello"),
     ]);
     let (answer, events) = ask(&server).await;
-    assert_eq!(answer.expect("the third attempt succeeds").text, "Hello");
+    assert_eq!(
+        answer.expect("the third attempt succeeds").parts.words(),
+        "Hello"
+    );
     assert_eq!(heard(&events), ("Hello".to_owned(), 3));
 }
 
@@ -225,10 +231,14 @@ async fn text_is_heard_while_the_answer_is_still_held_back() {
     );
     assert_eq!(
         receiver.recv().await,
-        Some(ModelEvent::Text("first".to_owned()))
+        Some(ModelEvent::Said(Piece {
+            part: 0,
+            voice: Voice::Text,
+            text: "first".to_owned()
+        }))
     );
     assert!(!asking.is_finished());
     release.notify_one();
     let answer = asking.await.expect("no panic").expect("the script answers");
-    assert_eq!(answer.text, "first second");
+    assert_eq!(answer.parts.words(), "first second");
 }

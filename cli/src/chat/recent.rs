@@ -85,10 +85,10 @@ impl Exchange {
         let mut last = None;
         for event in events {
             match event.known() {
-                Some(Event::InputAccepted { turn, text, .. }) => {
+                Some(Event::InputAccepted { turn, parts, .. }) => {
                     last = Some(Self {
                         turn: Some(*turn),
-                        input: text.clone(),
+                        input: parts.words().into_owned(),
                         ..Self::default()
                     });
                 }
@@ -107,10 +107,11 @@ impl Exchange {
 
     fn add(&mut self, event: &Event) {
         match event {
-            Event::AnswerRecorded { text, calls, .. } => {
-                self.calls += calls.len();
+            Event::AnswerRecorded { parts, .. } => {
+                self.calls += parts.calls().count();
+                let text = parts.words();
                 if !text.trim().is_empty() {
-                    self.answer = text.clone();
+                    self.answer = text.into_owned();
                 }
             }
             Event::TurnEnded {
@@ -172,7 +173,7 @@ fn lines(text: &str) -> Vec<String> {
 mod tests {
     use shared_types::{
         Timestamp, UserId,
-        event::{EventBody, Finish, Usage},
+        event::{EventBody, Finish, Parts, Usage},
     };
 
     use super::*;
@@ -196,17 +197,15 @@ mod tests {
                 turn,
                 by: UserId::from_u128(1),
                 client_id: None,
-                text: input.to_owned(),
+                parts: Parts::text(input),
             },
             Event::AnswerRecorded {
                 turn,
                 step: 1,
                 model: "m".to_owned(),
-                text: answer.to_owned(),
-                calls: Vec::new(),
+                origin: None,
+                parts: Parts::text(answer),
                 finish: Finish::Complete,
-                reasoning: String::new(),
-                opaque: Default::default(),
                 usage: Usage::default(),
             },
             Event::TurnEnded {

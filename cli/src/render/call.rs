@@ -151,7 +151,7 @@ impl Call {
     pub(super) fn end(&mut self, event: &Event, is_elsewhere: bool, out: &mut String) {
         let Event::CallEnded {
             outcome,
-            text,
+            parts,
             unplaced,
             task,
             budget_ms,
@@ -167,7 +167,8 @@ impl Call {
         if *unplaced {
             return;
         }
-        let (ending, body) = tool::ending(text);
+        let text = parts.words();
+        let (ending, body) = tool::ending(&text);
         let (first, rest) = body.split_once('\n').unwrap_or((body, ""));
         // A failure's first line says why, and stands in the last line here.
         let is_reason = ending.is_none() && *outcome != CallOutcome::Completed;

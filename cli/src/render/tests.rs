@@ -1,7 +1,7 @@
 use shared_client::Attached;
 use shared_types::{
     Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, UserId,
-    event::{CallOutcome, EventBody, LeftOutBecause, Usage},
+    event::{CallOutcome, EventBody, LeftOutBecause, Part, Parts, ToolCall, Usage},
 };
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ fn input(text: &str, client_id: Option<&str>) -> Followed {
         turn: TURN,
         by: UserId::from_u128(1),
         client_id: client_id.map(str::to_owned),
-        text: text.into(),
+        parts: Parts::text(text),
     })
 }
 
@@ -31,6 +31,7 @@ fn piece(attempt: u32, text: &str) -> Followed {
         turn: TURN,
         step: 1,
         attempt,
+        part: 0,
         offset: 0,
         text: text.into(),
     })
@@ -41,6 +42,7 @@ fn thought(attempt: u32, text: &str) -> Followed {
         turn: TURN,
         step: 1,
         attempt,
+        part: 0,
         offset: 0,
         text: text.into(),
     })
@@ -51,8 +53,12 @@ fn thoughtful_answer(reasoning: &str, text: &str) -> Followed {
     let Followed::Event(mut event) = answer(1, text, &[]) else {
         unreachable!("it is an event")
     };
-    if let EventBody::Known(Event::AnswerRecorded { reasoning: of, .. }) = &mut event.body {
-        *of = reasoning.into();
+    if let EventBody::Known(Event::AnswerRecorded { parts, .. }) = &mut event.body {
+        let thoughts = Part::Reasoning {
+            text: reasoning.into(),
+            signature: None,
+        };
+        parts.0.insert(0, thoughts);
     }
     Followed::Event(event)
 }
@@ -64,14 +70,14 @@ fn answer(step: u32, text: &str, calls: &[(&str, &str)]) -> Followed {
         arguments: (*arguments).into(),
         opaque: Default::default(),
     });
+    let mut parts = Parts::text(text);
+    parts.0.extend(calls.map(Part::ToolCall));
     event(Event::AnswerRecorded {
         turn: TURN,
         step,
         model: "practice".into(),
-        text: text.into(),
-        reasoning: String::new(),
-        calls: calls.collect(),
-        opaque: Default::default(),
+        origin: None,
+        parts,
         finish: Finish::Complete,
         usage: Usage::default(),
     })
@@ -111,7 +117,7 @@ fn call_ended(ordinal: u32, outcome: CallOutcome, text: &str) -> Followed {
         step: 1,
         ordinal,
         outcome,
-        text: text.into(),
+        parts: Parts::text(text),
         unplaced: false,
         task: None,
         awaits: None,

@@ -8,14 +8,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     session::SessionPorts,
-    tools::ToolSet,
+    tools::ToolSource,
     turn::{Turn, TurnError, WaitingCall, abandon},
 };
 
 /// Runs turns. One serves every session; it keeps nothing of any of them.
 pub struct Engine {
     pub(crate) models: Models,
-    pub(crate) tools: ToolSet,
+    pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) limits: EngineLimits,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -108,16 +108,16 @@ impl EngineLimits {
 }
 
 impl Engine {
-    /// An engine that asks these models and offers them these tools.
+    /// An engine that asks these models and offers them the tools of these sources.
     pub fn new(
         models: Models,
-        tools: ToolSet,
+        sources: Vec<Arc<dyn ToolSource>>,
         limits: EngineLimits,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             models,
-            tools,
+            sources,
             limits,
             clock,
         }

@@ -16,8 +16,9 @@ mod transcript;
 mod turn;
 
 pub use engine::{Carried, Claim, Engine, EngineLimits};
+pub use server_llm::{Piece, Voice};
 pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts};
-pub use tools::{Tool, ToolSet};
+pub use tools::{BuiltIn, Tool, ToolSet, ToolSource};
 pub use transcript::{Placed, Task, tasks};
 pub use turn::{TurnError, WaitingCall, show_waiting};
 

@@ -7,7 +7,7 @@ mod messages;
 mod room;
 mod short;
 
-use server_llm::ModelRequest;
+use server_llm::{ModelInfo, ModelRequest};
 use shared_types::TurnId;
 
 pub(crate) use room::{Need, make as make_room};
@@ -19,11 +19,11 @@ use crate::{tools::ToolSet, transcript::Transcript};
 pub(crate) fn request(
     transcript: &Transcript,
     turn: TurnId,
-    model: &str,
+    model: &ModelInfo,
     tools: &ToolSet,
 ) -> ModelRequest {
     ModelRequest {
-        system: system(transcript, turn),
+        system: system(transcript, turn, tools),
         messages: messages::messages(transcript, turn, model, View::of(transcript)),
         tools: tools.specs(),
         trace: None,
@@ -31,7 +31,7 @@ pub(crate) fn request(
 }
 
 /// The system prompt of a turn: the same as long as the session lasts and its language stays.
-fn system(transcript: &Transcript, turn: TurnId) -> String {
+fn system(transcript: &Transcript, turn: TurnId, tools: &ToolSet) -> String {
     let began = transcript.turns().first().map(|turn| turn.asked_at.date());
     let today = began.map(|day| format!("\nThis conversation began on {day} (UTC).\n"));
     let first = transcript.turns().first();
@@ -58,11 +58,13 @@ fn system(transcript: &Transcript, turn: TurnId) -> String {
         )
     });
     let [today, machine, language] = [today, machine, language].map(Option::unwrap_or_default);
-    format!("{SYSTEM}{here}{today}{machine}{language}")
+    let guidance = tools.guidance();
+    format!("{PLACE}{guidance} {WORK}{here}{today}{machine}{language}")
 }
 
-/// What is the same in every session. It claims nothing about the machine that the engine does not know.
-const SYSTEM: &str = "\
+/// The beginning of the system prompt, up to what the tools say of themselves. It claims nothing about the machine that
+/// the engine does not know.
+const PLACE: &str = "\
 You are an agent of Gantry. Your tools work on a real machine, the user's own or a container for the user alone: commands \
 really run there, files really change, and nothing is undone for you.
 
@@ -71,13 +73,13 @@ command starts there unless you name another one. File tools cannot leave the wo
 can do whatever its user on that machine can do, so run nothing destructive that you were not \
 asked for, and nothing outside the workspace without need.
 
-Look before you change: find files with Glob and Grep, read them with Read, change them with \
-Edit or Write, run things with Shell. Several calls in one answer that only read run at the same \
-time; the others run one after another. A command that takes longer than its call waits goes on \
-as a task: read on with task_read and never run it again to see how it goes. Stop with task_kill \
-what is not needed any more. A result that is too long has its middle left out and \
-says so. Where a result says that the outcome is unknown, find out what happened before you \
-repeat the call.
+Look before you change. ";
+
+/// The rest of what is the same in every session.
+const WORK: &str = "\
+Several calls in one answer that only read run at the same time; the others run one after another. \
+A result that is too long has its middle left out and says so. Where a result says that the outcome is unknown, \
+find out what happened before you repeat the call.
 
 Work until the request is done, then say briefly what you did and what you found. Say plainly \
 what failed and what you did not check. Never invent the output of a tool.

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use server_llm::Piece;
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{
     Event, OperationId, OperationScope, SessionEvent, SessionId, TraceContext, TurnId,
@@ -81,31 +82,18 @@ pub trait LiveSink: Send + Sync {
 /// What is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Live {
-    /// The model speaks.
-    Text {
+    /// The model speaks or thinks.
+    Said {
         /// The turn.
         turn: TurnId,
         /// The model call, from 1.
         step: u32,
-        /// The attempt at it, from 1; a higher one starts the text anew.
+        /// The attempt at it, from 1; a higher one starts the answer again.
         attempt: u32,
-        /// Where the text stands, in bytes from 0.
+        /// The place of the piece in its part, in bytes from 0.
         offset: u64,
-        /// The text.
-        text: String,
-    },
-    /// The model thinks before it speaks.
-    Reasoning {
-        /// The turn.
-        turn: TurnId,
-        /// The model call, from 1.
-        step: u32,
-        /// The attempt at it, from 1; a higher one starts the thoughts anew.
-        attempt: u32,
-        /// Where the thoughts stand, in bytes from 0.
-        offset: u64,
-        /// The thoughts.
-        text: String,
+        /// The piece, and the part to which it belongs.
+        piece: Piece,
     },
     /// All that this attempt said, and thought, is void: it broke off.
     TakenBack {

@@ -7,7 +7,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use server_llm::{Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Models};
+use server_llm::{
+    Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Models, Piece, Voice,
+};
 use shared_sandbox::{
     CancelAnswer, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome,
     OutputStream, ReadContent, Running, Sandbox, StreamEnd, Written,
@@ -17,14 +19,14 @@ use shared_types::{
     CallWait, Digest, Epoch, Event, OperationId, OperationScope, Refusal, SessionEvent, SessionId,
     TenantId, Timestamp, TurnId, UserId,
     clock::ManualClock,
-    event::{EventBody, Finish, ToolCall, TurnOutcome, Usage},
+    event::{EventBody, Finish, Origin, Part, Parts, ToolCall, TurnOutcome, Usage},
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError, SessionLog, SessionPorts,
-    ToolSet, TurnError,
+    BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError, SessionLog,
+    SessionPorts, TurnError,
 };
 
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);
@@ -90,7 +92,7 @@ impl World {
     pub(crate) fn engine(&self) -> Engine {
         Engine::new(
             Models::new(self.model.clone(), []),
-            ToolSet::standard(),
+            vec![Arc::new(BuiltIn)],
             self.limits.clone(),
             self.clock.clone(),
         )
@@ -189,7 +191,7 @@ impl World {
     /// The outcome and the text of the only call.
     pub(crate) fn only_call(&self) -> (shared_types::event::CallOutcome, String) {
         match self.ended_calls().as_slice() {
-            [Event::CallEnded { outcome, text, .. }] => (*outcome, text.clone()),
+            [Event::CallEnded { outcome, parts, .. }] => (*outcome, parts.words().into_owned()),
             other => panic!("expected one call, got {other:?}"),
         }
     }
@@ -270,7 +272,7 @@ impl MemoryLog {
             turn: TURN,
             by: UserId::from_u128(9),
             client_id: None,
-            text: "do it".to_owned(),
+            parts: Parts::text("do it".to_owned()),
         });
         log
     }
@@ -396,22 +398,50 @@ impl Reply {
     ) -> Self {
         let calls = calls.into_iter().enumerate();
         Self::Answer(Answer {
-            text: text.to_owned(),
-            calls: calls
-                .map(|(n, (name, arguments))| ToolCall {
+            parts: said(
+                text,
+                calls.map(|(n, (name, arguments))| ToolCall {
                     vendor_id: format!("v{n}"),
                     name: name.to_owned(),
                     arguments: arguments.to_owned(),
                     opaque: Default::default(),
-                })
-                .collect(),
-            reasoning: String::new(),
-            opaque: Default::default(),
+                }),
+            ),
             finish: Finish::Complete,
             usage: Usage::default(),
             model: String::new(),
         })
     }
+}
+
+/// A model of this name, from the scripted origin.
+pub(crate) fn model(name: &str) -> ModelInfo {
+    ModelInfo {
+        name: name.to_owned(),
+        practice: true,
+        origin: Origin {
+            format: "scripted".to_owned(),
+            account: String::new(),
+        },
+    }
+}
+
+/// An answer with this text, and then these calls.
+pub(crate) fn said(text: &str, calls: impl IntoIterator<Item = ToolCall>) -> Parts {
+    let mut parts = Parts::text(text);
+    parts.0.extend(calls.into_iter().map(Part::ToolCall));
+    parts
+}
+
+/// A piece of a part of the answer that is text.
+pub(crate) fn text(part: u32, text: &str) -> ModelEvent {
+    piece(part, Voice::Text, text)
+}
+
+/// A piece of a part of the answer.
+pub(crate) fn piece(part: u32, voice: Voice, text: &str) -> ModelEvent {
+    let text = text.to_owned();
+    ModelEvent::Said(Piece { part, voice, text })
 }
 
 /// Answers by how many answers the conversation holds, so that it says the same after a restart.
@@ -430,10 +460,7 @@ impl ScriptedModel {
 #[async_trait]
 impl Model for ScriptedModel {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            name: "scripted".to_owned(),
-            practice: true,
-        }
+        model("scripted")
     }
 
     async fn answer(
@@ -447,9 +474,9 @@ impl Model for ScriptedModel {
         let last = self.replies.last().expect("there is a reply");
         let (said, answer) = match self.replies.get(step).unwrap_or(last).clone() {
             Reply::Fail(error) => return Err(error),
-            Reply::Answer(answer) if answer.text.is_empty() => (Vec::new(), Some(answer)),
+            Reply::Answer(answer) if answer.parts.words().is_empty() => (Vec::new(), Some(answer)),
             Reply::Answer(answer) => {
-                let said = ModelEvent::Text(answer.text.clone());
+                let said = text(0, &answer.parts.words());
                 (vec![ModelEvent::Attempt { number: 1 }, said], Some(answer))
             }
             Reply::Hang(said) => (said, None),

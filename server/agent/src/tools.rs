@@ -19,9 +19,13 @@ mod write;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use serde_json::Value;
 use server_llm::ToolSpec;
 use shared_sandbox::{Outcome, Request};
-use shared_types::{Effect, event::CallOutcome};
+use shared_types::{
+    Effect,
+    event::{CallOutcome, TurnSettings},
+};
 
 pub use arguments::{Arguments, BadArguments, Kind, Parameter};
 pub use edit::EditTool;
@@ -38,13 +42,31 @@ pub use write::WriteTool;
 /// Something that the model may ask for.
 pub trait Tool: Send + Sync {
     /// The name by which the model asks for it: letters, digits, `_` and `-`, at most 64.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
-    /// What it does and when to use it, for the model.
-    fn description(&self) -> &'static str;
+    /// The purpose of the tool and its use, for the model.
+    fn description(&self) -> &str;
 
-    /// Its arguments: what the model is shown and what is checked come from here.
-    fn parameters(&self) -> &'static [Parameter];
+    /// Sentences about the tool for the system prompt; `None` where the description says all.
+    fn guidance(&self) -> Option<&str> {
+        None
+    }
+
+    /// Its arguments, where it declares them one by one.
+    fn parameters(&self) -> &[Parameter];
+
+    /// Its arguments as a JSON Schema of an object, for the model.
+    fn schema(&self) -> Value {
+        arguments::schema(self.parameters())
+    }
+
+    /// Checks arguments that the model wrote.
+    ///
+    /// # Errors
+    /// Fails if they do not have the form of [`Tool::schema`]; the text tells the model why.
+    fn check(&self, written: &str) -> Result<Arguments, BadArguments> {
+        Arguments::check(written, self.parameters())
+    }
 
     /// What a second run would do. Calls that are [`Effect::Pure`] only read, so they run beside
     /// one another; any other call runs alone, after those before it and before those after it.
@@ -154,23 +176,20 @@ pub(crate) fn render(tool: &dyn Tool, ended: &Ended<'_>, limit: usize) -> Render
     }
 }
 
-/// The tools of a session, by name.
-#[derive(Clone, Default)]
-pub struct ToolSet {
-    tools: BTreeMap<&'static str, Arc<dyn Tool>>,
+/// A place where tools come from. The tools of a turn are chosen once, at each claim of the turn.
+pub trait ToolSource: Send + Sync {
+    /// The tools for a turn with these settings; without settings where an earlier release claimed the turn.
+    fn tools(&self, settings: Option<&TurnSettings>) -> Vec<Arc<dyn Tool>>;
 }
 
-impl ToolSet {
-    /// These tools; of two with the same name the later one.
-    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        let tools = tools.into_iter().map(|tool| (tool.name(), tool)).collect();
-        Self { tools }
-    }
+/// The source of the tools in this crate: the same ones for every turn.
+#[derive(Debug, Clone, Copy)]
+pub struct BuiltIn;
 
-    /// Every tool of this crate.
-    pub fn standard() -> Self {
-        Self::new([
-            Arc::new(ShellTool) as Arc<dyn Tool>,
+impl ToolSource for BuiltIn {
+    fn tools(&self, _settings: Option<&TurnSettings>) -> Vec<Arc<dyn Tool>> {
+        vec![
+            Arc::new(ShellTool),
             Arc::new(ReadTool),
             Arc::new(WriteTool),
             Arc::new(EditTool),
@@ -180,7 +199,44 @@ impl ToolSet {
             Arc::new(TaskStatusTool),
             Arc::new(TaskReadTool),
             Arc::new(TaskKillTool),
-        ])
+        ]
+    }
+}
+
+/// The tools of a turn, by name.
+#[derive(Clone, Default)]
+pub struct ToolSet {
+    tools: BTreeMap<String, Arc<dyn Tool>>,
+}
+
+impl ToolSet {
+    /// These tools; of two with the same name the later one.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let tools = tools.into_iter();
+        Self {
+            tools: tools.map(|tool| (tool.name().to_owned(), tool)).collect(),
+        }
+    }
+
+    /// The tools of these sources for one turn; of two tools with the same name that of the earlier source.
+    pub fn of(sources: &[Arc<dyn ToolSource>], settings: Option<&TurnSettings>) -> Self {
+        let sources = sources.iter().rev();
+        Self::new(sources.flat_map(|source| source.tools(settings)))
+    }
+
+    /// Every tool of this crate.
+    pub fn standard() -> Self {
+        Self::new(BuiltIn.tools(None))
+    }
+
+    /// The sentences about these tools in the system prompt, in the order of the names.
+    pub(crate) fn guidance(&self) -> String {
+        let sentences: Vec<_> = self
+            .tools
+            .values()
+            .filter_map(|tool| tool.guidance())
+            .collect();
+        sentences.join(" ")
     }
 
     /// The tool with exactly this name.
@@ -189,7 +245,7 @@ impl ToolSet {
     /// If there is none; the text tells the model which there are.
     pub fn get(&self, name: &str) -> Result<&Arc<dyn Tool>, BadArguments> {
         self.tools.get(name).ok_or_else(|| {
-            let known: Vec<_> = self.tools.keys().copied().collect();
+            let known: Vec<_> = self.tools.keys().map(String::as_str).collect();
             BadArguments::new(format!(
                 "there is no tool {:?}; the tools are {}",
                 arguments::shortened(name),
@@ -205,7 +261,7 @@ impl ToolSet {
             .map(|tool| ToolSpec {
                 name: tool.name().to_owned(),
                 description: tool.description().to_owned(),
-                parameters: arguments::schema(tool.parameters()),
+                parameters: tool.schema(),
             })
             .collect()
     }

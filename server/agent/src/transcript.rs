@@ -9,7 +9,8 @@ use std::sync::Arc;
 use shared_types::{
     Event, OperationId, SessionEvent, Timestamp, TurnId,
     event::{
-        Awaited, CallOutcome, Choice, Finish, Opaque, Place, ToolCall, TurnOutcome, TurnSettings,
+        Awaited, CallOutcome, Choice, Finish, Origin, Parts, Place, ToolCall, TurnOutcome,
+        TurnSettings,
     },
 };
 
@@ -73,7 +74,7 @@ pub(crate) struct LateEnd {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TurnLog {
     pub(crate) id: TurnId,
-    pub(crate) input: String,
+    pub(crate) input: Parts,
     /// Most bytes that are sent of the input.
     pub(crate) longest: usize,
     /// When the input was accepted.
@@ -95,10 +96,12 @@ pub(crate) struct Step {
     pub(crate) number: u32,
     /// The model that answered.
     pub(crate) model: String,
-    pub(crate) text: String,
+    /// Where the answer came from; `None` where an earlier release recorded it.
+    pub(crate) origin: Option<Origin>,
+    /// The answer; its calls are in `calls`, with their results.
+    pub(crate) parts: Parts,
     /// Most bytes that are sent of the text; its calls share as many.
     pub(crate) longest: usize,
-    pub(crate) opaque: Opaque,
     pub(crate) finish: Finish,
     pub(crate) calls: Vec<Call>,
 }
@@ -127,7 +130,7 @@ pub struct Placed {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallResult {
     pub(crate) outcome: CallOutcome,
-    pub(crate) text: String,
+    pub(crate) parts: Parts,
     /// No runner could be given it.
     pub(crate) unplaced: bool,
     /// What it still waited for.
@@ -152,9 +155,9 @@ impl Transcript {
             Event::SessionCreated { directory, .. } => {
                 self.directory = directory.as_str().into();
             }
-            Event::InputAccepted { turn, text, .. } if self.turn(*turn).is_none() => {
+            Event::InputAccepted { turn, parts, .. } if self.turn(*turn).is_none() => {
                 let ended_before = std::mem::take(&mut self.ended);
-                let input = (text.clone(), at);
+                let input = (parts.clone(), at);
                 self.turns.push(TurnLog::new(*turn, input, ended_before));
             }
             Event::OperationSettled { operation, summary } => self.settle(*operation, summary),
@@ -306,7 +309,7 @@ impl Transcript {
 }
 
 impl TurnLog {
-    fn new(id: TurnId, (input, asked_at): (String, Timestamp), ended_before: Vec<LateEnd>) -> Self {
+    fn new(id: TurnId, (input, asked_at): (Parts, Timestamp), ended_before: Vec<LateEnd>) -> Self {
         Self {
             id,
             input,
@@ -337,19 +340,18 @@ impl TurnLog {
             Event::AnswerRecorded {
                 step,
                 model,
-                text,
-                calls,
-                opaque,
+                origin,
+                parts,
                 finish,
                 ..
             } if self.step(*step).is_none() => self.steps.push(Step {
                 number: *step,
                 model: model.clone(),
-                text: text.clone(),
+                origin: origin.clone(),
+                parts: parts.clone(),
                 longest: usize::MAX,
-                opaque: opaque.clone(),
                 finish: *finish,
-                calls: calls.iter().cloned().map(Call::new).collect(),
+                calls: parts.calls().cloned().map(Call::new).collect(),
             }),
             Event::CallPlaced {
                 step,
@@ -371,7 +373,7 @@ impl TurnLog {
                 step,
                 ordinal,
                 outcome,
-                text,
+                parts,
                 unplaced,
                 task,
                 awaits,
@@ -379,7 +381,7 @@ impl TurnLog {
             } => {
                 let result = CallResult {
                     outcome: *outcome,
-                    text: text.clone(),
+                    parts: parts.clone(),
                     unplaced: *unplaced,
                     awaits: *awaits,
                 };
@@ -428,10 +430,16 @@ impl TurnLog {
 
 impl Step {
     /// Why no runner could be given the calls of this step, where that is so.
-    pub(crate) fn unplaced(&self) -> Option<&str> {
+    pub(crate) fn unplaced(&self) -> Option<String> {
         let results = self.calls.iter().filter_map(|call| call.result.as_ref());
         let unplaced = results.into_iter().find(|result| result.unplaced);
-        unplaced.map(|result| result.text.strip_prefix(NOT_RUN).unwrap_or(&result.text))
+        unplaced.map(|result| {
+            let words = result.parts.words();
+            match words.strip_prefix(NOT_RUN) {
+                Some(reason) => reason.to_owned(),
+                None => words.into_owned(),
+            }
+        })
     }
 
     /// Whether the end of one of these calls is not known because its runner stayed away.
@@ -443,6 +451,11 @@ impl Step {
             } = result;
             *outcome == CallOutcome::Unknown && *awaits == Some(Awaited::Runner)
         })
+    }
+
+    /// True if the answer has words for the reader.
+    pub(crate) fn has_words(&self) -> bool {
+        !self.parts.words().trim().is_empty()
     }
 
     /// The calls that have no result yet, by their place in the answer.

@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     engine::{Carried, Claim, Engine},
     session::{LogError, SessionPorts},
+    tools::ToolSet,
     transcript::Transcript,
 };
 pub(crate) use abandon::abandon;
@@ -85,6 +86,8 @@ pub(crate) struct Turn<'a> {
     /// Fires when someone wishes the turn to stop, whether it was heard or read in the log.
     cancel: CancellationToken,
     transcript: Transcript,
+    /// The tools that this turn may use.
+    tools: Arc<ToolSet>,
     /// The calls that were found to wait, where nothing else is left to do.
     waiting: Vec<WaitingCall>,
 }
@@ -112,6 +115,7 @@ impl<'a> Turn<'a> {
         let transcript = Transcript::of(&log);
         let cancel = cancel.child_token();
         let turn = transcript.turn(id).ok_or(TurnError::NotInLog)?;
+        let settings = turn.settings.as_ref();
         if turn.cancel_requested {
             cancel.cancel();
         }
@@ -123,6 +127,7 @@ impl<'a> Turn<'a> {
             waited,
             interrupted,
             cancel,
+            tools: Arc::new(ToolSet::of(&engine.sources, settings)),
             transcript,
             waiting: Vec::new(),
         })

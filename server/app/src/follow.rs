@@ -208,9 +208,9 @@ impl Replaced {
 
     fn covers(&self, live: &Live) -> bool {
         let (turn, covered) = match live {
-            Live::Text { turn, step, .. }
-            | Live::Reasoning { turn, step, .. }
-            | Live::TakenBack { turn, step, .. } => (turn, *step <= self.answered),
+            Live::Said { turn, step, .. } | Live::TakenBack { turn, step, .. } => {
+                (turn, *step <= self.answered)
+            }
             Live::Output {
                 turn,
                 step,

@@ -51,7 +51,7 @@ mod whole;
 use std::{sync::Arc, time::Duration};
 
 use proto::v1;
-use server_agent::{Engine, EngineLimits, ToolSet};
+use server_agent::{BuiltIn, Engine, EngineLimits};
 use server_llm::{ModelInfo, Models};
 use server_router::links::{Inbound, LinkEnd, LinkOptions, Links};
 use server_store::Store;
@@ -84,7 +84,7 @@ pub use ready::NotReady;
 pub use requests::{Keyed, Requests, TakenKey};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use sandboxes::{SandboxChange, Sandboxes};
-pub use server_agent::{Live, Task};
+pub use server_agent::{Live, Piece, Task, Voice};
 pub use server_router::links::{LinkIdentity, LinkSealer};
 pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, Role, Scope, Scopes, UserKind};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
@@ -174,7 +174,6 @@ impl Parts {
     }
 
     fn bench(&self, links: &Links, hub: &LiveHub, settings: &Settings) -> Bench {
-        let tools = ToolSet::standard();
         let limits = EngineLimits {
             model_window: self.model_window,
             parked_at_most: self.turns.waited_for,
@@ -182,7 +181,12 @@ impl Parts {
             ..EngineLimits::default()
         };
         Bench {
-            engine: Engine::new(self.models.clone(), tools, limits, self.clock.clone()),
+            engine: Engine::new(
+                self.models.clone(),
+                vec![Arc::new(BuiltIn)],
+                limits,
+                self.clock.clone(),
+            ),
             store: self.store.clone(),
             logs: KnownLogs::new(),
             outputs: self.outputs.clone(),

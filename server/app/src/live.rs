@@ -27,6 +27,8 @@ const SIGNALS: usize = 64;
 const EVENTS_CARRIED_BYTES: usize = 16 * 1024;
 /// Output of each stream that a late watcher is given, in bytes.
 const OUTPUT_PREFIX_BYTES: usize = 64 * 1024;
+/// Parts of one answer that a late watcher is given.
+const PARTS: usize = 64;
 /// Output streams under way in one session that a late watcher is given.
 const OUTPUTS: usize = 32;
 
@@ -197,36 +199,60 @@ struct UnderWay {
     notice: Option<Live>,
     /// For one who has what was said before, and not that it is void.
     taken_back: Option<Live>,
-    reasoning: Option<Live>,
-    text: Option<Live>,
+    /// The parts of the answer in flight, in the order in which they began.
+    said: Vec<Live>,
     outputs: Vec<Live>,
 }
 
 impl UnderWay {
     fn is_empty(&self) -> bool {
-        let nothing_said = self.reasoning.is_none() && self.text.is_none();
         let no_word = self.notice.is_none() && self.taken_back.is_none();
-        nothing_said && no_word && self.outputs.is_empty()
+        self.said.is_empty() && no_word && self.outputs.is_empty()
     }
 
     fn pieces(&self) -> Vec<Live> {
         let one = self.notice.iter().chain(&self.taken_back);
-        let one = one.chain(&self.reasoning).chain(&self.text);
-        one.chain(&self.outputs).cloned().collect()
+        one.chain(&self.said)
+            .chain(&self.outputs)
+            .cloned()
+            .collect()
     }
 
     fn add(&mut self, live: &Live) {
         match live {
-            Live::Reasoning { .. } => grow(&mut self.reasoning, live),
-            Live::Text { .. } => grow(&mut self.text, live),
+            Live::Said { .. } => self.add_said(live),
             Live::Output { .. } => self.add_output(live),
             Live::Notice { .. } => self.notice = Some(live.clone()),
             Live::TakenBack { .. } => {
-                self.reasoning = None;
-                self.text = None;
+                self.said.clear();
                 self.taken_back = Some(live.clone());
             }
             Live::Gap { .. } => {}
+        }
+    }
+
+    /// Adds a piece of the answer to its part. The first piece of another attempt replaces all that was said.
+    fn add_said(&mut self, live: &Live) {
+        let Some(place) = Spoken::of(live) else {
+            return;
+        };
+        let of_another = |known: &Live| !Spoken::of(known).is_some_and(|known| known.is_of(&place));
+        if self.said.first().is_some_and(of_another) {
+            if place.offset != 0 {
+                return;
+            }
+            self.said.clear();
+        }
+        let same = |known: &Live| Spoken::of(known).map(|known| known.part) == Some(place.part);
+        match self.said.iter().position(same) {
+            Some(known) => {
+                let known = &mut self.said[known];
+                if !extend(known, live, usize::MAX) && place.offset == 0 {
+                    *known = live.clone();
+                }
+            }
+            None if place.offset == 0 && self.said.len() < PARTS => self.said.push(live.clone()),
+            None => {}
         }
     }
 
@@ -277,8 +303,7 @@ impl UnderWay {
         );
         match event {
             Event::AnswerRecorded { .. } => {
-                self.reasoning = None;
-                self.text = None;
+                self.said.clear();
                 self.taken_back = None;
             }
             Event::CallEnded {
@@ -296,55 +321,59 @@ impl UnderWay {
     }
 }
 
-/// Adds a piece of what the model says to what it said before.
-fn grow(known: &mut Option<Live>, live: &Live) {
-    if let Some(known) = known
-        && extend(known, live, usize::MAX)
-    {
-        return;
-    }
-    if spoken(live).is_some_and(|(_, offset, _)| offset == 0) {
-        *known = Some(live.clone());
-    }
-}
-
-/// Adds a piece of what the model says to the piece right before it, if both have so many bytes at most; `false` where
-/// it is another piece.
+/// Adds a piece of the answer to the piece right before it, if both have so many bytes at most; `false` where it is
+/// another piece.
 pub(crate) fn extend(before: &mut Live, live: &Live, at_most: usize) -> bool {
-    let (Some((place, offset, text)), Some((of_before, from, so_far))) =
-        (spoken(live), spoken(before))
-    else {
+    let (Some(place), Some(known)) = (Spoken::of(live), Spoken::of(before)) else {
         return false;
     };
-    let is_next = of_before == place && from + so_far.len() as u64 == offset;
-    let is_same_voice = std::mem::discriminant(before) == std::mem::discriminant(live);
-    if !is_next || !is_same_voice || so_far.len() + text.len() > at_most {
+    let is_next = known.is_of(&place) && known.part == place.part && known.end == place.offset;
+    if !is_next || known.bytes + place.bytes > at_most {
         return false;
     }
-    if let Live::Text { text: so_far, .. } | Live::Reasoning { text: so_far, .. } = before {
-        so_far.push_str(text);
+    if let (Live::Said { piece: so_far, .. }, Live::Said { piece, .. }) = (before, live) {
+        so_far.text.push_str(&piece.text);
     }
     true
 }
 
-/// The turn, step and attempt of what the model says, where it stands, and what it is.
-fn spoken(live: &Live) -> Option<((TurnId, u32, u32), u64, &str)> {
-    match live {
-        Live::Text {
-            turn,
-            step,
-            attempt,
-            offset,
-            text,
+/// The place of a piece of an answer.
+struct Spoken {
+    /// The turn, step and attempt.
+    attempt: (TurnId, u32, u32),
+    /// The part of the answer.
+    part: u32,
+    /// Where the piece begins in the part, in bytes.
+    offset: u64,
+    /// Where it ends in the part, in bytes.
+    end: u64,
+    /// Its length.
+    bytes: usize,
+}
+
+impl Spoken {
+    fn of(live: &Live) -> Option<Self> {
+        match live {
+            Live::Said {
+                turn,
+                step,
+                attempt,
+                offset,
+                piece,
+            } => Some(Self {
+                attempt: (*turn, *step, *attempt),
+                part: piece.part,
+                offset: *offset,
+                end: offset.saturating_add(piece.text.len() as u64),
+                bytes: piece.text.len(),
+            }),
+            _ => None,
         }
-        | Live::Reasoning {
-            turn,
-            step,
-            attempt,
-            offset,
-            text,
-        } => Some(((*turn, *step, *attempt), *offset, text)),
-        _ => None,
+    }
+
+    /// True if both are of one attempt.
+    fn is_of(&self, other: &Self) -> bool {
+        self.attempt == other.attempt
     }
 }
 

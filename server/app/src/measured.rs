@@ -16,7 +16,7 @@ use shared_telemetry::{
 };
 use shared_types::{
     Event, SessionEvent, Timestamp, TurnId,
-    event::{CallOutcome, ToolCall, TurnOutcome},
+    event::{CallOutcome, Parts, TurnOutcome},
 };
 
 use crate::spans::TurnSpans;
@@ -118,16 +118,16 @@ impl Counted {
             spans.loaded(log);
         }
         let mut known = log.iter().rev().filter_map(SessionEvent::known);
-        if let Some((answer, calls)) = known.find_map(answer) {
-            self.asked(answer, calls);
+        if let Some((answer, parts)) = known.find_map(answer) {
+            self.asked(answer, parts);
         }
     }
 
     /// These events were recorded.
     pub(crate) fn recorded(&self, events: &[Event], now: Timestamp) {
         for event in events {
-            if let Some((answer, calls)) = answer(event) {
-                self.asked(answer, calls);
+            if let Some((answer, parts)) = answer(event) {
+                self.asked(answer, parts);
             }
             match event {
                 Event::TurnEnded { outcome, .. } => {
@@ -158,8 +158,8 @@ impl Counted {
         }
     }
 
-    fn asked(&self, answer: (TurnId, u32), calls: &[ToolCall]) {
-        let tools = calls.iter().map(|call| call.name.to_ascii_lowercase());
+    fn asked(&self, answer: (TurnId, u32), parts: &Parts) {
+        let tools = parts.calls().map(|call| call.name.to_ascii_lowercase());
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Asked {
             answer: Some(answer),
             tools: tools.collect(),
@@ -175,11 +175,11 @@ impl Counted {
     }
 }
 
-fn answer(event: &Event) -> Option<((TurnId, u32), &[ToolCall])> {
+fn answer(event: &Event) -> Option<((TurnId, u32), &Parts)> {
     match event {
         Event::AnswerRecorded {
-            turn, step, calls, ..
-        } => Some(((*turn, *step), calls)),
+            turn, step, parts, ..
+        } => Some(((*turn, *step), parts)),
         _ => None,
     }
 }

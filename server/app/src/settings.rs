@@ -12,7 +12,7 @@ use server_store::{
 };
 use shared_types::{
     Clock, Isolation, RunnerId, SandboxId, SessionId, Timestamp,
-    event::TurnSettings,
+    event::{Origin, TurnSettings},
     limits::{MAX_STEPS, USUAL_STEPS},
 };
 use tokio::sync::Notify;
@@ -180,6 +180,7 @@ impl Settings {
                 None => ModelInfo {
                     name: row.value.clone(),
                     practice: false,
+                    origin: Origin::default(),
                 },
             },
         })

@@ -21,7 +21,9 @@ mod sse;
 pub use error::ModelError;
 pub use key::ApiKey;
 pub use measured::Measured;
-pub use model::{Answer, CallTrace, Message, Model, ModelEvent, ModelInfo, ModelRequest, ToolSpec};
+pub use model::{
+    Answer, CallTrace, Message, Model, ModelEvent, ModelInfo, ModelRequest, Piece, ToolSpec, Voice,
+};
 pub use models::Models;
 pub use openai::{OpenAi, OpenAiOptions};
 pub use practice::Practice;

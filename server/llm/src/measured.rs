@@ -77,7 +77,7 @@ impl Call<'_> {
     /// By the conventions for generative AI
     /// (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>).
     fn span(&self, trace: CallTrace) -> Span {
-        let ModelInfo { name, practice } = &self.asked;
+        let ModelInfo { name, practice, .. } = &self.asked;
         let provider = match practice {
             true => "gantry.practice",
             // The vendor is unknown, but speaks OpenAI's API.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use shared_types::{
     SpanId, TraceContext,
-    event::{Finish, Opaque, ToolCall, Usage},
+    event::{Finish, Origin, Parts, Usage},
 };
 use tokio::sync::mpsc;
 
@@ -38,6 +38,8 @@ pub struct ModelInfo {
     pub name: String,
     /// True for the practice model; every surface shows that.
     pub practice: bool,
+    /// Where its answers come from.
+    pub origin: Origin,
 }
 
 /// A conversation that waits for its next answer.
@@ -69,26 +71,22 @@ pub struct CallTrace {
 pub enum Message {
     /// A person said something.
     User {
-        /// The words of the user.
-        text: String,
+        /// The message of the user.
+        parts: Parts,
     },
     /// The model answered.
     Assistant {
-        /// The words of the model; may be empty if it asked for tools.
-        text: String,
-        /// The tools that it asked for; each needs a [`Message::ToolResult`] before the next
-        /// message of another kind.
-        calls: Vec<ToolCall>,
-        /// The vendor's own parts, from [`Answer::opaque`].
-        opaque: Opaque,
+        /// The answer, from [`Answer::parts`]. Each of its calls needs a [`Message::ToolResult`] before the
+        /// next message of another kind.
+        parts: Parts,
     },
     /// A tool call ended.
     ToolResult {
-        /// [`ToolCall::vendor_id`] of the call.
+        /// `vendor_id` of the call.
         vendor_id: String,
         /// The outcome. A vendor may see nothing else, so the text of a failure says that it
         /// failed.
-        text: String,
+        parts: Parts,
         /// True if the call failed.
         failed: bool,
     },
@@ -113,10 +111,8 @@ pub enum ModelEvent {
         /// From 1.
         number: u32,
     },
-    /// The next piece of the thoughts before the answer; never empty.
-    Reasoning(String),
-    /// The next piece of the answer's text; never empty.
-    Text(String),
+    /// The next piece of the answer.
+    Said(Piece),
     /// The attempt failed and another one follows.
     Retrying {
         /// The pause before it.
@@ -126,21 +122,50 @@ pub enum ModelEvent {
     },
 }
 
+/// A piece of a part of the answer, as it is said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The part, counted from 0 in the order in which the parts began.
+    pub part: u32,
+    /// The kind of the part.
+    pub voice: Voice,
+    /// More of the part; never empty.
+    pub text: String,
+}
+
+/// A kind of part that is shown while the model says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voice {
+    /// Thoughts before the model goes on.
+    Reasoning,
+    /// Words for the reader.
+    Text,
+}
+
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The answer's text: that of the last attempt's events.
-    pub text: String,
-    /// Its thoughts before it spoke, for people.
-    pub reasoning: String,
-    /// The tools that it asks for, in its order.
-    pub calls: Vec<ToolCall>,
-    /// The vendor's own parts, for the next request to the same model.
-    pub opaque: Opaque,
+    /// The parts of the answer, in the order in which they began.
+    pub parts: Parts,
     /// The way in which it ended. With [`Finish::Length`] the last call's arguments may be cut.
     pub finish: Finish,
     /// The tokens that it cost; zero if the vendor does not tell.
     pub usage: Usage,
     /// The model that has answered, as the vendor says; empty if it does not say.
     pub model: String,
+}
+
+#[cfg(test)]
+impl Answer {
+    pub(crate) fn text(&self) -> String {
+        self.parts.words().into_owned()
+    }
+
+    pub(crate) fn reasoning(&self) -> String {
+        self.parts.reasoning().into_owned()
+    }
+
+    pub(crate) fn calls(&self) -> Vec<shared_types::event::ToolCall> {
+        self.parts.calls().cloned().collect()
+    }
 }

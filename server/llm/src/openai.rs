@@ -11,6 +11,7 @@ mod answer;
 mod body;
 mod json;
 mod options;
+mod own;
 mod quote;
 mod refusal;
 mod request;
@@ -28,7 +29,7 @@ use reqwest::{
     redirect,
 };
 use serde_json::Value;
-use shared_types::address::is_loopback_host;
+use shared_types::{address::is_loopback_host, event::Origin};
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout},
@@ -37,17 +38,20 @@ use url::{Position, Url};
 
 pub use self::options::{DEFAULT_BASE_URL, OpenAiOptions, OpenAiOptionsError};
 use self::{
-    answer::{Growing, Piece, Said},
+    answer::{Chunk, Growing, Said},
     body::Body,
     options::{authorization, endpoint},
     quote::Quotes,
-    request::{Parts, Shape},
+    request::{OwnParts, Shape},
 };
 use crate::{
-    Answer, ModelError, ModelEvent, ModelInfo, ModelRequest,
+    Answer, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece, Voice,
     retry::{Failure, Vendor},
     sse,
 };
+
+/// The name of the wire format.
+const FORMAT: &str = "openai-chat";
 
 /// Largest answer of a server that does not stream, in bytes.
 const MAX_DOCUMENT_BYTES: usize = sse::MAX_EVENT_BYTES;
@@ -68,6 +72,7 @@ pub struct OpenAi {
     endpoint: Url,
     /// The address in messages: without its query, which may hold a secret.
     shown: String,
+    origin: Origin,
     authorization: Option<HeaderValue>,
     quotes: Quotes,
     client: reqwest::Client,
@@ -106,6 +111,10 @@ impl OpenAi {
         Ok(Self {
             client: client.build().map_err(OpenAiOptionsError::Client)?,
             quotes: Quotes::new(options.key.clone()),
+            origin: Origin {
+                format: FORMAT.to_owned(),
+                account: endpoint[Position::BeforeHost..Position::AfterPort].to_owned(),
+            },
             shown,
             options,
             endpoint,
@@ -121,7 +130,7 @@ impl OpenAi {
     ) -> Result<Answer, Failure> {
         let mut shape = Shape {
             usage: !self.refuses_usage.load(Ordering::Relaxed),
-            parts: Parts::AsTheyCame,
+            own: OwnParts::AsTheyCame,
         };
         let (response, first_byte_until) = loop {
             let first_byte_until = Instant::now() + self.options.first_byte_within;
@@ -243,7 +252,7 @@ impl OpenAi {
                 return Err(broken("the model server's answer is too large"));
             }
         }
-        let said = growing.absorb(self.piece(json::parse(&document))?)?;
+        let said = growing.absorb(self.chunk(json::parse(&document))?)?;
         say(said, events).await;
         conclude(growing, false, events).await
     }
@@ -317,16 +326,16 @@ impl OpenAi {
             return Err(refusal::of_value(&said, &self.quotes));
         }
         let parsed = json::parse_piece(event.data.as_bytes(), &mut growing.half);
-        growing.absorb(self.piece(parsed)?)
+        growing.absorb(self.chunk(parsed)?)
     }
 
-    fn piece(&self, parsed: Result<Value, serde_json::Error>) -> Result<Piece, ModelError> {
+    fn chunk(&self, parsed: Result<Value, serde_json::Error>) -> Result<Chunk, ModelError> {
         let value = parsed
             .map_err(|error| broken(&format!("the model server sent broken JSON ({error})")))?;
         if let Some(error) = refusal::in_value(&value, &self.quotes) {
             return Err(error);
         }
-        Piece::of(value).map_err(|error| {
+        Chunk::of(value).map_err(|error| {
             broken(&format!(
                 "the model server's answer does not have the form of OpenAI's ({error})"
             ))
@@ -340,6 +349,7 @@ impl Vendor for OpenAi {
         ModelInfo {
             name: self.options.model.clone(),
             practice: false,
+            origin: self.origin.clone(),
         }
     }
 
@@ -354,11 +364,14 @@ impl Vendor for OpenAi {
 
 async fn say(said: Said, events: &mpsc::Sender<ModelEvent>) {
     // The answer is wanted also where no listener is left.
-    if !said.reasoning.is_empty() {
-        let _ = events.send(ModelEvent::Reasoning(said.reasoning)).await;
-    }
-    if !said.text.is_empty() {
-        let _ = events.send(ModelEvent::Text(said.text)).await;
+    let reasoning = (Voice::Reasoning, said.places.reasoning, said.reasoning);
+    for (voice, part, text) in [reasoning, (Voice::Text, said.places.text, said.text)] {
+        if let Some(part) = part
+            && !text.is_empty()
+        {
+            let piece = Piece { part, voice, text };
+            let _ = events.send(ModelEvent::Said(piece)).await;
+        }
     }
 }
 

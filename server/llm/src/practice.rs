@@ -8,13 +8,17 @@
 mod commands;
 mod report;
 
+use std::borrow::Cow;
+
 use async_trait::async_trait;
 use serde_json::Value;
-use shared_types::event::{Finish, Opaque, ToolCall, Usage};
+use shared_types::event::{Finish, Origin, Part, Parts, ToolCall, Usage};
 use tokio::sync::mpsc;
 
 use self::commands::Command;
-use crate::{Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
+use crate::{
+    Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece, Voice,
+};
 
 /// The name that people see.
 pub const NAME: &str = "practice model (no AI)";
@@ -39,6 +43,10 @@ impl Model for Practice {
         ModelInfo {
             name: NAME.to_owned(),
             practice: true,
+            origin: Origin {
+                format: "practice".to_owned(),
+                account: String::new(),
+            },
         }
     }
 
@@ -48,30 +56,26 @@ impl Model for Practice {
         request: ModelRequest,
         events: mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, ModelError> {
-        let (text, call) = match next(&request) {
-            Next::Say(text) => (text, None),
-            Next::Call(call) => (String::new(), Some(call)),
-        };
         // The answer counts even if no receiver listens.
         let _ = events.send(ModelEvent::Attempt { number: 1 }).await;
-        for piece in pieces(&text) {
-            let _ = events.send(ModelEvent::Text(piece.to_owned())).await;
+        let part = next(&request);
+        if let Part::Text { text } = &part {
+            for piece in pieces(text) {
+                let said = Piece {
+                    part: 0,
+                    voice: Voice::Text,
+                    text: piece.to_owned(),
+                };
+                let _ = events.send(ModelEvent::Said(said)).await;
+            }
         }
         Ok(Answer {
-            text,
-            reasoning: String::new(),
-            calls: call.into_iter().collect(),
-            opaque: Opaque::default(),
+            parts: Parts(vec![part]),
             finish: Finish::Complete,
             usage: Usage::default(),
             model: String::new(),
         })
     }
-}
-
-enum Next {
-    Say(String),
-    Call(ToolCall),
 }
 
 /// A command of the user that was carried out, and its result.
@@ -80,38 +84,38 @@ struct Done {
     failed: bool,
 }
 
-fn next(request: &ModelRequest) -> Next {
+fn next(request: &ModelRequest) -> Part {
     let (message, after) = last_input(&request.messages);
-    let commands = match commands::parse(message) {
+    let commands = match commands::parse(&message) {
         Ok(commands) => commands,
-        Err(line) => return Next::Say(report::help(&line)),
+        Err(line) => return say(report::help(&line)),
     };
     let (done, read_on) = carried_out(&commands, after);
     if let Some(arguments) = read_on {
-        return Next::Call(call("task_read", &arguments, &request.messages));
+        return call("task_read", &arguments, &request.messages);
     }
     let failed = done.last().is_some_and(|done| done.failed);
     let Some(command) = commands.get(done.len()).filter(|_| !failed) else {
-        return Next::Say(report::summary(&commands, &done));
+        return say(report::summary(&commands, &done));
     };
     if !request.tools.iter().any(|tool| tool.name == command.tool()) {
-        return Next::Say(report::no_tool(command));
+        return say(report::no_tool(command));
     }
-    Next::Call(call(
-        command.tool(),
-        &command.arguments(),
-        &request.messages,
-    ))
+    call(command.tool(), &command.arguments(), &request.messages)
+}
+
+fn say(text: String) -> Part {
+    Part::Text { text }
 }
 
 /// The last thing that the user said, and what followed it.
-fn last_input(messages: &[Message]) -> (&str, &[Message]) {
+fn last_input(messages: &[Message]) -> (Cow<'_, str>, &[Message]) {
     let last = messages
         .iter()
         .rposition(|message| matches!(message, Message::User { .. }));
     match last.map(|place| (&messages[place], &messages[place + 1..])) {
-        Some((Message::User { text }, after)) => (text, after),
-        _ => ("", messages),
+        Some((Message::User { parts }, after)) => (parts.words(), after),
+        _ => ("".into(), messages),
     }
 }
 
@@ -120,14 +124,12 @@ fn last_input(messages: &[Message]) -> (&str, &[Message]) {
 fn carried_out(commands: &[Command], after: &[Message]) -> (Vec<Done>, Option<Value>) {
     let (mut done, mut text, mut read_on) = (Vec::new(), String::new(), None);
     for message in after {
-        let Message::ToolResult {
-            text: came, failed, ..
-        } = message
-        else {
+        let Message::ToolResult { parts, failed, .. } = message else {
             continue;
         };
+        let came = parts.words();
         let followed = commands.get(done.len()).is_some_and(Command::is_followed);
-        read_on = still_runs(came).filter(|_| followed && !failed);
+        read_on = still_runs(&came).filter(|_| followed && !failed);
         if read_on.is_some() {
             let lines = came.rsplit_once('\n').map_or("", |(lines, _)| lines);
             text.push_str(lines);
@@ -135,7 +137,7 @@ fn carried_out(commands: &[Command], after: &[Message]) -> (Vec<Done>, Option<Va
             continue;
         }
         done.push(Done {
-            text: std::mem::take(&mut text) + came,
+            text: std::mem::take(&mut text) + &came,
             failed: *failed,
         });
     }
@@ -155,20 +157,20 @@ fn still_runs(text: &str) -> Option<Value> {
 }
 
 /// The id counts the calls of the whole conversation, so that none comes twice.
-fn call(tool: &str, arguments: &Value, messages: &[Message]) -> ToolCall {
+fn call(tool: &str, arguments: &Value, messages: &[Message]) -> Part {
     let earlier: usize = messages
         .iter()
         .map(|message| match message {
-            Message::Assistant { calls, .. } => calls.len(),
+            Message::Assistant { parts } => parts.calls().count(),
             _ => 0,
         })
         .sum();
-    ToolCall {
+    Part::ToolCall(ToolCall {
         vendor_id: format!("practice_{}", earlier + 1),
         name: tool.to_owned(),
         arguments: arguments.to_string(),
         opaque: Default::default(),
-    }
+    })
 }
 
 /// `text` in pieces that end at spaces or line ends.

@@ -4,7 +4,7 @@
 use shared_types::{
     CallWait, CredentialId, Epoch, Event, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId,
     Timestamp, TraceContext, TurnId, UserId,
-    event::{Choice, StopReason, TurnOutcome, TurnSettings},
+    event::{Choice, Parts, StopReason, TurnOutcome, TurnSettings},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
 
@@ -157,7 +157,7 @@ impl Store {
                 turn: input.turn,
                 by: input.by,
                 client_id: input.client_id.clone(),
-                text: input.text.clone(),
+                parts: Parts::text(input.text.clone()),
             };
             let event = event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
             tx.commit().await?;

@@ -856,7 +856,11 @@ pub enum Live {
         step: u32,
         /// The number of the attempt, from 1. A higher number starts the thoughts again.
         attempt: u32,
-        /// The offset of `text` in the thoughts, in bytes from 0.
+        /// The part of the answer: its place among the parts of text and of thoughts, in the order in which they
+        /// began, from 0.
+        #[serde(default)]
+        part: u32,
+        /// The offset of `text` in the part, in bytes from 0.
         offset: u64,
         /// The thoughts.
         text: String,
@@ -869,7 +873,11 @@ pub enum Live {
         step: u32,
         /// The number of the attempt, from 1. A higher number starts the text again.
         attempt: u32,
-        /// The offset of `text` in the answer, in bytes from 0.
+        /// The part of the answer: its place among the parts of text and of thoughts, in the order in which they
+        /// began, from 0.
+        #[serde(default)]
+        part: u32,
+        /// The offset of `text` in the part, in bytes from 0.
         offset: u64,
         /// The text.
         text: String,

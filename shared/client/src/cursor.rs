@@ -25,7 +25,7 @@ mod tests;
 const MAX_EARLY: usize = 1024;
 
 /// Texts in flight at a time; the oldest is forgotten.
-const MAX_TEXTS: usize = 8;
+const MAX_TEXTS: usize = 64;
 
 /// Pieces of one text that wait for the gap before them.
 const MAX_PIECES_AHEAD: usize = 256;
@@ -69,15 +69,21 @@ pub enum Broken {
 
 #[derive(Debug)]
 struct Text {
-    voice: Voice,
-    turn: TurnId,
-    step: u32,
+    place: Place,
     attempt: u32,
     end: u64,
     ahead: BTreeMap<u64, String>,
 }
 
-/// One of the texts of an answer.
+/// A part of an answer. A server of an earlier release numbers no parts, and then the voice tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place {
+    voice: Voice,
+    turn: TurnId,
+    step: u32,
+    part: u32,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Voice {
     Reasoning,
@@ -193,40 +199,7 @@ impl Cursor {
 
     fn live(&mut self, live: Live) -> Option<Live> {
         match live {
-            Live::Text {
-                turn,
-                step,
-                attempt,
-                offset,
-                text,
-            } => {
-                let place = (Voice::Text, turn, step);
-                let (offset, text) = self.text(place, attempt, offset, text)?;
-                Some(Live::Text {
-                    turn,
-                    step,
-                    attempt,
-                    offset,
-                    text,
-                })
-            }
-            Live::Reasoning {
-                turn,
-                step,
-                attempt,
-                offset,
-                text,
-            } => {
-                let place = (Voice::Reasoning, turn, step);
-                let (offset, text) = self.text(place, attempt, offset, text)?;
-                Some(Live::Reasoning {
-                    turn,
-                    step,
-                    attempt,
-                    offset,
-                    text,
-                })
-            }
+            Live::Text { .. } | Live::Reasoning { .. } => self.text(live),
             Live::TakenBack {
                 turn,
                 step,
@@ -241,37 +214,63 @@ impl Cursor {
         }
     }
 
-    /// The part of a piece of text that is new, with what waited behind it.
-    fn text(
-        &mut self,
-        (voice, turn, step): (Voice, TurnId, u32),
-        attempt: u32,
-        offset: u64,
-        text: String,
-    ) -> Option<(u64, String)> {
+    /// The rest of a piece of the answer that is new, with what waited behind it.
+    fn text(&mut self, mut live: Live) -> Option<Live> {
+        let (voice, (turn, step, part), attempt, offset, text) = match &mut live {
+            Live::Text {
+                turn,
+                step,
+                attempt,
+                part,
+                offset,
+                text,
+            } => (Voice::Text, (*turn, *step, *part), *attempt, offset, text),
+            Live::Reasoning {
+                turn,
+                step,
+                attempt,
+                part,
+                offset,
+                text,
+            } => (
+                Voice::Reasoning,
+                (*turn, *step, *part),
+                *attempt,
+                offset,
+                text,
+            ),
+            _ => return Some(live),
+        };
         if self
             .settled_of(turn)
             .is_some_and(|settled| settled.ended || step <= settled.answered)
         {
             return None;
         }
-        let known = |text: &&mut Text| (text.voice, text.turn, text.step) == (voice, turn, step);
-        match self.texts.iter_mut().find(known) {
-            Some(known) if attempt < known.attempt => None,
-            Some(known) => {
-                if attempt > known.attempt {
-                    *known = Text::new(voice, turn, step, attempt);
-                }
-                known.take(offset, text)
-            }
-            None => {
-                if self.texts.len() == MAX_TEXTS {
-                    self.texts.pop_front();
-                }
-                self.texts.push_back(Text::new(voice, turn, step, attempt));
-                self.texts.back_mut()?.take(offset, text)
-            }
+        let place = Place {
+            voice,
+            turn,
+            step,
+            part,
+        };
+        // A later attempt makes all parts of the earlier ones void.
+        let of_step = self.texts.iter().filter(|known| known.is_of(turn, step));
+        let newest = of_step.map(|known| known.attempt);
+        match newest.max() {
+            Some(newest) if attempt < newest => return None,
+            Some(newest) if attempt > newest => self.texts.retain(|known| !known.is_of(turn, step)),
+            _ => {}
         }
+        let known = self.texts.iter().position(|known| known.place == place);
+        let known = known.unwrap_or_else(|| {
+            if self.texts.len() == MAX_TEXTS {
+                self.texts.pop_front();
+            }
+            self.texts.push_back(Text::new(place, attempt));
+            self.texts.len() - 1
+        });
+        (*offset, *text) = self.texts[known].take(*offset, std::mem::take(text))?;
+        Some(live)
     }
 
     /// Forgets what an attempt said, and takes no more of it; whether there was any of it.
@@ -279,9 +278,9 @@ impl Cursor {
         let said = self
             .texts
             .iter_mut()
-            .filter(|text| (text.turn, text.step) == (turn, step) && text.attempt <= attempt);
+            .filter(|text| text.is_of(turn, step) && text.attempt <= attempt);
         let count = said
-            .map(|text| *text = Text::new(text.voice, turn, step, attempt.saturating_add(1)))
+            .map(|text| *text = Text::new(text.place, attempt.saturating_add(1)))
             .count();
         let settled = self.settled_of(turn);
         let is_settled = settled.is_some_and(|settled| settled.ended || step <= settled.answered);
@@ -395,7 +394,7 @@ impl Cursor {
                 settled.answered = settled.answered.max(*step);
                 settled.calls.retain(|(of, _)| of >= step);
                 self.texts
-                    .retain(|text| text.turn != turn || text.step > *step);
+                    .retain(|text| text.place.turn != turn || text.place.step > *step);
             }
             Event::CallEnded { step, ordinal, .. } if settled.calls.len() < MAX_ENDED_CALLS => {
                 settled.calls.insert((*step, *ordinal));
@@ -403,7 +402,7 @@ impl Cursor {
             Event::TurnEnded { .. } => {
                 settled.ended = true;
                 settled.calls.clear();
-                self.texts.retain(|text| text.turn != turn);
+                self.texts.retain(|text| text.place.turn != turn);
                 self.outputs.retain(|output| output.turn != turn);
             }
             _ => {}
@@ -418,15 +417,17 @@ impl Settled {
 }
 
 impl Text {
-    fn new(voice: Voice, turn: TurnId, step: u32, attempt: u32) -> Self {
+    fn new(place: Place, attempt: u32) -> Self {
         Self {
-            voice,
-            turn,
-            step,
+            place,
             attempt,
             end: 0,
             ahead: BTreeMap::new(),
         }
+    }
+
+    fn is_of(&self, turn: TurnId, step: u32) -> bool {
+        (self.place.turn, self.place.step) == (turn, step)
     }
 
     fn take(&mut self, offset: u64, text: String) -> Option<(u64, String)> {

@@ -148,6 +148,7 @@ fn text(offset: u64, text: &str) -> ServerMessage {
             turn: TurnId::from_u128(1),
             step: 1,
             attempt: 1,
+            part: 0,
             offset,
             text: text.into(),
         },

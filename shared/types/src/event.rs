@@ -6,10 +6,15 @@
 //! log. Only the engine stops at an event that it cannot read and whose kind it acts on
 //! ([`SessionEvent::unreadable`]).
 
-use std::{borrow::Cow, fmt, str::FromStr};
+mod earlier;
+mod part;
+
+use std::{borrow::Cow, cmp::Ordering, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub use part::{Origin, Part, Parts};
 
 use crate::{
     Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, TurnId, UserId,
@@ -86,10 +91,18 @@ impl<'de> Deserialize<'de> for EventBody {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields = Map::deserialize(deserializer)?;
         let version = fields.get("v").and_then(Value::as_u64);
-        if !kind_of(&fields).is_some_and(|kind| is_readable(kind, version)) {
+        let Some((kind, version)) = kind_of(&fields).zip(version) else {
             return Ok(Self::Unknown(fields));
-        }
-        let event = Event::deserialize(&fields);
+        };
+        let event = match Event::version_of(kind).map(|known| version.cmp(&known.into())) {
+            None | Some(Ordering::Greater) => return Ok(Self::Unknown(fields)),
+            Some(Ordering::Equal) => Event::deserialize(&fields),
+            Some(Ordering::Less) => {
+                let mut present = fields.clone();
+                earlier::brought_up(kind, version, &mut present);
+                Event::deserialize(&present)
+            }
+        };
         Ok(event.map_or(Self::Unknown(fields), Self::Known))
     }
 }
@@ -108,20 +121,12 @@ impl FromStr for EventBody {
         }
         let event = serde_json::from_str(json)
             .ok()
-            .filter(|Head { kind, v }| is_readable(kind, Some(*v)))
+            .filter(|Head { kind, v }| Event::version_of(kind).map(u64::from) == Some(*v))
             .and_then(|_| serde_json::from_str(json).ok());
         match event {
             Some(event) => Ok(Self::Known(event)),
             None => serde_json::from_str(json),
         }
-    }
-}
-
-/// Tells if this reader may know an event of this kind and version.
-fn is_readable(kind: &str, version: Option<u64>) -> bool {
-    match (version, Event::version_of(kind)) {
-        (Some(version), Some(known)) => version <= u64::from(known),
-        _ => false,
     }
 }
 
@@ -153,7 +158,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_id: Option<String>,
         /// The message.
-        text: String,
+        parts: Parts,
     },
     /// A worker took the turn; more than once where an earlier worker died.
     #[serde(rename = "turn.claimed")]
@@ -183,16 +188,11 @@ pub enum Event {
         step: u32,
         /// The model that answered.
         model: String,
-        /// The text of the answer.
-        text: String,
-        /// Its thoughts before it spoke, for people; no part of `text`.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        reasoning: String,
-        /// The tools that it asked for, in its order.
-        calls: Vec<ToolCall>,
-        /// The vendor's own parts of the answer.
-        #[serde(default, skip_serializing_if = "Opaque::is_empty")]
-        opaque: Opaque,
+        /// Where the answer came from; absent where an earlier release recorded it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
+        /// The answer, in the order in which the model gave it.
+        parts: Parts,
         /// Tells if the answer is whole.
         finish: Finish,
         /// The tokens that it cost.
@@ -223,8 +223,8 @@ pub enum Event {
         ordinal: u32,
         /// The outcome of the call.
         outcome: CallOutcome,
-        /// The text for the model, bounded.
-        text: String,
+        /// The result as the model is given it, bounded.
+        parts: Parts,
         /// True if the call did not run because no runner could take it: this ends the turn.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unplaced: bool,
@@ -313,11 +313,11 @@ impl Event {
     /// them. A new kind or a new optional field needs no new version.
     pub const KINDS: [(&'static str, u32); 10] = [
         ("session.created", 1),
-        ("input.accepted", 1),
+        ("input.accepted", 2),
         ("turn.claimed", 2),
-        ("answer.recorded", 1),
+        ("answer.recorded", 2),
         ("call.placed", 1),
-        ("call.ended", 1),
+        ("call.ended", 2),
         ("results.left_out", 1),
         ("cancel.requested", 1),
         ("turn.ended", 1),
@@ -414,27 +414,6 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub opaque: Map<String, Value>,
-}
-
-/// The vendor's own parts of an answer. The model that wrote them gets them back unchanged;
-/// nothing else reads them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Opaque {
-    /// Text before the answer that is no part of it: thoughts between tags, with the tags.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub before_text: String,
-    /// The fields of the message that the wire format does not know.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
-    pub fields: Map<String, Value>,
-}
-
-impl Opaque {
-    /// True if there is nothing to send back.
-    pub fn is_empty(&self) -> bool {
-        self.before_text.is_empty() && self.fields.is_empty()
-    }
 }
 
 /// Tells if the model's answer is whole.
@@ -665,16 +644,76 @@ mod tests {
         );
     }
 
-    #[test]
-    fn an_answer_of_a_log_without_opaque_parts_reads_and_writes_as_before() {
-        let json = serde_json::json!({
-            "seq": 3, "at": "1970-01-01T00:00:00.000000Z", "type": "answer.recorded", "v": 1,
-            "turn": "trn_00000000000000000000000005", "step": 1, "model": "m", "text": "hi",
-            "calls": [{ "vendor_id": "c", "name": "List", "arguments": "{}" }],
-            "finish": "complete", "usage": { "input": 1, "cached": 0, "output": 1 },
+    /// An event of version 1, and the present form of its body.
+    fn brought_up(kind: &str, fields: Value) -> Value {
+        let mut json = serde_json::json!({
+            "type": kind, "v": 1, "turn": "trn_00000000000000000000000005",
         });
-        let event: SessionEvent = serde_json::from_value(json.clone()).expect("it reads");
-        assert_eq!(serde_json::to_value(event).expect("it is JSON again"), json);
+        let all = json.as_object_mut().expect("an object");
+        all.extend(fields.as_object().expect("an object").clone());
+        let body: EventBody = json.to_string().parse().expect("it reads");
+        let again: EventBody = serde_json::from_value(json).expect("it reads");
+        assert_eq!(body, again, "both ways to read it agree");
+        assert!(matches!(body, EventBody::Known(_)), "{body:?}");
+        serde_json::to_value(body).expect("JSON")
+    }
+
+    #[test]
+    fn messages_answers_and_results_of_an_earlier_release_are_read_as_parts_in_order() {
+        let text = |text: &str| serde_json::json!({ "type": "text", "text": text });
+        let user = "usr_00000000000000000000000001";
+        let input = brought_up(
+            "input.accepted",
+            serde_json::json!({ "by": user, "text": "hello" }),
+        );
+        assert_eq!(
+            (&input["v"], &input["parts"]),
+            (&2.into(), &vec![text("hello")].into())
+        );
+        let answer = brought_up(
+            "answer.recorded",
+            serde_json::json!({
+                "step": 1, "model": "m", "text": "hi", "reasoning": "hm",
+                "calls": [{ "vendor_id": "c", "name": "List", "arguments": "{}", "opaque": { "x": 1 } }],
+                "opaque": { "before_text": "<think>", "fields": { "y": 2 } },
+                "finish": "complete", "usage": { "input": 1, "cached": 0, "output": 1 },
+            }),
+        );
+        let parts = serde_json::json!([
+            { "type": "reasoning", "text": "hm" },
+            { "type": "opaque", "fields": { "before_text": "<think>" } },
+            text("hi"),
+            { "type": "tool_call", "vendor_id": "c", "name": "List", "arguments": "{}", "opaque": { "x": 1 } },
+            { "type": "opaque", "fields": { "fields": { "y": 2 } } },
+        ]);
+        assert_eq!((&answer["parts"], answer.get("text")), (&parts, None));
+        let ended = brought_up(
+            "call.ended",
+            serde_json::json!({
+                "step": 1, "ordinal": 0, "outcome": "completed", "text": "",
+                "budget_ms": 1, "duration_ms": 1, "overran": false,
+            }),
+        );
+        assert_eq!(ended["parts"], Value::Array(Vec::new()));
+    }
+
+    #[test]
+    fn the_words_of_a_message_are_its_texts_with_its_images_described() {
+        let image = Part::Image {
+            digest: crate::Digest::of(b"x"),
+            media_type: "image/png".to_owned(),
+            bytes: 1,
+        };
+        let said = |text: &str| Part::Text {
+            text: text.to_owned(),
+        };
+        let parts = Parts(vec![said("see"), image, said("this")]);
+        assert_eq!(
+            parts.words(),
+            "see\n\n[an image: image/png, 1 bytes]\n\nthis"
+        );
+        assert!(matches!(Parts::text("one").words(), Cow::Borrowed("one")));
+        assert_eq!(Parts::text(""), Parts::default());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use shared_api::Live;
 use shared_client::{Client, Follow, Followed};
 use shared_types::{
     Event, OperationId, SessionEvent, SessionId, TurnId,
-    event::{CallOutcome, Place, TurnOutcome},
+    event::{CallOutcome, Part, Parts, Place, TurnOutcome},
 };
 
 use super::{Gantry, PATIENCE};
@@ -115,8 +115,8 @@ impl Talk {
     /// Waits until an answer of the model that asks for this tool is recorded.
     pub async fn until_asked_for(&mut self, tool: &str) {
         self.until(&format!("the model asks for {tool}"), |item| {
-            matches!(event(item), Some(Event::AnswerRecorded { calls, .. })
-                if calls.iter().any(|call| call.name == tool))
+            matches!(event(item), Some(Event::AnswerRecorded { parts, .. })
+                if parts.calls().any(|call| call.name == tool))
         })
         .await;
     }
@@ -168,11 +168,22 @@ impl Gantry {
     }
 }
 
+/// The text of a message, which has one part of text at most.
+fn text_of(parts: &Parts) -> &str {
+    let mut texts = parts.0.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let text = texts.next().unwrap_or_default();
+    assert_eq!(texts.next(), None, "one text at most");
+    text
+}
+
 impl Told {
     /// The answer that ended the turn.
     pub fn answer(&self) -> &str {
         let texts = self.known().filter_map(|event| match event {
-            Event::AnswerRecorded { text, .. } => Some(text.as_str()),
+            Event::AnswerRecorded { parts, .. } => Some(text_of(parts)),
             _ => None,
         });
         texts.last().unwrap_or_default()
@@ -181,7 +192,7 @@ impl Told {
     /// How each call ended and what the model was told of it, in order.
     pub fn calls(&self) -> Vec<(CallOutcome, &str)> {
         let ended = self.known().filter_map(|event| match event {
-            Event::CallEnded { outcome, text, .. } => Some((*outcome, text.as_str())),
+            Event::CallEnded { outcome, parts, .. } => Some((*outcome, text_of(parts))),
             _ => None,
         });
         ended.collect()

@@ -254,10 +254,10 @@ async fn what_is_piped_in_is_sent_with_the_message() {
         .await
         .expect("a log");
     let sent = log.events.iter().find_map(|event| match event.known() {
-        Some(Event::InputAccepted { text, .. }) => Some(text.as_str()),
+        Some(Event::InputAccepted { parts, .. }) => Some(parts.words()),
         _ => None,
     });
-    assert_eq!(sent, Some("review this\n\n+a new line\n"));
+    assert_eq!(sent.as_deref(), Some("review this\n\n+a new line\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

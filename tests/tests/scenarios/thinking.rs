@@ -39,10 +39,10 @@ fn call(more: Value) -> Value {
     json!({ "tool_calls": [call] })
 }
 
-fn thoughts(told: &Told) -> Vec<&str> {
+fn thoughts(told: &Told) -> Vec<std::borrow::Cow<'_, str>> {
     let events = told.events.iter().filter_map(|event| event.known());
     let thoughts = events.filter_map(|event| match event {
-        Event::AnswerRecorded { reasoning, .. } => Some(reasoning.as_str()),
+        Event::AnswerRecorded { parts, .. } => Some(parts.reasoning()),
         _ => None,
     });
     thoughts.collect()

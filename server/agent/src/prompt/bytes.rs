@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use server_llm::{Message, ModelRequest};
-use shared_types::event::ToolCall;
+use shared_types::event::{Part, Parts, ToolCall};
 
 /// What a message or a call takes in a vendor's format beside its text, in bytes.
 const FRAME_BYTES: usize = 64;
@@ -25,24 +25,27 @@ pub(super) fn bytes_of(request: &ModelRequest) -> usize {
     let messages = messages.iter().map(|message| {
         FRAME_BYTES
             + match message {
-                Message::User { text } => text.len(),
-                Message::Assistant {
-                    text,
-                    calls,
-                    opaque,
-                } => {
-                    let calls = calls.iter().map(bytes_of_call);
-                    text.len()
-                        + opaque.before_text.len()
-                        + bytes_of_fields(&opaque.fields)
-                        + calls.sum::<usize>()
-                }
+                Message::User { parts } | Message::Assistant { parts } => bytes_of_parts(parts),
                 Message::ToolResult {
-                    vendor_id, text, ..
-                } => vendor_id.len() + text.len(),
+                    vendor_id, parts, ..
+                } => vendor_id.len() + bytes_of_parts(parts),
             }
     });
     system.len() + tools.sum::<usize>() + messages.sum::<usize>()
+}
+
+fn bytes_of_parts(parts: &Parts) -> usize {
+    let parts = parts.0.iter().map(|part| match part {
+        Part::Text { text } => text.len(),
+        Part::Reasoning { text, signature } => {
+            text.len() + signature.as_ref().map_or(0, String::len)
+        }
+        // Words stand in its place.
+        Part::Image { .. } => FRAME_BYTES,
+        Part::ToolCall(call) => bytes_of_call(call),
+        Part::Opaque { fields } => bytes_of_fields(fields),
+    });
+    parts.sum()
 }
 
 fn bytes_of_call(call: &ToolCall) -> usize {

@@ -1,9 +1,9 @@
 //! The conversation as the model is sent it.
 
-use server_llm::Message;
+use server_llm::{Message, ModelInfo};
 use shared_types::{
     TurnId,
-    event::{CallOutcome, Choice, Opaque, ToolCall},
+    event::{CallOutcome, Choice, Part, Parts, ToolCall},
 };
 
 use super::{
@@ -55,7 +55,7 @@ impl View {
 pub(super) fn messages(
     transcript: &Transcript,
     turn: TurnId,
-    model: &str,
+    model: &ModelInfo,
     view: View,
 ) -> Vec<Message> {
     let mut messages = Vec::new();
@@ -79,7 +79,7 @@ pub(super) fn messages(
                 messages.push(user(&shorten(&notes, longest, "note")));
             }
             last = Some(log);
-            messages.push(user(&shorten(&log.input, longest, "message")));
+            messages.push(user(&shorten(&log.input.words(), longest, "message")));
         }
         if gone > 0 && log.id == turn && !log.steps.is_empty() {
             messages.push(user(STEPS_GONE));
@@ -99,7 +99,7 @@ pub(super) fn messages(
 
 fn user(text: &str) -> Message {
     Message::User {
-        text: text.to_owned(),
+        parts: Parts::text(text),
     }
 }
 
@@ -190,39 +190,61 @@ struct Sent {
     longest: usize,
 }
 
-/// Appends what is sent of a step.
-fn push_step(messages: &mut Vec<Message>, step: &Step, sent: &Sent, model: &str) {
-    let text = match sent.text {
-        true => step.text.as_str(),
-        false => "",
-    };
-    let is_its_own = step.model == model;
-    let longest = share(sent.longest, step.calls.len() - sent.calls_from);
-    let calls = step.calls.iter().enumerate().skip(sent.calls_from);
-    let (asked, results): (Vec<_>, Vec<_>) = calls
-        .map(|(ordinal, call)| {
-            let short = (ordinal < sent.in_short).then(|| Short::of(call));
-            sent_call(call, short, longest, is_its_own)
-        })
-        .unzip();
-    // Vendors refuse an answer with nothing in it.
-    if text.is_empty() && asked.is_empty() {
+/// Appends what is sent of a step. What stands before its text belongs to the text, and goes with it.
+fn push_step(messages: &mut Vec<Message>, step: &Step, sent: &Sent, model: &ModelInfo) {
+    if !sent.text && sent.calls_from == step.calls.len() {
         return;
     }
-    let is_opaque_sent = is_its_own && weight(&step.opaque) <= sent.longest;
-    let mut opaque = match is_opaque_sent {
-        true => step.opaque.clone(),
-        false => Opaque::default(),
-    };
-    if !sent.text {
-        opaque.before_text.clear();
+    let is_its_own = is_own(step, model);
+    let is_state_sent = is_its_own && weight(&step.parts) <= sent.longest;
+    let longest = share(sent.longest, step.calls.len() - sent.calls_from);
+    let (mut parts, mut results) = (Vec::new(), Vec::new());
+    let mut calls = step.calls.iter().enumerate();
+    for part in &step.parts.0 {
+        match part {
+            Part::Text { text } if sent.text => parts.push(Part::Text {
+                text: shorten(text, sent.longest, "answer"),
+            }),
+            Part::Image { .. } if sent.text => parts.push(part.clone()),
+            Part::Text { .. } | Part::Image { .. } => {
+                parts.retain(|before| matches!(before, Part::ToolCall(_)));
+            }
+            Part::Reasoning { .. } | Part::Opaque { .. } if !(is_state_sent && is_state(part)) => {}
+            Part::Reasoning { .. } | Part::Opaque { .. } => parts.push(part.clone()),
+            Part::ToolCall(_) => {
+                let Some((ordinal, call)) = calls.next() else {
+                    continue;
+                };
+                if ordinal >= sent.calls_from {
+                    let short = (ordinal < sent.in_short).then(|| Short::of(call));
+                    let (asked, result) = sent_call(call, short, longest, is_its_own);
+                    parts.push(Part::ToolCall(asked));
+                    results.push(result);
+                }
+            }
+        }
     }
-    messages.push(Message::Assistant {
-        text: shorten(text, sent.longest, "answer"),
-        calls: asked,
-        opaque,
-    });
-    messages.extend(results);
+    // Vendors refuse an answer with nothing in it.
+    if parts.iter().any(|part| !is_state(part)) {
+        let parts = Parts(parts);
+        messages.push(Message::Assistant { parts });
+        messages.extend(results);
+    }
+}
+
+/// True if the model may be sent the vendor's own state in this step.
+fn is_own(step: &Step, model: &ModelInfo) -> bool {
+    let origin = step.origin.as_ref();
+    step.model == model.name && origin.is_none_or(|origin| *origin == model.origin)
+}
+
+/// True for a part that only the vendor wants back. Thoughts without a signature are for people.
+fn is_state(part: &Part) -> bool {
+    match part {
+        Part::Reasoning { signature, .. } => signature.is_some(),
+        Part::Opaque { .. } => true,
+        Part::Text { .. } | Part::Image { .. } | Part::ToolCall(_) => false,
+    }
 }
 
 /// What one of so many calls has of the bytes of a step.
@@ -233,9 +255,17 @@ fn share(longest: usize, calls: usize) -> usize {
     }
 }
 
-/// A vendor's own parts go whole or not at all: it signs them.
-fn weight(opaque: &Opaque) -> usize {
-    opaque.before_text.len() + bytes_of_fields(&opaque.fields)
+/// The bytes of the vendor's own state. It goes whole or not at all, because the vendor signs it.
+fn weight(parts: &Parts) -> usize {
+    let state = parts.0.iter().map(|part| match part {
+        Part::Opaque { fields } => bytes_of_fields(fields),
+        Part::Reasoning {
+            text,
+            signature: Some(signature),
+        } => text.len() + signature.len(),
+        _ => 0,
+    });
+    state.sum()
 }
 
 /// A call and its result.
@@ -263,7 +293,7 @@ fn sent_call(
     }
     let (text, failed) = match &call.result {
         Some(result) => (
-            short_result.unwrap_or_else(|| shorten(&result.text, longest, "result")),
+            short_result.unwrap_or_else(|| shorten(&result.parts.words(), longest, "result")),
             !matches!(
                 result.outcome,
                 CallOutcome::Completed | CallOutcome::Background
@@ -275,7 +305,7 @@ fn sent_call(
     let vendor_id = asked.vendor_id.clone();
     let result = Message::ToolResult {
         vendor_id,
-        text,
+        parts: Parts::text(text),
         failed,
     };
     (asked, result)

@@ -11,7 +11,7 @@
 //! once than is needed, so that the beginning of the request stays the same for many steps, and a vendor's
 //! cache of prefixes holds.
 
-use server_llm::ModelRequest;
+use server_llm::{ModelInfo, ModelRequest};
 use shared_types::{Event, TurnId, event::LeftOutBecause};
 
 use super::{
@@ -59,7 +59,7 @@ pub(crate) enum Need {
 pub(crate) fn make(
     transcript: &Transcript,
     (turn, step): (TurnId, u32),
-    model: &str,
+    model: &ModelInfo,
     tools: &ToolSet,
     need: Need,
 ) -> Option<Event> {
@@ -135,15 +135,20 @@ impl Need {
 struct Conversation<'a> {
     transcript: &'a Transcript,
     turn: TurnId,
-    model: &'a str,
+    model: &'a ModelInfo,
     /// The bytes of the request beside the conversation.
     fixed: usize,
 }
 
 impl<'a> Conversation<'a> {
-    fn new(transcript: &'a Transcript, turn: TurnId, model: &'a str, tools: &ToolSet) -> Self {
+    fn new(
+        transcript: &'a Transcript,
+        turn: TurnId,
+        model: &'a ModelInfo,
+        tools: &ToolSet,
+    ) -> Self {
         let fixed = ModelRequest {
-            system: system(transcript, turn),
+            system: system(transcript, turn, tools),
             messages: Vec::new(),
             tools: tools.specs(),
             trace: None,

@@ -37,7 +37,8 @@ pub(super) struct Short {
 impl Short {
     pub(super) fn of(call: &Call) -> Self {
         let given = call.asked.arguments.as_str();
-        let told = call.result.as_ref().map_or("", |result| &result.text);
+        let told = call.result.as_ref().map(|result| result.parts.words());
+        let told = told.as_deref().unwrap_or_default();
         let arguments = short(given, |bytes| {
             format!(r#"{{"left_out":"{bytes} bytes of arguments, to make room"}}"#)
         });

@@ -78,10 +78,10 @@ fn told(world: &World) -> Vec<(CallOutcome, String, Option<u32>)> {
     let told = calls.filter_map(|event| match event {
         Event::CallEnded {
             outcome,
-            text,
+            parts,
             task,
             ..
-        } => Some((outcome, text, task)),
+        } => Some((outcome, parts.words().into_owned(), task)),
         _ => None,
     });
     told.collect()

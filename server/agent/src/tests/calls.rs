@@ -341,8 +341,8 @@ async fn where_no_runner_can_be_given_a_call_the_turn_ends_with_the_one_reason()
     assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
     let ended = world.ended_calls();
     let unplaced = ended.iter().filter(|event| {
-        matches!(event, Event::CallEnded { unplaced: true, text, .. }
-            if text == "not run: runner lap is offline since noon; start it")
+        matches!(event, Event::CallEnded { unplaced: true, parts, .. }
+            if parts.words() == "not run: runner lap is offline since noon; start it")
     });
     assert_eq!((ended.len(), unplaced.count()), (4, 3));
     // The calls behind the first one are not tried: each would wait for the runner.

@@ -9,12 +9,12 @@ use shared_sandbox::{
 };
 use shared_types::{
     Event, UserId,
-    event::{CallOutcome, Finish, TurnOutcome},
+    event::{CallOutcome, Finish, Parts, TurnOutcome},
 };
 
 use crate::{
     Live,
-    testing::{Reply, TURN, World, command, exit, output},
+    testing::{Reply, TURN, World, command, exit, output, text},
 };
 
 const SHELL: (&str, &str) = ("Shell", r#"{"command":"sleep 99"}"#);
@@ -30,9 +30,9 @@ fn outcomes(world: &World) -> Vec<(u32, CallOutcome, String)> {
             Event::CallEnded {
                 ordinal,
                 outcome,
-                text,
+                parts,
                 ..
-            } => Some((ordinal, outcome, text)),
+            } => Some((ordinal, outcome, parts.words().into_owned())),
             _ => None,
         })
         .collect()
@@ -40,23 +40,20 @@ fn outcomes(world: &World) -> Vec<(u32, CallOutcome, String)> {
 
 #[tokio::test]
 async fn what_the_model_had_said_is_kept_when_the_turn_is_cancelled() {
-    let said = vec![
-        ModelEvent::Attempt { number: 1 },
-        ModelEvent::Text("once upon".to_owned()),
-    ];
+    let said = vec![ModelEvent::Attempt { number: 1 }, text(0, "once upon")];
     let world = World::new([Reply::Hang(said)], []);
     let running = world.spawn();
     world
         .live
-        .saw(|live| matches!(live, Live::Text { .. }))
+        .saw(|live| matches!(live, Live::Said { .. }))
         .await;
     world.cancel.cancel();
     assert_eq!(running.await.expect("it runs"), Ok(TurnOutcome::Cancelled));
     let events = world.log.events();
     assert!(matches!(
         &events[1],
-        Event::AnswerRecorded { text, finish: Finish::Cancelled, calls, .. }
-            if text == "once upon" && calls.is_empty()
+        Event::AnswerRecorded { parts, finish: Finish::Cancelled, .. }
+            if *parts == Parts::text("once upon")
     ));
 }
 

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use server_llm::{ModelError, ModelEvent};
+use server_llm::{ModelError, ModelEvent, Piece, Voice};
 use shared_types::{
     Event, ReplicaId,
-    event::{CallOutcome, Finish, TurnOutcome, TurnSettings},
+    event::{CallOutcome, Finish, Part, TurnOutcome, TurnSettings},
 };
 
 use crate::{
     Claim, Live, TurnError,
     session::LogError,
-    testing::{EPOCH, Fault, Reply, TURN, World, command},
+    testing::{EPOCH, Fault, Reply, TURN, World, command, model, piece, text},
 };
 
 #[tokio::test]
@@ -22,12 +22,16 @@ async fn a_message_without_a_need_for_tools_is_answered_in_one_step() {
     assert_eq!(kinds, ["input.accepted", "answer.recorded", "turn.ended"]);
     assert_eq!(
         world.live.all(),
-        [Live::Text {
+        [Live::Said {
             turn: TURN,
             step: 1,
             attempt: 1,
             offset: 0,
-            text: "hello".to_owned()
+            piece: Piece {
+                part: 0,
+                voice: Voice::Text,
+                text: "hello".to_owned()
+            }
         }]
     );
 }
@@ -49,14 +53,14 @@ async fn a_repeated_attempt_starts_the_live_text_anew_and_counts_its_offsets_in_
     };
     let said = vec![
         ModelEvent::Attempt { number: 1 },
-        ModelEvent::Text("half an ans".to_owned()),
+        text(0, "half an ans"),
         ModelEvent::Retrying {
             after: Duration::from_secs(2),
             reason: "the connection broke".to_owned(),
         },
         ModelEvent::Attempt { number: 2 },
-        ModelEvent::Text("ö".to_owned()),
-        ModelEvent::Text("kay".to_owned()),
+        text(0, "ö"),
+        text(0, "kay"),
     ];
     let world = World::new([Reply::Events(said, answer)], []);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
@@ -65,12 +69,12 @@ async fn a_repeated_attempt_starts_the_live_text_anew_and_counts_its_offsets_in_
         .all()
         .into_iter()
         .filter_map(|live| match live {
-            Live::Text {
+            Live::Said {
                 attempt,
                 offset,
-                text,
+                piece,
                 ..
-            } => Some((attempt, offset, text)),
+            } => Some((attempt, offset, piece.text)),
             _ => None,
         })
         .collect();
@@ -87,17 +91,20 @@ async fn a_repeated_attempt_starts_the_live_text_anew_and_counts_its_offsets_in_
 }
 
 #[tokio::test]
-async fn thoughts_are_heard_apart_from_the_text_and_recorded_with_the_vendors_own_parts() {
+async fn parts_are_heard_by_their_numbers_and_recorded_in_their_order() {
     let Reply::Answer(mut answer) = Reply::says("okay") else {
         unreachable!("it is an answer")
     };
-    answer.reasoning = "hm, so".to_owned();
-    answer.opaque.before_text = "<think>hm, so</think>".to_owned();
+    let thoughts = Part::Reasoning {
+        text: "hm, so".to_owned(),
+        signature: Some("S".to_owned()),
+    };
+    answer.parts.0.insert(0, thoughts);
     let said = vec![
         ModelEvent::Attempt { number: 1 },
-        ModelEvent::Reasoning("hm, ".to_owned()),
-        ModelEvent::Reasoning("so".to_owned()),
-        ModelEvent::Text("okay".to_owned()),
+        piece(0, Voice::Reasoning, "hm, "),
+        piece(0, Voice::Reasoning, "so"),
+        text(1, "okay"),
     ];
     let world = World::new([Reply::Events(said, answer.clone())], []);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
@@ -106,28 +113,25 @@ async fn thoughts_are_heard_apart_from_the_text_and_recorded_with_the_vendors_ow
         .all()
         .into_iter()
         .filter_map(|live| match live {
-            Live::Reasoning { offset, text, .. } => Some(("thought", offset, text)),
-            Live::Text { offset, text, .. } => Some(("said", offset, text)),
+            Live::Said { offset, piece, .. } => Some((piece.part, piece.voice, offset, piece.text)),
             _ => None,
         })
         .collect();
     let expected = [
-        ("thought", 0, "hm, "),
-        ("thought", 4, "so"),
-        ("said", 0, "okay"),
+        (0, Voice::Reasoning, 0, "hm, "),
+        (0, Voice::Reasoning, 4, "so"),
+        (1, Voice::Text, 0, "okay"),
     ];
     assert_eq!(
         heard,
-        expected.map(|(what, at, text)| (what, at, text.to_owned()))
+        expected.map(|(part, voice, at, text)| (part, voice, at, text.to_owned()))
     );
     let recorded = world.log.events();
-    let Event::AnswerRecorded {
-        reasoning, opaque, ..
-    } = &recorded[1]
-    else {
+    let Event::AnswerRecorded { origin, parts, .. } = &recorded[1] else {
         panic!("{recorded:?}")
     };
-    assert_eq!((reasoning, opaque), (&answer.reasoning, &answer.opaque));
+    assert_eq!(*parts, answer.parts);
+    assert_eq!(*origin, Some(model("scripted").origin));
 }
 
 #[tokio::test]
@@ -286,7 +290,7 @@ async fn of_an_answer_cut_at_the_length_limit_the_last_call_is_told_to_be_smalle
         panic!("there are two calls")
     };
     for (call, words) in [(whole, "no tool"), (cut, "length limit")] {
-        let said = matches!(call, Event::CallEnded { text, .. } if text.contains(words));
+        let said = matches!(call, Event::CallEnded { parts, .. } if parts.words().contains(words));
         assert!(said, "{call:?}");
     }
 }

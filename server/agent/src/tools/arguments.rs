@@ -17,6 +17,28 @@ pub struct Parameter {
     pub about: &'static str,
 }
 
+impl Parameter {
+    /// An argument that must be there.
+    pub const fn required(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            required: true,
+            about,
+        }
+    }
+
+    /// An argument that may be absent or null.
+    pub const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            required: false,
+            about,
+        }
+    }
+}
+
 /// What an argument may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

@@ -15,49 +15,49 @@ const INSTEAD: &str = "edit a smaller part";
 pub struct EditTool;
 
 impl Tool for EditTool {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "Edit"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Replaces text in a file. The old text must stand in the file exactly once, character by \
          character, unless every occurrence is to be replaced. Read the file first."
     }
 
-    fn parameters(&self) -> &'static [Parameter] {
+    fn guidance(&self) -> Option<&str> {
+        Some("Change a file with Edit.")
+    }
+
+    fn parameters(&self) -> &[Parameter] {
         const PARAMETERS: &[Parameter] = &[
-            Parameter {
-                name: "path",
-                kind: Kind::PATH,
-                required: true,
-                about: "The file, relative to the workspace root.",
-            },
-            Parameter {
-                name: "old",
-                kind: Kind::Text {
+            Parameter::required(
+                "path",
+                Kind::PATH,
+                "The file, relative to the workspace root.",
+            ),
+            Parameter::required(
+                "old",
+                Kind::Text {
                     empty: false,
                     at_most: MAX_INLINE_FILE_BYTES,
                     instead: INSTEAD,
                 },
-                required: true,
-                about: "The text to be replaced, without line numbers.",
-            },
-            Parameter {
-                name: "new",
-                kind: Kind::Text {
+                "The text to be replaced, without line numbers.",
+            ),
+            Parameter::required(
+                "new",
+                Kind::Text {
                     empty: true,
                     at_most: MAX_INLINE_FILE_BYTES,
                     instead: INSTEAD,
                 },
-                required: true,
-                about: "The text to stand there instead.",
-            },
-            Parameter {
-                name: "replace_all",
-                kind: Kind::Flag,
-                required: false,
-                about: "Replace every occurrence; default false.",
-            },
+                "The text to stand there instead.",
+            ),
+            Parameter::optional(
+                "replace_all",
+                Kind::Flag,
+                "Replace every occurrence; default false.",
+            ),
         ];
         PARAMETERS
     }

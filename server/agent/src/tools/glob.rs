@@ -15,28 +15,30 @@ const MAX_PATHS: u32 = 1000;
 pub struct GlobTool;
 
 impl Tool for GlobTool {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "Glob"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Finds files by name, the newest first. What .gitignore names is left out."
     }
 
-    fn parameters(&self) -> &'static [Parameter] {
+    fn guidance(&self) -> Option<&str> {
+        Some("Find files with Glob.")
+    }
+
+    fn parameters(&self) -> &[Parameter] {
         const PARAMETERS: &[Parameter] = &[
-            Parameter {
-                name: "pattern",
-                kind: Kind::PATTERN,
-                required: true,
-                about: "A glob such as src/**/*.rs, relative to path; without a slash, as *.rs, it fits at any depth.",
-            },
-            Parameter {
-                name: "path",
-                kind: Kind::DIRECTORY,
-                required: false,
-                about: "Where to search, relative to the workspace root; default the root.",
-            },
+            Parameter::required(
+                "pattern",
+                Kind::PATTERN,
+                "A glob such as src/**/*.rs, relative to path; without a slash, as *.rs, it fits at any depth.",
+            ),
+            Parameter::optional(
+                "path",
+                Kind::DIRECTORY,
+                "Where to search, relative to the workspace root; default the root.",
+            ),
         ];
         PARAMETERS
     }

@@ -15,42 +15,42 @@ const MAX_MATCHES: u32 = 500;
 pub struct GrepTool;
 
 impl Tool for GrepTool {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "Grep"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Finds lines by content and shows them as path:line:text. What .gitignore names is left \
          out, and binary files, of which that is said; long lines are cut."
     }
 
-    fn parameters(&self) -> &'static [Parameter] {
+    fn guidance(&self) -> Option<&str> {
+        Some("Search in files with Grep.")
+    }
+
+    fn parameters(&self) -> &[Parameter] {
         const PARAMETERS: &[Parameter] = &[
-            Parameter {
-                name: "pattern",
-                kind: Kind::PATTERN,
-                required: true,
-                about: "A regular expression (syntax of Rust's regex crate), matched line by line.",
-            },
-            Parameter {
-                name: "path",
-                kind: Kind::DIRECTORY,
-                required: false,
-                about: "The file or directory to search, relative to the workspace root; default the root.",
-            },
-            Parameter {
-                name: "files",
-                kind: Kind::DIRECTORY,
-                required: false,
-                about: "Only in files whose path below path fits this glob, such as *.rs or src/**/*.rs; without a slash it \
+            Parameter::required(
+                "pattern",
+                Kind::PATTERN,
+                "A regular expression (syntax of Rust's regex crate), matched line by line.",
+            ),
+            Parameter::optional(
+                "path",
+                Kind::DIRECTORY,
+                "The file or directory to search, relative to the workspace root; default the root.",
+            ),
+            Parameter::optional(
+                "files",
+                Kind::DIRECTORY,
+                "Only in files whose path below path fits this glob, such as *.rs or src/**/*.rs; without a slash it \
                         fits at any depth; default all.",
-            },
-            Parameter {
-                name: "ignore_case",
-                kind: Kind::Flag,
-                required: false,
-                about: "Whether upper and lower case are the same; default false.",
-            },
+            ),
+            Parameter::optional(
+                "ignore_case",
+                Kind::Flag,
+                "Whether upper and lower case are the same; default false.",
+            ),
         ];
         PARAMETERS
     }

@@ -14,22 +14,21 @@ const MAX_ENTRIES: u32 = 1000;
 pub struct ListTool;
 
 impl Tool for ListTool {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "List"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Lists a directory by name: directories end with /, links with @, files show their size \
          in bytes."
     }
 
-    fn parameters(&self) -> &'static [Parameter] {
-        const PARAMETERS: &[Parameter] = &[Parameter {
-            name: "path",
-            kind: Kind::DIRECTORY,
-            required: false,
-            about: "The directory, relative to the workspace root; default the root.",
-        }];
+    fn parameters(&self) -> &[Parameter] {
+        const PARAMETERS: &[Parameter] = &[Parameter::optional(
+            "path",
+            Kind::DIRECTORY,
+            "The directory, relative to the workspace root; default the root.",
+        )];
         PARAMETERS
     }
 

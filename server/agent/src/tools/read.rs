@@ -21,41 +21,42 @@ const NOTES_BYTES: usize = 320;
 pub struct ReadTool;
 
 impl Tool for ReadTool {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "Read"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Reads lines of a text file. Each line is shown with its number and a tab, which are not \
          part of the file. A long file is shown in part; the result says where to read on."
     }
 
-    fn parameters(&self) -> &'static [Parameter] {
+    fn guidance(&self) -> Option<&str> {
+        Some("Read a file with Read before you change it.")
+    }
+
+    fn parameters(&self) -> &[Parameter] {
         const PARAMETERS: &[Parameter] = &[
-            Parameter {
-                name: "path",
-                kind: Kind::PATH,
-                required: true,
-                about: "The file, relative to the workspace root.",
-            },
-            Parameter {
-                name: "first_line",
-                kind: Kind::Number {
+            Parameter::required(
+                "path",
+                Kind::PATH,
+                "The file, relative to the workspace root.",
+            ),
+            Parameter::optional(
+                "first_line",
+                Kind::Number {
                     from: 1,
                     to: u32::MAX as u64,
                 },
-                required: false,
-                about: "The first line wanted, from 1; default 1.",
-            },
-            Parameter {
-                name: "max_lines",
-                kind: Kind::Number {
+                "The first line wanted, from 1; default 1.",
+            ),
+            Parameter::optional(
+                "max_lines",
+                Kind::Number {
                     from: 1,
                     to: u32::MAX as u64,
                 },
-                required: false,
-                about: "At most this many lines; default 2000.",
-            },
+                "At most this many lines; default 2000.",
+            ),
         ];
         PARAMETERS
     }

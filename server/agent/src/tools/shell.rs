@@ -27,61 +27,63 @@ const MAX_IDLE_TIMEOUT_MS: u64 = 3_600_000;
 pub struct ShellTool;
 
 impl Tool for ShellTool {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "Shell"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Runs a shell command in the workspace and returns its output and exit code. It has no \
          terminal and no input. A command that takes longer than timeout_ms goes on in the \
          background as a task, for up to 24 hours: see task_read and task_kill, and do not run it \
          again. Everything that a command started is stopped at its end."
     }
 
-    fn parameters(&self) -> &'static [Parameter] {
+    fn guidance(&self) -> Option<&str> {
+        Some(
+            "Run things with Shell. A command that takes longer than its call waits goes on as a task: never run it again to \
+             see how it goes.",
+        )
+    }
+
+    fn parameters(&self) -> &[Parameter] {
         const PARAMETERS: &[Parameter] = &[
-            Parameter {
-                name: "command",
-                kind: Kind::Command {
+            Parameter::required(
+                "command",
+                Kind::Command {
                     at_most: MAX_COMMAND_BYTES,
                     instead: "write a script with Write and run that",
                 },
-                required: true,
-                about: "The command, for the shell.",
-            },
-            Parameter {
-                name: "directory",
-                kind: Kind::DIRECTORY,
-                required: false,
-                about: "Where to run it, relative to the workspace root; default the root.",
-            },
-            Parameter {
-                name: "timeout_ms",
-                kind: Kind::Number {
+                "The command, for the shell.",
+            ),
+            Parameter::optional(
+                "directory",
+                Kind::DIRECTORY,
+                "Where to run it, relative to the workspace root; default the root.",
+            ),
+            Parameter::optional(
+                "timeout_ms",
+                Kind::Number {
                     from: 1,
                     to: MAX_TIMEOUT_MS,
                 },
-                required: false,
-                about: "How long to wait for its end, in milliseconds; then it goes on in the \
+                "How long to wait for its end, in milliseconds; then it goes on in the \
                         background. Default 120000, at most 600000.",
-            },
-            Parameter {
-                name: "background",
-                kind: Kind::Flag,
-                required: false,
-                about: "Whether it is to go on in the background at once, as a server does; default \
+            ),
+            Parameter::optional(
+                "background",
+                Kind::Flag,
+                "Whether it is to go on in the background at once, as a server does; default \
                         false.",
-            },
-            Parameter {
-                name: "idle_timeout_ms",
-                kind: Kind::Number {
+            ),
+            Parameter::optional(
+                "idle_timeout_ms",
+                Kind::Number {
                     from: MIN_IDLE_TIMEOUT_MS,
                     to: MAX_IDLE_TIMEOUT_MS,
                 },
-                required: false,
-                about: "It is stopped once it has written nothing for this many milliseconds, \
+                "It is stopped once it has written nothing for this many milliseconds, \
                         at least 1000; default none. For long commands that may hang.",
-            },
+            ),
         ];
         PARAMETERS
     }

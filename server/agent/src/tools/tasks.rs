@@ -36,31 +36,30 @@ pub enum TaskAsk {
     },
 }
 
-const TASK: Parameter = Parameter {
-    name: "task",
-    kind: Kind::Number {
+const TASK: Parameter = Parameter::required(
+    "task",
+    Kind::Number {
         from: 1,
         to: u32::MAX as u64,
     },
-    required: true,
-    about: "The number of the task.",
-};
+    "The number of the task.",
+);
 
 /// Shows the tasks of the session.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskStatusTool;
 
 impl Tool for TaskStatusTool {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "task_status"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Shows the commands of this conversation that went on in the background: which of them run, \
          and how the others ended."
     }
 
-    fn parameters(&self) -> &'static [Parameter] {
+    fn parameters(&self) -> &[Parameter] {
         &[]
     }
 
@@ -78,17 +77,21 @@ impl Tool for TaskStatusTool {
 pub struct TaskReadTool;
 
 impl Tool for TaskReadTool {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "task_read"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Waits for the end of a command in the background, and returns what it wrote from the given \
          offsets on. Where it still runs after wait_ms, it goes on, and the result says at which \
          offsets to read on."
     }
 
-    fn parameters(&self) -> &'static [Parameter] {
+    fn guidance(&self) -> Option<&str> {
+        Some("Read on in a task with task_read.")
+    }
+
+    fn parameters(&self) -> &[Parameter] {
         const fn offset(name: &'static str, about: &'static str) -> Parameter {
             Parameter {
                 name,
@@ -104,15 +107,14 @@ impl Tool for TaskReadTool {
             TASK,
             offset("stdout_from", "The first byte of stdout wanted; default 0."),
             offset("stderr_from", "The first byte of stderr wanted; default 0."),
-            Parameter {
-                name: "wait_ms",
-                kind: Kind::Number {
+            Parameter::optional(
+                "wait_ms",
+                Kind::Number {
                     from: MIN_WAIT_MS,
                     to: MAX_WAIT_MS,
                 },
-                required: false,
-                about: "How long to wait for its end, in milliseconds; default 30000, at most 600000.",
-            },
+                "How long to wait for its end, in milliseconds; default 30000, at most 600000.",
+            ),
         ];
         PARAMETERS
     }
@@ -137,16 +139,20 @@ impl Tool for TaskReadTool {
 pub struct TaskKillTool;
 
 impl Tool for TaskKillTool {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "task_kill"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Stops a command in the background with everything that it started, and returns the end of \
          what it wrote."
     }
 
-    fn parameters(&self) -> &'static [Parameter] {
+    fn guidance(&self) -> Option<&str> {
+        Some("Stop with task_kill what is not needed any more.")
+    }
+
+    fn parameters(&self) -> &[Parameter] {
         const PARAMETERS: &[Parameter] = &[TASK];
         PARAMETERS
     }

@@ -13,33 +13,35 @@ use super::{Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rend
 pub struct WriteTool;
 
 impl Tool for WriteTool {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "Write"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Writes a whole file: a new one, with the directories above it, or in place of the one \
          that is there. To change a part of a file use Edit."
     }
 
-    fn parameters(&self) -> &'static [Parameter] {
+    fn guidance(&self) -> Option<&str> {
+        Some("Write a new file with Write.")
+    }
+
+    fn parameters(&self) -> &[Parameter] {
         const PARAMETERS: &[Parameter] = &[
-            Parameter {
-                name: "path",
-                kind: Kind::PATH,
-                required: true,
-                about: "The file, relative to the workspace root.",
-            },
-            Parameter {
-                name: "content",
-                kind: Kind::Text {
+            Parameter::required(
+                "path",
+                Kind::PATH,
+                "The file, relative to the workspace root.",
+            ),
+            Parameter::required(
+                "content",
+                Kind::Text {
                     empty: true,
                     at_most: MAX_INLINE_FILE_BYTES,
                     instead: "write the beginning and add the rest with Shell",
                 },
-                required: true,
-                about: "Its whole new content.",
-            },
+                "Its whole new content.",
+            ),
         ];
         PARAMETERS
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use shared_types::{
     Epoch, Event, OperationId, TurnId,
-    event::{CallOutcome, TurnOutcome},
+    event::{CallOutcome, Parts, TurnOutcome},
 };
 use tokio::time::timeout;
 
@@ -102,7 +102,7 @@ impl Pending<'_> {
             step: self.step,
             ordinal: self.ordinal,
             outcome: told.outcome,
-            text: told.text,
+            parts: Parts::text(told.text),
             task: None,
             budget_ms: 0,
             duration_ms: 0,

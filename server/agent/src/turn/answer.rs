@@ -1,9 +1,11 @@
 //! The phase that asks the model.
 
-use server_llm::{Answer, CallTrace, Model, ModelError, ModelEvent, ModelRequest};
+use server_llm::{
+    Answer, CallTrace, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece, Voice,
+};
 use shared_types::{
     Event, SpanId, TurnId,
-    event::{Finish, Opaque, TurnOutcome, Usage},
+    event::{Finish, Part, Parts, TurnOutcome, Usage},
 };
 use tokio::sync::mpsc;
 
@@ -34,11 +36,11 @@ impl Turn<'_> {
             Ok(model) => model,
             Err(reason) => return self.fail(reason).await,
         };
-        let name = model.info().name;
+        let info = model.info();
         let window = self.engine.limits.model_window;
         if let Some(window) = window {
             // Where that is not enough the model is asked all the same: it counts better.
-            self.make_room(step, &name, Need::Window(window)).await?;
+            self.make_room(step, &info, Need::Window(window)).await?;
         }
         let mut speech = Speech::new(&*self.ports.live, self.id, step);
         let mut attempt = 0;
@@ -50,7 +52,7 @@ impl Turn<'_> {
                     speech.take_back();
                     speech.asked_again();
                     let need = Need::Refused(window);
-                    if !self.make_room(step, &name, need).await? {
+                    if !self.make_room(step, &info, need).await? {
                         let all = "all that may be left out of it is left out already";
                         return self.fail(format!("{said}; {all}")).await;
                     }
@@ -62,7 +64,7 @@ impl Turn<'_> {
             speech.take_back();
         }
         match heard {
-            Heard::Answer(answer) => self.record_answer(step, name, answer).await,
+            Heard::Answer(answer) => self.record_answer(step, info, answer).await,
             Heard::Failed(error) => self.fail(error.to_string()).await,
             Heard::TookTooLong => {
                 let limit = spoken(self.engine.limits.model_time);
@@ -71,27 +73,28 @@ impl Turn<'_> {
                 ))
                 .await
             }
-            Heard::Cancelled if speech.text.said.is_empty() => Ok(()),
+            Heard::Cancelled if !speech.has_text() => Ok(()),
             Heard::Cancelled => {
                 let said = Answer {
-                    text: speech.text.said,
-                    reasoning: speech.reasoning.said,
-                    calls: Vec::new(),
-                    // Half of them is worth nothing to the vendor.
-                    opaque: Opaque::default(),
+                    parts: speech.into_parts(),
                     finish: Finish::Cancelled,
                     usage: Usage::default(),
                     model: String::new(),
                 };
-                self.record_answer(step, name, said).await
+                self.record_answer(step, info, said).await
             }
         }
     }
 
     /// Records what is left out; returns whether any more is.
-    async fn make_room(&mut self, step: u32, model: &str, need: Need) -> Result<bool, TurnError> {
+    async fn make_room(
+        &mut self,
+        step: u32,
+        model: &ModelInfo,
+        need: Need,
+    ) -> Result<bool, TurnError> {
         let place = (self.id, step);
-        let tools = &self.engine.tools;
+        let tools = &self.tools;
         let made = prompt::make_room(&self.transcript, place, model, tools, need);
         let Some(event) = made else {
             return Ok(false);
@@ -122,10 +125,10 @@ impl Turn<'_> {
         trace: Option<CallTrace>,
         speech: &mut Speech<'_>,
     ) -> Heard {
-        let (name, tools) = (model.info().name, &self.engine.tools);
+        let (info, tools) = (model.info(), &self.tools);
         let request = ModelRequest {
             trace,
-            ..prompt::request(&self.transcript, self.id, &name, tools)
+            ..prompt::request(&self.transcript, self.id, &info, tools)
         };
         let (sender, mut events) = mpsc::channel(MODEL_EVENTS);
         let answer = model.answer(request, sender);
@@ -153,17 +156,15 @@ impl Turn<'_> {
     async fn record_answer(
         &mut self,
         step: u32,
-        model: String,
+        model: ModelInfo,
         answer: Answer,
     ) -> Result<(), TurnError> {
         let answered = Event::AnswerRecorded {
             turn: self.id,
             step,
-            model,
-            text: answer.text,
-            reasoning: answer.reasoning,
-            calls: answer.calls,
-            opaque: answer.opaque,
+            model: model.name,
+            origin: Some(model.origin),
+            parts: answer.parts,
             finish: answer.finish,
             usage: answer.usage,
         };
@@ -185,7 +186,7 @@ impl Turn<'_> {
     }
 }
 
-/// What the model says in its current attempt, passed on as it says it.
+/// The answer of the current attempt as far as it was said, passed on to those who watch.
 struct Speech<'a> {
     live: &'a dyn LiveSink,
     turn: TurnId,
@@ -193,28 +194,18 @@ struct Speech<'a> {
     attempt: u32,
     /// The attempts of requests that the model refused before this one.
     attempts_before: u32,
-    reasoning: Voice,
-    text: Voice,
+    /// The parts in the order in which they began.
+    spoken: Vec<Spoken>,
 }
 
-/// One of the things that it says.
-#[derive(Default)]
-struct Voice {
-    /// How much was passed on, in bytes.
+/// One part of the answer.
+struct Spoken {
+    part: u32,
+    voice: Voice,
+    /// The bytes that were passed on.
     offset: u64,
-    /// What is kept of it.
-    said: String,
-}
-
-impl Voice {
-    /// Takes more of it; returns where that stands.
-    fn say(&mut self, text: &str) -> u64 {
-        let room = CANCELLED_TEXT_BYTES.saturating_sub(self.said.len());
-        self.said.push_str(&text[..text.floor_char_boundary(room)]);
-        let offset = self.offset;
-        self.offset += text.len() as u64;
-        offset
-    }
+    /// The beginning of it, kept for the case that the turn is cancelled.
+    kept: String,
 }
 
 impl<'a> Speech<'a> {
@@ -225,8 +216,7 @@ impl<'a> Speech<'a> {
             step,
             attempt: 1,
             attempts_before: 0,
-            reasoning: Voice::default(),
-            text: Voice::default(),
+            spoken: Vec::new(),
         }
     }
 
@@ -234,23 +224,18 @@ impl<'a> Speech<'a> {
         match event {
             ModelEvent::Attempt { number } => {
                 self.attempt = self.attempts_before + number;
-                self.reasoning = Voice::default();
-                self.text = Voice::default();
+                self.spoken.clear();
             }
-            ModelEvent::Reasoning(text) => self.live.publish(Live::Reasoning {
-                turn: self.turn,
-                step: self.step,
-                attempt: self.attempt,
-                offset: self.reasoning.say(&text),
-                text,
-            }),
-            ModelEvent::Text(text) => self.live.publish(Live::Text {
-                turn: self.turn,
-                step: self.step,
-                attempt: self.attempt,
-                offset: self.text.say(&text),
-                text,
-            }),
+            ModelEvent::Said(piece) => {
+                let offset = self.say(&piece);
+                self.live.publish(Live::Said {
+                    turn: self.turn,
+                    step: self.step,
+                    attempt: self.attempt,
+                    offset,
+                    piece,
+                });
+            }
             ModelEvent::Retrying { after, reason } => {
                 self.take_back();
                 self.live.publish(Live::Notice {
@@ -261,13 +246,59 @@ impl<'a> Speech<'a> {
         }
     }
 
+    /// Takes a piece; returns its place in its part.
+    fn say(&mut self, piece: &Piece) -> u64 {
+        let of_voice = self
+            .spoken
+            .iter()
+            .filter(|known| known.voice == piece.voice);
+        let kept: usize = of_voice.map(|known| known.kept.len()).sum();
+        let room = CANCELLED_TEXT_BYTES.saturating_sub(kept);
+        let known = (self.spoken.iter()).position(|known| known.part == piece.part);
+        let place = known.unwrap_or_else(|| {
+            self.spoken.push(Spoken {
+                part: piece.part,
+                voice: piece.voice,
+                offset: 0,
+                kept: String::new(),
+            });
+            self.spoken.len() - 1
+        });
+        let spoken = &mut self.spoken[place];
+        let text = &piece.text;
+        spoken
+            .kept
+            .push_str(&text[..text.floor_char_boundary(room)]);
+        let offset = spoken.offset;
+        spoken.offset += text.len() as u64;
+        offset
+    }
+
+    /// True if words for the reader were said.
+    fn has_text(&self) -> bool {
+        let is_text = |known: &Spoken| known.voice == Voice::Text && !known.kept.is_empty();
+        self.spoken.iter().any(is_text)
+    }
+
+    /// What was said, for an answer that was cancelled. The vendor's own state is left out, because half of it is
+    /// worth nothing to the vendor.
+    fn into_parts(self) -> Parts {
+        let parts = self.spoken.into_iter().map(|spoken| match spoken.voice {
+            Voice::Text => Part::Text { text: spoken.kept },
+            Voice::Reasoning => Part::Reasoning {
+                text: spoken.kept,
+                signature: None,
+            },
+        });
+        Parts(parts.collect())
+    }
+
     /// Tells those who watch that what was said, if anything was, is void.
     fn take_back(&mut self) {
-        if self.text.offset + self.reasoning.offset == 0 {
+        if self.spoken.is_empty() {
             return;
         }
-        self.reasoning = Voice::default();
-        self.text = Voice::default();
+        self.spoken.clear();
         self.live.publish(Live::TakenBack {
             turn: self.turn,
             step: self.step,

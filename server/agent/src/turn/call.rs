@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use shared_sandbox::{EndToken, Events, Outcome};
 use shared_types::{
     CallWait, Effect, Event, OperationId, RefusalCode, Timestamp,
-    event::{Awaited, Finish, ToolCall},
+    event::{Awaited, Finish, Parts, ToolCall},
 };
 
 use super::{
@@ -85,7 +85,7 @@ impl<'a> Call<'a> {
                     "your answer reached its length limit before the arguments were whole; do it in smaller parts",
                 ))
             }
-            true => Plan::of(turn.engine, &call.asked.name, &call.asked.arguments),
+            true => Plan::of(&turn.tools, &call.asked.name, &call.asked.arguments),
             false => Err(BadArguments::new(format!(
                 "one answer may ask for at most {max_calls} calls; ask for the others in the next one"
             ))),
@@ -93,6 +93,7 @@ impl<'a> Call<'a> {
         Some(Self {
             site: Site {
                 engine: turn.engine,
+                tools: Arc::clone(&turn.tools),
                 ports: turn.ports,
                 cancel: turn.cancel.clone(),
                 directory: Arc::clone(turn.transcript.directory()),
@@ -272,7 +273,7 @@ impl<'a> Call<'a> {
             step,
             ordinal,
             outcome: rendered.outcome,
-            text: rendered.text,
+            parts: Parts::text(rendered.text),
             unplaced: beside.unplaced,
             task: beside.task,
             awaits: beside.awaits,

@@ -59,7 +59,7 @@ impl<'a> Turn<'a> {
     ) -> Result<Vec<Call<'a>>, TurnError> {
         let turn = self.transcript.turn(self.id);
         let reason = turn.and_then(|turn| turn.step(step)?.unplaced());
-        let Some(reason) = reason.map(str::to_owned) else {
+        let Some(reason) = reason else {
             return Ok(batch);
         };
         let mut others = Vec::new();

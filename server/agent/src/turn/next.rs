@@ -68,7 +68,7 @@ fn after_the_last_word(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Ne
         .checked_sub(2)
         .map(|place| &turn.steps[place]);
     let is_first = !before.is_some_and(is_empty);
-    match (step.text.trim().is_empty(), step.finish) {
+    match (!step.has_words(), step.finish) {
         (false, _) => Next::End {
             outcome: TurnOutcome::Completed,
             reason: None,
@@ -87,7 +87,7 @@ fn after_the_last_word(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Ne
 fn after_the_calls(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Next {
     // Every other call would be refused for the same reason, until a person sees to it.
     if let Some(reason) = step.unplaced() {
-        return failed(reason.to_owned());
+        return failed(reason);
     }
     if step.is_cut_off() {
         return failed(format!(
@@ -115,7 +115,7 @@ fn after_the_calls(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Next {
 }
 
 fn is_empty(step: &Step) -> bool {
-    step.calls.is_empty() && step.text.trim().is_empty()
+    step.calls.is_empty() && !step.has_words()
 }
 
 fn most_steps(turn: &TurnLog, limits: &EngineLimits) -> usize {

@@ -10,12 +10,14 @@ use super::show::CallPlace;
 use crate::{
     engine::Engine,
     session::SessionPorts,
-    tools::{Arguments, Ask, BadArguments, Prepared, Tool},
+    tools::{Ask, BadArguments, Prepared, Tool, ToolSet},
 };
 
 /// Where a call stands and what it is run with.
 pub(super) struct Site<'a> {
     pub(super) engine: &'a Engine,
+    /// The tools of the turn.
+    pub(super) tools: Arc<ToolSet>,
     pub(super) ports: &'a SessionPorts,
     pub(super) cancel: CancellationToken,
     /// The session's directory.
@@ -73,9 +75,9 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of(engine: &Engine, name: &str, arguments: &str) -> Result<Self, BadArguments> {
-        let tool = Arc::clone(engine.tools.get(name)?);
-        let arguments = Arguments::check(arguments, tool.parameters())?;
+    pub(super) fn of(tools: &ToolSet, name: &str, arguments: &str) -> Result<Self, BadArguments> {
+        let tool = Arc::clone(tools.get(name)?);
+        let arguments = tool.check(arguments)?;
         let ask = tool.prepare(&arguments)?;
         Ok(Self { tool, ask })
     }

@@ -128,7 +128,7 @@ async fn look(
 
 /// What its call asked for: how its end is told depends on that.
 fn planned(site: &Site<'_>, task: &Task) -> Result<(Arc<dyn Tool>, Prepared), BadArguments> {
-    let Plan { tool, ask } = Plan::of(site.engine, &task.asked.name, &task.asked.arguments)?;
+    let Plan { tool, ask } = Plan::of(&site.tools, &task.asked.name, &task.asked.arguments)?;
     match ask {
         Ask::Operation(prepared) => Ok((tool, prepared)),
         Ask::Tasks(_) => Err(BadArguments::new(format!(
@@ -181,7 +181,7 @@ fn command(site: &Site<'_>, task: &Task) -> String {
     let ToolCall {
         name, arguments, ..
     } = &task.asked;
-    match Plan::of(site.engine, name, arguments).map(|plan| plan.ask) {
+    match Plan::of(&site.tools, name, arguments).map(|plan| plan.ask) {
         Ok(Ask::Operation(Prepared {
             request:
                 Request::Exec(Exec {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use server_app::Live as Under;
+use server_app::{Live as Under, Piece, Voice};
 use shared_api::Live;
 use shared_types::OperationId;
 
@@ -28,31 +28,29 @@ impl LiveText {
     /// The message that clients get; `None` while a character is incomplete.
     pub(super) fn convert(&mut self, live: Under) -> Option<Live> {
         match live {
-            Under::Reasoning {
+            Under::Said {
                 turn,
                 step,
                 attempt,
                 offset,
-                text,
-            } => Some(Live::Reasoning {
-                turn,
-                step,
-                attempt,
-                offset,
-                text,
-            }),
-            Under::Text {
-                turn,
-                step,
-                attempt,
-                offset,
-                text,
-            } => Some(Live::Text {
-                turn,
-                step,
-                attempt,
-                offset,
-                text,
+                piece: Piece { part, voice, text },
+            } => Some(match voice {
+                Voice::Reasoning => Live::Reasoning {
+                    turn,
+                    step,
+                    attempt,
+                    part,
+                    offset,
+                    text,
+                },
+                Voice::Text => Live::Text {
+                    turn,
+                    step,
+                    attempt,
+                    part,
+                    offset,
+                    text,
+                },
             }),
             Under::TakenBack {
                 turn,

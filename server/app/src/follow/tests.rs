@@ -1,4 +1,9 @@
-use shared_types::{Timestamp, event::EventBody};
+use shared_types::{
+    Timestamp,
+    event::{EventBody, Parts},
+};
+
+use server_agent::{Piece, Voice};
 
 use super::*;
 use crate::{SessionTerms, testing::Fixture};
@@ -45,7 +50,7 @@ impl Scene {
                 turn: TurnId::from_u128(1),
                 by: self.fixture.ctx.user,
                 client_id: None,
-                text: "x".repeat(length),
+                parts: Parts::text("x".repeat(length)),
             }),
         });
         let hub = &self.follower.hub;
@@ -108,12 +113,16 @@ async fn hints_that_come_in_another_order_lose_no_event() {
 #[tokio::test]
 async fn words_that_came_faster_than_they_were_taken_are_one_piece() {
     let mut scene = Scene::new().await;
-    let piece = |attempt, offset, text: &str| Live::Text {
+    let piece = |attempt, offset, text: &str| Live::Said {
         turn: TurnId::from_u128(1),
         step: 1,
         attempt,
         offset,
-        text: text.to_owned(),
+        piece: Piece {
+            part: 0,
+            voice: Voice::Text,
+            text: text.to_owned(),
+        },
     };
     let hub = scene.follower.hub.clone();
     for live in [

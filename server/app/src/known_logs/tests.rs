@@ -2,7 +2,11 @@ use std::sync::atomic::AtomicU64;
 
 use server_agent::SessionLog as _;
 use server_store::{By, Input, NewSession, NewTenant, NewUser};
-use shared_types::{Epoch, Event, TurnId, UserId, clock::ManualClock, event::EventBody};
+use shared_types::{
+    Epoch, Event, TurnId, UserId,
+    clock::ManualClock,
+    event::{EventBody, Parts},
+};
 use tempfile::TempDir;
 
 use super::*;
@@ -131,7 +135,7 @@ async fn a_log_that_grows_beyond_what_is_kept_is_forgotten() {
             turn: TurnId::from_u128(10),
             by: OWNER,
             client_id: None,
-            text: "x".repeat(KEPT_BYTES),
+            parts: Parts::text("x".repeat(KEPT_BYTES)),
         }),
         ..begun
     };

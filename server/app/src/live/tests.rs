@@ -4,7 +4,12 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use shared_types::{SessionId, Timestamp, event::EventBody};
+use shared_types::{
+    SessionId, Timestamp,
+    event::{EventBody, Parts},
+};
+
+use server_agent::{Piece, Voice};
 
 use super::*;
 use crate::testing::output;
@@ -99,7 +104,7 @@ async fn a_late_watcher_learns_what_is_waited_for_until_something_happens() {
         turn: shared_types::TurnId::from_u128(2),
         by,
         client_id: None,
-        text: "and then?".to_owned(),
+        parts: Parts::text("and then?".to_owned()),
     };
     hub.appended(session, vec![at(1, message)]).await;
     let watch = hub.watch(session).await.expect("the hub lives");
@@ -156,64 +161,56 @@ async fn output_that_the_hub_has_not_handled_is_bounded_in_bytes_and_hides_nothi
     assert!(matches!(heard, Signal::Live(Live::Output { .. })));
 }
 
+/// A piece of an answer.
+fn said(attempt: u32, part: u32, voice: Voice, offset: u64, text: &str) -> Live {
+    let text = text.to_owned();
+    Live::Said {
+        turn: shared_types::TurnId::from_u128(1),
+        step: 1,
+        attempt,
+        offset,
+        piece: Piece { part, voice, text },
+    }
+}
+
 #[tokio::test]
-async fn a_late_watcher_gets_the_thoughts_and_the_text_so_far() {
+async fn a_late_watcher_gets_each_part_of_the_answer_so_far() {
     let (hub, session) = (LiveHub::start(), SessionId::from_u128(1));
-    let turn = shared_types::TurnId::from_u128(1);
-    let (step, attempt) = (1, 1);
-    for (offset, text) in [(0, "hm, "), (4, "so")] {
-        let text = text.to_owned();
-        let thought = Live::Reasoning {
-            turn,
-            step,
-            attempt,
-            offset,
-            text: text.clone(),
-        };
-        hub.publish(session, thought);
-        let said = Live::Text {
-            turn,
-            step,
-            attempt,
-            offset,
-            text,
-        };
-        hub.publish(session, said);
+    let pieces = |(part, voice)| {
+        [
+            said(1, part, voice, 0, "hm, "),
+            said(1, part, voice, 4, "so"),
+        ]
+    };
+    let parts = [
+        (0, Voice::Reasoning),
+        (1, Voice::Text),
+        (2, Voice::Reasoning),
+    ];
+    for piece in parts.into_iter().flat_map(pieces) {
+        hub.publish(session, piece);
     }
     let watch = hub.watch(session).await.expect("the hub lives");
-    let so_far = "hm, so".to_owned();
-    assert_eq!(
-        watch.under_way,
-        [
-            Live::Reasoning {
-                turn,
-                step,
-                attempt,
-                offset: 0,
-                text: so_far.clone(),
-            },
-            Live::Text {
-                turn,
-                step,
-                attempt,
-                offset: 0,
-                text: so_far,
-            },
-        ]
-    );
+    let whole = parts.map(|(part, voice)| said(1, part, voice, 0, "hm, so"));
+    assert_eq!(watch.under_way, whole);
+}
+
+#[tokio::test]
+async fn a_late_watcher_is_given_the_last_attempt_alone() {
+    let (hub, session) = (LiveHub::start(), SessionId::from_u128(1));
+    hub.publish(session, said(1, 0, Voice::Text, 0, "half"));
+    hub.publish(session, said(1, 1, Voice::Text, 0, "more"));
+    let last = said(2, 0, Voice::Text, 0, "whole");
+    hub.publish(session, last.clone());
+    let watch = hub.watch(session).await.expect("the hub lives");
+    assert_eq!(watch.under_way, [last]);
 }
 
 #[tokio::test]
 async fn a_late_watcher_is_not_given_what_was_taken_back() {
     let (hub, session) = (LiveHub::start(), SessionId::from_u128(1));
     let turn = shared_types::TurnId::from_u128(1);
-    let said = |attempt, text: &str| Live::Text {
-        turn,
-        step: 1,
-        attempt,
-        offset: 0,
-        text: text.to_owned(),
-    };
+    let said = |attempt, text: &str| said(attempt, 0, Voice::Text, 0, text);
     let void = Live::TakenBack {
         turn,
         step: 1,

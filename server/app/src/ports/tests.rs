@@ -9,7 +9,7 @@ use shared_types::{
     RefusalCode, RunnerId, SystemClock, Token, TurnId, UserId,
     clock::{BootMoment, ManualClock},
     entropy::SeededEntropy,
-    event::{CallOutcome, TurnSettings},
+    event::{CallOutcome, Parts, TurnSettings},
 };
 use tokio::time::timeout;
 
@@ -383,7 +383,7 @@ async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
         step: 1,
         ordinal: 0,
         outcome: CallOutcome::Unknown,
-        text: "outcome unknown".to_owned(),
+        parts: Parts::text("outcome unknown".to_owned()),
         unplaced: false,
         task: None,
         awaits: None,

@@ -2,7 +2,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use server_llm::{Answer, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
-use shared_types::{Event, SessionEvent, event::TurnOutcome};
+use shared_types::{
+    Event, SessionEvent,
+    event::{Origin, TurnOutcome},
+};
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::testing::Fixture;
@@ -18,6 +21,7 @@ impl Model for Mute {
         ModelInfo {
             name: "mute".to_owned(),
             practice: false,
+            origin: Origin::default(),
         }
     }
 

@@ -6,7 +6,10 @@
 
 use reqwest::StatusCode;
 
-use super::request::{Parts, Shape};
+use super::{
+    own::Own,
+    request::{OwnParts, Shape},
+};
 use crate::{Message, ModelRequest};
 
 /// The form of the next attempt after this refusal; `None` if the refusal is not about the form.
@@ -29,32 +32,33 @@ pub(super) fn after_refusal(
             ..shape
         });
     }
-    let parts = parts(&said, request)?;
-    (shape.parts == Parts::AsTheyCame).then_some(Shape { parts, ..shape })
+    let own = own(&said, request)?;
+    (shape.own == OwnParts::AsTheyCame).then_some(Shape { own, ..shape })
 }
 
-fn parts(said: &str, request: &ModelRequest) -> Option<Parts> {
+fn own(said: &str, request: &ModelRequest) -> Option<OwnParts> {
     let is_missed = MISSED.iter().any(|words| said.contains(words));
     if is_missed && said.contains("reasoning_content") {
-        return Some(Parts::WithReasoning);
+        return Some(OwnParts::WithReasoning);
     }
     if is_missed && said.contains("thought_signature") {
-        return Some(Parts::WithSignatures);
+        return Some(OwnParts::WithSignatures);
     }
     let mut sent = request.messages.iter().flat_map(fields);
     sent.any(|name| said.contains(&name.to_lowercase()))
-        .then_some(Parts::LeftOut)
+        .then_some(OwnParts::LeftOut)
 }
 
 /// Words of a server that wants more than it was sent.
 const MISSED: &[&str] = &["missing", "must be passed", "is required"];
 
 /// The names of the vendor's own fields.
-fn fields(message: &Message) -> Vec<&String> {
+fn fields(message: &Message) -> Vec<String> {
     match message {
-        Message::Assistant { calls, opaque, .. } => {
-            let of_calls = calls.iter().flat_map(|call| call.opaque.keys());
-            opaque.fields.keys().chain(of_calls).collect()
+        Message::Assistant { parts } => {
+            let of_calls = parts.calls().flat_map(|call| call.opaque.keys().cloned());
+            let own = Own::of(parts).fields.into_iter().map(|(name, _)| name);
+            of_calls.chain(own).collect()
         }
         _ => Vec::new(),
     }
@@ -63,27 +67,25 @@ fn fields(message: &Message) -> Vec<&String> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, json};
-    use shared_types::event::Opaque;
+    use shared_types::event::Parts;
 
     use super::*;
 
     const FIRST: Shape = Shape {
         usage: true,
-        parts: Parts::AsTheyCame,
+        own: OwnParts::AsTheyCame,
     };
 
     fn adapted(shape: Shape, status: u16, said: &str) -> Option<Shape> {
-        let opaque = Opaque {
+        let own = Own {
             fields: Map::from_iter([("reasoning_content".to_owned(), json!("hm"))]),
-            ..Opaque::default()
+            ..Own::default()
         };
+        let mut parts = Parts::text("hi");
+        parts.0.extend(own.into_parts().into_iter().flatten());
         let request = ModelRequest {
             system: String::new(),
-            messages: vec![Message::Assistant {
-                text: "hi".to_owned(),
-                calls: Vec::new(),
-                opaque,
-            }],
+            messages: vec![Message::Assistant { parts }],
             tools: Vec::new(),
             trace: None,
         };
@@ -93,25 +95,25 @@ mod tests {
 
     #[test]
     fn the_words_of_a_refusal_say_what_to_change() {
-        for (said, parts) in [
+        for (said, own) in [
             (
                 "The `reasoning_content` in the thinking mode must be passed back to the API.",
-                Parts::WithReasoning,
+                OwnParts::WithReasoning,
             ),
             (
                 "Missing `reasoning_content` field in the assistant message at message index 2.",
-                Parts::WithReasoning,
+                OwnParts::WithReasoning,
             ),
             (
                 "Function call is missing a thought_signature in functionCall parts.",
-                Parts::WithSignatures,
+                OwnParts::WithSignatures,
             ),
             (
                 "'messages.1' : property 'reasoning_content' is unsupported",
-                Parts::LeftOut,
+                OwnParts::LeftOut,
             ),
         ] {
-            let expected = Some(Shape { parts, ..FIRST });
+            let expected = Some(Shape { own, ..FIRST });
             assert_eq!(adapted(FIRST, 400, said), expected, "{said}");
         }
         let without_usage = Some(Shape {
@@ -130,7 +132,7 @@ mod tests {
         assert_eq!(adapted(FIRST, 500, "stream_options"), None);
         let last = Shape {
             usage: false,
-            parts: Parts::LeftOut,
+            own: OwnParts::LeftOut,
         };
         assert_eq!(adapted(last, 400, "stream_options"), None);
         assert_eq!(adapted(last, 400, "reasoning_content is missing"), None);

@@ -12,16 +12,17 @@ mod think;
 mod wire;
 
 use serde_json::{Map, Value, json};
-use shared_types::event::{Finish, Opaque, Usage};
+use shared_types::event::{self, Finish, Parts, Usage};
 
 use self::{
     calls::{Calls, too_many},
     finish::{End, broke_off, finish},
     opaque::TooMany,
-    think::Divider,
+    think::{Divider, Places},
     wire::{Part, Source},
 };
-pub(super) use self::{think::Said, wire::Piece};
+pub(super) use self::{think::Said, wire::Chunk};
+use super::own::Own;
 use crate::{Answer, ModelError};
 
 /// Largest answer with all its parts, in bytes.
@@ -33,6 +34,7 @@ pub(super) struct Growing {
     divider: Divider,
     text: String,
     reasoning: String,
+    places: Places,
     /// The field that first held the thoughts; the same thoughts in other fields are ignored.
     source: Option<Source>,
     calls: Calls,
@@ -59,7 +61,7 @@ impl Growing {
     ///
     /// # Errors
     /// Fails if the answer outgrows its bounds, broke off, or was withheld.
-    pub(super) fn absorb(&mut self, piece: Piece) -> Result<Said, ModelError> {
+    pub(super) fn absorb(&mut self, piece: Chunk) -> Result<Said, ModelError> {
         if let Some(usage) = piece.usage {
             self.usage = usage;
         }
@@ -76,6 +78,7 @@ impl Growing {
                 self.end = Some(finish(&reason)?);
             }
         }
+        self.place(&mut said);
         Ok(said)
     }
 
@@ -110,25 +113,46 @@ impl Growing {
         if self.half.is_some() && !self.text.is_empty() {
             rest.text.push(char::REPLACEMENT_CHARACTER);
         }
+        self.places.take(&rest);
+        rest.places = self.places;
         let reasoning = self.reasoning + &rest.reasoning;
         if self.source == Some(Source::Content) && !reasoning.is_empty() {
             let thought = json!({ "type": "text", "text": reasoning });
             let thoughts = json!([{ "type": "thinking", "thinking": [thought] }]);
             self.fields.insert("content".to_owned(), thoughts);
         }
+        let own = Own {
+            before_text,
+            fields: self.fields,
+        };
+        let reasoning = (!reasoning.is_empty()).then_some(event::Part::Reasoning {
+            text: reasoning,
+            signature: None,
+        });
+        let text = self.text + &rest.text;
+        let text = (!text.is_empty()).then_some(event::Part::Text { text });
+        let [before_text, fields] = own.into_parts();
+        let spoken = match self.places.reasoning < self.places.text {
+            true => [reasoning, before_text, text],
+            false => [before_text, text, reasoning],
+        };
+        let calls = self.calls.conclude()?.into_iter();
+        let calls = calls.map(event::Part::ToolCall);
+        let spoken = spoken.into_iter().flatten();
+        let parts = spoken.chain(calls).chain(fields).collect();
         let answer = Answer {
-            text: self.text + &rest.text,
-            reasoning,
-            calls: self.calls.conclude()?,
-            opaque: Opaque {
-                before_text,
-                fields: self.fields,
-            },
+            parts: Parts(parts),
             finish,
             usage: self.usage,
             model: self.model,
         };
         Ok((answer, rest))
+    }
+
+    /// Notes where what is said now stands in the answer.
+    fn place(&mut self, said: &mut Said) {
+        self.places.take(said);
+        said.places = self.places;
     }
 
     fn is_empty(&self) -> bool {

@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use shared_types::event::{Opaque, ToolCall};
+use shared_types::event::{Parts, ToolCall};
 
+use super::own::Own;
 use crate::{Message, ModelRequest, ToolSpec};
 
 /// The optional parts of a request, which some servers refuse.
@@ -14,12 +15,12 @@ pub(super) struct Shape {
     /// True to ask for the usage, with `stream_options`.
     pub(super) usage: bool,
     /// The vendor's own parts of earlier answers.
-    pub(super) parts: Parts,
+    pub(super) own: OwnParts,
 }
 
 /// The treatment of the vendor's own parts of earlier answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Parts {
+pub(super) enum OwnParts {
     /// Unchanged.
     AsTheyCame,
     /// Not at all.
@@ -63,15 +64,15 @@ pub(super) fn body<'a>(model: &'a str, request: &ModelRequest, shape: &Shape) ->
         match (next, messages.last_mut()) {
             // Some servers refuse two in a row, and a user's right behind a result: of a turn that was
             // stopped or failed.
-            (Message::User { text }, Some(last)) if last["role"] == "user" => {
+            (Message::User { parts }, Some(last)) if last["role"] == "user" => {
                 let before = last["content"].as_str().unwrap_or_default();
-                last["content"] = format!("{before}\n\n{text}").into();
+                last["content"] = format!("{before}\n\n{}", parts.words()).into();
             }
             (Message::User { .. }, Some(last)) if last["role"] == "tool" => {
-                let ended = assistant(ENDED_HERE, &[], &Opaque::default(), shape.parts, &mut ids);
-                messages.extend([ended, message(next, shape.parts, &mut ids)]);
+                let ended = assistant(&Parts::text(ENDED_HERE), shape.own, &mut ids);
+                messages.extend([ended, message(next, shape.own, &mut ids)]);
             }
-            _ => messages.push(message(next, shape.parts, &mut ids)),
+            _ => messages.push(message(next, shape.own, &mut ids)),
         }
     }
     Body {
@@ -115,36 +116,37 @@ pub(super) fn id_of_ours(number: usize) -> String {
     format!("call{number:05}")
 }
 
-fn message(message: &Message, parts: Parts, ids: &mut Ids) -> Value {
+fn message(message: &Message, own: OwnParts, ids: &mut Ids) -> Value {
     match message {
-        Message::User { text } => json!({ "role": "user", "content": text }),
-        Message::Assistant {
-            text,
-            calls,
-            opaque,
-        } => assistant(text, calls, opaque, parts, ids),
+        Message::User { parts } => json!({ "role": "user", "content": parts.words() }),
+        Message::Assistant { parts } => assistant(parts, own, ids),
         Message::ToolResult {
-            vendor_id, text, ..
-        } => json!({ "role": "tool", "tool_call_id": ids.of_result(vendor_id), "content": text }),
+            vendor_id, parts, ..
+        } => {
+            let id = ids.of_result(vendor_id);
+            json!({ "role": "tool", "tool_call_id": id, "content": parts.words() })
+        }
     }
 }
 
-fn assistant(
-    text: &str,
-    calls: &[ToolCall],
-    opaque: &Opaque,
-    parts: Parts,
-    ids: &mut Ids,
-) -> Value {
-    let mut message = match parts {
-        Parts::LeftOut => Map::new(),
-        _ => opaque.fields.clone(),
+fn assistant(parts: &Parts, own: OwnParts, ids: &mut Ids) -> Value {
+    let Own {
+        before_text,
+        fields,
+    } = Own::of(parts);
+    let mut message = match own {
+        OwnParts::LeftOut => Map::new(),
+        _ => fields,
     };
-    if parts == Parts::WithReasoning {
+    if own == OwnParts::WithReasoning {
         let field = message.entry("reasoning_content");
         field.or_insert_with(|| "".into());
     }
-    let text = format!("{}{text}", opaque.before_text);
+    let text = format!("{before_text}{}", parts.words());
+    let mut calls: Vec<_> = parts
+        .calls()
+        .map(|call| sent_call(call, own, ids))
+        .collect();
     let content = (calls.is_empty() || !text.is_empty()).then_some(text);
     let content = match message.remove("content") {
         // Thoughts that stood beside the text, as Mistral sends them.
@@ -157,11 +159,7 @@ fn assistant(
     message.insert("role".to_owned(), "assistant".into());
     message.insert("content".to_owned(), content);
     if !calls.is_empty() {
-        let mut calls: Vec<_> = calls
-            .iter()
-            .map(|call| sent_call(call, parts, ids))
-            .collect();
-        if parts == Parts::WithSignatures && !calls.iter().any(is_signed) {
+        if own == OwnParts::WithSignatures && !calls.iter().any(is_signed) {
             // Of calls that were made at the same time, the first one bears the signature.
             calls[0]["extra_content"] =
                 json!({ "google": { "thought_signature": UNCHECKED_SIGNATURE } });
@@ -171,9 +169,9 @@ fn assistant(
     message.into()
 }
 
-fn sent_call(call: &ToolCall, parts: Parts, ids: &mut Ids) -> Value {
-    let mut fields = match parts {
-        Parts::LeftOut => Map::new(),
+fn sent_call(call: &ToolCall, own: OwnParts, ids: &mut Ids) -> Value {
+    let mut fields = match own {
+        OwnParts::LeftOut => Map::new(),
         _ => call.opaque.clone(),
     };
     let mut function = match fields.remove("function") {

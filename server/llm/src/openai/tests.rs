@@ -8,6 +8,8 @@ use tokio::{
     task::JoinHandle,
 };
 
+use shared_types::event::Parts;
+
 use super::*;
 use crate::{ApiKey, Message, ToolSpec};
 
@@ -126,7 +128,7 @@ fn request() -> ModelRequest {
     ModelRequest {
         system: String::new(),
         messages: vec![Message::User {
-            text: "hi".to_owned(),
+            parts: Parts::text("hi"),
         }],
         tools: tools.into(),
         trace: None,
@@ -141,13 +143,17 @@ async fn ask(options: OpenAiOptions) -> Result<Answer, ModelError> {
     let (mut text, mut reasoning) = (String::new(), String::new());
     while let Some(event) = heard.recv().await {
         match event {
-            ModelEvent::Text(piece) => text.push_str(&piece),
-            ModelEvent::Reasoning(piece) => reasoning.push_str(&piece),
+            ModelEvent::Said(Piece {
+                voice, text: more, ..
+            }) => match voice {
+                Voice::Text => text.push_str(&more),
+                Voice::Reasoning => reasoning.push_str(&more),
+            },
             other => panic!("a wire format sends only what is said, not {other:?}"),
         }
     }
     if let Ok(answer) = &result {
-        assert_eq!((&answer.text, &answer.reasoning), (&text, &reasoning));
+        assert_eq!((answer.text(), answer.reasoning()), (text, reasoning));
     }
     result.map_err(|failure| failure.error)
 }
@@ -186,7 +192,7 @@ async fn one_document_from_a_server_that_does_not_stream_is_an_answer() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
     let length = body.len();
     let answer = answer(format!("{head}content-length: {length}\r\n\r\n{body}")).await;
-    assert_eq!(answer.expect("it is whole").text, "Hello");
+    assert_eq!(answer.expect("it is whole").text(), "Hello");
 }
 
 #[tokio::test]
@@ -203,7 +209,7 @@ async fn a_stream_that_ends_early_is_broken_and_not_an_empty_success() {
 #[tokio::test]
 async fn the_end_mark_counts_even_as_the_last_line_without_an_end() {
     let answer = answer(format!("{STREAM}{HELLO}data: [DONE]")).await;
-    assert_eq!(answer.expect("it is whole").text, "Hello");
+    assert_eq!(answer.expect("it is whole").text(), "Hello");
 }
 
 #[tokio::test]
@@ -215,7 +221,7 @@ async fn broken_json_in_a_stream_is_broken() {
 #[tokio::test]
 async fn what_is_wrong_after_the_end_does_not_spoil_the_answer() {
     let answer = answer(format!("{STREAM}{HELLO}{STOP}data: {{oops\n\ndata: {{\"us")).await;
-    assert_eq!(answer.expect("it is whole").text, "Hello");
+    assert_eq!(answer.expect("it is whole").text(), "Hello");
 }
 
 #[tokio::test]
@@ -323,7 +329,12 @@ async fn dropping_the_future_closes_the_connection() {
     let (events, mut heard) = mpsc::channel(8);
     let asking = tokio::spawn(async move { vendor.attempt(&request(), &events).await });
     let text = heard.recv().await;
-    assert_eq!(text, Some(ModelEvent::Text("Hello".to_owned())));
+    let hello = Piece {
+        part: 0,
+        voice: Voice::Text,
+        text: "Hello".to_owned(),
+    };
+    assert_eq!(text, Some(ModelEvent::Said(hello)));
     asking.abort();
     let closed = server.done.await.expect("no panic");
     closed.expect("the client closed the connection");
@@ -369,7 +380,7 @@ async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on
     let (events, _heard) = mpsc::channel(100);
     for _ in 0..2 {
         let answer = vendor.attempt(&request(), &events).await;
-        assert_eq!(answer.expect("the answer is whole").text, "Hello");
+        assert_eq!(answer.expect("the answer is whole").text(), "Hello");
     }
     let requests = server.requests().await;
     let asked: Vec<_> = requests
@@ -391,18 +402,16 @@ async fn a_server_that_refuses_the_parts_of_an_answer_is_asked_without_them() {
         ..OpenAiOptions::new("m")
     })
     .expect("the options are usable");
-    let mut opaque = shared_types::event::Opaque::default();
+    let mut own = own::Own::default();
     let thought = "reasoning_content".to_owned();
-    opaque.fields.insert(thought, "I thought so".into());
+    own.fields.insert(thought, "I thought so".into());
+    let mut parts = Parts::text("hi");
+    parts.0.extend(own.into_parts().into_iter().flatten());
     let mut request = request();
-    request.messages.push(Message::Assistant {
-        text: "hi".to_owned(),
-        calls: Vec::new(),
-        opaque,
-    });
+    request.messages.push(Message::Assistant { parts });
     let (events, _heard) = mpsc::channel(100);
     let answer = vendor.attempt(&request, &events).await;
-    assert_eq!(answer.expect("the answer is whole").text, "Hello");
+    assert_eq!(answer.expect("the answer is whole").text(), "Hello");
     let requests = server.requests().await;
     assert!(requests[0].contains("I thought so") && !requests[1].contains("I thought so"));
 }
@@ -421,7 +430,7 @@ async fn an_answer_that_is_compressed_with_gzip_is_read() {
     let mut response = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n".to_vec();
     response.extend(packed(&format!("{HELLO}{long}{STOP}")));
     let answer = answer(response).await.expect("it is whole");
-    assert_eq!(answer.text.len(), "Hello".len() + 1_000_000);
+    assert_eq!(answer.text().len(), "Hello".len() + 1_000_000);
 }
 
 #[tokio::test]
@@ -451,18 +460,18 @@ async fn damage_beside_the_answer_does_not_spoil_it() {
         format!("{beside}{STOP}"),
     ] {
         let answer = answer(format!("{STREAM}{body}")).await;
-        assert_eq!(answer.expect("it is whole").text, "Hello", "{body}");
+        assert_eq!(answer.expect("it is whole").text(), "Hello", "{body}");
     }
     let half = HELLO.replace("Hello", "Hello\\ud83d");
     let answer = answer(format!("{STREAM}{half}{STOP}")).await;
-    assert_eq!(answer.expect("it is whole").text, "Hello\u{fffd}");
+    assert_eq!(answer.expect("it is whole").text(), "Hello\u{fffd}");
 }
 
 #[tokio::test]
 async fn an_event_of_several_mebibytes_is_read() {
     let long = HELLO.replace("Hello", &"x".repeat(5 * 1024 * 1024));
     let answer = answer(format!("{STREAM}{long}{STOP}")).await;
-    assert_eq!(answer.expect("it is whole").text.len(), 5 * 1024 * 1024);
+    assert_eq!(answer.expect("it is whole").text().len(), 5 * 1024 * 1024);
 }
 
 #[tokio::test]

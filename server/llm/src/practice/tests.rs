@@ -33,7 +33,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 
 fn user(text: &str) -> Message {
     Message::User {
-        text: text.to_owned(),
+        parts: Parts::text(text),
     }
 }
 
@@ -54,19 +54,18 @@ async fn turn(message: &str, results: &[(&str, bool)]) -> (Vec<ToolCall>, String
     let mut results = results.iter();
     loop {
         let (answer, _) = answer(request(messages.clone())).await;
-        let Some(call) = answer.calls.first() else {
-            return (asked, answer.text);
+        let calls = answer.calls();
+        let Some(call) = calls.first() else {
+            return (asked, answer.text());
         };
         let (text, failed) = results.next().expect("there is a result for each call");
         asked.push(call.clone());
         messages.push(Message::Assistant {
-            text: answer.text.clone(),
-            calls: answer.calls.clone(),
-            opaque: answer.opaque.clone(),
+            parts: answer.parts.clone(),
         });
         messages.push(Message::ToolResult {
             vendor_id: call.vendor_id.clone(),
-            text: (*text).to_owned(),
+            parts: Parts::text(*text),
             failed: *failed,
         });
     }
@@ -181,15 +180,13 @@ async fn only_the_last_message_counts_and_ids_go_on_from_earlier_ones() {
     let (answer, _) = answer(request(vec![
         user("run sleep 100"),
         Message::Assistant {
-            text: String::new(),
-            calls: vec![call],
-            opaque: Default::default(),
+            parts: Parts(vec![Part::ToolCall(call)]),
         },
         user("list src"),
     ]))
     .await;
-    assert_eq!(answer.calls[0].vendor_id, "practice_2");
-    assert_eq!(answer.calls[0].name, "List");
+    assert_eq!(answer.calls()[0].vendor_id, "practice_2");
+    assert_eq!(answer.calls()[0].name, "List");
 }
 
 #[tokio::test]
@@ -226,8 +223,12 @@ async fn a_session_without_the_tool_is_told_so() {
     let mut request = request(vec![user("run ls")]);
     request.tools.clear();
     let (answer, _) = answer(request).await;
-    assert!(answer.calls.is_empty());
-    assert!(answer.text.contains("the tool Shell"), "{}", answer.text);
+    assert!(answer.calls().is_empty());
+    assert!(
+        answer.text().contains("the tool Shell"),
+        "{}",
+        answer.text()
+    );
 }
 
 #[tokio::test]
@@ -238,11 +239,11 @@ async fn its_text_is_streamed_in_pieces_and_costs_nothing() {
     let streamed: String = events
         .into_iter()
         .filter_map(|event| match event {
-            ModelEvent::Text(text) => Some(text),
+            ModelEvent::Said(piece) => Some(piece.text),
             _ => None,
         })
         .collect();
-    assert_eq!(streamed, answer.text);
+    assert_eq!(streamed, answer.text());
     assert_eq!(answer.usage, Usage::default());
     assert!(Practice.info().practice);
 }

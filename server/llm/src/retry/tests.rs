@@ -1,10 +1,23 @@
 use std::sync::Mutex;
 
-use shared_types::{entropy::SeededEntropy, event::Finish};
+use shared_types::{
+    entropy::SeededEntropy,
+    event::{Finish, Origin, Parts},
+};
 
 use super::*;
+use crate::{Piece, Voice};
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// The answer, as it is said.
+fn word() -> ModelEvent {
+    ModelEvent::Said(Piece {
+        part: 0,
+        voice: Voice::Text,
+        text: "word".to_owned(),
+    })
+}
 
 fn failure(error: ModelError) -> Failure {
     Failure::from(error)
@@ -87,6 +100,7 @@ impl Vendor for Failing {
         ModelInfo {
             name: "failing".to_owned(),
             practice: false,
+            origin: Origin::default(),
         }
     }
 
@@ -95,14 +109,11 @@ impl Vendor for Failing {
         _request: &ModelRequest,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, Failure> {
-        let _ = events.send(ModelEvent::Text("word".to_owned())).await;
+        let _ = events.send(word()).await;
         match self.0.lock().expect("no test panics holding it").pop() {
             Some(failure) => Err(failure),
             None => Ok(Answer {
-                text: "word".to_owned(),
-                reasoning: String::new(),
-                calls: Vec::new(),
-                opaque: Default::default(),
+                parts: Parts::text("word"),
                 finish: Finish::Complete,
                 usage: Default::default(),
                 model: String::new(),
@@ -146,18 +157,18 @@ async fn answer_after(
 #[tokio::test]
 async fn an_answer_that_broke_off_starts_again_under_the_next_number() {
     let (answer, events) = answer(vec![ModelError::Broken("cut".to_owned())]).await;
-    assert_eq!(answer.expect("the second attempt succeeds").text, "word");
+    assert_eq!(answer.expect("the second attempt succeeds").text(), "word");
     assert_eq!(
         events,
         [
             ModelEvent::Attempt { number: 1 },
-            ModelEvent::Text("word".to_owned()),
+            word(),
             ModelEvent::Retrying {
                 after: Duration::ZERO,
                 reason: "cut".to_owned()
             },
             ModelEvent::Attempt { number: 2 },
-            ModelEvent::Text("word".to_owned()),
+            word(),
         ]
     );
 }

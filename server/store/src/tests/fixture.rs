@@ -16,7 +16,7 @@ use shared_types::{
     TenantId, Timestamp, Token, TokenKind, TurnId, UserId,
     clock::BootMoment,
     entropy::SeededEntropy,
-    event::{CallOutcome, Place, TurnOutcome, TurnSettings},
+    event::{CallOutcome, Parts, Place, TurnOutcome, TurnSettings},
     token::TokenHash,
 };
 
@@ -420,7 +420,7 @@ pub(super) fn call_ended(turn: TurnId, outcome: CallOutcome) -> Event {
         step: 1,
         ordinal: 0,
         outcome,
-        text: "done".to_owned(),
+        parts: Parts::text("done".to_owned()),
         unplaced: false,
         task: None,
         awaits: None,

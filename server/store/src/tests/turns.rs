@@ -2,7 +2,7 @@ use std::task::Poll;
 
 use shared_types::{
     Epoch, Event, ReplicaId, SessionId, TurnId,
-    event::{CallOutcome, EventBody, TurnOutcome},
+    event::{CallOutcome, EventBody, Parts, TurnOutcome},
 };
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, call_ended, turn_ended, usual};
@@ -91,7 +91,7 @@ async fn an_input_is_a_queued_turn_an_event_and_a_title(fixture: Fixture) {
         turn: input.turn,
         by: ours.owner,
         client_id: input.client_id,
-        text: input.text,
+        parts: Parts::text(input.text),
     };
     assert_eq!(log[0].body, EventBody::Known(accepted));
     ours.send(session, &"ä".repeat(100)).await;

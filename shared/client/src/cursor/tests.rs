@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use shared_types::{
     Timestamp, UserId,
-    event::{CallOutcome, EventBody, Finish, TurnOutcome, Usage},
+    event::{CallOutcome, EventBody, Finish, Parts, TurnOutcome, Usage},
 };
 
 use super::*;
@@ -28,10 +28,8 @@ fn answer(turn: TurnId, step: u32, text: &str) -> Event {
         turn,
         step,
         model: "practice".into(),
-        text: text.into(),
-        reasoning: String::new(),
-        calls: Vec::new(),
-        opaque: Default::default(),
+        origin: None,
+        parts: Parts::text(text),
         finish: Finish::Complete,
         usage: Usage::default(),
     }
@@ -45,10 +43,15 @@ fn live(live: Live) -> ServerMessage {
 }
 
 fn text(step: u32, attempt: u32, offset: usize, text: &str) -> ServerMessage {
+    part(0, step, attempt, offset, text)
+}
+
+fn part(part: u32, step: u32, attempt: u32, offset: usize, text: &str) -> ServerMessage {
     live(Live::Text {
         turn: turn(1),
         step,
         attempt,
+        part,
         offset: offset as u64,
         text: text.into(),
     })
@@ -319,7 +322,7 @@ fn stragglers_of_an_ended_call_or_turn_are_dropped() {
         step: 1,
         ordinal: 0,
         outcome: CallOutcome::Completed,
-        text: String::new(),
+        parts: Parts::text(String::new()),
         unplaced: false,
         task: None,
         awaits: None,
@@ -387,12 +390,44 @@ fn messages_of_another_session_are_not_ours() {
 }
 
 #[test]
+fn each_part_has_offsets_of_its_own_and_another_attempt_begins_all_of_them_again() {
+    let mut cursor = following(0);
+    let mut items = Vec::new();
+    for message in [
+        part(0, 1, 1, 0, "one"),
+        part(2, 1, 1, 0, "two"),
+        part(0, 1, 1, 0, "one"),
+        part(2, 1, 2, 0, "new"),
+        part(0, 1, 1, 3, " late"),
+        part(0, 1, 2, 0, "first"),
+    ] {
+        cursor
+            .accept(message, &mut items)
+            .expect("nothing is missing");
+    }
+    let texts = items.iter().filter_map(|item| match item {
+        Followed::Live(Live::Text {
+            part,
+            attempt,
+            text,
+            ..
+        }) => Some((*part, *attempt, text.as_str())),
+        _ => None,
+    });
+    assert_eq!(
+        texts.collect::<Vec<_>>(),
+        [(0, 1, "one"), (2, 1, "two"), (2, 2, "new"), (0, 2, "first")]
+    );
+}
+
+#[test]
 fn thoughts_and_text_have_offsets_of_their_own_and_end_with_the_recorded_answer() {
     let reasoning = |offset, text: &str| {
         live(Live::Reasoning {
             turn: turn(1),
             step: 1,
             attempt: 1,
+            part: 0,
             offset,
             text: text.into(),
         })

@@ -5,10 +5,11 @@ use serde_json::Map;
 use shared_types::{
     Epoch, Event, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, SessionEvent, Timestamp,
     UserId,
-    event::{EventBody, Finish, Place, ToolCall, TurnOutcome, Usage},
+    event::{EventBody, Finish, Origin, Place, ToolCall, TurnOutcome, Usage},
 };
 
 use super::*;
+use crate::testing::{model, said};
 
 fn turn(n: u128) -> TurnId {
     TurnId::from_u128(n)
@@ -19,7 +20,7 @@ fn input(n: u128, text: &str) -> Event {
         turn: turn(n),
         by: UserId::from_u128(1),
         client_id: None,
-        text: text.to_owned(),
+        parts: Parts::text(text.to_owned()),
     }
 }
 
@@ -34,10 +35,8 @@ fn answer(n: u128, step: u32, text: &str, calls: u32) -> Event {
         turn: turn(n),
         step,
         model: "m".to_owned(),
-        text: text.to_owned(),
-        reasoning: String::new(),
-        calls: (0..calls).map(call).collect(),
-        opaque: Default::default(),
+        origin: None,
+        parts: said(text, (0..calls).map(call)),
         finish: Finish::Complete,
         usage: Usage::default(),
     }
@@ -49,7 +48,7 @@ fn ended(n: u128, step: u32, ordinal: u32, outcome: CallOutcome) -> Event {
         step,
         ordinal,
         outcome,
-        text: format!("result {n}.{step}.{ordinal}"),
+        parts: Parts::text(format!("result {n}.{step}.{ordinal}")),
         unplaced: false,
         task: None,
         awaits: None,
@@ -87,7 +86,7 @@ fn told_of_the_move(before: Option<Choice>, now: Option<Choice>) -> Option<Strin
         claimed(2, now),
     ];
     match &sent(&log, 2)[2..] {
-        [Message::User { text }, _] => Some(text.clone()),
+        [Message::User { parts }, _] => Some(parts.words().into_owned()),
         [_] => None,
         other => panic!("one note at most: {other:?}"),
     }
@@ -176,7 +175,7 @@ fn sent_over(apart: Duration, events: &[Event], n: u128) -> Vec<Message> {
         })
         .collect();
     let transcript = Transcript::of(&log);
-    messages(&transcript, turn(n), "m", View::of(&transcript))
+    messages(&transcript, turn(n), &model("m"), View::of(&transcript))
 }
 
 #[test]
@@ -193,7 +192,7 @@ fn the_model_hears_which_day_it_is_where_it_is_another_one() {
 
 fn user(text: &str) -> Message {
     Message::User {
-        text: text.to_owned(),
+        parts: Parts::text(text),
     }
 }
 
@@ -210,9 +209,9 @@ fn results_stand_in_the_order_of_the_calls_and_a_missing_one_is_stated() {
         .filter_map(|message| match message {
             Message::ToolResult {
                 vendor_id,
-                text,
+                parts,
                 failed,
-            } => Some((vendor_id, text, failed)),
+            } => Some((vendor_id, parts.words().into_owned(), failed)),
             _ => None,
         })
         .collect();
@@ -240,29 +239,76 @@ fn a_message_that_waits_for_its_turn_is_not_sent_before_it() {
 }
 
 #[test]
-fn a_vendors_own_parts_go_to_the_model_that_wrote_them_and_to_no_other() {
-    let parts = || Map::from_iter([("signature".to_owned(), "S".into())]);
-    for (model, is_its_own) in [("m", true), ("another", false)] {
+fn a_vendors_own_state_goes_to_the_origin_and_model_that_wrote_it_and_to_no_other() {
+    let fields = || Map::from_iter([("signature".to_owned(), "S".into())]);
+    let from = |account: &str| {
+        Some(Origin {
+            format: "scripted".to_owned(),
+            account: account.to_owned(),
+        })
+    };
+    for (name, from, is_its_own) in [
+        ("m", from(""), true),
+        // Of an earlier release.
+        ("m", None, true),
+        ("m", from("another account"), false),
+        ("another model", from(""), false),
+    ] {
         let mut answered = answer(1, 1, "hi", 1);
         if let Event::AnswerRecorded {
-            model: of,
-            calls,
-            opaque,
+            model,
+            origin,
+            parts,
             ..
         } = &mut answered
         {
-            *of = model.to_owned();
-            calls[0].opaque = parts();
-            opaque.fields = parts();
+            (*model, *origin) = (name.to_owned(), from);
+            if let Some(Part::ToolCall(call)) = parts.0.last_mut() {
+                call.opaque = fields();
+            }
+            let thoughts = Part::Reasoning {
+                text: "hm".to_owned(),
+                signature: Some("S".to_owned()),
+            };
+            parts.0.insert(0, thoughts);
+            parts.0.push(Part::Opaque { fields: fields() });
         }
-        let Message::Assistant { calls, opaque, .. } = &sent(&[input(1, "go"), answered], 1)[1]
-        else {
+        let Message::Assistant { parts } = &sent(&[input(1, "go"), answered], 1)[1] else {
             panic!("it is an answer")
         };
-        assert_eq!(!opaque.is_empty(), is_its_own, "{model}");
-        assert_eq!(!calls[0].opaque.is_empty(), is_its_own, "{model}");
-        assert_eq!(!calls[0].vendor_id.is_empty(), is_its_own, "{model}");
+        let call = parts.calls().next().expect("a call");
+        assert_eq!(!call.opaque.is_empty(), is_its_own, "{name}");
+        assert_eq!(!call.vendor_id.is_empty(), is_its_own, "{name}");
+        let kinds = parts.0.iter().map(|part| match part {
+            Part::Reasoning { .. } => "thoughts",
+            Part::Text { .. } => "text",
+            Part::ToolCall(_) => "call",
+            Part::Opaque { .. } => "opaque",
+            Part::Image { .. } => "image",
+        });
+        let expected: &[_] = match is_its_own {
+            true => &["thoughts", "text", "call", "opaque"],
+            false => &["text", "call"],
+        };
+        assert_eq!(kinds.collect::<Vec<_>>(), expected, "{name}");
     }
+}
+
+#[test]
+fn thoughts_without_a_signature_are_for_people_alone() {
+    let mut answered = answer(1, 1, "hi", 0);
+    if let Event::AnswerRecorded { parts, .. } = &mut answered {
+        let thoughts = Part::Reasoning {
+            text: "hm".to_owned(),
+            signature: None,
+        };
+        parts.0.insert(0, thoughts);
+    }
+    let parts = Parts::text("hi");
+    assert_eq!(
+        sent(&[input(1, "go"), answered], 1)[1],
+        Message::Assistant { parts }
+    );
 }
 
 /// The call at this place of the first turn's first answer goes on as the task with the next number.
@@ -336,7 +382,7 @@ fn the_model_hears_how_a_call_ended_of_which_it_was_told_no_end() {
             input(3, "thanks"),
         ];
         let told = sent(&log, 3).into_iter().filter(|message| {
-            matches!(message, Message::User { text } if text.contains("end was not known") && text.contains("exit code 0"))
+            matches!(message, Message::User { parts } if parts.words().contains("end was not known") && parts.words().contains("exit code 0"))
         });
         assert_eq!(told.count(), usize::from(is_told), "{outcome:?}");
     }
@@ -359,9 +405,10 @@ fn of_many_tasks_that_have_ended_the_model_hears_of_the_last_ones() {
     log.extend((0..many).map(settled));
     log.push(input(2, "and now?"));
     let messages = sent(&log, 2);
-    let Some([Message::User { text }, _]) = messages.last_chunk() else {
+    let Some([Message::User { parts }, _]) = messages.last_chunk() else {
         panic!("{messages:?}");
     };
+    let text = parts.words();
     let told: Vec<_> = text.lines().collect();
     assert_eq!(told.len(), ENDED_AT_MOST);
     let last = format!("[task {many} has ended");
@@ -412,9 +459,9 @@ proptest! {
             let mut messages = sent(&log, n).into_iter().peekable();
             while let Some(message) = messages.next() {
                 match message {
-                    Message::Assistant { text, calls, .. } => {
-                        prop_assert!(!text.is_empty() || !calls.is_empty());
-                        for call in calls {
+                    Message::Assistant { parts } => {
+                        prop_assert!(!parts.words().is_empty() || parts.calls().next().is_some());
+                        for call in parts.calls() {
                             let result = messages.next();
                             let fits = matches!(&result, Some(Message::ToolResult { vendor_id, .. })
                                 if *vendor_id == call.vendor_id);

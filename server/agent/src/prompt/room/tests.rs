@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use shared_types::{
     SessionEvent, Timestamp, UserId,
-    event::{CallOutcome, EventBody, Finish, Usage},
+    event::{CallOutcome, EventBody, Finish, Part, Parts, Usage},
 };
 
 use serde_json::Value;
@@ -9,7 +9,10 @@ use server_llm::Message;
 use shared_types::event::ToolCall;
 
 use super::*;
-use crate::prompt::request;
+use crate::{
+    prompt::request,
+    testing::{model, said},
+};
 
 fn turn(number: u128) -> TurnId {
     TurnId::from_u128(number)
@@ -21,7 +24,7 @@ fn input(number: u128) -> Event {
         turn: turn(number),
         by: UserId::from_u128(1),
         client_id: None,
-        text: "u".repeat(1000),
+        parts: Parts::text("u".repeat(1000)),
     }
 }
 
@@ -37,10 +40,8 @@ fn step(number: u128, step: u32, results: &[usize]) -> Vec<Event> {
         turn: turn(number),
         step,
         model: "m".to_owned(),
-        text: "a".repeat(100),
-        reasoning: String::new(),
-        calls: vec![call; results.len()],
-        opaque: Default::default(),
+        origin: None,
+        parts: said(&"a".repeat(100), vec![call; results.len()]),
         finish: Finish::Complete,
         usage: Usage::default(),
     };
@@ -51,7 +52,7 @@ fn step(number: u128, step: u32, results: &[usize]) -> Vec<Event> {
             step,
             ordinal,
             outcome: CallOutcome::Completed,
-            text: "r".repeat(*length),
+            parts: Parts::text("r".repeat(*length)),
             task: None,
             budget_ms: 0,
             duration_ms: 0,
@@ -90,7 +91,7 @@ fn make_in(events: &[Event], need: Need) -> Option<Event> {
     make(
         &transcript(events),
         (turn(2), 5),
-        "m",
+        &model("m"),
         &ToolSet::default(),
         need,
     )
@@ -101,7 +102,7 @@ fn bytes(events: &[Event]) -> usize {
     bytes_of(&request(
         &transcript(events),
         turn(2),
-        "m",
+        &model("m"),
         &ToolSet::default(),
     ))
 }
@@ -135,11 +136,17 @@ fn near_the_window_the_oldest_results_go_until_half_of_the_room_is_left() {
     assert_eq!(bytes(&events) as u64, before as u64 - saved);
     assert!(bytes(&events) <= 3 * window * 50 / 100);
     assert_eq!(make_in(&events, Need::Window(window)), None, "it fits now");
-    let sent = request(&transcript(&events), turn(2), "m", &ToolSet::default()).messages;
+    let sent = request(
+        &transcript(&events),
+        turn(2),
+        &model("m"),
+        &ToolSet::default(),
+    )
+    .messages;
     let results: Vec<_> = sent
         .iter()
         .filter_map(|message| match message {
-            Message::ToolResult { text, .. } => Some(text.as_str()),
+            Message::ToolResult { parts, .. } => Some(parts.words()),
             _ => None,
         })
         .collect();
@@ -149,27 +156,33 @@ fn near_the_window_the_oldest_results_go_until_half_of_the_room_is_left() {
     );
     assert!(results[..8].iter().all(|text| *text == results[0]));
     assert!(results[8..].iter().all(|text| text.len() == 10_000));
-    let users = sent
-        .iter()
-        .filter(|message| matches!(message, Message::User { text } if text.len() == 1000));
+    let users = sent.iter().filter(
+        |message| matches!(message, Message::User { parts } if parts.words().len() == 1000),
+    );
     assert_eq!(users.count(), 2);
 }
 
 #[test]
 fn one_text_that_is_too_long_is_cut_and_nothing_before_it_changes() {
     let mut events = long();
-    let before = request(&transcript(&events), turn(2), "m", &ToolSet::default()).messages;
+    let before = request(
+        &transcript(&events),
+        turn(2),
+        &model("m"),
+        &ToolSet::default(),
+    )
+    .messages;
     events.push(Event::InputAccepted {
         turn: turn(3),
         by: UserId::from_u128(1),
         client_id: None,
-        text: format!("first {} last", "x".repeat(400_000)),
+        parts: Parts::text(format!("first {} last", "x".repeat(400_000))),
     });
     let now = |events: &[Event]| transcript(events);
     let event = make(
         &now(&events),
         (turn(3), 1),
-        "m",
+        &model("m"),
         &ToolSet::default(),
         Need::Window(80_000),
     );
@@ -183,11 +196,12 @@ fn one_text_that_is_too_long_is_cut_and_nothing_before_it_changes() {
         panic!("{event:?}");
     };
     events.extend(event);
-    let sent = request(&now(&events), turn(3), "m", &ToolSet::default()).messages;
+    let sent = request(&now(&events), turn(3), &model("m"), &ToolSet::default()).messages;
     assert!(sent.starts_with(&before));
-    let Some(Message::User { text }) = sent.last() else {
+    let Some(Message::User { parts }) = sent.last() else {
         panic!("{sent:?}");
     };
+    let text = parts.words();
     assert!(text.starts_with("first x") && text.ends_with("x last") && text.len() < 80_000);
     assert!(
         text.contains("bytes of this message are left out here"),
@@ -208,37 +222,55 @@ fn a_refused_request_is_cut_again_and_again_and_the_last_step_stays() {
         (5..12).contains(&sizes.len()),
         "each takes away much: {sizes:?}"
     );
-    let sent = request(&transcript(&events), turn(2), "m", &ToolSet::default()).messages;
+    let sent = request(
+        &transcript(&events),
+        turn(2),
+        &model("m"),
+        &ToolSet::default(),
+    )
+    .messages;
     let [
-        Message::User { text: gone },
-        Message::User { text: input },
-        Message::User { text: steps },
-        Message::Assistant { calls, .. },
-        Message::ToolResult { text: result, .. },
+        Message::User { parts: gone },
+        Message::User { parts: input },
+        Message::User { parts: steps },
+        Message::Assistant { parts: answer },
+        Message::ToolResult { parts: result, .. },
     ] = &sent[..]
     else {
         panic!("{sent:?}");
     };
+    let [gone, input, steps, result] = [gone, input, steps, result].map(Parts::words);
     assert!(gone.contains("the beginning of this conversation is left out"));
     assert!(steps.contains("your first steps on the message above are left out"));
-    assert!(input.len() <= 256 && input.starts_with("uuu") && calls.len() == 1);
+    assert!(input.len() <= 256 && input.starts_with("uuu"));
+    assert_eq!(answer.calls().count(), 1);
     assert!(result.len() <= 256 && result.starts_with("rrr") && result.ends_with("rrr"));
 }
 
 #[test]
 fn long_arguments_of_a_call_go_with_its_result_and_short_ones_stay() {
     let mut events = long();
-    if let Event::AnswerRecorded { calls, .. } = &mut events[1] {
-        calls[0].arguments = format!(r#"{{"content":"{}"}}"#, "w".repeat(50_000));
+    if let Event::AnswerRecorded { parts, .. } = &mut events[1]
+        && let Some(Part::ToolCall(call)) = parts.0.last_mut()
+    {
+        call.arguments = format!(r#"{{"content":"{}"}}"#, "w".repeat(50_000));
     }
     let event = make_in(&events, Need::Refused(None));
     assert!(event.is_some());
     events.extend(event);
-    let sent = request(&transcript(&events), turn(2), "m", &ToolSet::default()).messages;
+    let sent = request(
+        &transcript(&events),
+        turn(2),
+        &model("m"),
+        &ToolSet::default(),
+    )
+    .messages;
     let arguments: Vec<_> = sent
         .iter()
         .filter_map(|message| match message {
-            Message::Assistant { calls, .. } => Some(calls[0].arguments.as_str()),
+            Message::Assistant { parts } => {
+                parts.calls().next().map(|call| call.arguments.as_str())
+            }
             _ => None,
         })
         .collect();
@@ -258,7 +290,7 @@ fn where_nothing_may_be_left_out_nothing_is() {
         turn,
         by,
         client_id: None,
-        text: "hi".to_owned(),
+        parts: Parts::text("hi".to_owned()),
     };
     assert_eq!(
         make_in(std::slice::from_ref(&short), Need::Refused(None)),
@@ -325,9 +357,9 @@ impl Session {
     /// Asks for a step as the engine does.
     fn ask(&mut self, number: u128, step: u32) -> ModelRequest {
         let place = (turn(number), step);
-        let room = make(&self.transcript, place, "m", &self.tools, self.need);
+        let room = make(&self.transcript, place, &model("m"), &self.tools, self.need);
         self.record(room);
-        let request = request(&self.transcript, turn(number), "m", &self.tools);
+        let request = request(&self.transcript, turn(number), &model("m"), &self.tools);
         self.changes += usize::from(!request.messages.starts_with(&self.before));
         self.before.clone_from(&request.messages);
         request
@@ -345,7 +377,7 @@ impl Session {
             turn: turn(number),
             by: UserId::from_u128(1),
             client_id: None,
-            text: format!("«{number}{}»", "ü".repeat(input / 2)),
+            parts: Parts::text(format!("«{number}{}»", "ü".repeat(input / 2))),
         }]);
         for (step, (text, calls)) in (1..).zip(steps) {
             let request = self.ask(number, step);
@@ -363,21 +395,21 @@ impl Session {
 fn answered((number, at): (u128, u32), text: usize, calls: &[(usize, usize)]) -> Vec<Event> {
     let results: Vec<_> = calls.iter().map(|(_, result)| *result).collect();
     let mut events = step(number, at, &results);
-    if let Event::AnswerRecorded {
-        text: said,
-        calls: asked,
-        opaque,
-        ..
-    } = &mut events[0]
-    {
-        *said = "a".repeat(text);
-        opaque
-            .fields
-            .insert("reasoning_content".to_owned(), "t".repeat(text * 2).into());
-        for (ordinal, (asked, (arguments, _))) in asked.iter_mut().zip(calls).enumerate() {
-            asked.vendor_id = format!("v{number}.{at}.{ordinal}");
-            asked.arguments = serde_json::json!({ "command": "c".repeat(*arguments) }).to_string();
-        }
+    if let Event::AnswerRecorded { parts, .. } = &mut events[0] {
+        let asked = calls
+            .iter()
+            .zip(0..)
+            .map(|((arguments, _), ordinal)| ToolCall {
+                vendor_id: format!("v{number}.{at}.{ordinal}"),
+                name: "Shell".to_owned(),
+                arguments: serde_json::json!({ "command": "c".repeat(*arguments) }).to_string(),
+                opaque: Default::default(),
+            });
+        *parts = said(&"a".repeat(text), asked);
+        let thoughts = ("reasoning_content".to_owned(), "t".repeat(text * 2).into());
+        parts.0.push(Part::Opaque {
+            fields: [thoughts].into_iter().collect(),
+        });
     }
     events
 }
@@ -386,7 +418,7 @@ fn answered((number, at): (u128, u32), text: usize, calls: &[(usize, usize)]) ->
 fn is_right(number: u128, request: &ModelRequest) {
     let starts = format!("«{number}");
     let has_input = request.messages.iter().any(|message| {
-        matches!(message, Message::User { text } if text.starts_with(&starts) && text.ends_with('»'))
+        matches!(message, Message::User { parts } if parts.words().starts_with(&starts) && parts.words().ends_with('»'))
     });
     assert!(
         has_input,
@@ -396,9 +428,9 @@ fn is_right(number: u128, request: &ModelRequest) {
     let mut messages = request.messages.iter().peekable();
     while let Some(message) = messages.next() {
         match message {
-            Message::Assistant { text, calls, .. } => {
-                assert!(!text.is_empty() || !calls.is_empty());
-                for call in calls {
+            Message::Assistant { parts } => {
+                assert!(!parts.words().is_empty() || parts.calls().next().is_some());
+                for call in parts.calls() {
                     let arguments =
                         serde_json::from_str::<serde_json::Map<String, Value>>(&call.arguments);
                     assert!(arguments.is_ok(), "{}", call.arguments);
@@ -428,7 +460,7 @@ proptest! {
             session.turn(number, *input, steps, |session, request| {
                 let size = bytes_of(request);
                 assert!(size <= session.most(), "{size} bytes in a window of {window} tokens");
-                let again = crate::prompt::request(&transcript(&session.events), turn(number), "m", &session.tools);
+                let again = crate::prompt::request(&transcript(&session.events), turn(number), &model("m"), &session.tools);
                 assert_eq!(*request, again, "it is made from the log alone");
                 is_right(number, request);
             });

@@ -1,28 +1,17 @@
 use super::*;
 
 const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "text",
-        kind: Kind::Text {
+    Parameter::required(
+        "text",
+        Kind::Text {
             empty: false,
             at_most: 8,
             instead: "write less",
         },
-        required: true,
-        about: "Words.",
-    },
-    Parameter {
-        name: "count",
-        kind: Kind::Number { from: 1, to: 9 },
-        required: false,
-        about: "How many.",
-    },
-    Parameter {
-        name: "every",
-        kind: Kind::Flag,
-        required: false,
-        about: "Whether.",
-    },
+        "Words.",
+    ),
+    Parameter::optional("count", Kind::Number { from: 1, to: 9 }, "How many."),
+    Parameter::optional("every", Kind::Flag, "Whether."),
 ];
 
 fn complaint(written: &str) -> String {
@@ -124,15 +113,14 @@ fn what_can_only_mean_one_thing_is_taken_for_it() {
 
 #[test]
 fn a_command_may_be_a_list_of_words() {
-    const COMMAND: &[Parameter] = &[Parameter {
-        name: "command",
-        kind: Kind::Command {
+    const COMMAND: &[Parameter] = &[Parameter::required(
+        "command",
+        Kind::Command {
             at_most: 100,
             instead: "write less",
         },
-        required: true,
-        about: "What to run.",
-    }];
+        "What to run.",
+    )];
     for (written, command) in [
         (r#"["bash","-lc","ls | wc -l"]"#, "ls | wc -l"),
         (r#"["ls -la"]"#, "ls -la"),

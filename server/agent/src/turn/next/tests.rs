@@ -4,10 +4,11 @@
 use proptest::prelude::*;
 use shared_types::{
     CallWait, Event, OperationId, SessionEvent, Timestamp, TurnId, UserId,
-    event::{Awaited, CallOutcome, EventBody, ToolCall, Usage},
+    event::{Awaited, CallOutcome, EventBody, Parts, ToolCall, Usage},
 };
 
 use super::*;
+use crate::testing::said;
 use crate::transcript::Transcript;
 
 const TURN: TurnId = TurnId::from_u128(7);
@@ -17,7 +18,7 @@ fn input() -> Event {
         turn: TURN,
         by: UserId::from_u128(1),
         client_id: None,
-        text: "do it".to_owned(),
+        parts: Parts::text("do it".to_owned()),
     }
 }
 
@@ -32,10 +33,8 @@ fn answer(step: u32, text: &str, calls: &[&str], finish: Finish) -> Event {
         turn: TURN,
         step,
         model: "m".to_owned(),
-        text: text.to_owned(),
-        reasoning: String::new(),
-        calls: calls.iter().map(call).collect(),
-        opaque: Default::default(),
+        origin: None,
+        parts: said(text, calls.iter().map(call)),
         finish,
         usage: Usage::default(),
     }
@@ -47,7 +46,7 @@ fn ended(step: u32, ordinal: u32, text: &str) -> Event {
         step,
         ordinal,
         outcome: CallOutcome::Completed,
-        text: text.to_owned(),
+        parts: Parts::text(text.to_owned()),
         unplaced: false,
         task: None,
         awaits: None,
@@ -289,7 +288,7 @@ proptest! {
         let log = play(&plan, vec![input()]);
         let count = |wanted: &str| log.iter().filter(|event| event.kind() == wanted).count();
         let calls: usize = log.iter().map(|event| match event {
-            Event::AnswerRecorded { calls, .. } => calls.len(),
+            Event::AnswerRecorded { parts, .. } => parts.calls().count(),
             _ => 0,
         }).sum();
         prop_assert_eq!((count("turn.ended"), count("call.ended")), (1, calls));

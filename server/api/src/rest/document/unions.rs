@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use utoipa::openapi::{
     Components, Object, Ref, RefOr, Schema,
-    schema::{Discriminator, OneOf},
+    schema::{Discriminator, OneOf, Type},
 };
 
 /// The properties that tell the variants of our unions apart.
@@ -14,6 +14,12 @@ const TAGS: [&str; 3] = ["type", "kind", "by"];
 
 /// Names the alternatives of every union of tagged objects.
 pub(super) fn name_variants(components: &mut Components) {
+    let whole = components.schemas.clone();
+    for schema in components.schemas.values_mut() {
+        if let RefOr::T(Schema::OneOf(union)) = schema {
+            union.items.iter_mut().for_each(|item| join(item, &whole));
+        }
+    }
     let mut named = BTreeMap::new();
     for (name, schema) in &mut components.schemas {
         if let RefOr::T(Schema::OneOf(union)) = schema
@@ -23,6 +29,32 @@ pub(super) fn name_variants(components: &mut Components) {
         }
     }
     components.schemas.extend(named);
+}
+
+/// Makes one object of an alternative that is all of several: a named object and the tag beside it.
+fn join(item: &mut RefOr<Schema>, named: &BTreeMap<String, RefOr<Schema>>) {
+    let RefOr::T(Schema::AllOf(all)) = item else {
+        return;
+    };
+    let mut joined = Object::new();
+    joined.description.clone_from(&all.description);
+    for part in &all.items {
+        let part = match part {
+            RefOr::Ref(Ref { ref_location, .. }) => {
+                let name = ref_location.rsplit('/').next().unwrap_or_default();
+                named.get(name)
+            }
+            part => Some(part),
+        };
+        let Some(RefOr::T(Schema::Object(part))) = part else {
+            return;
+        };
+        joined.properties.extend(part.properties.clone());
+        joined.required.extend(part.required.clone());
+        joined.description = joined.description.or_else(|| part.description.clone());
+    }
+    joined.schema_type = Type::Object.into();
+    *item = RefOr::T(Schema::Object(joined));
 }
 
 fn name_variants_of(

@@ -42,25 +42,26 @@ pub(super) fn not_found() -> String {
 
 fn write_event(page: &mut String, event: &Event) -> fmt::Result {
     match event {
-        Event::InputAccepted { text, .. } => {
+        Event::InputAccepted { parts, .. } => {
             writeln!(
                 page,
                 "<article class=\"you\" dir=\"auto\">{}</article>",
-                Escaped(text)
+                Escaped(parts.words())
             )
         }
-        Event::AnswerRecorded { text, calls, .. } => {
+        Event::AnswerRecorded { parts, .. } => {
+            let text = parts.words();
             if !text.is_empty() {
                 writeln!(page, "<article dir=\"auto\">{}</article>", Escaped(text))?;
             }
-            calls.iter().try_for_each(|call| write_call(page, call))
+            parts.calls().try_for_each(|call| write_call(page, call))
         }
-        Event::CallEnded { outcome, text, .. } => {
+        Event::CallEnded { outcome, parts, .. } => {
             let summary = match outcome {
                 CallOutcome::Completed => "Result",
                 _ => "It did not work",
             };
-            write_details(page, summary, text)
+            write_details(page, summary, &parts.words())
         }
         Event::TurnEnded {
             outcome, reason, ..

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use server_llm::{Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
 use shared_types::{
     Event, SessionEvent,
-    event::{Finish, TurnOutcome, Usage},
+    event::{Finish, Origin, Parts, TurnOutcome, Usage},
 };
 use tokio::sync::mpsc;
 
@@ -20,6 +20,7 @@ impl Model for Fragile {
         ModelInfo {
             name: "fragile".to_owned(),
             practice: false,
+            origin: Origin::default(),
         }
     }
 
@@ -30,14 +31,11 @@ impl Model for Fragile {
     ) -> Result<Answer, ModelError> {
         let last = request.messages.last();
         assert!(
-            !matches!(last, Some(Message::User { text }) if text == "panic"),
+            !matches!(last, Some(Message::User { parts }) if parts.words() == "panic"),
             "the model panics, as the test wants"
         );
         Ok(Answer {
-            text: "fine".to_owned(),
-            reasoning: String::new(),
-            opaque: Default::default(),
-            calls: Vec::new(),
+            parts: Parts::text("fine"),
             finish: Finish::Complete,
             usage: Usage::default(),
             model: String::new(),

@@ -1,11 +1,11 @@
 use serde_json::json;
 
-use super::{calls::MAX_CALLS, *};
+use super::{super::own::Own, calls::MAX_CALLS, *};
 
 fn grow(pieces: &[Value]) -> Result<Growing, ModelError> {
     let mut growing = Growing::default();
     for piece in pieces {
-        let piece = Piece::of(piece.clone()).expect("it has the form of a piece");
+        let piece = Chunk::of(piece.clone()).expect("it has the form of a piece");
         growing.absorb(piece)?;
     }
     Ok(growing)
@@ -33,7 +33,7 @@ fn whole(pieces: &[Value]) -> Answer {
 /// (id, name, arguments) of each call.
 fn asked(pieces: &[Value]) -> Vec<(String, String, String)> {
     whole(pieces)
-        .calls
+        .calls()
         .into_iter()
         .map(|call| (call.vendor_id, call.name, call.arguments))
         .collect()
@@ -55,7 +55,7 @@ fn text_and_usage_come_together_from_their_pieces() {
             "prompt_tokens_details": { "cached_tokens": 8 },
         } }),
     ]);
-    assert_eq!(answer.text, "Hello");
+    assert_eq!(answer.text(), "Hello");
     assert_eq!(answer.finish, Finish::Complete);
     assert_eq!(
         answer.usage,
@@ -147,7 +147,7 @@ fn broken_arguments_are_kept_as_the_model_wrote_them() {
         ended("length"),
     ];
     let answer = whole(&pieces);
-    assert_eq!(answer.calls[0].arguments, "{\"pa");
+    assert_eq!(answer.calls()[0].arguments, "{\"pa");
     assert_eq!(answer.finish, Finish::Length);
 }
 
@@ -163,9 +163,9 @@ fn without_an_announced_end_there_is_no_answer() {
 fn either_kind_of_end_suffices() {
     let text = delta(json!({ "content": "x" }));
     let marked = grow(std::slice::from_ref(&text)).expect("it is well formed");
-    assert_eq!(marked.conclude(true).expect("it ended").0.text, "x");
+    assert_eq!(marked.conclude(true).expect("it ended").0.text(), "x");
     let reasoned = grow(&[text, ended("stop")]).expect("it is well formed");
-    assert_eq!(reasoned.conclude(false).expect("it ended").0.text, "x");
+    assert_eq!(reasoned.conclude(false).expect("it ended").0.text(), "x");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn long_thoughts_in_many_small_pieces_weigh_what_they_grow_into() {
     let thought = delta(json!({ "reasoning": "word", "reasoning_details": [detail] }));
     let mut pieces = vec![thought; 100_000];
     pieces.extend([delta(json!({ "content": "done" })), ended("stop")]);
-    assert_eq!(whole(&pieces).text, "done");
+    assert_eq!(whole(&pieces).text(), "done");
 }
 
 #[test]
@@ -239,8 +239,8 @@ fn a_whole_message_is_an_answer_too() {
         } }],
         "usage": { "prompt_tokens": 1, "completion_tokens": 2 },
     })]);
-    assert_eq!(answer.text, "two");
-    assert_eq!(answer.calls.len(), 2);
+    assert_eq!(answer.text(), "two");
+    assert_eq!(answer.calls().len(), 2);
     assert_eq!(answer.usage.output, 2);
 }
 
@@ -334,9 +334,9 @@ fn a_message_beside_a_delta_says_nothing_twice() {
         both(json!({}), hello.clone()),
         ended("stop"),
     ]);
-    assert_eq!(streamed.text, "Hello");
+    assert_eq!(streamed.text(), "Hello");
     let document = whole(&[both(json!({}), hello), ended("stop")]);
-    assert_eq!(document.text, "Hello");
+    assert_eq!(document.text(), "Hello");
 }
 
 #[test]
@@ -370,10 +370,10 @@ fn the_vendors_own_parts_are_kept_with_the_message_and_with_each_call() {
         calls(json!([{ "index": 0, "function": { "arguments": "{}" } }])),
         ended("tool_calls"),
     ]);
-    assert_eq!(answer.reasoning, "I should look.");
-    let fields = Value::Object(answer.opaque.fields);
+    assert_eq!(answer.reasoning(), "I should look.");
+    let fields = Value::Object(Own::of(&answer.parts).fields);
     assert_eq!(fields, json!({ "reasoning_content": "I should look." }));
-    let signed = Value::Object(answer.calls[0].opaque.clone());
+    let signed = Value::Object(answer.calls()[0].opaque.clone());
     assert_eq!(
         signed,
         json!({ "extra_content": { "google": { "thought_signature": "S" } } })
@@ -390,9 +390,9 @@ fn thoughts_that_stand_in_two_places_are_shown_once() {
         delta(json!({ "content": "hi" })),
         ended("stop"),
     ]);
-    assert_eq!(answer.reasoning, "hm, so");
+    assert_eq!(answer.reasoning(), "hm, so");
     assert_eq!(
-        Value::Object(answer.opaque.fields),
+        Value::Object(Own::of(&answer.parts).fields),
         json!({ "reasoning": "hm, so", "reasoning_details": details("hm, so") })
     );
 }
@@ -413,11 +413,11 @@ fn the_parts_of_a_whole_message_are_kept_as_they_are() {
     } }] })],
     );
     assert_eq!(
-        (answer.text.as_str(), answer.reasoning.as_str()),
+        (answer.text().as_str(), answer.reasoning().as_str()),
         ("hi", "hm")
     );
     assert_eq!(
-        Value::Object(answer.opaque.fields),
+        Value::Object(Own::of(&answer.parts).fields),
         json!({
             "reasoning_details": details,
             "content": [{ "type": "thinking", "thinking": [{ "type": "text", "text": "hm" }] }],
@@ -435,10 +435,13 @@ fn thoughts_between_tags_are_no_text_and_are_kept_as_they_stood() {
         ended("stop"),
     ]);
     assert_eq!(
-        (answer.text.as_str(), answer.reasoning.as_str()),
+        (answer.text().as_str(), answer.reasoning().as_str()),
         ("hi", "hm, so")
     );
-    assert_eq!(answer.opaque.before_text, "<think>hm, so</think>\n\n");
+    assert_eq!(
+        Own::of(&answer.parts).before_text,
+        "<think>hm, so</think>\n\n"
+    );
 }
 
 #[test]

@@ -13,6 +13,29 @@ pub(in crate::openai) struct Said {
     pub(in crate::openai) reasoning: String,
     /// More of the text.
     pub(in crate::openai) text: String,
+    /// The places of the two among the parts of the answer.
+    pub(in crate::openai) places: Places,
+}
+
+/// The places of thoughts and text among the parts of an answer, in the order in which they began.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(in crate::openai) struct Places {
+    /// The place of the thoughts, from 0, once there are any.
+    pub(in crate::openai) reasoning: Option<u32>,
+    /// The place of the text, from 0, once there is any.
+    pub(in crate::openai) text: Option<u32>,
+}
+
+impl Places {
+    /// Gives a place to what begins with this piece.
+    pub(super) fn take(&mut self, said: &Said) {
+        if self.reasoning.is_none() && !said.reasoning.is_empty() {
+            self.reasoning = Some(self.text.map_or(0, |text| text + 1));
+        }
+        if self.text.is_none() && !said.text.is_empty() {
+            self.text = Some(self.reasoning.map_or(0, |reasoning| reasoning + 1));
+        }
+    }
 }
 
 /// Divides a text that comes in any pieces.

@@ -11,7 +11,7 @@ const MAX_MODEL_BYTES: usize = 128;
 
 /// A piece, read.
 #[derive(Debug, Default)]
-pub(in crate::openai) struct Piece {
+pub(in crate::openai) struct Chunk {
     pub(super) choices: Vec<Choice>,
     pub(super) usage: Option<Usage>,
     /// Cut where it is too long for a name.
@@ -65,7 +65,7 @@ pub(super) struct CallPart {
 #[error("{0} has another type")]
 pub(in crate::openai) struct Malformed(&'static str);
 
-impl Piece {
+impl Chunk {
     /// # Errors
     /// Fails if a part of the answer itself has another type.
     pub(in crate::openai) fn of(value: Value) -> Result<Self, Malformed> {
@@ -302,7 +302,7 @@ mod tests {
             json!({ "choices": [{ "delta": { "tool_calls": {} } }] }),
             json!({ "choices": [{ "delta": { "tool_calls": [{ "function": "x" }] } }] }),
         ] {
-            assert!(Piece::of(value.clone()).is_err(), "{value}");
+            assert!(Chunk::of(value.clone()).is_err(), "{value}");
         }
     }
 }

@@ -1,8 +1,10 @@
+use shared_types::event::Part;
+
 use super::*;
 
 const FIRST: Shape = Shape {
     usage: true,
-    parts: Parts::AsTheyCame,
+    own: OwnParts::AsTheyCame,
 };
 
 fn sent(request: &ModelRequest) -> Value {
@@ -19,22 +21,24 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 fn asked(arguments: &str) -> Message {
+    answered([Part::ToolCall(ToolCall {
+        vendor_id: "c1".to_owned(),
+        name: "Shell".to_owned(),
+        arguments: arguments.to_owned(),
+        opaque: Map::new(),
+    })])
+}
+
+fn answered(parts: impl IntoIterator<Item = Part>) -> Message {
     Message::Assistant {
-        text: String::new(),
-        calls: vec![ToolCall {
-            vendor_id: "c1".to_owned(),
-            name: "Shell".to_owned(),
-            arguments: arguments.to_owned(),
-            opaque: Map::new(),
-        }],
-        opaque: Opaque::default(),
+        parts: Parts(parts.into_iter().collect()),
     }
 }
 
 #[test]
 fn what_a_user_says_in_a_row_is_one_message() {
     let said = |text: &str| Message::User {
-        text: text.to_owned(),
+        parts: Parts::text(text),
     };
     let body = sent(&ModelRequest {
         system: String::new(),
@@ -54,12 +58,12 @@ fn a_conversation_with_tools_has_the_vendors_form() {
         system: "be brief".to_owned(),
         messages: vec![
             Message::User {
-                text: "hi".to_owned(),
+                parts: Parts::text("hi"),
             },
             asked(r#"{"command":"ls"}"#),
             Message::ToolResult {
                 vendor_id: "c1".to_owned(),
-                text: "a\nb".to_owned(),
+                parts: Parts::text("a\nb"),
                 failed: false,
             },
         ],
@@ -98,7 +102,7 @@ fn between_a_result_and_what_the_user_says_next_stands_an_answer() {
         asked("{}"),
         result("c1", "stopped"),
         Message::User {
-            text: "go on".to_owned(),
+            parts: Parts::text("go on"),
         },
     ]));
     let messages = body["messages"].as_array().expect("a list");
@@ -152,17 +156,13 @@ fn calling(ids: &[&str]) -> Message {
         arguments: "{}".to_owned(),
         opaque: Map::new(),
     };
-    Message::Assistant {
-        text: String::new(),
-        calls: ids.iter().map(call).collect(),
-        opaque: Opaque::default(),
-    }
+    answered(ids.iter().map(call).map(Part::ToolCall))
 }
 
 fn result(id: &str, text: &str) -> Message {
     Message::ToolResult {
         vendor_id: id.to_owned(),
-        text: text.to_owned(),
+        parts: Parts::text(text),
         failed: false,
     }
 }
@@ -207,22 +207,24 @@ fn fields(value: Value) -> Map<String, Value> {
 
 /// An answer with parts of the vendor's own everywhere.
 fn with_parts() -> Message {
-    Message::Assistant {
+    let own = Own {
+        before_text: "<think>hm</think>".to_owned(),
+        fields: fields(json!({ "reasoning_content": "hm", "role": "never" })),
+    };
+    let [before_text, rest] = own.into_parts();
+    let text = Part::Text {
         text: "hi".to_owned(),
-        calls: vec![ToolCall {
-            vendor_id: "c1".to_owned(),
-            name: "List".to_owned(),
-            arguments: "{}".to_owned(),
-            opaque: fields(json!({
-                "extra_content": { "google": { "thought_signature": "S" } },
-                "function": { "strict": true, "name": "never" },
-            })),
-        }],
-        opaque: Opaque {
-            before_text: "<think>hm</think>".to_owned(),
-            fields: fields(json!({ "reasoning_content": "hm", "role": "never" })),
-        },
-    }
+    };
+    let call = Part::ToolCall(ToolCall {
+        vendor_id: "c1".to_owned(),
+        name: "List".to_owned(),
+        arguments: "{}".to_owned(),
+        opaque: fields(json!({
+            "extra_content": { "google": { "thought_signature": "S" } },
+            "function": { "strict": true, "name": "never" },
+        })),
+    });
+    answered(before_text.into_iter().chain([text, call]).chain(rest))
 }
 
 #[test]
@@ -247,20 +249,13 @@ fn the_vendors_own_parts_are_sent_back_unchanged_and_do_not_replace_ours() {
 #[test]
 fn each_shape_of_the_request_is_as_its_server_wants_it() {
     let request = request(vec![with_parts(), calling(&["c2", "c3"])]);
-    let messages = |parts| {
-        let body = serde_json::to_value(body(
-            "m",
-            &request,
-            &Shape {
-                usage: false,
-                parts,
-            },
-        ))
-        .expect("it is JSON");
+    let messages = |own| {
+        let body = serde_json::to_value(body("m", &request, &Shape { usage: false, own }))
+            .expect("it is JSON");
         assert!(body.get("stream_options").is_none());
         (body["messages"][0].clone(), body["messages"][1].clone())
     };
-    let (bare, _) = messages(Parts::LeftOut);
+    let (bare, _) = messages(OwnParts::LeftOut);
     let call = json!({
         "id": "c1", "type": "function", "function": { "name": "List", "arguments": "{}" },
     });
@@ -268,12 +263,12 @@ fn each_shape_of_the_request_is_as_its_server_wants_it() {
         bare,
         json!({ "role": "assistant", "content": "<think>hm</think>hi", "tool_calls": [call] })
     );
-    let (with, without) = messages(Parts::WithReasoning);
+    let (with, without) = messages(OwnParts::WithReasoning);
     assert_eq!(
         (&with["reasoning_content"], &without["reasoning_content"]),
         (&json!("hm"), &json!(""))
     );
-    let (signed, unsigned) = messages(Parts::WithSignatures);
+    let (signed, unsigned) = messages(OwnParts::WithSignatures);
     let signature = |message: &Value, call: usize| {
         message["tool_calls"][call]["extra_content"]["google"]["thought_signature"].clone()
     };

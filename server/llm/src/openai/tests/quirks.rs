@@ -108,7 +108,7 @@ async fn a_call_is_heard_however_it_is_written() {
         let answer = answer(format!("{STREAM}{body}")).await;
         let calls = answer
             .unwrap_or_else(|error| panic!("{quirk}: {error}"))
-            .calls;
+            .calls();
         let [call] = &calls[..] else {
             panic!("{quirk}: {calls:?}");
         };
@@ -127,7 +127,7 @@ async fn a_raw_line_break_in_a_string_is_one() {
         asks("Shell", "{\"command\":\"a\nb\"}")
     ))
     .await;
-    let calls = answer.expect("it is whole").calls;
+    let calls = answer.expect("it is whole").calls();
     assert_eq!(calls[0].arguments, r#"{"command":"a\nb"}"#);
 }
 
@@ -142,7 +142,7 @@ async fn two_calls_stay_two() {
         let answer = answer(format!("{STREAM}{body}"))
             .await
             .expect("it is whole");
-        assert_eq!(answer.calls.len(), 2, "{body}: {:?}", answer.calls);
+        assert_eq!(answer.calls().len(), 2, "{body}: {:?}", answer.calls());
     }
 }
 
@@ -160,7 +160,7 @@ async fn a_text_is_whole_with_any_end_that_the_streams_own_mark_follows() {
         let whole = answer(format!("{STREAM}{body}data: [DONE]\n\n")).await;
         let whole = whole.unwrap_or_else(|error| panic!("{reason}: {error}"));
         assert_eq!(
-            (whole.text.as_str(), whole.finish),
+            (whole.text().as_str(), whole.finish),
             ("Hello", Finish::Complete),
             "{reason}"
         );
@@ -190,7 +190,7 @@ async fn events_with_a_single_line_end_between_them_are_told_apart() {
         let answer = answer(format!("{STREAM}{body}"))
             .await
             .expect("it is whole");
-        assert_eq!(answer.text, "Hello");
+        assert_eq!(answer.text(), "Hello");
     }
 }
 
@@ -206,7 +206,7 @@ async fn a_character_that_is_divided_between_two_events_is_whole() {
         STOP.to_owned(),
     ];
     let answer = answer(format!("{STREAM}{}", body.concat())).await;
-    let text = answer.expect("it is whole").text;
+    let text = answer.expect("it is whole").text();
     assert_eq!(text, "a😀b\u{fffd}\"\u{fffd}");
 }
 
@@ -239,7 +239,7 @@ async fn thoughts_that_stand_beside_the_text_go_back_as_they_came() {
         .await
         .expect("it is whole");
     assert_eq!(
-        (answer.text.as_str(), answer.reasoning.as_str()),
+        (answer.text().as_str(), answer.reasoning().as_str()),
         ("Hello", "I think")
     );
     let sent = sent_again(answer).await;
@@ -254,9 +254,7 @@ async fn thoughts_that_stand_beside_the_text_go_back_as_they_came() {
 async fn sent_again(answer: Answer) -> Value {
     let mut next = request();
     next.messages.push(Message::Assistant {
-        text: answer.text,
-        calls: answer.calls,
-        opaque: answer.opaque,
+        parts: answer.parts,
     });
     let bytes = bytes_sent(&next).await;
     serde_json::from_str(&bytes).expect("it is JSON")
@@ -277,9 +275,7 @@ async fn a_request_begins_as_the_one_before_it_did() {
     let mut next = request();
     let before = bytes_sent(&next).await;
     next.messages.push(Message::Assistant {
-        text: "Hello".to_owned(),
-        calls: Vec::new(),
-        opaque: Default::default(),
+        parts: Parts::text("Hello"),
     });
     let after = bytes_sent(&next).await;
     let same = before.strip_suffix("]}").expect("the messages come last");
