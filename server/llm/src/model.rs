@@ -125,7 +125,7 @@ pub enum ModelEvent {
 /// A piece of a part of the answer, as it is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// The part, counted from 0 in the order in which the parts began.
+    /// The part: its place among the parts of text and of thoughts, in the order in which they began, from 0.
     pub part: u32,
     /// The kind of the part.
     pub voice: Voice,

@@ -132,7 +132,9 @@ impl Growing {
         let text = self.text + &rest.text;
         let text = (!text.is_empty()).then_some(event::Part::Text { text });
         let [before_text, fields] = own.into_parts();
-        let spoken = match self.places.reasoning < self.places.text {
+        let thoughts_first =
+            (self.places.text).is_none_or(|text| self.places.reasoning < Some(text));
+        let spoken = match thoughts_first {
             true => [reasoning, before_text, text],
             false => [before_text, text, reasoning],
         };

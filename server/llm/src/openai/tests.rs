@@ -8,7 +8,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use shared_types::event::Parts;
+use shared_types::event::{Part, Parts};
 
 use super::*;
 use crate::{ApiKey, Message, ToolSpec};
@@ -140,20 +140,37 @@ async fn ask(options: OpenAiOptions) -> Result<Answer, ModelError> {
     let (events, mut heard) = mpsc::channel(1000);
     let result = vendor.attempt(&request(), &events).await;
     drop(events);
-    let (mut text, mut reasoning) = (String::new(), String::new());
+    let (mut text, mut reasoning, mut begun) = (String::new(), String::new(), Vec::new());
     while let Some(event) = heard.recv().await {
         match event {
             ModelEvent::Said(Piece {
-                voice, text: more, ..
-            }) => match voice {
-                Voice::Text => text.push_str(&more),
-                Voice::Reasoning => reasoning.push_str(&more),
-            },
+                part,
+                voice,
+                text: more,
+            }) => {
+                match voice {
+                    Voice::Text => text.push_str(&more),
+                    Voice::Reasoning => reasoning.push_str(&more),
+                }
+                if !begun.contains(&(part, voice)) {
+                    begun.push((part, voice));
+                }
+            }
             other => panic!("a wire format sends only what is said, not {other:?}"),
         }
     }
     if let Ok(answer) = &result {
         assert_eq!((answer.text(), answer.reasoning()), (text, reasoning));
+        let shown = answer.parts.0.iter().filter_map(|part| match part {
+            Part::Reasoning { .. } => Some(Voice::Reasoning),
+            Part::Text { .. } => Some(Voice::Text),
+            _ => None,
+        });
+        let shown: Vec<_> = (0..).zip(shown).collect();
+        assert_eq!(
+            begun, shown,
+            "the order of the answer is that of its pieces"
+        );
     }
     result.map_err(|failure| failure.error)
 }

@@ -239,7 +239,10 @@ async fn its_text_is_streamed_in_pieces_and_costs_nothing() {
     let streamed: String = events
         .into_iter()
         .filter_map(|event| match event {
-            ModelEvent::Said(piece) => Some(piece.text),
+            ModelEvent::Said(piece) => {
+                assert_eq!((piece.part, piece.voice), (0, Voice::Text));
+                Some(piece.text)
+            }
             _ => None,
         })
         .collect();

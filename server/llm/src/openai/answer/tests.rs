@@ -1,6 +1,14 @@
 use serde_json::json;
 
-use super::{super::own::Own, calls::MAX_CALLS, *};
+use super::{
+    super::{
+        own::Own,
+        request::{OwnParts, Shape, body},
+    },
+    calls::MAX_CALLS,
+    *,
+};
+use crate::{Message, ModelRequest};
 
 fn grow(pieces: &[Value]) -> Result<Growing, ModelError> {
     let mut growing = Growing::default();
@@ -441,6 +449,145 @@ fn thoughts_between_tags_are_no_text_and_are_kept_as_they_stood() {
     assert_eq!(
         Own::of(&answer.parts).before_text,
         "<think>hm, so</think>\n\n"
+    );
+}
+
+/// The kinds of the parts of an answer, in their order.
+fn kinds(answer: &Answer) -> Vec<&'static str> {
+    let kind = |part: &event::Part| match part {
+        event::Part::Text { .. } => "text",
+        event::Part::Reasoning { .. } => "reasoning",
+        event::Part::Image { .. } => "image",
+        event::Part::ToolCall(_) => "call",
+        event::Part::Opaque { .. } => "opaque",
+    };
+    answer.parts.0.iter().map(kind).collect()
+}
+
+/// The places of thoughts and text, after each of these pieces.
+fn places(pieces: &[Value]) -> Vec<(Option<u32>, Option<u32>)> {
+    let mut growing = Growing::default();
+    let place = |piece: &Value| {
+        let piece = Chunk::of(piece.clone()).expect("it has the form of a piece");
+        let said = growing.absorb(piece).expect("it is well formed");
+        (said.places.reasoning, said.places.text)
+    };
+    pieces.iter().map(place).collect()
+}
+
+#[test]
+fn what_is_said_is_counted_in_the_order_in_which_it_began() {
+    let thought = delta(json!({ "reasoning_content": "hm" }));
+    let text = delta(json!({ "content": "hi" }));
+    let thoughts_first = [thought.clone(), text.clone(), ended("stop")];
+    assert_eq!(
+        places(&thoughts_first),
+        [(Some(0), None), (Some(0), Some(1)), (Some(0), Some(1))]
+    );
+    assert_eq!(
+        kinds(&whole(&thoughts_first)),
+        ["reasoning", "text", "opaque"]
+    );
+    let text_first = [text.clone(), thought, ended("stop")];
+    assert_eq!(
+        places(&text_first),
+        [(None, Some(0)), (Some(1), Some(0)), (Some(1), Some(0))]
+    );
+    assert_eq!(kinds(&whole(&text_first)), ["text", "reasoning", "opaque"]);
+    let alone = [text, ended("stop")];
+    assert_eq!(places(&alone), [(None, Some(0)), (None, Some(0))]);
+    assert_eq!(kinds(&whole(&alone)), ["text"]);
+    let tagged = [
+        delta(json!({ "content": "<think>hm</think>hi" })),
+        ended("stop"),
+    ];
+    assert_eq!(
+        places(&tagged),
+        [(Some(0), Some(1)), (Some(0), Some(1))],
+        "both begin in one piece"
+    );
+    assert_eq!(kinds(&whole(&tagged)), ["reasoning", "opaque", "text"]);
+    let without_text = [
+        delta(json!({ "content": "<think>hm</think>" })),
+        calls(
+            json!([{ "index": 0, "id": "c", "function": { "name": "List", "arguments": "{}" } }]),
+        ),
+        ended("tool_calls"),
+    ];
+    assert_eq!(
+        kinds(&whole(&without_text)),
+        ["reasoning", "opaque", "call"]
+    );
+}
+
+#[test]
+fn a_whole_answer_comes_back_in_order_and_goes_out_unchanged() {
+    let signature = json!({ "google": { "thought_signature": "S" } });
+    let call = |index: u32, id: &str, more: Value| {
+        let mut call = json!({
+            "index": index, "id": id, "type": "function",
+            "function": { "name": "List", "arguments": format!("{{\"path\": \"{id}\"}}") },
+        });
+        let more = more.as_object().expect("an object").clone();
+        call.as_object_mut().expect("an object").extend(more);
+        calls(json!([call]))
+    };
+    let answer = whole(&[
+        delta(json!({ "reasoning_content": "I should " })),
+        delta(json!({ "reasoning_content": "look." })),
+        delta(json!({ "content": "I look." })),
+        call(0, "c1", json!({ "extra_content": signature })),
+        call(1, "c2", json!({})),
+        ended("tool_calls"),
+    ]);
+    let asked = |id: &str, opaque: Value| {
+        json!({
+            "type": "tool_call", "vendor_id": id, "name": "List",
+            "arguments": format!("{{\"path\": \"{id}\"}}"), "opaque": opaque,
+        })
+    };
+    let mut second = asked("c2", json!({}));
+    second.as_object_mut().expect("an object").remove("opaque");
+    let recorded = serde_json::to_value(&answer.parts).expect("JSON");
+    assert_eq!(
+        recorded,
+        json!([
+            { "type": "reasoning", "text": "I should look." },
+            { "type": "text", "text": "I look." },
+            asked("c1", json!({ "extra_content": signature })),
+            second,
+            { "type": "opaque", "fields": { "fields": { "reasoning_content": "I should look." } } },
+        ])
+    );
+
+    let parts: Parts = serde_json::from_value(recorded).expect("it reads");
+    assert_eq!(parts, answer.parts, "the log gives back the same parts");
+    let request = ModelRequest {
+        system: String::new(),
+        messages: vec![Message::Assistant { parts }],
+        tools: Vec::new(),
+        trace: None,
+    };
+    let shape = Shape {
+        usage: true,
+        own: OwnParts::AsTheyCame,
+    };
+    let sent = serde_json::to_value(body("m", &request, &shape)).expect("JSON");
+    let called = |id: &str| {
+        let arguments = format!("{{\"path\": \"{id}\"}}");
+        json!({
+            "id": id, "type": "function",
+            "function": { "name": "List", "arguments": arguments },
+        })
+    };
+    let mut signed = called("c1");
+    signed["extra_content"] = signature;
+    assert_eq!(
+        sent["messages"],
+        json!([{
+            "role": "assistant", "content": "I look.", "reasoning_content": "I should look.",
+            "tool_calls": [signed, called("c2")],
+        }])
     );
 }
 
