@@ -16,7 +16,7 @@ use proto::v1::{
 };
 use server_app::{LinkChallenge, keys::SigningKey};
 use server_router::{
-    RemoteSandbox,
+    SandboxRouter,
     links::{LinkIdentity, LinkOptions, Links},
 };
 use shared_tls::ServerTls;
@@ -44,7 +44,7 @@ const DESCRIPTORS: usize = 1024;
 /// A door with a runner linked to it.
 pub struct Door {
     /// The workspace of that runner.
-    pub sandbox: RemoteSandbox,
+    pub sandbox: SandboxRouter,
     /// What a store would keep.
     pub rows: Arc<Rows>,
     /// The runner, which runs.
@@ -118,7 +118,7 @@ impl Door {
         runner.start();
         links.presence(RUNNER).await.until(true).await;
         let door = Self {
-            sandbox: RemoteSandbox::new(links, rows.clone(), (rows.clone(), rows.clone()), clock),
+            sandbox: SandboxRouter::new(links, rows.clone(), (rows.clone(), rows.clone()), clock),
             rows,
             runner,
             _stop: stop.drop_guard(),

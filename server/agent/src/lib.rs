@@ -9,6 +9,7 @@
 
 mod bounds;
 mod engine;
+pub mod feed;
 mod prompt;
 mod session;
 pub mod tools;

@@ -12,7 +12,6 @@ mod context;
 mod enrolment;
 mod error;
 mod fleet_figures;
-mod follow;
 mod gate;
 mod guarded;
 mod isolation;
@@ -20,7 +19,6 @@ pub mod keys;
 mod known_logs;
 mod link_challenge;
 mod link_token;
-mod live;
 mod measured;
 mod operations;
 mod operator;
@@ -51,7 +49,7 @@ mod whole;
 use std::{sync::Arc, time::Duration};
 
 use proto::v1;
-use server_agent::{BuiltIn, Engine, EngineLimits};
+use server_agent::{BuiltIn, Engine, EngineLimits, feed::LiveHub};
 use server_llm::{ModelInfo, Models};
 use server_router::links::{Inbound, LinkEnd, LinkOptions, Links};
 use server_store::Store;
@@ -69,7 +67,6 @@ pub use audit::{Audit, AuditQuery};
 pub use context::OpContext;
 pub use enrolment::{AuthenticateRequest, Enrolled, Enrolment, Joined, NotLetIn};
 pub use error::AppError;
-pub use follow::{Followed, Subscription};
 pub use isolation::IsolationPolicy;
 pub use link_challenge::{LinkChallenge, NotAKey};
 pub use link_token::LinkClaims;
@@ -84,12 +81,14 @@ pub use ready::NotReady;
 pub use requests::{Keyed, Requests, TakenKey};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use sandboxes::{SandboxChange, Sandboxes};
-pub use server_agent::{Live, Piece, Task, Voice};
+pub use server_agent::{Live, Piece, Task, Voice, feed::Followed};
 pub use server_router::links::{LinkIdentity, LinkSealer};
 pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, Role, Scope, Scopes, UserKind};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
 pub use server_store::{PooledSandbox, SandboxRow, SettingLayer, SettingName, Stopped};
-pub use sessions::{Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession};
+pub use sessions::{
+    Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession, Subscription,
+};
 pub use settings::{ChangeSettings, CurrentSettings, OperatorSettings, SetBy, Setting, Settings};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use turns::TurnLimits;
@@ -102,7 +101,6 @@ use crate::{
     isolation::Forbidding,
     keys::{LinkKeys, SigningKey},
     known_logs::KnownLogs,
-    live::LiveHub,
     ports::Started,
     ready::DISK_KEPT_FREE,
     refusals::Refusals,

@@ -20,7 +20,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use server_router::{Collected, RemoteSandbox, is_kept_nowhere, links::Links};
+use server_agent::feed::LiveHub;
+use server_router::{Collected, SandboxRouter, is_kept_nowhere, links::Links};
 use server_store::{
     AskedBy, CallerPlace, FleetSandbox, OperationRow, Outputs as OutputArea, Store, StoreError,
 };
@@ -49,7 +50,6 @@ use crate::{
     gate::Gate,
     guarded::Right,
     isolation::IsolationPolicy,
-    live::LiveHub,
     pages::cut,
     ports::{Started, TenantOperations},
     rights::Action,
@@ -528,7 +528,7 @@ impl Operations {
         }
     }
 
-    fn sandbox(&self, asked: &Asked) -> RemoteSandbox {
+    fn sandbox(&self, asked: &Asked) -> SandboxRouter {
         self.sandbox_knowing(asked, None, Arc::default())
     }
 
@@ -538,7 +538,7 @@ impl Operations {
         asked: &Asked,
         place: Option<CallerPlace>,
         placed: Arc<AtomicBool>,
-    ) -> RemoteSandbox {
+    ) -> SandboxRouter {
         let fleet = CallerFleet {
             known: Mutex::new(place.map(|place| (place, Instant::now()))),
             store: self.store.clone(),
@@ -559,7 +559,7 @@ impl Operations {
             key: asked.key.clone(),
             placed,
         };
-        RemoteSandbox::new(
+        SandboxRouter::new(
             self.links.clone(),
             Arc::new(fleet),
             (Arc::new(intents), self.placed(asked.tenant)),
@@ -588,7 +588,7 @@ impl Operations {
 
 enum Read {
     Collected(Collected),
-    Alone(Box<Running>, RemoteSandbox),
+    Alone(Box<Running>, SandboxRouter),
 }
 
 /// Nothing is passed on to the operation of a tool call, or to one that is only read.

@@ -4,6 +4,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
+use server_agent::feed::LiveHub;
 use server_router::{
     links::{HelloFacts, LinkIdentity},
     ports::{
@@ -24,7 +25,6 @@ use shared_types::{
 use crate::{
     fleet_figures::FleetFigures,
     isolation::IsolationPolicy,
-    live::LiveHub,
     measured::{operation_ended, operation_ended_twice},
 };
 

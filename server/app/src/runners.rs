@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use server_agent::feed::LiveHub;
 use server_router::{
     links::{LinkIdentity, Links},
     ports::{Figures, lost_to_revocation},
@@ -21,7 +22,6 @@ use crate::{
     fleet_figures::FleetFigures,
     gate::Gate,
     isolation::IsolationPolicy,
-    live::LiveHub,
     outdated::Outdated,
     pages::{and_one, cut},
     ports::lost,

@@ -6,14 +6,13 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use server_agent::{Live, LiveSink, LogError, SessionLog};
+use server_agent::{Live, LiveSink, LogError, SessionLog, feed::LiveHub};
 use server_store::{Ending, Store, StoreError};
 use shared_sandbox::Outcome;
 use shared_types::{Clock, Epoch, Event, OperationId, SessionEvent, SessionId, TenantId};
 
 use crate::{
     known_logs::KnownLogs,
-    live::LiveHub,
     measured::{Counted, operation_ended},
     ports::exit,
 };

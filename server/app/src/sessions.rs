@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use server_agent::feed::LiveHub;
 use server_store::{
     Cancel, Input, NewSession, Outputs, Page, SessionChange, SessionFilter, SessionRow, SettingsOf,
     Store, StoreError,
@@ -16,18 +17,19 @@ use shared_types::{
 use tokio::sync::Notify;
 
 mod deletion;
+mod following;
 mod sharing;
 mod tasks;
 
 pub(crate) use deletion::Deletions;
+pub use following::Subscription;
+
 pub use sharing::{SessionLink, SharedSession};
 
 use crate::{
     AppError, OpContext,
     allowance::Allowance,
-    follow::Subscription,
     gate::Gate,
-    live::LiveHub,
     pages::{and_one, cut},
     rights::Action,
     settings::{Settings, choose_runner},
@@ -379,14 +381,12 @@ impl Sessions {
         after: u64,
     ) -> Result<Subscription, AppError> {
         self.get(ctx, session).await?;
-        Subscription::start(
-            self.store.clone(),
-            self.hub.clone(),
-            ctx.tenant,
+        let events = following::StoredEvents {
+            store: self.store.clone(),
+            tenant: ctx.tenant,
             session,
-            after,
-        )
-        .await
+        };
+        Subscription::start(events, self.hub.clone(), session, after).await
     }
 }
 

@@ -7,7 +7,9 @@ use server_router::ports::lost_to_silence;
 use server_store::Store;
 use shared_types::Clock;
 
-use crate::{AppError, live::LiveHub, ports::lost};
+use server_agent::feed::LiveHub;
+
+use crate::{AppError, ports::lost};
 
 /// Looks for what nobody will ever tell more of.
 pub(crate) struct Silent {

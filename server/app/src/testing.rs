@@ -2,7 +2,6 @@
 
 use std::{net::Ipv4Addr, path::Path, sync::Arc, time::Duration};
 
-use server_agent::Live;
 use server_llm::{Model, Models, Practice};
 use server_store::{Outputs, Store};
 use shared_types::{
@@ -173,17 +172,4 @@ async fn sign_in(app: &App) -> OpContext {
     let (token, _) = signed_in.await.expect("the code holds");
     let context = app.access.authenticate(&token.reveal(), None).await;
     context.expect("the token holds")
-}
-
-/// A piece of output.
-pub(crate) fn output(offset: u64, data: bytes::Bytes) -> Live {
-    Live::Output {
-        turn: shared_types::TurnId::from_u128(1),
-        step: 1,
-        ordinal: 0,
-        operation: shared_types::OperationId::from_u128(1),
-        stream: shared_sandbox::OutputStream::Stdout,
-        offset,
-        data,
-    }
 }

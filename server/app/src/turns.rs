@@ -16,8 +16,8 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use server_agent::{Engine, SessionPorts};
-use server_router::{RemoteSandbox, links::Links};
+use server_agent::{Engine, SessionPorts, feed::LiveHub};
+use server_router::{SandboxRouter, links::Links};
 use server_store::{Outputs, SessionRow, Store, StoreError, TurnRow};
 use shared_sandbox::CancelAnswer;
 use shared_types::{
@@ -31,7 +31,6 @@ use crate::{
     guarded::Guarded,
     isolation::IsolationPolicy,
     known_logs::KnownLogs,
-    live::LiveHub,
     measured::Counted,
     ports::{SessionIntents, Started, TenantOperations, TurnFleet},
     session_log::{SessionSink, StoredLog},
@@ -166,7 +165,7 @@ impl Bench {
             isolation: isolation.clone(),
             tenant,
         };
-        let sandbox = RemoteSandbox::new(
+        let sandbox = SandboxRouter::new(
             links.clone(),
             Arc::new(fleet),
             (Arc::new(intents), Arc::new(operations)),

@@ -1,6 +1,6 @@
-//! The router: a sandbox that is somewhere else.
+//! The router: picks the place of each operation, and is itself a sandbox.
 //!
-//! [`RemoteSandbox`] fulfils the sandbox contract over the links of enrolled runners, so the
+//! [`SandboxRouter`] fulfils the sandbox contract over the links of enrolled runners, so the
 //! engine cannot tell here from there. Placement is pure; its result is committed before anything
 //! is sent, and a stored operation is never placed again (docs/internals/contracts.md#a1 to #a4).
 //! The router reaches the store only through [`ports`], and runs nothing itself.
@@ -12,10 +12,10 @@ pub mod links;
 mod mailbox;
 pub mod placement;
 pub mod ports;
-mod remote;
+mod sandbox_router;
 
 pub use collect::{Collected, Reading, is_kept_nowhere};
-pub use remote::{RemoteSandbox, not_allowed};
+pub use sandbox_router::{SandboxRouter, not_allowed};
 
 #[cfg(test)]
 mod tests;

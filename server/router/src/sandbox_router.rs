@@ -24,9 +24,9 @@ use crate::{
     ports::{Fleet, Intents, NewIntent, Operations, PlaceError, PortError, StoredIntent},
 };
 
-/// A sandbox on an enrolled runner: the one that was chosen when the turn was claimed.
+/// The sandbox of a session or a caller: it routes each operation to the runner that was chosen for it.
 #[derive(Clone)]
-pub struct RemoteSandbox {
+pub struct SandboxRouter {
     links: Links,
     fleet: Arc<dyn Fleet>,
     intents: Arc<dyn Intents>,
@@ -37,13 +37,13 @@ pub struct RemoteSandbox {
     waiting: Arc<reach::WaitingCalls>,
 }
 
-impl std::fmt::Debug for RemoteSandbox {
+impl std::fmt::Debug for SandboxRouter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RemoteSandbox").finish_non_exhaustive()
+        f.debug_struct("SandboxRouter").finish_non_exhaustive()
     }
 }
 
-impl RemoteSandbox {
+impl SandboxRouter {
     /// A sandbox whose operations are placed in `fleet`, with their intents in `intents`, and then found in
     /// `operations`.
     pub fn new(
@@ -249,7 +249,7 @@ impl RemoteSandbox {
 type Cancelled = Result<CancelAnswer, Refusal>;
 
 #[async_trait]
-impl Sandbox for RemoteSandbox {
+impl Sandbox for SandboxRouter {
     async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
         let operation = Arc::new(operation);
         if is_kept_nowhere(&operation.request) {

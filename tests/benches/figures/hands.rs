@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server_router::{RemoteSandbox, ports::Operations};
+use server_router::{SandboxRouter, ports::Operations};
 use shared_sandbox::{
     Command, Exec, ExitStatus, OperationEvent, Outcome, OutputStream, Request, Retention, Running,
     Sandbox as _,
@@ -13,7 +13,7 @@ use tests::door::{Door, Rows, operation};
 /// Gives operations to the runner behind a door.
 #[derive(Clone)]
 pub(crate) struct Hands {
-    sandbox: RemoteSandbox,
+    sandbox: SandboxRouter,
     rows: Arc<Rows>,
 }
 

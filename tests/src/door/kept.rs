@@ -11,7 +11,7 @@ use std::{
 
 use server_app::keys::SigningKey;
 use server_router::{
-    RemoteSandbox,
+    SandboxRouter,
     links::{LinkOptions, Links},
 };
 use shared_sandbox::{Operation, Running, Sandbox as _};
@@ -40,7 +40,7 @@ pub struct KeptDoor {
 struct Server {
     runtime: Runtime,
     links: Links,
-    sandbox: RemoteSandbox,
+    sandbox: SandboxRouter,
 }
 
 impl KeptDoor {
@@ -132,7 +132,7 @@ impl Server {
             let address = listener.local_addr().expect("it is bound");
             serve(listener, services, None, stop);
             let sandbox =
-                RemoteSandbox::new(links.clone(), rows.clone(), (rows.clone(), rows), clock);
+                SandboxRouter::new(links.clone(), rows.clone(), (rows.clone(), rows), clock);
             (links, sandbox, address)
         });
         let (links, sandbox, address) = started.await.expect("no panic");

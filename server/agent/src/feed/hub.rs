@@ -9,11 +9,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use server_agent::Live;
 use shared_types::{Event, SessionEvent, SessionId, TurnId};
 use tokio::sync::{
     Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError, broadcast, mpsc, oneshot,
 };
+
+use crate::Live;
 
 /// Commands that may wait for the hub.
 const QUEUE: usize = 256;
@@ -34,7 +35,7 @@ const OUTPUTS: usize = 32;
 
 /// A cheap handle to the hub.
 #[derive(Clone)]
-pub(crate) struct LiveHub {
+pub struct LiveHub {
     commands: mpsc::Sender<Command>,
     /// For output, in bytes.
     room: Arc<Semaphore>,
@@ -43,7 +44,7 @@ pub(crate) struct LiveHub {
 
 /// What a watcher hears.
 #[derive(Debug, Clone)]
-pub(crate) enum Signal {
+pub enum Signal {
     /// The log has grown: by these events, or, where there are none, by some that the store has.
     Appended(Arc<[SessionEvent]>),
     /// Something is under way.
@@ -51,7 +52,7 @@ pub(crate) enum Signal {
 }
 
 /// A watcher's end: first what is under way already, then the signals.
-pub(crate) struct Watch {
+pub struct Watch {
     /// What is under way already.
     pub under_way: Vec<Live>,
     /// What happens from now on.
@@ -69,7 +70,7 @@ type Share = Option<OwnedSemaphorePermit>;
 
 impl LiveHub {
     /// Starts the hub's task; it ends when the last handle is dropped.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         let (commands, mut inbox) = mpsc::channel(QUEUE);
         tokio::spawn(async move {
             let mut rooms = Rooms::default();
@@ -86,17 +87,17 @@ impl LiveHub {
 
     /// Says that an operation's end, a runner's link or the wait of a turn was stored: look which waits
     /// are over, and when the next one is.
-    pub(crate) fn look_at_waits(&self) {
+    pub fn look_at_waits(&self) {
         self.waits.notify_one();
     }
 
     /// Waits until that was said, since the last time that this was asked.
-    pub(crate) async fn waits_to_look_at(&self) {
+    pub async fn waits_to_look_at(&self) {
         self.waits.notified().await;
     }
 
     /// Shows something that is under way. Never waits: under load it is dropped.
-    pub(crate) fn publish(&self, session: SessionId, live: Live) {
+    pub fn publish(&self, session: SessionId, live: Live) {
         if let Ok(share) = self.share(&live) {
             let _ = self
                 .commands
@@ -115,12 +116,12 @@ impl LiveHub {
     }
 
     /// Says that these events are in the session's log, or, with none, that some are.
-    pub(crate) async fn appended(&self, session: SessionId, events: Vec<SessionEvent>) {
+    pub async fn appended(&self, session: SessionId, events: Vec<SessionEvent>) {
         let _ = self.commands.send(Command::Appended(session, events)).await;
     }
 
     /// Begins to watch a session. `None` only while the server stops.
-    pub(crate) async fn watch(&self, session: SessionId) -> Option<Watch> {
+    pub async fn watch(&self, session: SessionId) -> Option<Watch> {
         let (reply, answer) = oneshot::channel();
         self.commands
             .send(Command::Watch(session, reply))
@@ -323,7 +324,7 @@ impl UnderWay {
 
 /// Adds a piece of the answer to the piece right before it, if both have so many bytes at most; `false` where it is
 /// another piece.
-pub(crate) fn extend(before: &mut Live, live: &Live, at_most: usize) -> bool {
+pub(super) fn extend(before: &mut Live, live: &Live, at_most: usize) -> bool {
     let (Some(place), Some(known)) = (Spoken::of(live), Spoken::of(before)) else {
         return false;
     };

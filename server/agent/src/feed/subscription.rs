@@ -7,15 +7,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use server_agent::Live;
-use server_store::Store;
-use shared_types::{Event, SessionEvent, SessionId, TenantId, TurnId};
+use async_trait::async_trait;
+use shared_types::{Event, SessionEvent, SessionId, TurnId};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-use crate::{
-    AppError,
-    live::{LiveHub, Signal, Watch, extend},
-};
+use super::hub::{LiveHub, Signal, Watch, extend};
+use crate::Live;
 
 /// Events that are read at once. An event may have the size of a message or of an answer, and each
 /// reader holds this many, so there are few.
@@ -27,7 +24,23 @@ const HEARD_AT_ONCE: usize = 16;
 /// Longest piece of text that is made of several, in bytes.
 const JOINED_BYTES: usize = 16 * 1024;
 
-/// What a follower is given.
+/// The stored events of one session.
+#[async_trait]
+pub trait EventSource: Send + Sync {
+    /// The reason why a subscription gives nothing now.
+    type Error: Send;
+
+    /// The events after this number, in order; at most so many.
+    ///
+    /// # Errors
+    /// Fails if the events cannot be read; a later read may succeed.
+    async fn after(&self, seq: u64, limit: u32) -> Result<Vec<SessionEvent>, Self::Error>;
+
+    /// The error of a subscription whose server stops.
+    fn stopping(&self) -> Self::Error;
+}
+
+/// An item of a subscription.
 #[derive(Debug)]
 pub enum Followed {
     /// The next event of the log.
@@ -39,10 +52,9 @@ pub enum Followed {
 }
 
 /// One reader of one session.
-pub struct Subscription {
-    store: Store,
+pub struct Subscription<S> {
+    source: S,
     hub: LiveHub,
-    tenant: TenantId,
     session: SessionId,
     cursor: u64,
     watch: Watch,
@@ -53,19 +65,22 @@ pub struct Subscription {
     replaced: Replaced,
 }
 
-impl Subscription {
-    pub(crate) async fn start(
-        store: Store,
+impl<S: EventSource> Subscription<S> {
+    /// Subscribes to a session, from behind event `after` on; 0 for the beginning.
+    ///
+    /// # Errors
+    /// [`EventSource::stopping`] while the server stops.
+    pub async fn start(
+        source: S,
         hub: LiveHub,
-        tenant: TenantId,
         session: SessionId,
         after: u64,
-    ) -> Result<Self, AppError> {
-        let watch = hub.watch(session).await.ok_or_else(stopping)?;
+    ) -> Result<Self, S::Error> {
+        let watch = hub.watch(session).await;
+        let watch = watch.ok_or_else(|| source.stopping())?;
         Ok(Self {
-            store,
+            source,
             hub,
-            tenant,
             session,
             cursor: after,
             watch,
@@ -80,7 +95,7 @@ impl Subscription {
     ///
     /// # Errors
     /// If the store does not answer. The cursor stands: asking again goes on.
-    pub async fn next(&mut self) -> Result<Followed, AppError> {
+    pub async fn next(&mut self) -> Result<Followed, S::Error> {
         loop {
             if let Some(next) = self.queue.pop_front() {
                 return Ok(next);
@@ -104,16 +119,17 @@ impl Subscription {
         }
     }
 
-    async fn hear(&mut self, signal: Result<Signal, RecvError>) -> Result<(), AppError> {
+    async fn hear(&mut self, signal: Result<Signal, RecvError>) -> Result<(), S::Error> {
         match signal {
             Ok(Signal::Appended(events)) => self.grown(&events),
             Ok(Signal::Live(live)) => self.show(live),
             Err(RecvError::Lagged(_)) => {
-                self.watch = self.hub.watch(self.session).await.ok_or_else(stopping)?;
+                let watch = self.hub.watch(self.session).await;
+                self.watch = watch.ok_or_else(|| self.source.stopping())?;
                 self.caught_up = false;
                 self.behind = true;
             }
-            Err(RecvError::Closed) => return Err(stopping()),
+            Err(RecvError::Closed) => return Err(self.source.stopping()),
         }
         Ok(())
     }
@@ -142,11 +158,8 @@ impl Subscription {
         self.queue.push_back(Followed::Event(event));
     }
 
-    async fn read_log(&mut self) -> Result<(), AppError> {
-        let page = self
-            .store
-            .events_after(self.tenant, self.session, self.cursor, EVENTS_AT_ONCE)
-            .await?;
+    async fn read_log(&mut self) -> Result<(), S::Error> {
+        let page = self.source.after(self.cursor, EVENTS_AT_ONCE).await?;
         self.behind = page.len() == EVENTS_AT_ONCE as usize;
         page.into_iter().for_each(|event| self.take(event));
         if !self.behind && !self.caught_up {
@@ -171,10 +184,6 @@ impl Subscription {
             self.queue.push_back(Followed::Live(live));
         }
     }
-}
-
-fn stopping() -> AppError {
-    AppError::unavailable(std::io::Error::other("the server is stopping"))
 }
 
 /// What of the newest turn the log has already, so that older live pieces can be left out.

@@ -10,7 +10,9 @@ use shared_types::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::{live::LiveHub, measured::Counted, session_log::StoredLog};
+use server_agent::feed::LiveHub;
+
+use crate::{measured::Counted, session_log::StoredLog};
 
 const OWNER: UserId = UserId::from_u128(2);
 const KEY: Key = (TenantId::from_u128(1), SessionId::from_u128(3));

@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use server_router::RemoteSandbox;
+use server_router::SandboxRouter;
 use server_store::Store;
 use shared_sandbox::{
     Control, Controls, EndToken, Events, Input, OperationEvent, Outcome, OutputStream, Running,
@@ -139,7 +139,7 @@ impl Events for Alone {
 pub(super) struct Closing {
     pub(super) store: Store,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) sandbox: RemoteSandbox,
+    pub(super) sandbox: SandboxRouter,
     pub(super) tenant: TenantId,
     pub(super) id: OperationId,
 }

@@ -8,7 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use server_agent::Live;
+use server_agent::{Live, feed::LiveHub};
 use server_router::{
     links::Links,
     ports::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot, PortError, RunnerState},
@@ -20,7 +20,6 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     gate::Gate,
     isolation::{IsolationPolicy, SUDO_IS_FORBIDDEN},
-    live::LiveHub,
 };
 
 /// How long after the server's start a runner may take to come back: its longest pause between

@@ -14,7 +14,9 @@ use shared_types::{
 use tokio::time::timeout;
 
 use super::*;
-use crate::{live::Signal, silence::Silence, silent::Silent};
+use server_agent::feed::Signal;
+
+use crate::{silence::Silence, silent::Silent};
 
 const TENANT: TenantId = TenantId::from_u128(1);
 const OWNER: UserId = UserId::from_u128(2);

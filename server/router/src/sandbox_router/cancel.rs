@@ -11,7 +11,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use super::{Cancelled, RemoteSandbox, not_stored};
+use super::{Cancelled, SandboxRouter, not_stored};
 use crate::{
     bounds::{LINKING_WITHIN, RETRY_AFTER},
     links::{Connection, LinkHandle, linked, linked_or_not},
@@ -19,7 +19,7 @@ use crate::{
 
 /// Starts to stop it; the caller may wait for the answer or not.
 pub(super) fn start(
-    sandbox: RemoteSandbox,
+    sandbox: SandboxRouter,
     operation: OperationId,
     epoch: Epoch,
 ) -> impl Future<Output = Cancelled> {
@@ -37,7 +37,7 @@ pub(super) fn start(
 }
 
 struct Cancel {
-    sandbox: RemoteSandbox,
+    sandbox: SandboxRouter,
     operation: OperationId,
     epoch: Epoch,
     /// None once it was answered.

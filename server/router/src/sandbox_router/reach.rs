@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use shared_types::{Generation, Refusal};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{RemoteSandbox, linked_anew, not_stored, removed};
+use super::{SandboxRouter, linked_anew, not_stored, removed};
 use crate::{
     bounds::LOOK_AGAIN_AFTER,
     links::Connection,
@@ -13,7 +13,7 @@ use crate::{
     ports::FleetSnapshot,
 };
 
-impl RemoteSandbox {
+impl SandboxRouter {
     /// The place of a new operation, and the link that its runner has. It waits for a runner that is away, and tells
     /// people about the wait.
     ///
@@ -101,7 +101,7 @@ impl RemoteSandbox {
 
 /// A call that waits for a runner. Only one of several at the same time tells people.
 struct Waiting<'a> {
-    sandbox: &'a RemoteSandbox,
+    sandbox: &'a SandboxRouter,
     is_first: bool,
     until: Instant,
 }

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use self::{store::Store, weather::Weather};
 use crate::{
-    RemoteSandbox,
+    SandboxRouter,
     links::{LinkEnd, LinkIdentity, LinkOptions, Links},
 };
 
@@ -42,7 +42,7 @@ pub(super) struct World {
     pub(super) store: Arc<Store>,
     pub(super) clock: Arc<ManualClock>,
     pub(super) links: Links,
-    pub(super) sandbox: RemoteSandbox,
+    pub(super) sandbox: SandboxRouter,
     pub(super) shutdown: CancellationToken,
 }
 
@@ -76,7 +76,7 @@ impl World {
             shutdown.clone(),
         );
         Self {
-            sandbox: RemoteSandbox::new(
+            sandbox: SandboxRouter::new(
                 links.clone(),
                 store.clone(),
                 (store.clone(), store.clone()),

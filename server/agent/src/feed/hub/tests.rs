@@ -9,10 +9,21 @@ use shared_types::{
     event::{EventBody, Parts},
 };
 
-use server_agent::{Piece, Voice};
-
 use super::*;
-use crate::testing::output;
+use crate::{Piece, Voice};
+
+/// A piece of output.
+fn output(offset: u64, data: Bytes) -> Live {
+    Live::Output {
+        turn: TurnId::from_u128(1),
+        step: 1,
+        ordinal: 0,
+        operation: shared_types::OperationId::from_u128(1),
+        stream: shared_sandbox::OutputStream::Stdout,
+        offset,
+        data,
+    }
+}
 
 /// A piece that counts itself while it exists.
 struct Counted(Arc<AtomicUsize>, [u8; 1000]);

@@ -1,31 +1,61 @@
+use std::sync::{Arc, Mutex};
+
 use shared_types::{
-    Timestamp,
+    Timestamp, UserId,
     event::{EventBody, Parts},
 };
 
-use server_agent::{Piece, Voice};
-
 use super::*;
-use crate::{SessionTerms, testing::Fixture};
+use crate::{Piece, Voice};
 
-/// A follower that has caught up with a new session, whose log has one event.
+const SESSION: SessionId = SessionId::from_u128(1);
+
+/// The log of a session, in memory.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<SessionEvent>>>);
+
+#[async_trait]
+impl EventSource for Log {
+    type Error = &'static str;
+
+    async fn after(&self, seq: u64, limit: u32) -> Result<Vec<SessionEvent>, Self::Error> {
+        let log = self.0.lock().expect("no test panics with it");
+        let after = log.iter().filter(|event| event.seq > seq);
+        Ok(after.take(limit as usize).cloned().collect())
+    }
+
+    fn stopping(&self) -> Self::Error {
+        "the hub has stopped"
+    }
+}
+
+/// A message at this place of the log.
+fn message(seq: u64, length: usize) -> SessionEvent {
+    SessionEvent {
+        seq,
+        at: Timestamp::from_micros(0),
+        body: EventBody::Known(Event::InputAccepted {
+            turn: TurnId::from_u128(1),
+            by: UserId::from_u128(1),
+            client_id: None,
+            parts: Parts::text("x".repeat(length)),
+        }),
+    }
+}
+
+/// A follower that has caught up with a session, whose log has one event.
 struct Scene {
-    fixture: Fixture,
-    session: SessionId,
-    follower: Subscription,
+    log: Log,
+    follower: Subscription<Log>,
 }
 
 impl Scene {
     async fn new() -> Self {
-        let fixture = Fixture::practice().await;
-        let terms = SessionTerms::default();
-        let session = fixture.app.sessions.create(&fixture.ctx, &terms).await;
-        let session = session.expect("a session").id;
-        let follower = fixture.app.sessions.follow(&fixture.ctx, session, 0).await;
+        let log = Log(Arc::new(Mutex::new(vec![message(1, 10)])));
+        let follower = Subscription::start(log.clone(), LiveHub::start(), SESSION, 0).await;
         let mut scene = Self {
-            fixture,
-            session,
-            follower: follower.expect("it is ours"),
+            log,
+            follower: follower.expect("the hub is there"),
         };
         assert_eq!(scene.next().await, "1");
         assert_eq!(scene.next().await, "caught up");
@@ -43,29 +73,16 @@ impl Scene {
 
     /// Says that the log has grown by events of these numbers.
     async fn hint(&self, numbers: impl IntoIterator<Item = u64>, length: usize) {
-        let events = numbers.into_iter().map(|seq| SessionEvent {
-            seq,
-            at: Timestamp::from_micros(0),
-            body: EventBody::Known(Event::InputAccepted {
-                turn: TurnId::from_u128(1),
-                by: self.fixture.ctx.user,
-                client_id: None,
-                parts: Parts::text("x".repeat(length)),
-            }),
-        });
+        let events = numbers.into_iter().map(|seq| message(seq, length));
         let hub = &self.follower.hub;
-        hub.appended(self.session, events.collect()).await;
+        hub.appended(SESSION, events.collect()).await;
     }
 
-    /// Sends a message, and waits until its turn is over; returns the last number of the log.
-    async fn work(&mut self) -> u64 {
-        let Fixture { app, ctx, .. } = &self.fixture;
-        let sent = app
-            .sessions
-            .send(ctx, self.session, None, "hello".to_owned());
-        sent.await.expect("it is accepted");
-        let (_, log) = self.fixture.until_ended(self.session).await;
-        log.last().expect("an event").seq
+    /// Adds events to the log without a hint; returns the last number of the log.
+    fn work(&self) -> u64 {
+        let mut log = self.log.0.lock().expect("no test panics with it");
+        log.extend((2..6).map(|seq| message(seq, 10)));
+        5
     }
 }
 
@@ -84,10 +101,7 @@ async fn what_comes_with_a_hint_and_is_next_is_given_without_a_look_at_the_store
 async fn what_is_not_next_or_too_long_for_a_hint_is_read_from_the_store() {
     for (numbers, length) in [(vec![9], 10), (vec![2], 20_000), (vec![], 10)] {
         let mut scene = Scene::new().await;
-        let last = scene.work().await;
-        // As if every hint of it had been lost.
-        let signals = scene.follower.watch.signals.resubscribe();
-        scene.follower.watch.signals = signals;
+        let last = scene.work();
         scene.hint(numbers, length).await;
         for seq in 2..=last {
             assert_eq!(scene.next().await, seq.to_string());
@@ -98,13 +112,11 @@ async fn what_is_not_next_or_too_long_for_a_hint_is_read_from_the_store() {
 #[tokio::test]
 async fn hints_that_come_in_another_order_lose_no_event() {
     let mut scene = Scene::new().await;
-    let last = scene.work().await;
-    let signals = scene.follower.watch.signals.resubscribe();
-    scene.follower.watch.signals = signals;
+    let last = scene.work();
     scene.hint([last], 10).await;
     scene.hint([2], 10).await;
     // It has handled them once it answers.
-    drop(scene.follower.hub.watch(scene.session).await);
+    drop(scene.follower.hub.watch(SESSION).await);
     for seq in 2..=last {
         assert_eq!(scene.next().await, seq.to_string());
     }
@@ -132,10 +144,10 @@ async fn words_that_came_faster_than_they_were_taken_are_one_piece() {
         piece(2, 0, "anew "),
         piece(2, 5, "it is whole"),
     ] {
-        hub.publish(scene.session, live);
+        hub.publish(SESSION, live);
     }
     // It has handled them once it answers.
-    drop(hub.watch(scene.session).await);
+    drop(hub.watch(SESSION).await);
     for expected in [
         piece(1, 0, "now it "),
         piece(1, 8, "lacks a letter"),

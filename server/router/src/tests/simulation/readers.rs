@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{host::bytes_at, oracle::Reading, passing::input_length, storm::Storm};
-use crate::{RemoteSandbox, is_kept_nowhere, links::LinkEnd, tests::double::Store};
+use crate::{SandboxRouter, is_kept_nowhere, links::LinkEnd, tests::double::Store};
 
 /// What the world learns of the server's tasks.
 pub(crate) enum News {
@@ -51,7 +51,7 @@ pub(crate) struct Reader {
 pub(crate) struct Asker {
     pub(crate) key: u64,
     pub(crate) store: Store,
-    pub(crate) sandbox: RemoteSandbox,
+    pub(crate) sandbox: SandboxRouter,
     pub(crate) storm: Arc<Storm>,
     pub(crate) news: mpsc::UnboundedSender<News>,
 }

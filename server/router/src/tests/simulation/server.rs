@@ -23,7 +23,7 @@ use super::{
     world::World,
 };
 use crate::{
-    RemoteSandbox,
+    SandboxRouter,
     links::{LinkEnd, LinkIdentity, LinkOptions, Links, Presence},
     tests::double::Store,
 };
@@ -38,7 +38,7 @@ const AGE_AT_MOST: Duration = Duration::from_secs(20);
 pub(crate) struct Server {
     runtime: Runtime,
     pub(crate) links: Links,
-    pub(crate) sandbox: RemoteSandbox,
+    pub(crate) sandbox: SandboxRouter,
     presence: Presence,
     /// By wire.
     connections: BTreeMap<u64, Connection>,
@@ -107,7 +107,7 @@ impl Server {
         let (news, heard) = mpsc::unbounded_channel();
         Self {
             runtime,
-            sandbox: RemoteSandbox::new(links.clone(), store, ports, clock),
+            sandbox: SandboxRouter::new(links.clone(), store, ports, clock),
             links,
             presence,
             connections: BTreeMap::new(),
