@@ -1,8 +1,8 @@
 //! The tree of processes that a command becomes, and its end.
 //!
-//! The method that a host allows is found out by trying, strongest first. All but the last hold the
+//! The method that a host allows is found out by trying, strongest first. The first holds the
 //! tree in a cgroup of its own, which a process cannot leave by `setsid` or by forking twice. A
-//! process that may write to the host's cgroups can leave all of them. It still comes from the
+//! process that may write to the host's cgroups can leave it. It still comes from the
 //! supervisor, which is the tree's subreaper, and is found as its descendant.
 
 mod cgroup;
@@ -21,7 +21,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use cgroup::{Mounts, V1Kind};
+use cgroup::Mounts;
 pub use names::{LeafNames, remove_abandoned};
 pub use sweep::{descendants, members_of_session};
 
@@ -31,26 +31,22 @@ pub use sweep::{descendants, members_of_session};
 pub enum KillMethod {
     /// `cgroup.kill` on a version 2 leaf that the child is born into: exact.
     CgroupKill,
-    /// A version 1 freezer: freeze, kill all, thaw, until it is empty: exact.
-    Freezer,
-    /// A version 1 pids cgroup with no room left: kill all until it is empty: exact.
-    Pids,
     /// The supervisor, as subreaper, looks for descendants in `/proc`, stops all, then kills all,
     /// until the kernel reports that it has no child left. Then no process comes from it. It misses
-    /// what it cannot see. Once it is dead itself, nothing proves that no process is left.
+    /// what it cannot see. Once it is dead itself, nothing proves that no process is left. Records of earlier
+    /// releases name ways of version 1 cgroups, which count as this one.
+    #[serde(alias = "freezer", alias = "pids")]
     Sweep,
 }
 
 impl KillMethod {
     /// All of them, strongest first.
-    pub const ALL: [Self; 4] = [Self::CgroupKill, Self::Freezer, Self::Pids, Self::Sweep];
+    pub const ALL: [Self; 2] = [Self::CgroupKill, Self::Sweep];
 
     /// Its name in arguments and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CgroupKill => "cgroup-kill",
-            Self::Freezer => "freezer",
-            Self::Pids => "pids",
             Self::Sweep => "sweep",
         }
     }
@@ -130,7 +126,6 @@ pub struct Leaf {
 #[derive(Debug)]
 enum Kind {
     V2(cgroup::V2),
-    V1(cgroup::V1),
     Sweep { root: Pid },
 }
 
@@ -149,10 +144,6 @@ impl Leaf {
             }
             let made = match method {
                 KillMethod::CgroupKill => cgroup::V2::create(mounts, name).map(Kind::V2),
-                KillMethod::Freezer => {
-                    cgroup::V1::create(mounts, V1Kind::Freezer, name).map(Kind::V1)
-                }
-                KillMethod::Pids => cgroup::V1::create(mounts, V1Kind::Pids, name).map(Kind::V1),
                 KillMethod::Sweep => Ok(Kind::Sweep {
                     root: rustix::process::getpid(),
                 }),
@@ -179,8 +170,6 @@ impl Leaf {
         }
         let kind = match method {
             KillMethod::CgroupKill => cgroup::V2::open(path).map(Kind::V2),
-            KillMethod::Freezer => cgroup::V1::open(path, V1Kind::Freezer).map(Kind::V1),
-            KillMethod::Pids => cgroup::V1::open(path, V1Kind::Pids).map(Kind::V1),
             KillMethod::Sweep => return Ok(None),
         };
         match kind {
@@ -201,7 +190,6 @@ impl Leaf {
     pub fn method(&self) -> KillMethod {
         match &self.kind {
             Kind::V2(_) => KillMethod::CgroupKill,
-            Kind::V1(v1) => v1.method(),
             Kind::Sweep { .. } => KillMethod::Sweep,
         }
     }
@@ -210,7 +198,6 @@ impl Leaf {
     pub fn path(&self) -> Option<PathBuf> {
         match &self.kind {
             Kind::V2(v2) => Some(v2.path().to_owned()),
-            Kind::V1(v1) => Some(v1.path().to_owned()),
             Kind::Sweep { .. } => None,
         }
     }
@@ -219,7 +206,7 @@ impl Leaf {
     pub fn birthplace(&self) -> Option<BorrowedFd<'_>> {
         match &self.kind {
             Kind::V2(v2) => Some(v2.directory()),
-            Kind::V1(_) | Kind::Sweep { .. } => None,
+            Kind::Sweep { .. } => None,
         }
     }
 
@@ -230,7 +217,6 @@ impl Leaf {
     pub fn adopt(&self, child: Pid) -> io::Result<()> {
         match &self.kind {
             Kind::V2(v2) => v2.adopt(child),
-            Kind::V1(v1) => v1.adopt(child),
             Kind::Sweep { .. } => Ok(()),
         }
     }
@@ -241,7 +227,6 @@ impl Leaf {
     pub fn signal(&self, signal: Signal) {
         let members = match &self.kind {
             Kind::V2(v2) => v2.members(),
-            Kind::V1(v1) => v1.members(),
             Kind::Sweep { root } => descendants(*root),
         };
         let members: HashSet<_> = members.unwrap_or_default().into_iter().collect();
@@ -266,7 +251,6 @@ impl Leaf {
     pub fn kill(&self) {
         match &self.kind {
             Kind::V2(v2) => v2.kill(),
-            Kind::V1(v1) => v1.kill(),
             Kind::Sweep { root } => sweep::kill_descendants(*root),
         }
     }
@@ -275,7 +259,6 @@ impl Leaf {
     pub fn is_empty(&self) -> bool {
         match &self.kind {
             Kind::V2(v2) => v2.is_empty(),
-            Kind::V1(v1) => v1.members().is_ok_and(|members| members.is_empty()),
             Kind::Sweep { root } => sweep::has_no_descendants(*root),
         }
     }

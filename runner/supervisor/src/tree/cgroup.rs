@@ -14,10 +14,8 @@ use std::{
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     fs::{Dir, DirEntry, FileType, Mode, OFlags},
-    process::{Pid, Signal},
+    process::Pid,
 };
-
-use super::KillMethod;
 
 /// Our folder in a hierarchy.
 const FOLDER: &str = "gantry";
@@ -27,9 +25,6 @@ const SUPERVISORS: &str = "supervisors";
 
 /// More than `cgroup.events` has, in bytes.
 const EVENTS_BYTES: usize = 256;
-
-/// The number of looks at a freezer before the kill goes on although not all processes are frozen.
-const FREEZE_LOOKS: usize = 200;
 
 /// Cgroups that are looked into below a command's own; of more the members get no polite signal.
 const CGROUPS_BELOW: usize = 128;
@@ -48,8 +43,6 @@ pub(crate) fn is_ours(path: &Path) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Mounts {
     v2: Vec<PathBuf>,
-    freezer: Vec<PathBuf>,
-    pids: Vec<PathBuf>,
     own: PathBuf,
 }
 
@@ -61,41 +54,19 @@ impl Mounts {
         Self::parse(&mounts, &own)
     }
 
-    /// The possible places of our folder in version 2, best first.
-    fn v2_folders(&self) -> impl Iterator<Item = PathBuf> {
+    /// The possible places of our folder, best first.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = PathBuf> {
         self.v2
             .iter()
             .flat_map(|mount| [mount.join(FOLDER), mount.join(&self.own).join(FOLDER)])
-    }
-
-    /// The possible places of our leaves, with the way to kill the processes in them.
-    pub(crate) fn folders(&self) -> impl Iterator<Item = (KillMethod, PathBuf)> {
-        let of_v1 = |method, mounts: &[PathBuf]| {
-            let folders = mounts.iter().map(|mount| mount.join(FOLDER));
-            folders.map(|folder| (method, folder)).collect::<Vec<_>>()
-        };
-        let v2 = self.v2_folders();
-        v2.map(|folder| (KillMethod::CgroupKill, folder))
-            .chain(of_v1(KillMethod::Freezer, &self.freezer))
-            .chain(of_v1(KillMethod::Pids, &self.pids))
     }
 
     fn parse(mounts: &str, own: &str) -> Self {
         let mut found = Self::default();
         for line in mounts.lines() {
             let mut fields = line.split(' ').skip(1);
-            let (Some(at), Some(kind), Some(options)) =
-                (fields.next(), fields.next(), fields.next())
-            else {
-                continue;
-            };
-            let has = |name| options.split(',').any(|option| option == name);
-            let at = PathBuf::from(at);
-            match kind {
-                "cgroup2" => found.v2.push(at),
-                "cgroup" if has("freezer") => found.freezer.push(at),
-                "cgroup" if has("pids") => found.pids.push(at),
-                _ => {}
+            if let (Some(at), Some("cgroup2")) = (fields.next(), fields.next()) {
+                found.v2.push(PathBuf::from(at));
             }
         }
         let own = own.lines().find_map(|line| line.strip_prefix("0::/"));
@@ -116,7 +87,7 @@ pub(crate) struct V2 {
 impl V2 {
     pub(crate) fn create(mounts: &Mounts, name: &str) -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for parent in mounts.v2_folders() {
+        for parent in mounts.folders() {
             match make_folder(&parent).and_then(|()| Self::make(&parent, name)) {
                 Ok(leaf) => return Ok(leaf),
                 Err(error) => last = error,
@@ -176,111 +147,6 @@ impl V2 {
     }
 }
 
-/// A hierarchy of version 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum V1Kind {
-    Freezer,
-    Pids,
-}
-
-/// A leaf of version 1.
-#[derive(Debug)]
-pub(crate) struct V1 {
-    path: PathBuf,
-    directory: OwnedFd,
-    kind: V1Kind,
-}
-
-impl V1 {
-    pub(crate) fn create(mounts: &Mounts, kind: V1Kind, name: &str) -> io::Result<Self> {
-        let mounts = match kind {
-            V1Kind::Freezer => &mounts.freezer,
-            V1Kind::Pids => &mounts.pids,
-        };
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for mount in mounts {
-            let parent = mount.join(FOLDER);
-            let made = make_folder(&parent)
-                .and_then(|()| make_leaf(&parent, name))
-                .and_then(|path| Self::open(&path, kind));
-            match made {
-                Ok(leaf) => return Ok(leaf),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    pub(crate) fn open(path: &Path, kind: V1Kind) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Self {
-            path: path.to_owned(),
-            directory,
-            kind,
-        })
-    }
-
-    pub(crate) fn method(&self) -> KillMethod {
-        match self.kind {
-            V1Kind::Freezer => KillMethod::Freezer,
-            V1Kind::Pids => KillMethod::Pids,
-        }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn adopt(&self, child: Pid) -> io::Result<()> {
-        adopt(&self.directory, child)
-    }
-
-    pub(crate) fn members(&self) -> io::Result<Vec<Pid>> {
-        read_members(&self.directory)
-    }
-
-    /// One round of killing. A frozen process dies once it thaws, and cannot fork before; with no
-    /// room for pids none can fork at all. Failures show when the leaf does not become empty.
-    pub(crate) fn kill(&self) {
-        match self.kind {
-            V1Kind::Freezer => {
-                let _ = self.write("freezer.state", "FROZEN");
-                for _ in 0..FREEZE_LOOKS {
-                    if self.is_frozen() {
-                        break;
-                    }
-                    std::thread::yield_now();
-                }
-                self.kill_members();
-                let _ = self.write("freezer.state", "THAWED");
-            }
-            V1Kind::Pids => {
-                let _ = self.write("pids.max", "0");
-                self.kill_members();
-            }
-        }
-    }
-
-    fn kill_members(&self) {
-        for member in self.members().unwrap_or_default() {
-            let _ = rustix::process::kill_process(member, Signal::KILL);
-        }
-    }
-
-    fn is_frozen(&self) -> bool {
-        let mut text = String::new();
-        open_at(&self.directory, "freezer.state", OFlags::RDONLY)
-            .and_then(|mut file| file.read_to_string(&mut text))
-            .is_ok()
-            && text.trim() == "FROZEN"
-    }
-
-    fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        open_at(&self.directory, name, OFlags::WRONLY)?.write_all(text.as_bytes())
-    }
-}
-
 fn make_folder(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -303,7 +169,7 @@ fn make_leaf(parent: &Path, name: &str) -> io::Result<PathBuf> {
 
 /// Moves this process out of the cgroup that the daemon was started in, if the host lets it.
 pub(crate) fn step_aside(mounts: &Mounts) {
-    for parent in mounts.v2_folders() {
+    for parent in mounts.folders() {
         let place = parent.join(SUPERVISORS);
         let moved = make_folder(&parent)
             .and_then(|()| make_folder(&place))
@@ -370,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hierarchies_of_both_versions_are_found() {
+    fn hierarchies_of_version_2_are_found_among_others() {
         let mounts = "proc /proc proc rw 0 0\n\
             cgroup /sys/fs/cgroup/freezer cgroup rw,relatime,freezer 0 0\n\
             cgroup /sys/fs/cgroup/cpu cgroup rw,cpu,cpuacct 0 0\n\
@@ -378,8 +244,6 @@ mod tests {
             cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
         let found = Mounts::parse(mounts, "3:pids:/x\n0::/user.slice/a\n");
         assert_eq!(found.v2, [Path::new("/sys/fs/cgroup/unified")]);
-        assert_eq!(found.freezer, [Path::new("/sys/fs/cgroup/freezer")]);
-        assert_eq!(found.pids, [Path::new("/sys/fs/cgroup/pids")]);
         assert_eq!(found.own, Path::new("user.slice/a"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
-use super::{Leaf, cgroup::Mounts};
+use super::{KillMethod, Leaf, cgroup::Mounts};
 use crate::{ProcessId, process::boot_id};
 
 /// The names of the places for the trees of all operations in one folder. Each begins with the
@@ -52,7 +52,7 @@ pub fn remove_abandoned(root: &Path) -> io::Result<usize> {
     let names = LeafNames::below(root)?;
     let boot_id = boot_id()?;
     let mut removed = 0;
-    for (method, folder) in Mounts::read().folders() {
+    for folder in Mounts::read().folders() {
         // Most hosts do not have all of them.
         let Ok(entries) = fs::read_dir(folder) else {
             continue;
@@ -66,7 +66,7 @@ pub fn remove_abandoned(root: &Path) -> io::Result<usize> {
                 continue;
             }
             // The host removes no cgroup in which a process runs.
-            if let Ok(Some(leaf)) = Leaf::reopen(method, Some(&entry.path())) {
+            if let Ok(Some(leaf)) = Leaf::reopen(KillMethod::CgroupKill, Some(&entry.path())) {
                 removed += usize::from(leaf.remove().is_ok());
             }
         }
