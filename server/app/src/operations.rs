@@ -542,7 +542,6 @@ impl Operations {
         let fleet = CallerFleet {
             known: Mutex::new(place.map(|place| (place, Instant::now()))),
             store: self.store.clone(),
-            links: self.links.clone(),
             started: self.started,
             isolation: Arc::clone(&self.isolation),
             tenant: asked.tenant,

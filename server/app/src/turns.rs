@@ -141,7 +141,6 @@ impl Bench {
         } = self;
         let fleet = TurnFleet {
             store: store.clone(),
-            links: links.clone(),
             hub: hub.clone(),
             started: *started,
             clock: clock.clone(),

@@ -15,19 +15,26 @@ pub use shared_link::server::{
 use shared_sandbox::{Outcome, OutputStream, Request};
 use shared_types::{
     Digest, Effect, Epoch, Generation, Incarnation, Isolation, OperationId, OperationKey, Owner,
-    RunnerId, SandboxId, SandboxSpec, TenantId, Timestamp, TraceContext,
+    RunnerId, SandboxId, SandboxSpec, TenantId, Timestamp, TraceContext, UserId,
     clock::BootMoment,
     event::{Choice, Place},
 };
+use tokio::time::Instant;
 
 /// The runners that one turn may use, and the one that was chosen when the turn was claimed.
 #[async_trait]
 pub trait Fleet: Send + Sync {
-    /// The fleet as it is stored now.
+    /// The fleet as it is stored now. Only reads.
     ///
     /// # Errors
     /// The store did not answer.
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError>;
+
+    /// Stores that this pool is to make a sandbox for this user.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn want_sandbox(&self, pool: RunnerId, user: UserId) -> Result<(), PortError>;
 
     /// Tells the people who watch the turn about the wait of its call.
     fn tell(&self, words: String);
@@ -42,6 +49,11 @@ pub struct FleetSnapshot {
     pub choice: Choice,
     /// The isolation that policy demands of the sandbox.
     pub demanded: Isolation,
+    /// The chosen runner may be on its way back until then: this server has just started, and the runner was last
+    /// heard of before that.
+    pub returns_until: Option<Instant>,
+    /// The user for whom the chosen runner, a pool that the user may use, has no sandbox yet.
+    pub lacks_sandbox: Option<UserId>,
     /// The runners.
     pub runners: Vec<FleetRunner>,
 }

@@ -14,7 +14,7 @@ use server_router::ports::{
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
     Generation, Isolation, OperationId, RunnerId, SandboxId, SandboxLimits, SandboxNetwork,
-    SandboxSpec, event::Choice,
+    SandboxSpec, UserId, event::Choice,
 };
 
 /// What a store would keep.
@@ -75,6 +75,8 @@ impl Fleet for Rows {
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
         let runner = self.kept().runner.clone();
         Ok(FleetSnapshot {
+            returns_until: None,
+            lacks_sandbox: None,
             is_callers: false,
             choice: runner.as_ref().map_or(Choice::None, |runner| Choice::User {
                 runner: runner.id,
@@ -87,6 +89,10 @@ impl Fleet for Rows {
     }
 
     /// Nobody watches.
+    async fn want_sandbox(&self, _pool: RunnerId, _user: UserId) -> Result<(), PortError> {
+        unreachable!("no runner here is a pool")
+    }
+
     fn tell(&self, _words: String) {}
 }
 

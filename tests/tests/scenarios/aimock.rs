@@ -117,7 +117,7 @@ async fn what_aimock_sends_of_a_models_thoughts_comes_back_to_it_with_the_call()
     assert_eq!(told.answer(), "done");
     let recorded = format!("{:?}", told.events);
     assert!(
-        recorded.contains("reasoning: \"All is well.\""),
+        recorded.contains("Reasoning { text: \"All is well.\""),
         "{recorded}"
     );
     let requests = aimock.journal().await;

@@ -8,13 +8,12 @@ use std::sync::{
 use async_trait::async_trait;
 use server_router::{
     is_kept_nowhere,
-    links::Links,
     ports::{Fleet, FleetSnapshot, Intents, NewIntent, PlaceError, PortError},
 };
 use server_store::{CallerPlace, NewCallerOperation, Placed, Store, StoreError};
 use shared_sandbox::Request;
 use shared_types::{Clock, CredentialId, RunnerId, SandboxId, TenantId, UserId, event::Choice};
-use tokio::time::{Duration, Instant, timeout_at};
+use tokio::time::{Duration, Instant};
 
 use crate::{
     isolation::IsolationPolicy,
@@ -28,7 +27,6 @@ const KNOWN_FOR: Duration = Duration::from_secs(1);
 /// The one runner that the caller named or had chosen.
 pub(super) struct CallerFleet {
     pub(super) store: Store,
-    pub(super) links: Links,
     pub(super) started: Started,
     pub(super) isolation: Arc<IsolationPolicy>,
     pub(super) tenant: TenantId,
@@ -47,15 +45,10 @@ impl Fleet for CallerFleet {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let mut place = match known {
+        let place = match known {
             Some((place, at)) if at.elapsed() < KNOWN_FOR => place,
             _ => self.read().await?,
         };
-        if self.started.may_still_bring(&place.runner) {
-            let mut presence = self.links.presence(self.runner).await;
-            let _ = timeout_at(self.started.until(), presence.until(true)).await;
-            place = self.read().await?;
-        }
         let mut sandboxes = place.runner.sandboxes.iter();
         let meant = sandboxes.find(|sandbox| sandbox.id == self.sandbox);
         // One that is gone is named by its id, so that no other one is taken for it.
@@ -68,8 +61,15 @@ impl Fleet for CallerFleet {
                 workspace: Some(workspace),
             },
             demanded: place.demanded.and(&self.isolation.at_least),
+            returns_until: self.started.returns(&place.runner),
+            // Its sandbox was chosen before.
+            lacks_sandbox: None,
             runners: vec![shown(place.runner, &self.isolation, place.may_sudo)],
         })
+    }
+
+    async fn want_sandbox(&self, _pool: RunnerId, _user: UserId) -> Result<(), PortError> {
+        Ok(())
     }
 
     /// Nobody watches before it is placed.

@@ -9,13 +9,12 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use server_agent::{Live, feed::LiveHub};
-use server_router::{
-    links::Links,
-    ports::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot, PortError, RunnerState},
+use server_router::ports::{
+    Fleet, FleetRunner, FleetSandbox, FleetSnapshot, PortError, RunnerState,
 };
-use server_store::{ChosenRunner, FleetRow, RunnerRow, Store};
-use shared_types::{Clock, SessionId, TenantId, Timestamp, TurnId};
-use tokio::time::{Instant, timeout_at};
+use server_store::{ChosenRunner, RunnerRow, Store};
+use shared_types::{Clock, RunnerId, SessionId, TenantId, Timestamp, TurnId, UserId};
+use tokio::time::Instant;
 
 use crate::{
     gate::Gate,
@@ -46,20 +45,20 @@ impl Started {
         self.runners_return_until
     }
 
-    /// Whether the runner was there before, was not heard of since, and may be on its way.
-    pub(crate) fn may_still_bring(&self, runner: &ChosenRunner) -> bool {
-        !runner.revoked
+    /// The end of the wait for a runner that was there before, was not heard of since, and may be on its way.
+    pub(crate) fn returns(&self, runner: &ChosenRunner) -> Option<Instant> {
+        let may_return = !runner.revoked
             && !runner.locked
             && !runner.online
             && runner.last_seen_at.is_some_and(|seen| seen < self.at)
-            && Instant::now() < self.runners_return_until
+            && Instant::now() < self.runners_return_until;
+        may_return.then_some(self.runners_return_until)
     }
 }
 
 /// The runners that one turn may use.
 pub(crate) struct TurnFleet {
     pub(crate) store: Store,
-    pub(crate) links: Links,
     pub(crate) hub: LiveHub,
     pub(crate) started: Started,
     pub(crate) clock: Arc<dyn Clock>,
@@ -72,26 +71,16 @@ pub(crate) struct TurnFleet {
 #[async_trait]
 impl Fleet for TurnFleet {
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
-        let mut fleet = self.read().await?;
-        if let Some(chosen) = &fleet.chosen
-            && self.started.may_still_bring(chosen)
-        {
-            self.await_return(chosen).await;
-            fleet = self.read().await?;
-        }
-        if let Some(chosen) = &fleet.chosen
-            && chosen.pool
-            && chosen.sandboxes.is_empty()
-            && Gate::turn_may_use_runner(&fleet, self.clock.now())
-        {
-            let whose = (chosen.id, fleet.user);
-            let wanted = self
-                .store
-                .want_sandbox(self.tenant, whose, self.clock.now());
-            wanted.await.map_err(PortError::new)?;
-            fleet = self.read().await?;
-        }
+        let fleet = self.store.fleet(self.tenant, self.turn).await;
+        let fleet = fleet.map_err(PortError::new)?;
         let may_use = Gate::turn_may_use_runner(&fleet, self.clock.now());
+        let returns_until = fleet
+            .chosen
+            .as_ref()
+            .and_then(|chosen| self.started.returns(chosen));
+        let is_empty_pool = |chosen: &ChosenRunner| chosen.pool && chosen.sandboxes.is_empty();
+        let lacks_sandbox = may_use && fleet.chosen.as_ref().is_some_and(is_empty_pool);
+        let lacks_sandbox = lacks_sandbox.then_some(fleet.user);
         let runners = match fleet.chosen {
             // What the session's user may not use any more is not there.
             Some(_) if !may_use => Vec::new(),
@@ -106,8 +95,17 @@ impl Fleet for TurnFleet {
             is_callers: false,
             choice: fleet.choice,
             demanded: fleet.demanded.and(&self.isolation.at_least),
+            returns_until,
+            lacks_sandbox,
             runners,
         })
+    }
+
+    async fn want_sandbox(&self, pool: RunnerId, user: UserId) -> Result<(), PortError> {
+        let wanted = self
+            .store
+            .want_sandbox(self.tenant, (pool, user), self.clock.now());
+        wanted.await.map(drop).map_err(PortError::new)
     }
 
     fn tell(&self, words: String) {
@@ -116,23 +114,6 @@ impl Fleet for TurnFleet {
             text: words,
         };
         self.hub.publish(self.session, notice);
-    }
-}
-
-impl TurnFleet {
-    async fn read(&self) -> Result<FleetRow, PortError> {
-        let fleet = self.store.fleet(self.tenant, self.turn).await;
-        fleet.map_err(PortError::new)
-    }
-
-    /// Waits until it is known whether the runner comes back.
-    async fn await_return(&self, runner: &ChosenRunner) {
-        self.tell(format!(
-            "the server has just started; waiting for runner {} to come back",
-            runner.name
-        ));
-        let mut presence = self.links.presence(runner.id).await;
-        let _ = timeout_at(self.started.runners_return_until, presence.until(true)).await;
     }
 }
 

@@ -65,6 +65,8 @@ fn fleet() -> impl Strategy<Value = FleetSnapshot> {
         runners
     });
     (choice(), isolation(), runners).prop_map(|(choice, demanded, runners)| FleetSnapshot {
+        returns_until: None,
+        lacks_sandbox: None,
         is_callers: false,
         choice,
         demanded,

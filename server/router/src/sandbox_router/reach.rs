@@ -10,7 +10,7 @@ use crate::{
     bounds::LOOK_AGAIN_AFTER,
     links::Connection,
     placement::{self, Away, NotPlaced, Placement, Recent},
-    ports::FleetSnapshot,
+    ports::{FleetSnapshot, PortError},
 };
 
 impl SandboxRouter {
@@ -42,12 +42,35 @@ impl SandboxRouter {
     }
 
     async fn reach_now(&self) -> Result<(Placement, Generation), NotPlaced> {
-        let snapshot = self.fleet.snapshot().await;
+        let snapshot = self.fleet_now().await;
         let snapshot =
             snapshot.map_err(|error| NotPlaced::Refused(not_stored("read the fleet", &error)))?;
         let placement = placement::place(&snapshot, self.recent())?;
         let link = self.linked_now(&snapshot, &placement).await?;
         Ok((placement, link))
+    }
+
+    /// The fleet, after two waits that only the first operation of a turn meets: a chosen runner has its time to come
+    /// back after a start of the server, and a chosen pool is asked for the user's sandbox.
+    async fn fleet_now(&self) -> Result<FleetSnapshot, PortError> {
+        let mut fleet = self.fleet.snapshot().await?;
+        if let Some((runner, name)) = fleet.choice.runner()
+            && let Some(until) = fleet.returns_until
+        {
+            self.fleet.tell(format!(
+                "the server has just started; waiting for runner {name} to come back"
+            ));
+            let mut presence = self.links.presence(runner).await;
+            let _ = timeout_at(until, presence.until(true)).await;
+            fleet = self.fleet.snapshot().await?;
+        }
+        if let Some((pool, _)) = fleet.choice.runner()
+            && let Some(user) = fleet.lacks_sandbox
+        {
+            self.fleet.want_sandbox(pool, user).await?;
+            fleet = self.fleet.snapshot().await?;
+        }
+        Ok(fleet)
     }
 
     /// The link of a runner that the store shows as online. Refuses a runner that is linked to another server, or not

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use shared_sandbox::{Operation, Outcome, Request};
 use shared_types::{
     Epoch, Generation, Incarnation, Isolation, OperationId, RunnerId, SandboxId, SandboxSpec,
-    Timestamp, clock::BootMoment, event::Choice,
+    Timestamp, UserId, clock::BootMoment, event::Choice,
 };
 
 use super::{
@@ -378,8 +378,14 @@ impl Fleet for Store {
             is_callers: false,
             choice: rows.choice.clone(),
             demanded: rows.demanded.clone(),
+            returns_until: None,
+            lacks_sandbox: None,
             runners: rows.runners.values().map(|(row, _)| row.clone()).collect(),
         })
+    }
+
+    async fn want_sandbox(&self, _pool: RunnerId, _user: UserId) -> Result<(), PortError> {
+        unreachable!("no runner here is a pool")
     }
 
     fn tell(&self, words: String) {
