@@ -1,11 +1,11 @@
-//! Who may come in: the first owner, one-time codes, sign-ins of terminals and browsers, and keys.
+//! Sign-in: the first owner, one-time codes, sign-ins of terminals and browsers, and keys.
 //!
 //! A sign-in code carries so many random bits that guessing is hopeless at any rate that a server can
-//! answer: at 100,000 tries a second for all of the 24 hours that a code is good, one guess in a
-//! hundred million such days is right. So a right code signs in whatever was tried before, from the
-//! same address or another, and wrong codes lock no user out. The limits bound the answer to a *wrong*
-//! code: within them it is the reason (wrong, used, expired). Beyond them every wrong code gets the same
-//! answer: too many tries.
+//! answer. At 100,000 tries a second, for all of the 24 hours that a code is good, one guess in a
+//! hundred million such days is right. So a right code signs in after any number of wrong tries, from
+//! the same address or another, and wrong codes lock no user out. The limits bound the answer to a
+//! *wrong* code: within them it is the reason (wrong, used, expired). Beyond them every wrong code gets
+//! the same answer: too many tries.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -40,7 +40,7 @@ use crate::{
     rights::Action,
 };
 
-/// How long a one-time code can be used.
+/// The time for which a one-time code can be used.
 pub const SIGN_IN_CODE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// Wrong codes that are told what is wrong with them in [`ATTEMPTS_WITHIN`]: of one address, and of
 /// one code from all addresses.
@@ -57,15 +57,15 @@ const COUNTED_DIGITS: usize = 32;
 /// Crockford's base32: no letter that is mistaken for another.
 const CODE_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// What is refused at the door, as the audit log has it.
+/// The audit log's word for a refused sign-in.
 const SIGN_IN: &str = "sign_in.refused";
-/// See [`SIGN_IN`].
+/// The audit log's word for a refused credential.
 const CREDENTIAL: &str = "credential.refused";
 
 /// A person or service account.
 pub type User = UserRow;
 
-/// Who asks, and where.
+/// The caller's user, tenant and active runner.
 #[derive(Debug, Clone)]
 pub struct Me {
     /// The person.
@@ -83,11 +83,11 @@ pub struct ActiveRunner {
     pub id: RunnerId,
     /// Its name.
     pub name: String,
-    /// The workspace that the person chose with it; its first one is meant where this is absent.
+    /// The workspace that the person chose with it. If absent, the runner's first one.
     pub workspace: Option<String>,
-    /// Whether it was removed. It stays the choice: another one of its name is not it.
+    /// True if it was removed. It stays the choice: another runner of its name does not replace it.
     pub removed: bool,
-    /// Whether it is the tenant's default, because the person has chosen none.
+    /// True if it is the tenant's default, because the person has chosen none.
     pub is_default: bool,
 }
 
@@ -141,7 +141,7 @@ impl Access {
             .await?)
     }
 
-    /// Whether this user can sign in already, so that no code need be printed.
+    /// Tells if this user can sign in already, so that the server need not print a code.
     ///
     /// # Errors
     /// If the store does not answer.
@@ -183,11 +183,11 @@ impl Access {
         (groups.join("-"), code)
     }
 
-    /// Exchanges a code for a terminal's token. A wrong one counts against the address and against the code; a
-    /// right one is let in whatever was tried before.
+    /// Exchanges a code for a terminal's token. A wrong code counts against the address and against the code.
+    /// A right code signs in after any number of wrong tries.
     ///
     /// # Errors
-    /// If the code is wrong, spent or expired; beyond the limits it is not said which.
+    /// If the code is wrong, spent or expired. Beyond the limits the error does not tell which.
     pub async fn sign_in(
         &self,
         code: &str,
@@ -263,10 +263,10 @@ impl Access {
         Ok(within.await?)
     }
 
-    /// The context of whoever holds this bearer token.
+    /// The context of the caller that sends this bearer token.
     ///
     /// # Errors
-    /// If the token is not one, is not known, or was revoked: the three are not told apart.
+    /// If the token is malformed, unknown or revoked. The error does not tell which.
     pub async fn authenticate(
         &self,
         bearer: &str,
@@ -325,10 +325,11 @@ impl Access {
         self.revoked.notified().await;
     }
 
-    /// Whether the subject may read the metrics of the whole server: its operator's tenant is the first one.
+    /// Checks that the caller may read the metrics of the whole server. The operator's tenant, the first
+    /// one, may.
     ///
     /// # Errors
-    /// Why not.
+    /// If the caller may not.
     pub async fn read_metrics(&self, ctx: &OpContext) -> Result<(), AppError> {
         self.gate.own(ctx, Action::ReadMetrics)?;
         let first = self.store.first_owner().await?;
@@ -341,15 +342,15 @@ impl Access {
         }
     }
 
-    /// Whether the subject may do this, for what is about no object.
+    /// Checks that the caller may do an action that concerns no object.
     ///
     /// # Errors
-    /// Why not.
+    /// If the caller may not.
     pub fn require(&self, ctx: &OpContext, action: Action) -> Result<(), AppError> {
         self.gate.own(ctx, action)
     }
 
-    /// The context of who shows this credential; the audit log is told where it does not hold.
+    /// The context of this credential. If it does not hold, records that in the audit log.
     fn let_in(&self, row: &SubjectRow, from: Option<IpAddr>) -> Result<OpContext, AppError> {
         self.context(row, from).inspect_err(|_| {
             let has_expired = row.expires_at.is_some_and(|at| at <= self.clock.now());
@@ -394,7 +395,7 @@ impl Access {
         })
     }
 
-    /// Who asks.
+    /// The caller's user, tenant and active runner.
     ///
     /// # Errors
     /// If the store does not answer.

@@ -1,9 +1,9 @@
-//! How much one user may store, whatever credential is used: a key that is lost, or a program that has
-//! gone wild, fills neither the disk nor the log.
+//! Bounds on what one user may store, over all credentials of the user. A key that is lost, or a
+//! program that has gone wild, fills neither the disk nor the log.
 //!
-//! What is there at once is counted by the store, in the transaction that would add to it. What may
-//! come in a minute is counted here, in memory: a restart forgets at most one minute's worth. Of one
-//! user, not of one credential: a key may make keys. To revoke a key is always allowed.
+//! The store counts the rows that exist, in the transaction that would add one. This module counts the
+//! rates of a minute, in memory: a restart forgets at most one minute's worth. The bounds are per
+//! user, not per credential, because a key may make keys. To revoke a key is always allowed.
 
 use std::{
     collections::HashMap,
@@ -19,11 +19,11 @@ use crate::{AppError, OpContext};
 /// Over which time the rates count.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Users of whom it is remembered what they did; of more, those that did nothing in the last minute
-/// are forgotten.
+/// The number of users whose rates are remembered. Beyond it, users that did nothing in the last
+/// minute are forgotten.
 const REMEMBERED: usize = 1024;
 
-/// What one user may store. The bounds that no deployment needs to change are the store's:
+/// The limits of one user. The bounds that no deployment needs to change are the store's:
 /// [`server_store::KEYS_OF_USER_AT_MOST`] and the like.
 #[derive(Debug, Clone, Copy)]
 pub struct UserLimits {
@@ -35,8 +35,8 @@ pub struct UserLimits {
     pub message_bytes_per_minute: u64,
     /// New operations in a minute.
     pub operations_per_minute: u32,
-    /// How long operations that callers have started are kept after their end, with what they wrote; for ever,
-    /// if absent.
+    /// The time for which an operation of a *caller* and its output are kept after its end; for ever, if
+    /// absent.
     pub operations_kept_for: Option<Duration>,
 }
 
@@ -52,7 +52,7 @@ impl Default for UserLimits {
     }
 }
 
-/// What is counted in a minute.
+/// The kinds of rate that are counted in a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rate {
     /// New sessions, keys and join tokens.
@@ -84,10 +84,10 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Whose rate it is.
+/// The key of one rate: tenant, user and kind.
 type Whose = (TenantId, UserId, Rate);
 
-/// What was allowed, so that it can be given back.
+/// One amount that was allowed, so that it can be given back.
 #[derive(Debug)]
 pub(crate) struct Allowed {
     of: Whose,
@@ -100,7 +100,7 @@ pub(crate) struct Allowance {
     /// A reload of the settings changes them.
     limits: Arc<RwLock<UserLimits>>,
     clock: Arc<dyn Clock>,
-    /// When, if nothing more came, all of a minute's worth would be free again.
+    /// The time at which all of a minute's worth is free again if nothing more comes.
     free_at: Arc<Mutex<HashMap<Whose, Duration>>>,
 }
 
@@ -161,7 +161,7 @@ impl Allowance {
     }
 
     /// # Errors
-    /// How long to wait.
+    /// If there were too many within the last minute; it says how long to wait.
     fn take(&self, ctx: &OpContext, rate: Rate, takes: Duration) -> Result<Allowed, AppError> {
         let now = self.clock.monotonic();
         let of = (ctx.tenant, ctx.user, rate);

@@ -8,13 +8,13 @@ use shared_types::Timestamp;
 
 use crate::{AppError, OpContext, gate::Gate, pages::cut, rights::Action};
 
-/// The word for what the server did itself, or somebody whom it does not know.
+/// The actor of entries that the server made itself, or that an unknown peer caused.
 const SYSTEM: &str = "system";
 
 /// Letters of an id behind its prefix.
 const ID_LETTERS: usize = 26;
 
-/// Which entries are asked for.
+/// The filter of the entries to return.
 #[derive(Debug, Clone, Default)]
 pub struct AuditQuery {
     /// Those behind this one, the oldest first; without it, the newest of all.

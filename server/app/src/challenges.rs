@@ -20,7 +20,7 @@ use proto::agreement::Ephemeral;
 use server_store::ChallengeNumber;
 use shared_types::{Clock, Entropy, ReplicaId};
 
-/// How long a challenge is good for.
+/// The time for which a challenge is good.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
 /// Bytes before the HMAC: the random ones, the number and the expiry.
@@ -30,7 +30,7 @@ const MESSAGE_BYTES: usize = 32;
 pub(crate) struct Challenges {
     replica: ReplicaId,
     key: hmac::Key,
-    /// What the private halves of sealing keys are made with.
+    /// The key from which the private halves of sealing keys are derived.
     sealing: hmac::Key,
     issued: AtomicU64,
 }

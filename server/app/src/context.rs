@@ -1,4 +1,4 @@
-//! Who acts: every use case takes it, and it comes from the credential alone
+//! The actor of a request. Every use case takes it, and it comes from the credential alone
 //! (docs/internals/contracts.md#e-tenancy).
 
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ pub struct OpContext {
     pub credential: CredentialId,
     /// The user's role, when the request came.
     pub role: Role,
-    /// What the credential is good for.
+    /// The scopes of the credential.
     pub scopes: Scopes,
     /// From where the request came.
     pub from: Option<IpAddr>,
@@ -28,7 +28,7 @@ pub struct OpContext {
 }
 
 impl OpContext {
-    /// Who does something, for the audit log.
+    /// The actor, for the audit log.
     pub(crate) fn by(&self) -> By {
         By {
             user: self.user,
@@ -39,7 +39,7 @@ impl OpContext {
         }
     }
 
-    /// Who asks for rights.
+    /// The subject whose rights are checked.
     pub fn subject(&self) -> Subject {
         Subject {
             user: self.user,

@@ -13,13 +13,13 @@ use shared_types::{Digest, Timestamp, Token, TokenKind};
 use super::{Access, User};
 use crate::{AppError, OpContext, rights::Action};
 
-/// How long a browser stays signed in, however it is used.
+/// The longest time that a browser stays signed in, even if it is in use.
 pub(super) const VALID_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How long it stays signed in without a request.
+/// The longest time that it stays signed in without a request.
 pub(super) const IDLE_AT_MOST: Duration = Duration::from_secs(12 * 60 * 60);
 /// The age at which a cookie that is used is replaced.
 pub(super) const REPLACED_AFTER: Duration = Duration::from_secs(15 * 60);
-/// How long a cookie is good once its successor was seen.
+/// The time for which a cookie stays good after its successor was seen.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
 /// The answer to every cookie that does not hold.
@@ -32,9 +32,9 @@ pub(super) const SIGNED_OUT: AppError = AppError::Unauthenticated(
 pub struct SignedInBrowser {
     /// The cookie's value.
     pub cookie: Token,
-    /// How long it can be used, with those that take its place.
+    /// The time for which it can be used, together with the cookies that take its place.
     pub valid_for: Duration,
-    /// When that time is over.
+    /// The end of that time.
     pub expires_at: Timestamp,
     /// The person.
     pub user: User,
@@ -43,9 +43,9 @@ pub struct SignedInBrowser {
 /// A request with a cookie that holds.
 #[derive(Debug)]
 pub struct BrowserSession {
-    /// Who asks.
+    /// The caller's context.
     pub ctx: OpContext,
-    /// What the browser is to show from now on, where that changes, and for how long.
+    /// The next cookie of the browser and the time for which it is good, if it changes.
     pub fresh: Option<(Token, Duration)>,
 }
 
@@ -53,7 +53,7 @@ impl Access {
     /// Exchanges a code for a cookie, as [`Access::sign_in`] does for a terminal's token.
     ///
     /// # Errors
-    /// As there.
+    /// The same as of [`Access::sign_in`].
     pub async fn sign_in_browser(
         &self,
         code: &str,
@@ -131,7 +131,7 @@ impl Access {
         self.revoke_key(ctx, ctx.credential).await
     }
 
-    /// Whether a browser was signed in for too long, or has not asked for too long.
+    /// True if the browser was signed in for too long, or has sent no request for too long.
     pub(super) fn is_over(&self, row: &SubjectRow) -> bool {
         is_over(
             (row.created_at, row.last_used_at),
@@ -208,7 +208,7 @@ fn is_over(
     ends_at(times, expires_at).is_some_and(|at| at <= now)
 }
 
-/// When a browser is signed out, where it does not ask again before.
+/// The time at which a browser is signed out if it sends no further request.
 pub(super) fn ends_at(
     (created_at, last_used_at): (Timestamp, Option<Timestamp>),
     expires_at: Option<Timestamp>,

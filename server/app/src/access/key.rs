@@ -12,7 +12,7 @@ use crate::{
     rights::Action,
 };
 
-/// How long a key can be made for: a second to ten years.
+/// The lifetimes that a key can have: a second to ten years.
 const KEY_VALID_FOR: RangeInclusive<Duration> =
     Duration::from_secs(1)..=Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
@@ -21,17 +21,17 @@ const KEY_VALID_FOR: RangeInclusive<Duration> =
 pub struct Key {
     /// Its id.
     pub id: CredentialId,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: CredentialKind,
     /// When it was made.
     pub created_at: Timestamp,
     /// The key or sign-in with which it was made, where that is known.
     pub made_by: Option<CredentialId>,
-    /// When it was last used, as far as that was recorded.
+    /// The time of its last recorded use.
     pub last_used_at: Option<Timestamp>,
-    /// What it is good for.
+    /// The scopes that it grants.
     pub scopes: Scopes,
     /// Until when it can be used; for a browser, where it does not ask again before.
     pub expires_at: Option<Timestamp>,
@@ -39,14 +39,14 @@ pub struct Key {
     pub from: Option<AddressRange>,
     /// The address from which it was last used, as far as that was recorded.
     pub last_address: Option<IpAddr>,
-    /// Whether it is the one that asks.
+    /// True if the caller uses this key for the request.
     pub is_asking: bool,
 }
 
-/// What a new key is good for.
+/// The terms of a new key.
 #[derive(Debug, Clone, Default)]
 pub struct KeyTerms {
-    /// What lists call it.
+    /// Its name in lists.
     pub name: String,
     /// Its scopes; the usual ones, if absent.
     pub scopes: Option<Scopes>,
@@ -118,7 +118,8 @@ impl Access {
     /// Makes an API key of a service account, as [`Access::create_key`] makes one's own.
     ///
     /// # Errors
-    /// As there; if there is no such service account, or the user may not manage its keys.
+    /// The same as of [`Access::create_key`]; also if there is no such service account, or the user
+    /// may not manage its keys.
     pub async fn create_service_key(
         &self,
         ctx: &OpContext,

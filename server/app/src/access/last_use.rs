@@ -1,4 +1,5 @@
-//! When each credential was last used, and from where: written at most once a minute, and waited for by no request.
+//! The time and address of each credential's last use. They are written at most once a minute, and no request waits
+//! for that.
 
 use std::{
     collections::HashMap,
@@ -13,8 +14,8 @@ use shared_types::{Clock, CredentialId};
 /// Between two writes of one credential.
 const WRITTEN_EVERY: Duration = Duration::from_secs(60);
 
-/// Credentials of which it is remembered when that was written; of more, the older half is asked of the
-/// row.
+/// The number of credentials whose last write is remembered. Beyond it, those not written lately are
+/// forgotten.
 const REMEMBERED: usize = 4096;
 
 /// Clones share it.
@@ -44,7 +45,7 @@ impl LastUse {
         });
     }
 
-    /// Whether nobody is writing it already, or has just done so.
+    /// True if the time of the last write is long enough ago. Then the caller counts as the writer.
     fn is_due(&self, credential: CredentialId, now: Duration) -> bool {
         let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if written.len() >= REMEMBERED {

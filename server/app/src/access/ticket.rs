@@ -9,7 +9,7 @@ use shared_types::{OperationId, Timestamp, Token, TokenKind};
 use super::Access;
 use crate::{AppError, OpContext, rights::Action};
 
-/// How long a ticket can be used.
+/// The time for which a ticket can be used.
 const VALID_FOR: Duration = Duration::from_secs(30);
 
 /// The answer to every ticket that does not hold.
