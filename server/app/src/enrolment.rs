@@ -1,10 +1,10 @@
-//! How a runner comes to belong to a tenant, and how it proves that it does
+//! The enrolment of a runner in a tenant, and the proof that the runner gives when it connects
 //! (docs/internals/contracts.md#b1 to #b3).
 //!
-//! The server proves itself first: `identify` is signed by the key that the join token pins, over
-//! the runner's nonce and the certificate that was presented on this connection. A runner that was removed,
-//! one that never was, and a wrong signature get the same answer. What is refused, and what the log
-//! says of it, is in `refused`; how a runner joins in `joining`.
+//! The server proves itself first: `identify` is signed by the key that the join token pins, over the
+//! runner's nonce and the certificate that was presented on this connection. A runner that was removed, one
+//! that never was, and a wrong signature get the same answer. `refused` holds the refusals and their
+//! entries in the log; `joining` enrols runners.
 
 mod joining;
 mod refused;
@@ -61,19 +61,19 @@ struct Inner {
     tokens: LinkTokens,
     refusals: Refusals,
     renewals: Renewals,
-    /// Whether this process has found that its database is an older copy, and raised the epochs.
+    /// True if this process has found that its database is an older copy, and raised the epochs.
     epochs_are_raised: AtomicBool,
 }
 
-/// What the server proves itself with.
+/// The keys with which the server proves itself.
 pub(crate) struct ServerKeys {
-    /// What join tokens pin.
+    /// The key that join tokens pin.
     pub(crate) identity: SigningKey,
-    /// What signs link tokens, and verifies them.
+    /// The keys that sign and verify link tokens.
     pub(crate) link_keys: LinkKeys,
 }
 
-/// What a runner sends to be let in.
+/// The proof of a runner that asks for a link token.
 #[derive(Clone)]
 pub struct AuthenticateRequest {
     /// Its id, in text form.
@@ -84,9 +84,9 @@ pub struct AuthenticateRequest {
     pub signature: Vec<u8>,
     /// The newest one that it has stored.
     pub join_state: u64,
-    /// What came with that from [`Enrolment::authenticate`]; empty after enrolment.
+    /// The server's signature of it from [`Enrolment::authenticate`]; empty after enrolment.
     pub join_state_signature: Vec<u8>,
-    /// Where it asks from.
+    /// The address of the request.
     pub address: Option<IpAddr>,
 }
 
@@ -131,8 +131,8 @@ impl Enrolment {
         self.inner.identity.public()
     }
 
-    /// Other keys sign and verify link tokens from now on. Where the one that signed until now verifies
-    /// no more, all links end, and their runners prove themselves anew.
+    /// Replaces the keys that sign and verify link tokens. If the key that signed until now no longer
+    /// verifies, all links end, and their runners prove themselves again.
     pub async fn use_link_keys(&self, keys: &LinkKeys) {
         if self.inner.tokens.use_keys(keys) == SignedUntilNow::Refused {
             self.inner.links.rotated().await;
@@ -328,10 +328,10 @@ impl Enrolment {
         self.inner.tokens.check(token, &*self.inner.clock)
     }
 
-    /// Whether the bearer of a link token may still link.
+    /// Checks that the bearer of a link token may still link.
     ///
     /// # Errors
-    /// The runner was removed or locked since the token was given.
+    /// If the runner was removed or locked since the token was given.
     pub async fn may_link(&self, claims: &LinkClaims) -> Result<(), AppError> {
         let row = self.inner.store.runner_for_authentication(claims.runner);
         let row = row.await?.ok_or_else(|| Refused::stranger().error)?;
@@ -377,7 +377,7 @@ impl Enrolment {
         let bound = row.tenant == claims.tenant && Digest::of(&row.public_key) == claims.key;
         let signed = signing::proof(token, challenge.said(), proof);
         if !bound || !verifies(&row.public_key, &signed, &proof.signature) {
-            // Somebody has a link token of this runner, but not its key.
+            // The caller has a link token of this runner, but not its key.
             let refused = Refused::stolen_link_token().of(row.tenant, row.id);
             return Err(self
                 .refuse(refused, String::new(), self.inner.clock.now())
@@ -415,7 +415,8 @@ fn lives(row: &RunnerRow) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The same for who shows a link token: that it was a runner's is known, so it hears what became of it.
+/// Like [`lives`], for the bearer of a link token. The token was a runner's, so the answer tells what
+/// became of that runner.
 fn lives_still(row: &RunnerRow) -> Result<(), Refused> {
     match row.revoked_at {
         Some(_) => Err(Refused::removed_since()),

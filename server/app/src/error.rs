@@ -1,4 +1,4 @@
-//! What a use case answers instead of a result. Each door turns it into its own words.
+//! The error of a use case. Each door turns it into its own words.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ pub enum AppError {
     /// More in a minute than one user may.
     #[error("too many {rate} in a minute; wait {retry_after_s} s and try again, or have the operator raise {} under [limits] in gantry.toml", rate.setting())]
     OverRate {
-        /// What there was too much of.
+        /// The rate that was exceeded.
         rate: Rate,
         /// Seconds to wait.
         retry_after_s: u64,

@@ -1,7 +1,7 @@
-//! How the runners are that are linked to this server, by their own word: for people and metrics.
+//! The figures that the runners linked to this server report: for people and metrics.
 //!
-//! Only this process knows it, and for as long as the link is there. Each server of one database tells of its
-//! own links; the sum of all of them is the fleet.
+//! Only this process knows them, and only while the link lives. Each server of one database reports its own
+//! links; the sum of all of them is the fleet.
 
 use std::{
     collections::BTreeMap,
@@ -44,7 +44,7 @@ impl FleetFigures {
         });
     }
 
-    /// What the runner said last.
+    /// The last figures of the runner.
     pub(crate) fn of(&self, runner: RunnerId) -> Option<Figures> {
         self.with(|runners| runners.get(&runner).map(|(_, figures)| *figures))
     }

@@ -1,9 +1,9 @@
-//! The one place that asks [`allow`]: it looks an object up for a use case, and hands it out only where
-//! the subject may do to it what it is for.
+//! The one place that asks [`allow`]: it looks an object up for a use case, and returns it only if the
+//! subject may do the action.
 //!
-//! What a subject may not see is answered like what does not exist. What its role or its credential
-//! allows to nobody is refused before the look-up, so that such a refusal tells nothing either. Each refusal
-//! is told to the audit log, also one that the subject is answered as if there were nothing.
+//! An object that the subject may not see gets the answer of one that does not exist. An action that the
+//! subject's role or credential never allows is refused before the look-up, so that such a refusal tells
+//! nothing either. The audit log gets each refusal, also one that the subject sees as a missing object.
 
 use server_store::{
     CredentialRow, FleetRow, ListedOperation, PersonRow, PooledSandbox, Role, RunnerRow,
@@ -31,7 +31,7 @@ pub(crate) struct Gate {
 /// A runner, and the workspace that was named with it.
 pub(crate) struct NamedPlace {
     pub(crate) runner: RunnerRow,
-    /// The runner's first one is meant where this is absent.
+    /// The workspace. If absent, the runner's first one.
     pub(crate) workspace: Option<SandboxRow>,
 }
 
@@ -52,17 +52,18 @@ impl Gate {
         self.refusals.tell(refusal);
     }
 
-    /// What is about no object yet: making, listing.
+    /// Checks an action that concerns no object yet: making, listing.
     pub(crate) fn own(&self, ctx: &OpContext, action: Action) -> Result<(), AppError> {
         self.checked(ctx, action, &Resource::Own, "it")
     }
 
-    /// Whether the subject may do what is about no object, where less is done otherwise.
+    /// True if the subject may do an action that concerns no object. For callers that do less
+    /// otherwise.
     pub(crate) fn may(&self, ctx: &OpContext, action: Action) -> bool {
         allow(&ctx.subject(), action, &Resource::Own).is_ok()
     }
 
-    /// Whether the subject may do this to anything at all.
+    /// Checks that the subject may do this action to any object at all.
     pub(crate) fn anything(&self, ctx: &OpContext, action: Action) -> Result<(), AppError> {
         self.checked(ctx, action, &Resource::Unknown, "it")
     }
@@ -125,7 +126,7 @@ impl Gate {
         Ok(listed)
     }
 
-    /// A runner of which the subject knows, because it chose it or ran something there. One that was
+    /// A runner that the subject knows, because it chose it or ran something there. One that was
     /// removed passes: nothing is left to keep from the subject.
     pub(crate) async fn known_runner(
         &self,
@@ -242,7 +243,7 @@ impl Gate {
         Ok(row)
     }
 
-    /// Whether the subject may see the sandboxes of others beside its own.
+    /// True if the subject may see the sandboxes of others beside its own.
     pub(crate) fn sees_all_sandboxes(&self, ctx: &OpContext) -> Result<bool, AppError> {
         self.checked(ctx, Action::SeeSandbox, &Resource::Own, "sandbox")?;
         let anybodys = Resource::Thing {
@@ -275,13 +276,13 @@ impl Gate {
         Ok(rows?)
     }
 
-    /// Whether the subject may invite somebody with that role.
+    /// Checks that the subject may invite a person with that role.
     pub(crate) fn new_person(&self, ctx: &OpContext, role: Role) -> Result<(), AppError> {
         let resource = Resource::Person { id: NOBODY, role };
         self.checked(ctx, Action::InvitePerson, &resource, "person")
     }
 
-    /// A person who was not removed. What makes somebody an owner, or none, takes an owner.
+    /// A person who was not removed. Only an owner may act on an owner, or make one.
     pub(crate) async fn person(
         &self,
         ctx: &OpContext,
@@ -304,7 +305,7 @@ impl Gate {
         Ok(row)
     }
 
-    /// A person whom the subject names, such as one to share something with.
+    /// A person that the subject names, such as one to share something with.
     pub(crate) async fn person_named(
         &self,
         ctx: &OpContext,
@@ -323,8 +324,8 @@ impl Gate {
         }
     }
 
-    /// Whether this user, with the role that it has now, may still do what it has made something for: that is asked
-    /// again where a token or a link of the user's is used. The credential that made it may be gone.
+    /// True if this user, with the role that it has now, may still do the action for which it made something. It is
+    /// checked again when a token or a link of the user is used. The credential that made it may be gone.
     pub(crate) fn may_still(user: &UserRow, action: Action) -> bool {
         let subject = Subject {
             user: user.id,
@@ -334,8 +335,8 @@ impl Gate {
         allow(&subject, action, &Resource::Own).is_ok()
     }
 
-    /// Whether the user of a turn may use the runner that was chosen for it, with the role that the user has now.
-    /// The scopes of the credential are not asked again; whether it still holds, is.
+    /// True if the user of a turn may use the runner that was chosen for it, with the role that the user has now.
+    /// The credential must still hold; its scopes are not checked again.
     pub(crate) fn turn_may_use_runner(fleet: &FleetRow, now: Timestamp) -> bool {
         if fleet.credential_ended(now) {
             return false;
@@ -397,7 +398,7 @@ impl Gate {
         })
     }
 
-    /// Whether the subject may add a service account with that role.
+    /// Checks that the subject may add a service account with that role.
     pub(crate) fn new_service_account(&self, ctx: &OpContext, role: Role) -> Result<(), AppError> {
         let resource = Resource::Person { id: NOBODY, role };
         self.checked(ctx, Action::AddServiceAccount, &resource, "service account")

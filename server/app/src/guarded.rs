@@ -76,7 +76,7 @@ impl Held {
     /// store that does not answer. Cancel-safe.
     ///
     /// # Errors
-    /// Why nothing may be passed on any more.
+    /// If nothing may be passed on any more.
     pub(crate) async fn next(
         &mut self,
         source: &mut dyn Events,

@@ -1,5 +1,5 @@
-//! What the operator demands that sandboxes keep apart, and whose word on that counts: the server
-//! cannot check what a runner reports.
+//! The isolation that the operator demands of sandboxes, and the runners whose reports of it count:
+//! the server cannot check a report.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -9,11 +9,12 @@ use shared_types::{Isolation, ReplicaId, RunnerId, SandboxSpec, TenantId};
 use tokio::{sync::Notify, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked for sandboxes that policy forbids: what other replicas were told is found so, and runners
-/// that come back.
+/// The pause between two searches for sandboxes that policy forbids. A search finds those whose policy another
+/// replica changed, and those of runners that link again.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Why nothing happens in a sandbox whose template, or which itself, is named before this.
+/// The reason that nothing happens in a sandbox. The name of the sandbox or of its template goes
+/// before it.
 pub(crate) const SUDO_IS_FORBIDDEN: &str = "gives commands root (sudo), and the tenant's or the operator's policy \
     forbids that; choose another template (gantry sandboxes set RUNNER --template TEMPLATE), or have an admin \
     allow it (gantry config set --tenant sudo allow)";
@@ -21,16 +22,16 @@ pub(crate) const SUDO_IS_FORBIDDEN: &str = "gives commands root (sudo), and the 
 /// The operator's policy. The default demands nothing and believes no runner.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IsolationPolicy {
-    /// What every sandbox has to keep apart before work goes there.
+    /// The isolation that every sandbox must report before work goes there.
     pub at_least: Isolation,
     /// The runners whose word counts. By id: another runner may come to have a name.
     pub believed: BTreeSet<RunnerId>,
-    /// Whether no command of any tenant may be root in its sandbox.
+    /// True if no command of any tenant may be root in its sandbox.
     pub forbids_sudo: bool,
 }
 
 impl IsolationPolicy {
-    /// Whether commands of this tenant may be root in their sandbox: neither the operator nor the tenant forbids it.
+    /// True if commands of this tenant may be root in their sandbox: neither the operator nor the tenant forbids it.
     ///
     /// # Errors
     /// If the tenant's settings cannot be read.
@@ -42,7 +43,7 @@ impl IsolationPolicy {
         Ok(!self.forbids_sudo && store.may_sudo(tenant).await?)
     }
 
-    /// Whether what this runner reports counts.
+    /// True if the reports of this runner count.
     pub(crate) fn believes(&self, runner: RunnerId) -> bool {
         self.believed.contains(&runner)
     }
@@ -73,7 +74,8 @@ impl Forbidding {
         }
     }
 
-    /// What is told here and not done is found again, because it still runs.
+    /// Tells the runners of forbidden sandboxes. A sandbox whose runner did not act still runs, so
+    /// the next search finds it again.
     async fn look(&self) -> Result<(), StoreError> {
         let of_all = self.policy.forbids_sudo;
         let found = self.store.forbidden_sandboxes(self.replica, of_all).await?;

@@ -124,8 +124,8 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// Whether `signature` over `message` was made by the holder of `public_key`. A key of small order
-/// proves nothing.
+/// True if the holder of `public_key` made `signature` over `message`. A key of small order proves
+/// nothing.
 pub fn verifies(public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
     is_sound(public_key)
         && UnparsedPublicKey::new(&ED25519, public_key)

@@ -1,9 +1,9 @@
 //! The logs of sessions that worked lately, so that a turn reads only what was added since the one
 //! before.
 //!
-//! A log only grows, so what was read of it stays true. What this server appends is added at once; where
-//! another server has appended meanwhile, the rest is read. Where a database was put back to an older
-//! state under the running server, the last event or the next number does not fit, and all is read again.
+//! A log only grows, so what was read of it stays true. What this server appends is added at once. If
+//! another server has appended since, the rest is read. If a database was put back to an older state
+//! under the running server, the last event or the next number does not fit, and all is read again.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -17,7 +17,7 @@ use shared_types::{SessionEvent, SessionId, TenantId, Timestamp};
 /// Bytes of events that are kept at most, of all sessions together.
 const KEPT_BYTES: usize = 16 * 1024 * 1024;
 
-/// How long a log is kept after its last use, where others are used.
+/// The time for which a log is kept after its last use.
 const KEPT_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// A session, by its tenant.
@@ -79,8 +79,8 @@ impl KnownLogs {
         Ok(log)
     }
 
-    /// Adds what was just appended to the session's log, if all before it is known. Where another event is known at
-    /// its place, the log is read anew.
+    /// Adds what was just appended to the session's log, if all before it is known. If another event is known at
+    /// its place, the log is read again.
     pub(crate) fn appended(&self, key: Key, events: &[SessionEvent]) {
         self.with(|kept| kept.add(key, events));
     }

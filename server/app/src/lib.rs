@@ -1,4 +1,4 @@
-//! The use cases: what can be done here, by whom, in which tenant.
+//! The use cases: every action of the server's users, with its rights and its tenant.
 //!
 //! Every use case takes an [`OpContext`] that comes from a credential. Doors call these and
 //! nothing else; what is below (store, router, engine) is put together here once, in
@@ -113,15 +113,15 @@ use crate::{
     turns::{Bench, Turns},
 };
 
-/// What the server is made of; chosen in `main`, and nowhere else.
+/// The parts of a server; `main` alone chooses them.
 pub struct Parts {
-    /// Where everything durable is.
+    /// The database.
     pub store: Store,
-    /// Where the output of operations is kept.
+    /// The store of operations' output.
     pub outputs: server_store::Outputs,
-    /// Who can answer.
+    /// The models that can answer.
     pub models: Models,
-    /// What the operator has set for all tenants.
+    /// The operator's settings for all tenants.
     pub operator: OperatorSettings,
     /// Tokens that fit into one request to any of the models and its answer, where that is known.
     pub model_window: Option<usize>,
@@ -129,23 +129,23 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
-    /// Who this server is to runners.
+    /// The key by which runners know this server.
     pub identity: SigningKey,
-    /// What signs link tokens, and verifies them.
+    /// The keys that sign and verify link tokens.
     pub link_keys: LinkKeys,
     /// The times of the runners' links.
     pub link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub ephemeral_silence: Duration,
-    /// How many turns are carried at once, and how long they wait.
+    /// The number of turns at once, and the times that they wait.
     pub turns: TurnLimits,
-    /// What sandboxes have to keep apart, and whose word on that counts.
+    /// The isolation that sandboxes must report, and the runners whose reports count.
     pub isolation: Arc<IsolationPolicy>,
-    /// How much one user may store.
+    /// The limits of one user.
     pub user_limits: UserLimits,
     /// This process.
     pub replica: ReplicaId,
-    /// Where it runs: no other process runs at the same place at the same time.
+    /// The place where it runs: no other process runs at the same place at the same time.
     pub place: String,
     /// Ends everything.
     pub stop: CancellationToken,
@@ -202,25 +202,25 @@ impl Parts {
 /// All use cases; cheap to clone.
 #[derive(Clone)]
 pub struct App {
-    /// Who may come in.
+    /// Sign-in and credentials.
     pub access: Access,
     /// Conversations.
     pub sessions: Sessions,
-    /// What runs on runners, and what it wrote.
+    /// Operations on runners, and their output.
     pub operations: Operations,
-    /// What counts for users and sessions.
+    /// The settings of users and sessions.
     pub settings: Settings,
     /// Runners and the choice among them.
     pub runners: Runners,
     /// The sandboxes of pools.
     pub sandboxes: Sandboxes,
-    /// Who is here.
+    /// The people of the tenant.
     pub people: People,
-    /// What was done.
+    /// The audit log.
     pub audit: Audit,
     /// Requests that are sent again.
     pub requests: Requests,
-    /// How runners come in.
+    /// The enrolment and authentication of runners.
     pub enrolment: Enrolment,
     store: Store,
     stock: StockTaker,
@@ -418,10 +418,10 @@ impl App {
         self.stock.take().await;
     }
 
-    /// Whether requests can be served.
+    /// Checks that requests can be served.
     ///
     /// # Errors
-    /// Why not.
+    /// If they cannot.
     pub async fn ready(&self) -> Result<(), NotReady> {
         if self.is_leaving() {
             return Err(NotReady::Leaving);
@@ -457,8 +457,8 @@ impl App {
         self.leaving.is_cancelled()
     }
 
-    /// Serves the link of a runner that has proved itself, until it ends. Whatever comes out of
-    /// `outbound` is to be sealed as it leaves ([`LinkSealer::seal`]).
+    /// Serves the link of a runner that has proved itself, until it ends. The caller seals each
+    /// frame from `outbound` as it leaves ([`LinkSealer::seal`]).
     pub async fn attach(
         &self,
         identity: LinkIdentity,
@@ -501,7 +501,7 @@ impl App {
     }
 }
 
-/// Why a link ended, for metrics.
+/// The reason that a link ended, for metrics.
 fn word(end: &LinkEnd) -> &'static str {
     match end {
         LinkEnd::Closed => "closed",

@@ -38,7 +38,7 @@ impl LinkChallenge {
         &self.said
     }
 
-    /// Where the key will be under which the server seals everything behind that frame.
+    /// The place of the key under which the server seals everything behind that frame.
     pub fn key(&self) -> KeyPlace<v1::ServerFrame> {
         self.key.clone()
     }

@@ -15,10 +15,10 @@ use shared_types::{Clock, Digest, RunnerId, TenantId, Timestamp};
 
 use crate::keys::{LinkKeys, SigningKey};
 
-/// How long a token is good for.
+/// The time for which a token is good.
 pub(crate) const LINK_TOKEN_FOR: Duration = Duration::from_secs(600);
 
-/// How far the clocks of two replicas may differ.
+/// The most by which the clocks of two replicas may differ.
 const CLOCK_SKEW_S: i64 = 5;
 
 const TYPE: &str = "gantry-link+jwt";
@@ -41,7 +41,7 @@ struct Verifying {
     until: Option<Timestamp>,
 }
 
-/// What becomes of the tokens that were signed until other keys came.
+/// The fate of the tokens that the keys before have signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignedUntilNow {
     /// They stay good until they expire.
@@ -50,7 +50,7 @@ pub(crate) enum SignedUntilNow {
     Refused,
 }
 
-/// Who a link token speaks for.
+/// The runner of a link token, and the terms of its link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkClaims {
     /// The tenant that the runner belongs to.
@@ -59,7 +59,7 @@ pub struct LinkClaims {
     pub runner: RunnerId,
     /// SHA-256 of the public key that has to sign the link's challenge.
     pub key: Digest,
-    /// What marks the link as newer than those of copies; see `server_store::JoinState`.
+    /// The number that marks the link as newer than those of copies; see `server_store::JoinState`.
     pub join_state: u64,
 }
 
@@ -103,7 +103,7 @@ impl LinkTokens {
         }
     }
 
-    /// What tokens are for.
+    /// The server for which tokens are good.
     pub(crate) fn audience(&self) -> &str {
         &self.audience
     }

@@ -1,4 +1,4 @@
-//! What the use cases measure of operations and tool calls, in one place: which series something belongs to.
+//! The metrics of operations and tool calls: the one place that assigns each to its series.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -93,7 +93,7 @@ impl Drop for RunningTurn {
 #[derive(Debug)]
 pub(crate) struct Counted {
     asked: Mutex<Asked>,
-    /// Where the turn is traced.
+    /// The spans of the turn, if it is traced.
     spans: Option<TurnSpans>,
 }
 

@@ -1,5 +1,5 @@
-//! How a runner joins with a token. Its request is sealed to the key that came with its challenge, so
-//! that nothing between the two learns or changes what it says; see [`proto::enrolling`].
+//! The enrolment of a runner with a join token. The request is sealed to the key that came with its
+//! challenge, so that a proxy between the two neither reads nor changes it; see [`proto::enrolling`].
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -29,11 +29,11 @@ pub struct Enrolled {
     pub name: String,
 }
 
-/// What became of a request that could be opened.
+/// The result of a request that could be opened.
 pub struct Joined {
     /// For the runner alone.
     pub answer: Result<Enrolled, AppError>,
-    /// What the answer is sealed with.
+    /// The key that seals the answer.
     pub reply: ReplyKey,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Asked {
     pub(super) challenge: Vec<u8>,
     /// The runner's key of the seal.
     pub(super) ephemeral_key: Vec<u8>,
-    /// Where it asks from.
+    /// The address of the request.
     pub(super) address: Option<IpAddr>,
 }
 
@@ -52,7 +52,8 @@ impl Enrolment {
     /// Opens the request of a runner that wants to join, and enrols it.
     ///
     /// # Errors
-    /// If it cannot be opened. The peer that is told so has proved nothing, and nothing is proved to it.
+    /// If it cannot be opened. The peer that gets this error has proved nothing, and the server proves
+    /// nothing to it.
     pub async fn enrol(
         &self,
         sealed: v1::EnrolRequest,
@@ -196,7 +197,7 @@ fn may_come_from(token: &JoinTokenRow, address: Option<IpAddr>) -> bool {
     token.from.is_none_or(inside)
 }
 
-/// Whether the token leaves the runner the name that it asks for; it may ask for none.
+/// True if the token leaves the runner the name that it asks for; it may ask for none.
 fn may_be_called(token: &JoinTokenRow, asked: &str) -> bool {
     token.name.is_empty() || asked.is_empty() || token.name == asked
 }

@@ -1,5 +1,5 @@
-//! What a runner, or whoever claims to be one, is answered when it is refused, and what the log says
-//! of it: one kind of refusal, one word.
+//! Refusals of runners, and of peers that claim to be one: the answer, and the entry in the log. One
+//! kind of refusal has one word.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::{AppError, refusals::Refusal};
 /// Letters of a name that are shown of one that cannot be used.
 const NAME_SHOWN: usize = 63;
 
-/// Why a runner is not let in.
+/// The refusal of a runner that asks for a link token.
 #[derive(Debug)]
 pub struct NotLetIn {
-    /// What it is told.
+    /// The answer to the runner.
     pub error: AppError,
     /// By the identity key, where the runner was removed or locked; see
     /// [`proto::signing::dismissed`].
@@ -25,14 +25,14 @@ pub struct NotLetIn {
 pub(super) struct Refused {
     /// The answer.
     pub(super) error: AppError,
-    /// Whether it could be a guess at a token, and counts against the address.
+    /// True if it could be a guess at a token, and counts against the address.
     pub(super) is_guess: bool,
-    /// Whether a runner that has proved itself is dismissed, and to be given the proof.
+    /// True if it dismisses a runner that has proved itself, which then gets the proof.
     pub(super) is_dismissal: bool,
     kind: &'static str,
     /// The word of the log; none where the server could not decide.
     reason: Option<&'static str>,
-    /// Whose it is and what it is about, where that is known.
+    /// The tenant, and the id that it is about, where they are known.
     of: Option<(TenantId, Box<str>)>,
 }
 
@@ -111,7 +111,7 @@ impl Refused {
         Self::new(ENROL, "unsound key", error)
     }
 
-    /// Nothing that ends a runner for good: the server may have been started anew in between.
+    /// A refusal that does not end a runner for good: the server may have restarted in between.
     pub(super) fn old_challenge(kind: &'static str) -> Self {
         let error = AppError::Invalid(
             "the challenge is too old, or of before the server was started: ask for a new one"
@@ -156,12 +156,12 @@ impl Refused {
         Self::new(LINK, "removed runner", error)
     }
 
-    /// Somebody without the runner's key.
+    /// A peer without the runner's key.
     pub(super) fn impostor() -> Self {
         Self::new(AUTHENTICATE, "bad signature", STRANGER)
     }
 
-    /// Somebody who has a link token, but not the runner's key.
+    /// A peer that has a link token, but not the runner's key.
     pub(super) fn stolen_link_token() -> Self {
         Self::new(LINK, "bad signature", STRANGER)
     }
@@ -175,7 +175,7 @@ impl Refused {
         Self::new(AUTHENTICATE, "locked runner", error)
     }
 
-    /// Whose it is and what it is about: an id.
+    /// Adds the tenant, and the id that it is about.
     pub(super) fn of(mut self, tenant: TenantId, subject: impl ToString) -> Self {
         self.of = Some((tenant, subject.to_string().into()));
         self

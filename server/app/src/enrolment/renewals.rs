@@ -7,8 +7,8 @@ use hashlink::LruCache;
 use server_store::ChallengeNumber;
 use shared_types::RunnerId;
 
-/// Runners of which a renewal is known, at most: only those that show a state which a link has left behind.
-/// Of one that is forgotten the next request is refused once more.
+/// The number of runners whose renewals are remembered. Only runners that show a state which a link has
+/// left behind count. The next request of a forgotten runner is refused once more.
 const RUNNERS: usize = 1024;
 
 /// See the module.

@@ -13,7 +13,7 @@ use crate::link_token::LINK_TOKEN_FOR;
 const NEWEST: &str = "link.pem";
 const PREVIOUS: &str = "link.previous.pem";
 
-/// What signs link tokens, and verifies them.
+/// The keys that sign and verify link tokens.
 #[derive(Debug)]
 pub struct LinkKeys {
     pub(crate) newest: SigningKey,
@@ -21,12 +21,12 @@ pub struct LinkKeys {
     pub(crate) previous: Option<(SigningKey, Timestamp)>,
 }
 
-/// What becomes of link tokens that the key signed which is replaced.
+/// The fate of link tokens that the replaced key has signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokensOfBefore {
     /// They stay good until they expire.
     Accepted,
-    /// They are refused from now on, because somebody may have the key.
+    /// They are refused from now on, because an attacker may have the key.
     Refused,
 }
 
