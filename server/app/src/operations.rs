@@ -1,8 +1,8 @@
-//! Operations: those that a caller asks for, and what all of them wrote.
+//! Operations: those that a caller asks for, and the output of all of them.
 //!
-//! A caller's operation is placed once, under the caller's key, and needs nobody to stay: its output
-//! and its end are collected, also by a server that starts anew. Whoever reads an operation, a tool call's
-//! or a caller's, only reads.
+//! A caller's operation is placed once, under the caller's key. The caller need not stay: a collector
+//! keeps the output and the end, also after the server restarted. A reader of an operation, a tool call's
+//! or a caller's, changes nothing.
 
 mod alone;
 mod asked;
@@ -60,21 +60,22 @@ use crate::{
 /// Shortest time that an operation may be given.
 const RUNS_AT_LEAST: Duration = Duration::from_secs(1);
 
-/// What a caller asks for.
+/// The request of a caller for an operation.
 #[derive(Debug, Clone)]
 pub struct StartOperation {
-    /// What the caller calls it; with the same key it is placed once. Without one it is new.
+    /// The caller's name of it: two requests with the same key place it once. Without one it is
+    /// new.
     pub key: Option<String>,
-    /// Where: a runner's name or id, alone or with one of its workspaces (`laptop/api`); without one, the
-    /// place that the user chose.
+    /// The place: a runner's name or id, alone or with one of its workspaces (`laptop/api`). Without one,
+    /// the place that the user chose.
     pub runner: Option<String>,
-    /// What.
+    /// The request to the sandbox.
     pub request: Request,
     /// For how long it may run.
     pub run_for: Option<Duration>,
 }
 
-/// Which operations are listed.
+/// The filter of a list of operations.
 pub use server_store::OperationFilter;
 
 /// The use cases of this file.
@@ -256,8 +257,8 @@ impl Operations {
             });
         };
         let alone = is_kept_nowhere(&request);
-        // It was just found to be the user's.
-        // Whoever reads what is kept nowhere takes it away from every other reader, which is more than reading.
+        // It was just found to be the user's. A reader of an operation whose output is kept nowhere takes it
+        // away from every other reader, which is more than reading.
         let does = match alone || self.gate.may(ctx, Action::PassInput) {
             true => Action::PassInput,
             false => Action::FollowOperation,
@@ -305,10 +306,10 @@ impl Operations {
         }
     }
 
-    /// Whether the user may do this with an operation.
+    /// Checks that the user may do this with an operation.
     ///
     /// # Errors
-    /// Why not, or that the user has no such operation.
+    /// If the user may not, or has no such operation.
     pub async fn require(
         &self,
         ctx: &OpContext,
@@ -318,7 +319,7 @@ impl Operations {
         self.gate.operation(ctx, action, id).await.map(drop)
     }
 
-    /// What can be passed on to an operation that a caller asked for.
+    /// The controls of an operation that a caller asked for.
     ///
     /// # Errors
     /// If the user has no such operation.
@@ -340,7 +341,7 @@ impl Operations {
                         let attached = self.attach(ctx, id, [u64::MAX; 2]).await?;
                         Ok(attached.controls)
                     }
-                    // Whoever asks is not its reader.
+                    // The caller of this function is not its reader.
                     Ok(_) | Err(StoreError::NotFound) => Ok(Arc::new(TakesNothing)),
                     Err(error) => Err(error.into()),
                 }
@@ -362,7 +363,7 @@ impl Operations {
         self.stop(ctx.tenant, id).await
     }
 
-    /// Stops an operation that has to stop, whoever's it is, and records why.
+    /// Stops an operation that has to stop, of any user, and records why.
     pub(crate) async fn has_to_stop(
         &self,
         tenant: TenantId,
@@ -381,7 +382,7 @@ impl Operations {
         .map(drop)
     }
 
-    /// Stops the operation of a caller, whoever's it is.
+    /// Stops the operation of a caller, of any user.
     async fn stop(&self, tenant: TenantId, id: OperationId) -> Result<CancelAnswer, AppError> {
         let open = self.store.caller_operation(tenant, id).await;
         let open = open.map_err(not_found)?;
@@ -417,8 +418,9 @@ impl Operations {
         Ok(Some(row.id))
     }
 
-    /// Whether another runner than the operation's is meant. Where that one is gone, or not the user's any
-    /// more, its name and id still mean it: the request must not happen again somewhere else.
+    /// True if the name is of another place than the operation's. If its runner is gone, or not the user's
+    /// any more, its name and id still count as its place. The request must not happen again somewhere
+    /// else.
     async fn is_elsewhere(
         &self,
         ctx: &OpContext,

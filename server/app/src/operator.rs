@@ -1,4 +1,4 @@
-//! What an operator may do at the server's own machine, on behalf of the first owner.
+//! Use cases of the operator at the server's own machine, on behalf of the first owner.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl Operator {
         Ok(made.token)
     }
 
-    /// Whether a runner of this name is enrolled, in the first owner's tenant.
+    /// True if a runner of this name is enrolled, in the first owner's tenant.
     ///
     /// # Errors
     /// If the store does not answer.

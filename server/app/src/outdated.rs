@@ -1,8 +1,8 @@
-//! Runners whose links are refused because of the version of the link protocol that they speak: whoever
-//! finds one offline is to see why.
+//! Runners whose links are refused because of the version of the link protocol that they speak. A user
+//! who finds such a runner offline sees the reason.
 //!
-//! Only this process knows it, since it was started, and until the runner links or is removed. A
-//! runner that is refused tries again, so a server that was started anew knows it again soon.
+//! Only this process knows it, since its start, and until the runner links or is removed. A runner
+//! that is refused tries again, so a server that restarted soon knows it again.
 
 use std::{
     collections::BTreeMap,
@@ -21,8 +21,8 @@ pub(crate) struct Outdated {
 }
 
 impl Outdated {
-    /// A link of this runner was refused. Tell it only of whoever has shown an access token: nobody
-    /// else may fill the memory of it.
+    /// Notes that a link of this runner was refused. Call it only for a peer that has shown an
+    /// access token: no other peer may fill this memory.
     pub(crate) fn refused(&self, runner: RunnerId, version: u32) {
         self.with(|versions| {
             if versions.len() < KEPT_AT_MOST || versions.contains_key(&runner) {

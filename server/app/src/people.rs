@@ -19,13 +19,13 @@ use crate::{
     whole::whole,
 };
 
-/// How long an invitation can be used.
+/// The time for which an invitation can be used.
 const INVITED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// How often it is looked for what is still under way for people who were removed.
+/// The pause between two searches for work of people who were removed.
 const LOOK_EVERY: Duration = Duration::from_secs(5 * 60);
 
-/// How often it is looked for what is under way under credentials that ended: revoked at another server, or expired.
+/// The pause between two searches for work under credentials that ended: revoked at another server, or expired.
 const LOOK_AGAIN_EVERY: Duration = Duration::from_secs(2);
 
 /// Turns and operations that are stopped at the same time.
@@ -37,12 +37,12 @@ const NAME_AT_MOST: usize = 32;
 /// Words that are no names, because commands and lists give them another meaning.
 const RESERVED: [&str; 4] = ["everyone", "me", "nobody", "system"];
 
-/// A person, and whether it is the one who asks.
+/// A person, with a mark on the caller's own entry.
 #[derive(Debug, Clone)]
 pub struct Person {
     /// The person.
     pub row: PersonRow,
-    /// Whether it is the asking user.
+    /// True if it is the caller.
     pub is_asking: bool,
 }
 
@@ -88,7 +88,8 @@ impl People {
         Ok((rows.into_iter().map(|row| person(ctx, row)).collect(), more))
     }
 
-    /// Invites a person of this name, who signs in with the code. Who has not come yet gets a new code.
+    /// Invites a person of this name, who signs in with the code. A person who has not signed in yet
+    /// gets a new code.
     ///
     /// # Errors
     /// If the user may not give that role, the name cannot be one, or the person is here already.
@@ -168,10 +169,10 @@ impl People {
         Ok(person(ctx, row))
     }
 
-    /// Changes what a person or a service account may do.
+    /// Changes the role of a person or a service account.
     ///
     /// # Errors
-    /// If there is no such person, the user may not do that, or nobody would be an owner any more.
+    /// If there is no such person, the user may not do that, or no owner would be left.
     pub async fn change_role(
         &self,
         ctx: &OpContext,
@@ -195,11 +196,11 @@ impl People {
         Ok(person(ctx, row))
     }
 
-    /// Ends a person's access at once, and stops what is under way for the person. Sessions stay, and so
-    /// do runners, of which the person is still named as the owner until an admin takes them.
+    /// Ends a person's access at once, and stops the person's work. Sessions stay. So do runners, which
+    /// still name the person as the owner until an admin takes them.
     ///
     /// # Errors
-    /// If there is no such person, the user may not do that, or nobody would be an owner any more.
+    /// If there is no such person, the user may not do that, or no owner would be left.
     pub async fn remove(&self, ctx: &OpContext, id: UserId) -> Result<(), AppError> {
         self.gate
             .person(ctx, Action::RemovePerson, id, None)

@@ -38,7 +38,7 @@ pub(crate) use outputs::{TenantOutputs, kind};
 /// Longest summary of what became of an operation, in bytes.
 const MAX_SUMMARY_BYTES: usize = 1024;
 
-/// Where the operations of one session are placed.
+/// The places of the operations of one session.
 pub(crate) struct SessionIntents {
     pub(crate) store: Store,
     pub(crate) hub: LiveHub,
@@ -151,7 +151,7 @@ impl Operations for TenantOperations {
             server_store::Settled::First { ran, late } => {
                 operation_ended(&ran, outcome, now);
                 self.hub.look_at_waits();
-                // Whoever watches the session learns that its log has grown.
+                // Watchers of the session learn that its log has grown.
                 if let Some(late) = late {
                     self.hub.appended(late.0, Vec::new()).await;
                 }
@@ -180,7 +180,7 @@ impl Operations for TenantOperations {
     }
 }
 
-/// What is asked, for lists.
+/// The request, for lists.
 pub(crate) fn label(request: &Request) -> Label {
     Label {
         kind: request.kind().to_owned(),
@@ -387,9 +387,9 @@ impl LinkRows for Rows {
 }
 
 impl Rows {
-    /// How much of these operations' output, of which somebody waits for the end, their runner need
-    /// not keep. What is left to the reader of an operation is kept here only once its call has ended
-    /// or it is to be stopped (its collector does not know the request then): so none of it is told.
+    /// The bytes of each of these operations' output that its runner need not keep; some reader waits
+    /// for their ends. Output that is left to the reader is kept here only once the call has ended or
+    /// the operation must stop (its collector does not know the request then). So none of it counts.
     async fn committed(
         &self,
         tenant: TenantId,
@@ -401,7 +401,7 @@ impl Rows {
         };
         match outputs.durable(open).await {
             Ok(durable) => open.iter().copied().zip(durable).collect(),
-            // Whoever reads it next tells its runner.
+            // The next reader of the operation tells its runner.
             Err(error) => {
                 tracing::warn!(%error, "runners are not told what is durable of their output");
                 HashMap::new()
@@ -417,7 +417,8 @@ impl Rows {
     ) -> Result<Verdict, StoreError> {
         use server_store::Verdict as Stored;
         match verdict {
-            // Another server's, or one from after a backup that was restored: nobody will ask.
+            // Another server's, or one from after a backup that was restored: no reader will ask
+            // for it.
             Stored::Unknown => Ok(Verdict::Forget),
             Stored::Open => Ok(Verdict::Keep { committed }),
             // A call that has not ended may be asked for the output once more. Its command is over, of
@@ -440,7 +441,7 @@ impl Rows {
         }
     }
 
-    /// Whether all of the output of an operation that ended is durable: a server may have died between
+    /// True if all of the output of an operation that ended is durable. A server may have died between
     /// storing its end and keeping the last of its output, or may do so now.
     async fn is_kept(&self, tenant: TenantId, row: &OperationRow) -> Result<bool, StoreError> {
         let record = match row.outcome.as_ref().map(|stored| decode(&stored.json)) {
@@ -483,7 +484,7 @@ fn not_answered(error: StoreError) -> PortError {
     }
 }
 
-/// What became of an operation whose call had ended without it: for people and for the model, in one
+/// The end of an operation whose call had ended without it: for people and for the model. It is one
 /// line of bounded length, because some of its words are the runner's.
 fn summary(outcome: &Outcome) -> String {
     let words = words(outcome);
@@ -491,7 +492,7 @@ fn summary(outcome: &Outcome) -> String {
     clean_line(&words[..end], MAX_SUMMARY_BYTES)
 }
 
-/// How an operation ended, in a few words for the audit log; nothing of what it was asked to do.
+/// The end of an operation, in a few words for the audit log, without its request.
 pub(crate) fn exit(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Exited(record) => match record.status {

@@ -1,4 +1,4 @@
-//! Why the server cannot serve requests now.
+//! The reasons that the server cannot serve requests now.
 
 /// With less on the disk of its database file, in bytes, the server may fail in the middle of a request.
 pub(crate) const DISK_KEPT_FREE: u64 = 16 * 1024 * 1024;

@@ -1,11 +1,10 @@
-//! The audit of what is refused: to people and their keys, to runners, and to peers that claim to be one
+//! The audit of refusals: to people and their keys, to runners, and to peers that claim to be one
 //! (docs/internals/contracts.md#b1).
 //!
-//! Everything that is refused is told, but a flood must not fill the disk: in a minute, the first
-//! refusal of a kind is recorded at once, and those that follow are counted and recorded together when
-//! the minute is over. Of one person only some kinds are told apart, and of strangers some addresses; what
-//! is beyond that is counted as one. A stranger has no tenant: what is refused to one is told to the
-//! tenant that runs the server, the first.
+//! Every refusal counts, but a flood must not fill the disk. In a minute, the first refusal of a kind is
+//! recorded at once. Those that follow are counted and recorded together when the minute is over. Of one
+//! person only some kinds are told apart, and of strangers some addresses; those beyond that count as one.
+//! A stranger has no tenant: its refusals go to the log of the tenant that runs the server, the first.
 
 use std::{
     borrow::Cow,
@@ -36,35 +35,35 @@ const TOLD_APART: usize = 32;
 /// Refusals of one person, by action, reason and subject, that are told apart within [`TOGETHER`].
 const TOLD_APART_OF_ONE: usize = 16;
 
-/// What stands for all addresses beyond [`TOLD_APART`].
+/// The name of all addresses beyond [`TOLD_APART`].
 const ELSEWHERE: &str = "elsewhere";
 
-/// What a person's request was refused as.
+/// The audit log's word for a refused request of a person.
 const ACCESS: &str = "access.refused";
 
 /// Something that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Refusal {
-    /// What was, such as `enrolment.refused`.
+    /// The kind, such as `enrolment.refused`.
     pub(crate) kind: &'static str,
-    /// Why.
+    /// The reason.
     pub(crate) reason: Cow<'static, str>,
-    /// Whose log it belongs to; none for strangers.
+    /// The tenant in whose log it belongs; none for strangers.
     pub(crate) tenant: Option<TenantId>,
-    /// Who asked.
+    /// The actor of the request.
     pub(crate) actor: Actor,
     /// With which credential, where that is known.
     pub(crate) credential: Option<CredentialId>,
-    /// What a person was to do.
+    /// The action that a person asked for.
     pub(crate) action: Option<Action>,
-    /// What was asked for, where it is known here: an id.
+    /// The id of the object of the request, if it is known here.
     pub(crate) subject: String,
-    /// Where it was asked from; see [`place`].
+    /// The address of the request; see [`place`].
     pub(crate) from: String,
 }
 
 impl Refusal {
-    /// Of somebody who has not proved to be anybody.
+    /// A refusal of a peer that has not proved to be a user or a runner.
     pub(crate) fn of_stranger(kind: &'static str, reason: &'static str, from: String) -> Self {
         Self {
             kind,
@@ -78,7 +77,7 @@ impl Refusal {
         }
     }
 
-    /// Of a person who has signed in.
+    /// A refusal of a person who has signed in.
     pub(crate) fn of_person(
         ctx: &OpContext,
         action: Action,
@@ -115,10 +114,10 @@ pub(crate) struct Refusals {
     wake: Arc<Notify>,
 }
 
-/// What was refused in this minute, within the bounds of the module.
+/// The refusals of this minute, within the bounds of the module.
 #[derive(Debug, Default)]
 struct Counted {
-    /// How many came since the first one.
+    /// The number of each since the first one.
     more: HashMap<Refusal, u64>,
     /// First ones that are not recorded yet.
     fresh: Vec<Refusal>,
@@ -155,7 +154,7 @@ impl Refusals {
 }
 
 impl Counted {
-    /// Whether it is one that is to be recorded at once.
+    /// True if the refusal must be recorded at once.
     fn count(&mut self, mut refusal: Refusal) -> bool {
         if !self.more.contains_key(&refusal) {
             let bound = match refusal.actor {
@@ -247,7 +246,7 @@ impl Recorder {
             Some(tenant) => tenant,
             None => match self.store.first_owner().await? {
                 Some((tenant, _)) => tenant,
-                // Nobody is there yet who could read it.
+                // There is no tenant yet that could read it.
                 None => return Ok(()),
             },
         };
@@ -256,7 +255,7 @@ impl Recorder {
             detail.insert("action".to_owned(), action.to_string().into());
         }
         detail.insert("reason".to_owned(), refusal.reason.as_ref().into());
-        // Of a stranger it is told as limits know it; of a person as of any deed.
+        // A stranger's address is recorded as limits know it; a person's as of any deed.
         let address = match refusal.actor {
             Actor::System => None,
             Actor::User(_) | Actor::Runner(_) => refusal.from.parse().ok(),

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{AppError, operations::Operations, turns::Turns};
 
-/// How often a replica renews its row, and looks at those of the others: so long the turns of a server that
-/// stops may wait for another one.
+/// The pause between two renewals of a replica's row, with a look at the rows of the others. The turns of a
+/// server that stops may wait so long for another one.
 const RENEWED_EVERY: Duration = Duration::from_secs(1);
 
 /// After this long without a renewal a replica is held for dead.
@@ -31,7 +31,7 @@ pub(crate) struct Replicas {
 /// too.
 const LOOKED_WITHIN: Duration = Duration::from_secs(10);
 
-/// What is known of the other replicas. Times are on the monotonic clock.
+/// The knowledge of the other replicas. Times are on the monotonic clock.
 #[derive(Default)]
 struct Seen {
     /// The newest number of renewals of each, and since when it is known.
@@ -86,7 +86,7 @@ impl Replicas {
     }
 }
 
-/// Whether one that was there is gone.
+/// True if a replica that was there is gone.
 fn has_left(seen: &Seen, others: &[OtherReplica]) -> bool {
     let is_there = |id| others.iter().any(|other| other.id == id);
     seen.others.keys().any(|id| !is_there(*id))

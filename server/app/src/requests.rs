@@ -7,10 +7,11 @@ use shared_types::{Clock, Digest};
 
 use crate::{AppError, OpContext, gate::Gate, rights::Action};
 
-/// How long a request may be carried out. A key that has no answer for longer is one whose server died.
+/// The longest time that a request may be carried out. A key without an answer after it is of a server
+/// that died.
 const UNDER_WAY_FOR: Duration = Duration::from_secs(60);
 
-/// What becomes of a request.
+/// The fate of a request with a key.
 #[derive(Debug)]
 pub enum Keyed {
     /// It is to be carried out, and then told of here.

@@ -16,8 +16,8 @@ use shared_sandbox::{
 };
 use shared_types::{Clock, OperationId, Refusal, TenantId};
 
-/// How long one that was just started waits for its first reader here. Afterwards its runner is asked
-/// anew for what it wrote.
+/// The time for which an operation that was just started waits for its first reader here. Afterwards
+/// its runner is asked again for the output.
 const AWAITS_A_READER_FOR: Duration = Duration::from_secs(60);
 
 /// Most that wait so at a time.
@@ -145,7 +145,8 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    /// What fails is tried again by the sweep, and told to the runner when it links.
+    /// Closes the operation. If that fails, the sweep tries again, and the runner hears of it when
+    /// it links.
     async fn close(&self) {
         let closed = self
             .store

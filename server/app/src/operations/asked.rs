@@ -1,4 +1,4 @@
-//! What identifies the operation of a caller.
+//! The identity of a caller's operation.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::AppError;
 /// It starts within this time or not at all.
 const START_WITHIN: Duration = Duration::from_secs(60);
 
-/// What identifies the operation of a caller, and where it goes.
+/// The identity of a caller's operation, and its place.
 pub(super) struct Asked {
     pub(super) tenant: TenantId,
     pub(super) user: UserId,

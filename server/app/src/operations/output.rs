@@ -13,7 +13,7 @@ use crate::{AppError, OpContext, ports::kind, rights::Action};
 /// Longest time for which a page waits for output.
 const OUTPUT_AWAITED_AT_MOST: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether there is more of what is not collected here.
+/// The pause between two looks for more output of an operation whose collector is not here.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Most bytes that are read at once.
@@ -22,14 +22,14 @@ pub const MAX_OUTPUT_PAGE_BYTES: usize = 1024 * 1024;
 /// A run of bytes, and where it stands in its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPage {
-    /// Where `data` begins: what lies between the offset that was asked for and this one is not
+    /// The offset of `data`. The bytes between the offset that was asked for and this one are not
     /// kept.
     pub base: u64,
     /// The bytes; none where there are no more.
     pub data: Vec<u8>,
-    /// Where the stream ends as far as it is known.
+    /// The end of the stream as far as it is known.
     pub end: u64,
-    /// Whether the operation has ended, so that its streams grow no more.
+    /// True if the operation has ended, so that its streams grow no more.
     pub ended: bool,
 }
 
@@ -122,7 +122,7 @@ impl Operations {
         })
     }
 
-    /// How the user's operation ended, if it has.
+    /// The outcome of the user's operation, if it has ended.
     async fn outcome(
         &self,
         ctx: &OpContext,

@@ -20,8 +20,8 @@ use crate::{
     ports::{Started, label, shown},
 };
 
-/// For how long an operation is placed by what was read of its runner before. It may have to wait for another start
-/// under the same key, and what the runner may do can change meanwhile.
+/// The time for which an operation is placed by an earlier read of its runner. It may have to wait for another
+/// start under the same key, and the runner's rights can change in that time.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
 
 /// The one runner that the caller named or had chosen.
@@ -33,7 +33,7 @@ pub(super) struct CallerFleet {
     pub(super) user: UserId,
     pub(super) runner: RunnerId,
     pub(super) sandbox: SandboxId,
-    /// What was read of it, and when, for the first that asks.
+    /// The result and time of the first read.
     pub(super) known: Mutex<Option<(CallerPlace, Instant)>>,
 }
 
@@ -72,7 +72,7 @@ impl Fleet for CallerFleet {
         Ok(())
     }
 
-    /// Nobody watches before it is placed.
+    /// An operation of a caller has no watcher before it is placed.
     fn tell(&self, _words: String) {}
 }
 
@@ -84,7 +84,7 @@ impl CallerFleet {
     }
 }
 
-/// Where the operation that a caller calls so is placed.
+/// The place of the operation with this key of a caller.
 pub(super) struct CallerIntents {
     pub(super) store: Store,
     pub(super) clock: Arc<dyn Clock>,

@@ -1,5 +1,6 @@
-//! What the server does about operations by itself: it goes on with those that an earlier process left
-//! open, closes those that nobody reads any more, and removes those that ended long ago.
+//! Work on operations that the server does without a request: it goes on with those that an earlier
+//! process left open, closes those that no reader follows any more, and removes those that ended long
+//! ago.
 
 use std::time::Duration;
 
@@ -44,8 +45,8 @@ impl Operations {
         tokio::spawn(async move { operations.go_on().await });
     }
 
-    /// For as long as the server runs: what nobody has read to its end is given up after a while, and what ended
-    /// long ago is removed, where the operator wants that.
+    /// Works for as long as the server runs. It closes operations whose output no reader has read to its end for
+    /// a while. It removes operations that ended long ago, if the operator wants that.
     async fn tidy_up(&self) {
         loop {
             let now = self.clock.now();

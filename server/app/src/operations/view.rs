@@ -1,4 +1,4 @@
-//! What people see of an operation, and what reads one.
+//! The view of an operation for people, and the reading of one.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct OperationView {
     pub runner: RunnerId,
     /// The runner's name.
     pub runner_name: String,
-    /// What was asked, in a line for people.
+    /// The request, in a line for people.
     pub title: String,
     /// The kind of request, such as `exec`; empty where an earlier release placed it.
     pub kind: String,
@@ -35,9 +35,9 @@ pub struct OperationView {
     pub input: Option<TakesInput>,
     /// When it was placed.
     pub placed_at: Timestamp,
-    /// When somebody first asked to stop it.
+    /// The time of the first request to stop it.
     pub cancel_requested_at: Option<Timestamp>,
-    /// Why it had to stop, where its own user has not asked for that.
+    /// The reason that it had to stop, if its own user has not asked for that.
     pub stopped: Option<Stopped>,
     /// When its end was stored.
     pub ended_at: Option<Timestamp>,
@@ -46,14 +46,14 @@ pub struct OperationView {
     pub outcome: Option<Outcome>,
 }
 
-/// What an operation takes as input.
+/// The input that an operation takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TakesInput {
     /// None.
     Nothing,
     /// Bytes.
     Bytes,
-    /// What is typed in its terminal.
+    /// Keys typed in its terminal.
     Terminal,
 }
 
@@ -72,11 +72,11 @@ impl TakesInput {
 pub struct Attached {
     /// The operation.
     pub view: OperationView,
-    /// What the subject may do with it: [`Action::PassInput`], else [`Action::FollowOperation`].
+    /// The right of the subject: [`Action::PassInput`], else [`Action::FollowOperation`].
     pub does: Action,
-    /// What happens to it.
+    /// Its events.
     pub reading: Reading,
-    /// What can be passed on to it.
+    /// The controls that pass input to it.
     pub controls: Arc<dyn Controls>,
 }
 
@@ -95,8 +95,8 @@ impl Reading {
         }
     }
 
-    /// What happens next; nothing after the end, or once another reader has taken over what is kept
-    /// nowhere. Cancel-safe.
+    /// The next event. Nothing after the end, or once another reader has taken over an operation
+    /// whose output is kept nowhere. Cancel-safe.
     ///
     /// # Errors
     /// [`AppError::Forbidden`] once the user may not use the runner any more: the reading is over.

@@ -1,9 +1,9 @@
-//! The runners that one turn may use, as placement sees them: the one that was chosen when it was
-//! claimed, and nothing of the others but whether there are any.
+//! The runners that one turn may use, as placement sees them: the one that was chosen when the turn
+//! was claimed. Of the others it sees only if there are any.
 //!
-//! A server that has just started does not know yet who is there: its runners come back within
-//! seconds. Until then a runner that was never heard of since the start is waited for, so that a
-//! turn which goes on after a restart is not told that its runner is offline.
+//! A server that has just started does not know yet which runners are there: they come back within
+//! seconds. Until then it waits for a runner that has not linked since the start. So a turn that
+//! goes on after a restart is not told that its runner is offline.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,11 +21,11 @@ use crate::{
     isolation::{IsolationPolicy, SUDO_IS_FORBIDDEN},
 };
 
-/// How long after the server's start a runner may take to come back: its longest pause between
-/// two attempts, and what an attempt takes.
+/// The longest time after the server's start that a runner takes to come back: its longest pause
+/// between two attempts, and one attempt.
 const RETURN_WITHIN: Duration = Duration::from_secs(45);
 
-/// When this process began.
+/// The start of this process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started {
     at: Timestamp,

@@ -15,7 +15,7 @@ pub(crate) struct TenantOutputs {
 }
 
 impl TenantOutputs {
-    /// How much of stdout and stderr of each of these operations is durable, in their order.
+    /// The durable bytes of stdout and stderr of each of these operations, in their order.
     pub(crate) async fn durable(
         &self,
         operations: &[OperationId],
