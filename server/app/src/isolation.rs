@@ -22,7 +22,7 @@ pub(crate) const SUDO_IS_FORBIDDEN: &str = "gives commands root (sudo), and the 
 /// The operator's policy. The default demands nothing and believes no runner.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IsolationPolicy {
-    /// The isolation that every sandbox must report before work goes there.
+    /// The isolation that every sandbox must have before work goes there.
     pub at_least: Isolation,
     /// The runners whose word counts. By id: another runner may come to have a name.
     pub believed: BTreeSet<RunnerId>,

@@ -139,7 +139,7 @@ pub struct Parts {
     pub ephemeral_silence: Duration,
     /// The number of turns at once, and the times that they wait.
     pub turns: TurnLimits,
-    /// The isolation that sandboxes must report, and the runners whose reports count.
+    /// The isolation that sandboxes must have, and the runners whose reports of it count.
     pub isolation: Arc<IsolationPolicy>,
     /// The limits of one user.
     pub user_limits: UserLimits,

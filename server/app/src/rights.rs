@@ -1,8 +1,8 @@
-//! Who may do what: one pure function, and the table that it reads (docs/rights.md).
+//! The rights of subjects: one pure function, and the table that it reads (docs/rights.md).
 //!
-//! What the table does not name is refused. A role says what a person may do at most, and the scopes of a
-//! credential what of that it is good for, so a request needs both. Conversations, operations and keys
-//! are their own person's alone: no role reads another person's.
+//! An action that the table does not name is refused. A role bounds what a person may do, and the scopes
+//! of a credential bound it further, so a request needs both. Conversations, operations and keys belong
+//! to one person: no role reads another person's.
 
 use std::fmt;
 
@@ -11,42 +11,42 @@ use shared_types::UserId;
 
 use self::Role::{Admin, Member, Owner, Viewer};
 
-/// Who asks.
+/// The user of a request, with its role and scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
     /// The person or service account.
     pub user: UserId,
-    /// What it may do at most.
+    /// The role, which bounds its rights.
     pub role: Role,
-    /// What of that its credential is good for.
+    /// The scopes of its credential, which bound them further.
     pub scopes: Scopes,
 }
 
-/// What it is about.
+/// The object of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// Something that was not looked up yet: refused where no answer could change that, so that the
     /// refusal does not tell whether it exists.
     Unknown,
-    /// What the subject makes or lists, or something of the tenant's that has no owner.
+    /// An object that the subject makes or lists, or one of the tenant's that has no owner.
     Own,
     /// A session, an operation, a runner or a key.
     Thing {
-        /// Whose it is.
+        /// Its owner.
         owner: UserId,
-        /// Whether it is shared with the subject.
+        /// True if it is shared with the subject.
         shared: bool,
     },
     /// A person.
     Person {
-        /// Who.
+        /// The person's id.
         id: UserId,
         /// The role that the person has, or gets.
         role: Role,
     },
 }
 
-/// What can be done.
+/// The actions that need a right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// See who one is, and what the server speaks.
@@ -67,7 +67,7 @@ pub enum Action {
     SendMessage,
     /// Stop a turn.
     CancelTurn,
-    /// List operations and read what they wrote.
+    /// List operations and read their output.
     ReadOperation,
     /// Start an operation.
     StartOperation,
@@ -99,17 +99,17 @@ pub enum Action {
     MakeJoinToken,
     /// List one's join tokens, and end them.
     EndJoinToken,
-    /// See what counts for oneself and for one's sessions.
+    /// See the settings that count for oneself and for one's sessions.
     SeeSettings,
-    /// Change what counts for oneself and for one's sessions.
+    /// Change the settings of oneself and of one's sessions.
     ChangeSettings,
-    /// Change what counts for the tenant.
+    /// Change the settings of the tenant.
     ChangeTenantSettings,
     /// List the people.
     SeePeople,
     /// Invite a person.
     InvitePerson,
-    /// Change what a person may do.
+    /// Change the role of a person.
     ChangeRole,
     /// Remove a person.
     RemovePerson,
@@ -129,21 +129,21 @@ pub enum Action {
     ReadMetrics,
 }
 
-/// Why something is refused.
+/// The reason of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
     /// The subject may not even know of it: it is answered like something that does not exist.
     Hidden,
     /// Its credential is not good for it.
     Scope {
-        /// What was to be done.
+        /// The action that was refused.
         action: Action,
-        /// What the credential is good for.
+        /// The scopes of the credential.
         has: Scopes,
     },
     /// Its role is too small.
     Role {
-        /// What was to be done.
+        /// The action that was refused.
         action: Action,
         /// Its role.
         has: Role,
@@ -156,20 +156,20 @@ pub enum Denied {
         scope: Scope,
         /// The maker's role.
         has: Role,
-        /// Whether the role stands against it, else the credential.
+        /// True if the maker's role forbids it; false if the maker's credential does.
         by_role: bool,
     },
     /// A key would be good for nothing.
     NoScope,
     /// It was shared with the subject for less than that.
     NotTheOwner {
-        /// What was to be done.
+        /// The action that was refused.
         action: Action,
     },
 }
 
-/// What an action takes: one of these scopes, and for each way in which a thing may stand to the
-/// subject the least role; none where no role will do.
+/// The needs of an action: one of these scopes, and the least role for a thing of one's own, a
+/// shared one and a foreign one. None if no role will do.
 struct Rule {
     scopes: &'static [Scope],
     own: Option<Role>,
@@ -177,10 +177,10 @@ struct Rule {
     foreign: Option<Role>,
 }
 
-/// Whether the subject may do this.
+/// Checks that the subject may do this.
 ///
 /// # Errors
-/// Why not.
+/// If the subject may not.
 pub fn allow(subject: &Subject, action: Action, resource: &Resource) -> Result<(), Denied> {
     let rule = action.rule();
     let least = match *resource {
@@ -275,7 +275,7 @@ pub fn new_key(subject: &Subject, asked: Option<Scopes>) -> Result<Scopes, Denie
 }
 
 impl Denied {
-    /// Why, in a few words for the audit log.
+    /// The reason, in a few words for the audit log.
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Hidden => "not the subject's, nor shared with it".to_owned(),
@@ -316,7 +316,7 @@ const fn own(scopes: &'static [Scope], least: Role) -> Rule {
     }
 }
 
-/// A rule for runners, of which admins have all.
+/// A rule for runners. Admins have all these rights.
 const fn runners(scopes: &'static [Scope], own: Role, shared: Role) -> Rule {
     Rule {
         scopes,
@@ -326,7 +326,7 @@ const fn runners(scopes: &'static [Scope], own: Role, shared: Role) -> Rule {
     }
 }
 
-/// A rule for sandboxes, which are shared with nobody, and of which admins have all.
+/// A rule for sandboxes. They are never shared, and admins have all these rights.
 const fn sandboxes(scopes: &'static [Scope], own: Role) -> Rule {
     Rule {
         scopes,
@@ -445,13 +445,13 @@ impl Action {
         }
     }
 
-    /// The scopes of which a credential needs one.
+    /// The scopes that permit the action; a credential needs one of them.
     pub fn scopes(self) -> Scopes {
         self.rule().scopes.iter().copied().collect()
     }
 }
 
-/// What is done, behind "to": "list runners".
+/// The action, as it reads behind "to": "list runners".
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

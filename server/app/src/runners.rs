@@ -34,7 +34,7 @@ use crate::{
 const JOIN_TOKEN_AT_MOST_S: u32 = 30 * 24 * 60 * 60;
 /// Most runners that one token enrols.
 const FLEET_AT_MOST: u32 = 1000;
-/// How long lists show beside a runner that the database turned out to be an older copy.
+/// The time for which lists show beside a runner that the database turned out to be an older copy.
 const WENT_BACK_SHOWN_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The word for all people of a tenant.
 const EVERYONE: &str = "everyone";
@@ -46,29 +46,29 @@ pub struct Runner {
     pub id: RunnerId,
     /// Its name.
     pub name: String,
-    /// Whether it is connected now.
+    /// True if it is connected now.
     pub online: bool,
-    /// When it was last heard of.
+    /// The time of its last message.
     pub last_seen: Option<Timestamp>,
-    /// Whether the asking user works there: by choice, or because it is the tenant's default.
+    /// True if the caller works there: by choice, or because it is the tenant's default.
     pub active: bool,
-    /// Whether it is locked, because its folder was copied.
+    /// True if it is locked, because its folder was copied.
     pub locked: bool,
-    /// When it showed that the database is an older copy, within the last week.
+    /// The time at which it showed that the database is an older copy, within the last week.
     pub server_went_back: Option<Timestamp>,
     /// The version of the link protocol for which it is refused, where it is.
     pub outdated: Option<u32>,
-    /// Whether it is removed when it leaves for good or stays away.
+    /// True if it is removed when it leaves for good or stays away.
     pub ephemeral: bool,
-    /// What it reports that its first workspace keeps apart.
+    /// The isolation that it reports of its first workspace.
     pub isolation: Isolation,
-    /// Whether policy takes its word for that.
+    /// True if policy believes that report.
     pub believed: bool,
-    /// The name of the person who has granted that, where it was not the operator.
+    /// The name of the person who granted that, unless the operator did.
     pub trusted_by: Option<String>,
     /// Its workspaces, the first one first.
     pub sandboxes: Vec<SandboxRow>,
-    /// What it makes sandboxes with, where it does.
+    /// The means by which a pool makes sandboxes.
     pub pool: Option<ClaimedPool>,
     /// Its host's name.
     pub hostname: String,
@@ -78,9 +78,9 @@ pub struct Runner {
     pub version: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// How it says it is, where it is linked to this server process and has said so.
+    /// The figures that it reported last, if it is linked to this server process.
     pub figures: Option<Figures>,
-    /// Whose it is, and with whom it is shared.
+    /// Its owner, and the people with whom it is shared.
     pub shares: RunnerShares,
 }
 
@@ -251,7 +251,7 @@ impl Runners {
         self.as_seen(ctx, row).await
     }
 
-    /// What a runner reports of its isolation counts from now on, or does not any more.
+    /// Sets if the runner's reports of its isolation count from now on.
     ///
     /// # Errors
     /// If there is no such runner, or the user may not do that.
@@ -360,8 +360,9 @@ impl Runners {
         }
     }
 
-    /// A link of whoever showed an access token of this runner was refused, because this server does
-    /// not speak this version of the link protocol any more: whoever lists the runner sees why.
+    /// Notes that the link of a peer with an access token of this runner was refused, because this
+    /// server no longer speaks this version of the link protocol. The list of runners shows the
+    /// reason.
     pub fn is_outdated(&self, runner: RunnerId, version: u32) {
         self.outdated.refused(runner, version);
     }
@@ -370,7 +371,8 @@ impl Runners {
         self.outdated.forget(runner);
     }
 
-    /// A runner left for good: if it is ephemeral, it is removed, and whoever waits for it hears so.
+    /// A runner left for good: if it is ephemeral, it is removed, and turns that wait for it hear
+    /// so.
     pub(crate) async fn left(&self, who: &LinkIdentity) -> Result<(), AppError> {
         let (this, tenant, runner) = (self.clone(), who.tenant, who.runner);
         let removed = whole(async move {
@@ -420,7 +422,8 @@ impl Runners {
         Ok(())
     }
 
-    /// The runner is ended in the store: its link ends, and whoever waits for it or watches hears so.
+    /// The runner is ended in the store: its link ends, and turns that wait for it and watchers hear
+    /// so.
     async fn gone(&self, runner: RunnerId, late: Late) {
         self.links.revoke(runner).await;
         self.outdated.forget(runner);
@@ -544,18 +547,18 @@ impl JoinTokens {
     }
 }
 
-/// What a join token is good for.
+/// The terms of a join token.
 #[derive(Debug, Clone)]
 pub struct JoinTerms {
     /// The name that the runner will have; empty lets the runner say.
     pub name: String,
-    /// How many seconds it can be used, from 1 to 30 days.
+    /// The seconds for which it can be used, from 1 to 30 days.
     pub valid_for_s: u32,
-    /// How many runners may enrol with it, from 1 to 1000.
+    /// The number of runners that may enrol with it, from 1 to 1000.
     pub uses: u32,
-    /// Whether those runners are removed when they leave for good or stay away.
+    /// True if those runners are removed when they leave for good or stay away.
     pub ephemeral: bool,
-    /// Labels that they will have, whatever they say themselves.
+    /// Labels that they will have, in place of their own.
     pub labels: BTreeMap<String, String>,
     /// From where they may enrol, as the server sees it; from anywhere, if absent.
     pub from: Option<AddressRange>,
@@ -608,12 +611,12 @@ impl JoinTerms {
     }
 }
 
-/// What becomes of what a runner that is ended has open.
+/// The outcome of operations that are open on a runner which is ended.
 fn lost_for_good() -> Result<LostOutcome, AppError> {
     lost(lost_to_revocation()).map_err(AppError::unavailable)
 }
 
-/// What a store that has no such runner means.
+/// The error for a store that has no such runner.
 pub(crate) fn not_found(error: server_store::StoreError) -> AppError {
     match error {
         server_store::StoreError::NotFound => AppError::NotFound("runner"),

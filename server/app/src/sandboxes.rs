@@ -15,10 +15,10 @@ use crate::{
     rights::Action,
 };
 
-/// What is to be different about a sandbox from its next start on.
+/// The changes of a sandbox, in effect from its next start on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SandboxChange {
-    /// What it is made from: one of its pool's templates.
+    /// Its template: one of its pool's.
     pub template: Option<String>,
     /// Memory, in bytes.
     pub memory_bytes: Option<u64>,
@@ -26,9 +26,9 @@ pub struct SandboxChange {
     pub cpu_millis: Option<u32>,
     /// Processes and threads.
     pub processes: Option<u32>,
-    /// How long it may be without an operation, in milliseconds.
+    /// The longest time without an operation, in milliseconds.
     pub idle_for_ms: Option<u64>,
-    /// What it reaches.
+    /// The network that it reaches.
     pub network: Option<SandboxNetwork>,
 }
 
@@ -73,8 +73,8 @@ impl Sandboxes {
         }
     }
 
-    /// The sandboxes that the user may see, by id, after that id (empty: from the start), and whether there
-    /// are more: one's own, and everybody's for who looks after all runners.
+    /// The sandboxes that the user may see, by id, after that id (empty: from the start), and if there are
+    /// more. Users who may see the sandboxes of others get all of them, other users their own.
     ///
     /// # Errors
     /// If the user may see none.
@@ -102,7 +102,7 @@ impl Sandboxes {
         self.gate.sandbox(ctx, Action::SeeSandbox, id).await
     }
 
-    /// What a sandbox went through lately, the newest last: 50 changes at most.
+    /// The latest changes of a sandbox's state, the newest last: 50 at most.
     ///
     /// # Errors
     /// If there is none that the user may see.
@@ -169,7 +169,7 @@ impl Sandboxes {
         self.get(ctx, id).await
     }
 
-    /// Removes it with its files. A runner that is offline is told when it links again.
+    /// Removes it with its files. A runner that is offline hears of it when it links again.
     ///
     /// # Errors
     /// If there is none that the user may change.
@@ -301,7 +301,7 @@ impl Sandboxes {
     }
 }
 
-/// What can be changed of a sandbox, for the audit log.
+/// The changeable settings of a sandbox, for the audit log.
 fn told_of(spec: &SandboxSpec) -> Value {
     let limits = &spec.limits;
     json!({

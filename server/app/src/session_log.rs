@@ -121,7 +121,7 @@ fn refused(error: StoreError) -> LogError {
     }
 }
 
-/// What the engine shows of one session.
+/// The live events that the engine shows of one session.
 pub(crate) struct SessionSink {
     pub(crate) hub: LiveHub,
     pub(crate) session: SessionId,

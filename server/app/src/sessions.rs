@@ -58,15 +58,15 @@ pub struct Sessions {
     deletions: Arc<Notify>,
 }
 
-/// What a session begins with.
+/// The terms of a new session.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionTerms<'a> {
-    /// What lists show; empty for the beginning of the first message.
+    /// Its title in lists; empty for the beginning of the first message.
     pub title: &'a str,
     /// The name or id of the runner to which it is pinned.
     pub runner: Option<&'a str>,
-    /// Where its commands start and its paths begin, relative to the root of the workspace; empty for the
-    /// root.
+    /// The folder in which its commands start and its paths begin, relative to the root of the workspace;
+    /// empty for the root.
     pub directory: &'a str,
 }
 
@@ -122,8 +122,8 @@ impl Sessions {
             .await?)
     }
 
-    /// Pins a session to the runner of this name or id, whatever runner its user works on; without
-    /// one, the user's runner counts again. It counts from the next turn.
+    /// Pins a session to the runner of this name or id, in place of the runner that its user works
+    /// on. Without one, the user's runner counts again. It counts from the next turn.
     ///
     /// # Errors
     /// If the user has no such session, or the tenant no such runner.
@@ -248,7 +248,8 @@ impl Sessions {
         Ok((events, more))
     }
 
-    /// Accepts a message: durable before this returns, and worked on whatever happens then.
+    /// Accepts a message: durable before this returns, and a worker carries it out even if the
+    /// server stops.
     ///
     /// # Errors
     /// If the user has no such session, the message is empty or too long, too many wait, or the user
@@ -326,7 +327,7 @@ impl Sessions {
         whole(async move { this.stop(ctx.tenant, (ctx.user, None), session, turn).await }).await
     }
 
-    /// Stops a turn in the name of this user, whoever's it is. Answers it, unless it has ended.
+    /// Stops a turn of any user, in the name of this user. Returns it, unless it has ended.
     pub(crate) async fn stop(
         &self,
         tenant: TenantId,
@@ -349,7 +350,7 @@ impl Sessions {
         Ok(Some(turn))
     }
 
-    /// What finishes the deletions.
+    /// The task that finishes the deletions.
     pub(crate) fn deletions(&self, outputs: Outputs) -> Deletions {
         Deletions {
             store: self.store.clone(),
@@ -426,7 +427,7 @@ fn directory(given: &str) -> Result<String, AppError> {
     Ok(parts.join("/"))
 }
 
-/// A title that somebody chose: one line that says something.
+/// A title that a user chose: one line with at least one letter.
 fn title(given: &str) -> Result<String, AppError> {
     bounded(given)?;
     let title = clean_line(given.trim(), MAX_TITLE_BYTES);

@@ -1,7 +1,7 @@
-//! Settings: what counts for a user or a session, who has set it, and how it is changed.
+//! Settings: the values that count for a user or a session, their layers, and their changes.
 //!
-//! The narrowest layer counts: session, user, tenant, operator, default. A turn is run with what counts when
-//! it is first claimed, so a change is in effect from the next message on.
+//! The narrowest layer counts: session, user, tenant, operator, default. A turn runs with the values that
+//! count when it is first claimed, so a change is in effect from the next message on.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub use value::OperatorSettings;
 
 use crate::{AppError, OpContext, gate::Gate, rights::Action};
 
-/// Who has set what counts.
+/// The layer that has set the value that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetBy {
     /// No one.
@@ -37,32 +37,32 @@ pub enum SetBy {
 /// A setting as it counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// What.
+    /// Its name.
     pub name: SettingName,
     /// The value; none for no runner, and for a language that the model chooses.
     pub value: Option<String>,
-    /// Who has set it.
+    /// The layer that has set it.
     pub set_by: SetBy,
     /// The name of the person who set it.
     pub who: Option<String>,
     /// Since when, where that is known.
     pub since: Option<Timestamp>,
-    /// Why turns cannot be run with it, in a few words.
+    /// The reason that turns cannot run with it, in a few words.
     pub note: Option<&'static str>,
-    /// What may be set, in words.
+    /// The values that may be set, in words.
     pub allowed: String,
 }
 
 /// All settings as they count for a user or a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CurrentSettings {
-    /// How often a setting of the tenant, its users and its sessions was changed.
+    /// The number of changes to settings of the tenant, its users and its sessions.
     pub generation: u64,
     /// Each setting once.
     pub settings: Vec<Setting>,
 }
 
-/// What is to be changed, all of it or nothing.
+/// A change of settings: all of it or nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeSettings {
     /// In which layer.
@@ -71,7 +71,7 @@ pub struct ChangeSettings {
     pub session: Option<SessionId>,
     /// The new values; none where the wider layers are to count.
     pub values: Vec<(SettingName, Option<String>)>,
-    /// The generation that the change is meant for; any, if absent.
+    /// The generation to which the change applies; any, if absent.
     pub generation: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ pub struct Settings {
     models: Models,
     operator: Arc<OperatorSettings>,
     clock: Arc<dyn Clock>,
-    /// Whether commands may be root was changed.
+    /// Notified when the setting changes that tells if commands may be root.
     policy_changed: Arc<Notify>,
 }
 
@@ -105,7 +105,7 @@ impl Settings {
         }
     }
 
-    /// What counts for the user, or for one of the user's sessions.
+    /// The settings that count for the user, or for one of the user's sessions.
     ///
     /// # Errors
     /// If the user has no such session.
@@ -186,7 +186,7 @@ impl Settings {
         })
     }
 
-    /// What turns are run with where no tenant, user or session has set anything.
+    /// The settings of turns if no tenant, user or session has set any.
     pub(crate) fn of_operator(&self) -> TurnSettings {
         TurnSettings {
             model: self.models.first().info().name,
@@ -196,7 +196,7 @@ impl Settings {
         }
     }
 
-    /// Whose settings are to be changed, where the user may do that.
+    /// The layer to change, if the user may change it.
     async fn layer(
         &self,
         ctx: &OpContext,

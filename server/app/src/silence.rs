@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{AppError, silent::Silent, sweep::Sweep};
 
-/// How often it is looked for such runners, and how long after the start; a process that ends in
+/// The pause between two looks for such runners, and before the first one. A process that ends in
 /// between has counted less by so much at most.
 const EVERY: Duration = Duration::from_secs(10 * 60);
 
@@ -25,7 +25,7 @@ pub(crate) struct Silence {
     store: Store,
     clock: Arc<dyn Clock>,
     replica: ReplicaId,
-    /// What went by before this moment is counted, on the boot-time clock.
+    /// The moment up to which the time is counted, on the boot-time clock.
     counted_to: Duration,
 }
 

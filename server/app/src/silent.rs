@@ -1,5 +1,5 @@
-//! What is open on a runner that does not come back is lost at last, whether anybody waits for it or
-//! not (docs/internals/contracts.md#a15). When that is, is said by [`crate::silence`].
+//! Operations that are open on a runner that does not come back are lost at last, with or without a
+//! reader that waits (docs/internals/contracts.md#a15). [`crate::silence`] says when.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,12 +11,12 @@ use server_agent::feed::LiveHub;
 
 use crate::{AppError, ports::lost};
 
-/// Looks for what nobody will ever tell more of.
+/// Settles the operations whose runner will never report on them.
 pub(crate) struct Silent {
     pub(crate) store: Store,
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
-    /// How long a runner may be silent.
+    /// The longest silence of a runner.
     pub(crate) lost_after: Duration,
 }
 

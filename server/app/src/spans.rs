@@ -25,11 +25,11 @@ pub(crate) struct TurnSpans {
     before: Mutex<Before>,
 }
 
-/// What the log tells of the turn as it was before this worker.
+/// The state of the turn before this worker, from the log.
 #[derive(Debug, Default)]
 struct Before {
     claims: i64,
-    /// When calls were placed that had not ended, by step and ordinal.
+    /// The times at which calls were placed that had not ended, by step and ordinal.
     placed: HashMap<(u32, u32), Timestamp>,
 }
 

@@ -21,7 +21,7 @@ const TAKEN_EVERY: Duration = Duration::from_secs(1);
 /// The version by which runners are told apart: that of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How long the database may take to count.
+/// The longest time that the database may take to count.
 const TAKEN_WITHIN: Duration = Duration::from_secs(3);
 
 /// Counts what there is.

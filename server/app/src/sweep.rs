@@ -1,6 +1,5 @@
-//! Removes ephemeral runners that stay away: machines of a fleet are killed more often than asked
-//! to leave, and what they left would stay in every list for ever. When that is, is said by
-//! [`crate::silence`].
+//! Removes ephemeral runners that stay away. Machines of a fleet are killed more often than asked
+//! to leave, and their runners would stay in every list for ever. [`crate::silence`] says when.
 
 use std::time::Duration;
 

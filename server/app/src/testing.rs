@@ -113,7 +113,7 @@ impl Fixture {
     }
 }
 
-/// What a server keeps, without a server.
+/// The files of a server, without a server.
 pub(crate) struct Copy {
     folder: TempDir,
     ctx: OpContext,

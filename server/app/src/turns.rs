@@ -1,9 +1,9 @@
-//! Workers: each claims the turns of one session, in order, and carries them to their end, or to where
-//! they only wait ([`waiting`]).
+//! Workers: each claims the turns of one session, in order, and carries them to their end, or to a
+//! point where they only wait ([`waiting`]).
 //!
-//! A wake-up carries no data: whoever is woken looks at the rows, so that a restart and the
-//! normal path are one path. A turn that a dead worker left is claimed like any other, under a
-//! higher epoch, and the engine goes on from its log (docs/internals/contracts.md#c1 to #c4).
+//! A wake-up carries no data: the worker looks at the rows, so that a restart and the normal path
+//! are one path. A turn that a dead worker left is claimed like any other, under a higher epoch,
+//! and the engine goes on from its log (docs/internals/contracts.md#c1 to #c4).
 
 use std::{
     collections::HashMap,
@@ -54,15 +54,15 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// A session, by its tenant.
 type Key = (TenantId, SessionId);
 
-/// How many turns are carried at once, and how long they wait.
+/// The number of turns at once, and the times that they wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnLimits {
     /// Turns that one process carries at the same time; others have to wait for that. Those that only
     /// wait do not count.
     pub at_once: usize,
-    /// How long a turn waits for its runner or its command before it is one of those that only wait.
+    /// The time for which a turn waits for its runner or its command before it is parked.
     pub parks_after: Duration,
-    /// How long a turn waits for a runner that went away while a call ran there.
+    /// The time for which a turn waits for a runner that went away while a call ran there.
     pub waited_for: Duration,
 }
 
@@ -76,7 +76,7 @@ impl Default for TurnLimits {
     }
 }
 
-/// What a worker writes to a session under.
+/// The session and epoch of a worker's writes.
 struct Under {
     session: SessionId,
     epoch: Epoch,
@@ -97,7 +97,7 @@ impl Under {
     }
 }
 
-/// What the workers share, for the life of the process.
+/// The parts that the workers share, for the life of the process.
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
     pub(crate) store: Store,
@@ -109,12 +109,12 @@ pub(crate) struct Bench {
     pub(crate) replica: ReplicaId,
     pub(crate) started: Started,
     pub(crate) isolation: Arc<IsolationPolicy>,
-    /// What turns are run with where no tenant, user or session has set anything.
+    /// The settings of turns if no tenant, user or session has set any.
     pub(crate) unless_set: TurnSettings,
 }
 
 impl Bench {
-    /// What a turn of this session works with, under this epoch.
+    /// The ports of a turn of this session, under this epoch.
     fn ports(
         &self,
         tenant: TenantId,
@@ -199,12 +199,12 @@ impl Bench {
     }
 }
 
-/// Where a turn stands in a trace, for those who carry it on.
+/// The place of a turn in a trace, for the workers that carry it on.
 #[derive(Debug, Clone, Copy)]
 struct Traced {
     /// The request that it answers.
     request: TraceContext,
-    /// When that was stored.
+    /// The time at which the request was stored.
     sent_at: Timestamp,
 }
 

@@ -21,8 +21,8 @@ const LOOK_AT_MOST: Duration = Duration::from_secs(10 * 60);
 const PAGE: u32 = 100;
 
 impl Sessions {
-    /// Deletes a session with its log and all output. Nobody sees it from now on; what runs for it is
-    /// stopped.
+    /// Deletes a session with its log and all output. No user sees it from now on; its turns and
+    /// operations are stopped.
     ///
     /// # Errors
     /// If the user has no such session, or may not delete it.
@@ -113,7 +113,8 @@ impl Deletions {
         Ok(purged)
     }
 
-    /// What cannot be stopped now is tried again with the next look.
+    /// Stops all turns and operations. Those that cannot be stopped now are tried again with the
+    /// next look.
     async fn stop_all(&self, tenant: TenantId, session: SessionId, unended: Unended) {
         let Ok(row) = self.store.session(tenant, session).await else {
             return;

@@ -1,4 +1,4 @@
-//! Links by which a session is read without signing in. Whoever has the link may read the session,
+//! Links by which a session is read without signing in. A bearer of the link may read the session,
 //! and nothing else, until the link expires or all links to the session are ended.
 
 use std::{ops::RangeInclusive, time::Duration};
@@ -9,7 +9,7 @@ use shared_types::{SessionEvent, SessionId, TenantId, Timestamp, Token, TokenKin
 use super::{Session, Sessions};
 use crate::{AppError, OpContext, gate::Gate, rights::Action};
 
-/// How long a link can be made for: a minute to ten years.
+/// The lifetimes that a link can have: a minute to ten years.
 const VALID_FOR: RangeInclusive<Duration> =
     Duration::from_secs(60)..=Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
@@ -22,7 +22,7 @@ pub struct SessionLink {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A session, as whoever has a link to it sees it.
+/// A session, as the bearer of a link to it sees it.
 #[derive(Debug, Clone)]
 pub struct SharedSession {
     tenant: TenantId,
@@ -37,7 +37,7 @@ impl SharedSession {
 }
 
 impl Sessions {
-    /// Makes a link by which everyone who has it reads the session.
+    /// Makes a link by which every bearer reads the session.
     ///
     /// # Errors
     /// If the user has no such session or may not share it, the time is out of range, the session has

@@ -1,4 +1,4 @@
-//! What goes on in a session beside its turns.
+//! The tasks of a session: commands that continue beside its turns.
 
 use server_agent::Task;
 use server_store::{AskedBy, CallOf};
@@ -14,11 +14,11 @@ const ENDED_SHOWN: usize = 100;
 /// Most bytes that are shown of what was asked; the log has all of it.
 const MAX_ARGUMENTS_BYTES: usize = 4096;
 
-/// How often a session may be claimed anew while an operation is being cancelled.
+/// The most times that a session may be claimed again while an operation is being cancelled.
 const EPOCHS: u32 = 8;
 
 impl Sessions {
-    /// What went on in the background, by number: all that runs, and what ended last.
+    /// The tasks of the session, by number: all that run, and those that ended last.
     ///
     /// # Errors
     /// If the user has no such session.
@@ -58,7 +58,7 @@ impl Sessions {
         self.stop_operation(ctx.tenant, &call, operation).await
     }
 
-    /// Stops the operation of a call, whoever's it is.
+    /// Stops the operation of a call, of any user.
     pub(crate) async fn stop_operation(
         &self,
         tenant: TenantId,

@@ -1,4 +1,4 @@
-//! What a value may be. Each refusal says what is allowed.
+//! The allowed values of settings. Each refusal names them.
 
 use server_store::{SettingName, SettingsOf, place_value};
 use shared_types::{
@@ -10,30 +10,30 @@ use shared_types::{
 use super::Settings;
 use crate::{AppError, OpContext, rights::Action};
 
-/// What a language may be, in words.
+/// The languages that are allowed, in words.
 pub(super) const ALLOWED_LANGUAGE: &str =
     "the name of a language on one line, such as German, of at most 40 characters";
 
-/// What a place may be asked to keep apart, in words.
+/// The isolation that can be demanded of a place, in words.
 pub(super) const ALLOWED_ISOLATION: &str = "none, or properties with + between them: file_writes, file_reads, \
     credential, sockets, network, processes, resources, kill_tree, kernel";
 
-/// Whether commands may be root, in words.
+/// The values that tell if commands may be root, in words.
 pub(super) const ALLOWED_SUDO: &str = "allow, or forbid";
 
 /// Most runners that a refusal names.
 const RUNNERS_NAMED: u32 = 8;
 
-/// What the operator has set for all tenants, beside the models.
+/// The operator's settings for all tenants, beside the models.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperatorSettings {
     /// The language of the answers.
     pub(super) language: Option<String>,
     /// The most model calls in a turn.
     pub(super) steps: Option<u32>,
-    /// What a place must keep apart.
+    /// The isolation that a place must have.
     pub(super) isolation: Isolation,
-    /// Whether no command may be root.
+    /// True if no command may be root.
     pub(super) forbids_sudo: bool,
 }
 
@@ -142,7 +142,7 @@ impl Settings {
     }
 
     async fn no_such_runner(&self, ctx: &OpContext) -> AppError {
-        // A credential that may not list runners is told as much as it may know.
+        // A credential that may not list runners gets no names.
         let known = self.gate.runners(ctx, "", RUNNERS_NAMED).await;
         let names: Vec<_> = known.into_iter().flatten().map(|row| row.name).collect();
         AppError::Invalid(match names.is_empty() {

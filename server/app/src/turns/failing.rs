@@ -1,10 +1,10 @@
-//! When a turn is given up: its worker failed too often at the same place.
+//! The end of a turn whose worker failed too often at the same place.
 //!
-//! The count stands in the turn's row, so that a restart does not begin it anew, and each event that
-//! the worker records does. Only a failure of the turn's own counts: a panic, a log that cannot be
-//! read, an event that the store refuses. A store that does not answer counts never: every turn meets
-//! it, and none can record anything, its end included. A turn whose user asked to stop it is given up
-//! at the first failure.
+//! The turn's row keeps the count, so that a restart does not reset it; each event that the worker
+//! records does. Only a failure of the turn's own counts: a panic, a log that cannot be read, an
+//! event that the store refuses. A store that does not answer never counts: every turn meets it, and
+//! none can record anything, its end included. A turn whose user asked to stop it is given up at the
+//! first failure.
 
 use std::panic::AssertUnwindSafe;
 
@@ -22,7 +22,7 @@ use super::{
 const FAILURES_AT_MOST: u32 = 3;
 
 impl Obstacle {
-    /// Whether it lies in the turn itself, and not in what every turn needs.
+    /// True if the cause is the turn itself, and not a thing that every turn needs.
     fn is_the_turns_own(&self) -> bool {
         match self {
             Self::Panic
@@ -35,7 +35,7 @@ impl Obstacle {
     }
 }
 
-/// How a turn ends whose worker failed so often; nothing where it is tried again.
+/// The outcome of a turn whose worker failed too often; none if it is tried again.
 fn given_up(failures: &TurnFailures) -> Option<TurnOutcome> {
     match failures {
         TurnFailures {
@@ -47,7 +47,7 @@ fn given_up(failures: &TurnFailures) -> Option<TurnOutcome> {
     }
 }
 
-/// What the user is told of it.
+/// The reason for the user.
 fn reason(failures: &TurnFailures, obstacle: &Obstacle) -> String {
     let why = obstacle.to_string();
     let why = why.strip_prefix("carry on with the turn: ").unwrap_or(&why);

@@ -1,8 +1,8 @@
-//! Turns that wait without a worker (docs/internals/contracts.md#c5): what wakes them, and what those
-//! who watch see meanwhile.
+//! Turns that wait without a worker (docs/internals/contracts.md#c5): the hints that wake them, and
+//! the view of them for watchers.
 //!
-//! Whether a wait is over is asked of the rows alone ([`server_store::Store::turns_to_wake`]). A hint
-//! says only that it is worth asking; without one it is asked when the next wait is over, and now and
+//! The rows alone tell if a wait is over ([`server_store::Store::turns_to_wake`]). A hint only says
+//! that a look is worth it. Without a hint, the look comes when the next wait is over, and now and
 //! then.
 
 use std::{sync::Arc, time::Duration};
@@ -18,7 +18,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{Bench, Key, RETRY_AFTER, START_PAGE};
 
-/// How often it is asked without a hint.
+/// The pause between two looks without a hint.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// The pause between two looks, however many hints come: many operations end in a second.
@@ -39,8 +39,8 @@ impl View {
 }
 
 impl Bench {
-    /// Which waits are over now. Of turns that an earlier process has let go of, none is over only because
-    /// of the time while their runners may still come back.
+    /// The bounds by which a wait is over now. A wait that an earlier process has left is not over by its
+    /// time limit alone, while its runner may still come back.
     pub(super) fn waits_over(&self) -> WaitsOver {
         let now = self.clock.now();
         WaitsOver {
@@ -76,8 +76,8 @@ pub(super) async fn wake_waiting(
     }
 }
 
-/// Says of which sessions turns wait that nobody has begun for a while, until `stop`: behind others, mostly, or
-/// because the answer of the commit that stored them was lost.
+/// Wakes sessions whose turns no worker has begun for a while, until `stop`. Mostly these wait behind others,
+/// or the answer of the commit that stored them was lost.
 pub(super) async fn wake_queued(
     bench: Arc<Bench>,
     wake: mpsc::Sender<Key>,
@@ -121,7 +121,7 @@ async fn look(bench: &Bench, wake: &mpsc::Sender<Key>) -> Result<Duration, Store
         let Some(last) = turns.last() else { break };
         after = Some(last.turn);
         for turn in turns {
-            // Only while the server stops there is nobody to be told.
+            // The receiver is gone only while the server stops.
             let _ = wake.send((turn.tenant, turn.session)).await;
         }
     }

@@ -36,7 +36,7 @@ pub(super) struct Worker {
     pub(super) is_woken: bool,
 }
 
-/// What stands in the way of a turn.
+/// An error that stops the work on a turn.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Obstacle {
     #[error(transparent)]
@@ -64,7 +64,7 @@ impl Worker {
                 }
                 Err(error) => {
                     tracing::error!(session.id = %self.session, %error, retry_after_s = pause.as_secs(), "failed to carry a turn; it will be resumed");
-                    // Whoever wakes it, to cancel for example, does not have to wait.
+                    // A wake-up, to cancel for example, ends the pause.
                     let _ = tokio::time::timeout(pause, self.wake.notified()).await;
                     pause = (pause * 2).min(RETRY_AFTER_AT_MOST);
                 }
@@ -146,8 +146,8 @@ impl Worker {
         }
     }
 
-    /// Whether a turn is unfinished that does not wait for what has not happened yet. Asked right after a turn
-    /// is parked, too: what happened meanwhile is not missed.
+    /// True if an unfinished turn waits for nothing, or if its wait is over. It is also checked right after a
+    /// turn is parked, so that no event in between is missed.
     async fn has_turn_to_claim(&mut self) -> Result<bool, Obstacle> {
         let (store, over) = (&self.bench.store, self.bench.waits_over());
         let waiting = match store.next_turn(self.tenant, self.session, over).await? {
@@ -165,7 +165,7 @@ impl Worker {
         Ok(false)
     }
 
-    /// What this claim of the turn works with, once some of the turn was done since.
+    /// The ports of this claim of the turn, for use once the log has grown since the claim.
     pub(super) fn ports(&self, turn: &ClaimedTurn, traced: Option<Traced>) -> SessionPorts {
         let under = Under::new(self.session, turn.epoch);
         self.bench.ports(self.tenant, under, turn.turn.id, traced)
