@@ -1,4 +1,4 @@
-//! What lives as long as the process, and the bounds of every turn.
+//! The engine: the parts that live as long as the process, and the bounds of every turn.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,19 +27,19 @@ pub struct Claim {
     pub turn: TurnId,
     /// The epoch that its writes carry.
     pub epoch: Epoch,
-    /// What it waited for when a worker let go of it.
+    /// The waits of its calls when a worker let go of it.
     pub waited: Vec<CallWait>,
     /// The epoch of the worker that was lost with it, if one was.
     pub interrupted: Option<Epoch>,
 }
 
-/// How far a turn was carried.
+/// The point to which a turn was carried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Carried {
     /// To its end.
     Ended(TurnOutcome),
-    /// To where it has nothing to do but to wait for these calls. Whoever runs it again after that
-    /// says so in [`Claim::waited`].
+    /// A point where it only waits for these calls. The worker that runs it again after that names
+    /// them in [`Claim::waited`].
     Waits(Vec<WaitingCall>),
 }
 
@@ -63,15 +63,15 @@ pub struct EngineLimits {
     pub result_bytes: usize,
     /// An operation starts within this time or not at all.
     pub start_within: Duration,
-    /// How long a look at a task waits for a runner that was heard of within its lease.
+    /// The time that a look at a task waits for a runner that was heard of within its lease.
     pub away_at_most: Duration,
-    /// How long a turn waits for a runner that is gone.
+    /// The time that a turn waits for a runner that is gone.
     pub parked_at_most: Duration,
-    /// How long a call waits for its runner or its command before its turn needs no worker for that.
+    /// The time that a call waits for its runner or its command before its turn can be parked.
     pub parks_after: Duration,
     /// Most commands of a session that may be running in the background when one more is begun.
     pub tasks_at_most: usize,
-    /// How long a turn that is being cancelled waits for an operation to end.
+    /// The time that a turn that is being cancelled waits for an operation to end.
     pub stop_within: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What the engine needs of one session: its log, the place where its tools work, its audience.
+//! The engine's ports of one session: its log, the sandbox of its tools, its watchers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,9 +15,9 @@ use shared_types::{
 pub struct SessionPorts {
     /// The session's log, written under one epoch.
     pub log: Arc<dyn SessionLog>,
-    /// Where the session's tools work.
+    /// The sandbox of the session's tools.
     pub sandbox: Arc<dyn Sandbox>,
-    /// Who watches while it happens.
+    /// The watchers of the turn.
     pub live: Arc<dyn LiveSink>,
     /// Stands for the tenant where operation ids are derived.
     pub scope: OperationScope,
@@ -29,9 +29,9 @@ pub struct SessionPorts {
 
 /// The log of one session, bound by its implementor to the session and to the turn's epoch.
 ///
-/// The engine records answers, ends of calls and the end of the turn. Inputs, claims and wishes
-/// to cancel are recorded by whoever receives them, and the placement of an operation
-/// (`call.placed`) by the sandbox, in one transaction with the intent.
+/// The engine records answers, ends of calls and the end of the turn. The use cases that receive
+/// inputs, claims and wishes to cancel record those. The sandbox records the placement of an
+/// operation (`call.placed`), in one transaction with the intent.
 #[async_trait]
 pub trait SessionLog: Send + Sync {
     /// The whole log, in order.
@@ -46,11 +46,12 @@ pub trait SessionLog: Send + Sync {
     /// If they are not, or may not be, durable: then the turn goes no further here.
     async fn record(&self, events: Vec<Event>) -> Result<(), LogError>;
 
-    /// Appends the end of a call and stores how its operation ended, in one durable transaction.
+    /// Appends the end of a call and stores the outcome of its operation, in one durable
+    /// transaction.
     ///
     /// # Errors
-    /// As for [`SessionLog::record`]; also where another end of the operation is stored, which is
-    /// what the operation ends with when it is asked for again.
+    /// Those of [`SessionLog::record`]. It also fails if another end of the operation is stored;
+    /// then the operation answers that end when it is asked for again.
     async fn record_end(
         &self,
         ended: Event,
@@ -59,7 +60,7 @@ pub trait SessionLog: Send + Sync {
     ) -> Result<(), LogError>;
 }
 
-/// Why the log cannot be used.
+/// The reason that the log cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// A newer worker has the session.
@@ -73,13 +74,13 @@ pub enum LogError {
     Refused(String),
 }
 
-/// Who watches a turn. What is published is a hint for people: the truth is the log.
+/// The watchers of a turn. A published piece is a hint for people: the truth is the log.
 pub trait LiveSink: Send + Sync {
-    /// Passes it on without ever waiting; what nobody takes in time is dropped.
+    /// Passes it on without ever waiting; a piece that no watcher takes in time is dropped.
     fn publish(&self, live: Live);
 }
 
-/// What is under way.
+/// A piece of work that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Live {
     /// The model speaks or thinks.
@@ -116,7 +117,7 @@ pub enum Live {
         operation: OperationId,
         /// The stream.
         stream: OutputStream,
-        /// Where the bytes stand in the stream, from 0.
+        /// The offset of the bytes in the stream, from 0.
         offset: u64,
         /// The bytes.
         data: Bytes,
@@ -138,7 +139,7 @@ pub enum Live {
         /// The first byte after the gap.
         to: u64,
     },
-    /// What the turn waits for, in words for people.
+    /// The event that the turn waits for, in words for people.
     Notice {
         /// The turn.
         turn: TurnId,

@@ -68,26 +68,25 @@ pub trait Tool: Send + Sync {
         Arguments::check(written, self.parameters())
     }
 
-    /// What a second run would do. Calls that are [`Effect::Pure`] only read, so they run beside
+    /// The effect of a second run. Calls that are [`Effect::Pure`] only read, so they run beside
     /// one another; any other call runs alone, after those before it and before those after it.
     fn effect(&self) -> Effect;
 
-    /// What checked arguments ask for.
+    /// The request that checked arguments make.
     ///
     /// # Errors
     /// If they make no sense together; the text tells the model why.
     fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments>;
 
-    /// What the model is told of an end that is neither a failure of a file operation nor a
-    /// refusal; `None` where it is not an end of this tool's requests. `limit` is how many bytes
-    /// the text may have; a longer one loses its middle. A tool that asks nothing of the sandbox has
-    /// none.
+    /// The text for the model of an end that is neither a failure of a file operation nor a refusal;
+    /// `None` if it is not an end of this tool's requests. `limit` bounds the text, in bytes; a
+    /// longer one loses its middle. A tool that asks nothing of the sandbox has none.
     fn render(&self, _ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {
         None
     }
 }
 
-/// What a call asks for.
+/// The request of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// Something of the sandbox.
@@ -124,26 +123,26 @@ impl Prepared {
     }
 }
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Debug)]
 pub struct Ended<'a> {
-    /// What was asked.
+    /// The request.
     pub request: &'a Request,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: &'a Outcome,
-    /// What it wrote, where it was a command.
+    /// The output, if it was a command.
     pub output: &'a CommandOutput,
     /// The time that it was given.
     pub run_for: Duration,
 }
 
-/// What the model is told of a call that was cancelled in time.
+/// The text for the model of a call that was cancelled in time.
 pub(crate) const NEVER_RAN: &str = "cancelled before it ran";
 
-/// What the model is told.
+/// The outcome and the text for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// How the call ended.
+    /// The outcome of the call.
     pub outcome: CallOutcome,
     /// The text.
     pub text: String,
@@ -158,7 +157,7 @@ impl Rendered {
     }
 }
 
-/// What the model is told of any end but a refusal, within the limit.
+/// The text for the model of any end but a refusal, within the limit.
 pub(crate) fn render(tool: &dyn Tool, ended: &Ended<'_>, limit: usize) -> Rendered {
     let failed = |text| Rendered {
         outcome: CallOutcome::Failed,
@@ -254,7 +253,7 @@ impl ToolSet {
         })
     }
 
-    /// What the model is shown, in the order of the names.
+    /// The tools as the model sees them, in the order of the names.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools
             .values()

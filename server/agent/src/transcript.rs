@@ -14,17 +14,18 @@ use shared_types::{
     },
 };
 
-/// How the text of a call begins that was not run.
+/// The beginning of the text of a call that was not run.
 pub(crate) const NOT_RUN: &str = "not run: ";
 
 /// A session's turns, in the order of their inputs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Transcript {
-    /// Where commands start and paths begin, relative to the root; empty for the root itself.
+    /// The folder in which commands start and paths begin, relative to the root; empty for the root
+    /// itself.
     directory: Arc<str>,
     turns: Vec<TurnLog>,
     tasks: Vec<Task>,
-    /// What ended since the last input.
+    /// The operations that ended since the last input.
     ended: Vec<LateEnd>,
     /// Operations whose late end is known.
     settled: Vec<OperationId>,
@@ -46,15 +47,15 @@ pub struct Task {
     pub step: u32,
     /// The place of the call in the answer, from 0.
     pub ordinal: u32,
-    /// What was asked.
+    /// The model's call.
     pub asked: ToolCall,
-    /// Where it runs.
+    /// The place where it runs.
     pub placed: Placed,
-    /// How it ended, in words for people; nothing while it runs, as far as is known.
+    /// Its end, in words for people; nothing while it runs, as far as is known.
     pub ended: Option<String>,
 }
 
-/// What went on in the background in a session with this log, by number.
+/// The tasks of a session with this log, by number.
 pub fn tasks(log: &[SessionEvent]) -> Vec<Task> {
     Transcript::of(log).tasks
 }
@@ -64,26 +65,27 @@ pub fn tasks(log: &[SessionEvent]) -> Vec<Task> {
 pub(crate) struct LateEnd {
     /// Its task, where it went on in the background.
     pub(crate) task: Option<u32>,
-    /// What was asked.
+    /// The model's call.
     pub(crate) asked: ToolCall,
-    /// How it ended, in words.
+    /// The end, in words.
     pub(crate) summary: String,
 }
 
-/// What is recorded of one turn.
+/// The record of one turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TurnLog {
     pub(crate) id: TurnId,
     pub(crate) input: Parts,
     /// Most bytes that are sent of the input.
     pub(crate) longest: usize,
-    /// When the input was accepted.
+    /// The time at which the input was accepted.
     pub(crate) asked_at: Timestamp,
-    /// What ended since the input before, after its call had a result.
+    /// The operations that ended since the input before, after their calls had a result.
     pub(crate) ended_before: Vec<LateEnd>,
-    /// Where its calls go; nothing where it was not claimed, or by an earlier release.
+    /// The place of its calls; nothing if it was not claimed, or was claimed by an earlier release.
     pub(crate) choice: Option<Choice>,
-    /// What it is run with; nothing where it was not claimed, or by an earlier release.
+    /// The settings of the turn; nothing if it was not claimed, or was claimed by an earlier
+    /// release.
     pub(crate) settings: Option<TurnSettings>,
     pub(crate) steps: Vec<Step>,
     pub(crate) cancel_requested: bool,
@@ -96,7 +98,7 @@ pub(crate) struct Step {
     pub(crate) number: u32,
     /// The model that answered.
     pub(crate) model: String,
-    /// Where the answer came from; `None` where an earlier release recorded it.
+    /// The vendor and model of the answer; `None` if an earlier release recorded it.
     pub(crate) origin: Option<Origin>,
     /// The answer; its calls are in `calls`, with their results.
     pub(crate) parts: Parts,
@@ -115,10 +117,10 @@ pub(crate) struct Call {
     pub(crate) result: Option<CallResult>,
 }
 
-/// Where a call happens.
+/// The place of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
-    /// When an operation of it was first placed.
+    /// The time at which an operation of it was first placed.
     pub at: Timestamp,
     /// The one that was placed last.
     pub operation: OperationId,
@@ -126,14 +128,14 @@ pub struct Placed {
     pub place: Place,
 }
 
-/// What the model is told of a call.
+/// The result of a call, for the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallResult {
     pub(crate) outcome: CallOutcome,
     pub(crate) parts: Parts,
     /// No runner could be given it.
     pub(crate) unplaced: bool,
-    /// What it still waited for.
+    /// The event that it still waited for.
     pub(crate) awaits: Option<Awaited>,
 }
 
@@ -235,13 +237,13 @@ impl Transcript {
         &self.directory
     }
 
-    /// What went on in the background, in the order of the numbers.
+    /// The tasks of the session, in the order of the numbers.
     pub(crate) fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// How many can be running, by what is known here: with calls that went on in the background of
-    /// which it is not known where.
+    /// The most tasks that can be running, by this log. Calls that continue as tasks count also if
+    /// their place is not known.
     pub(crate) fn tasks_at_most(&self) -> usize {
         let steps = self.turns.iter().flat_map(|turn| &turn.steps);
         let begun = steps.flat_map(|step| &step.calls).filter(|call| {
@@ -252,7 +254,7 @@ impl Transcript {
         begun.count().saturating_sub(ended.count())
     }
 
-    /// Those of which no end is known.
+    /// The tasks without a known end.
     pub(crate) fn running_tasks(&self) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(|task| task.ended.is_none())
     }
@@ -277,12 +279,14 @@ impl Transcript {
         &self.turns[..place.map_or(0, |place| place + 1)]
     }
 
-    /// How many calls, counted from the conversation's oldest, the model is sent in short.
+    /// The number of calls, counted from the conversation's oldest, that are sent to the model in
+    /// short.
     pub(crate) fn left_out(&self) -> u32 {
         self.left_out
     }
 
-    /// How many parts, counted from the conversation's oldest, the model is not sent at all.
+    /// The number of parts, counted from the conversation's oldest, that are not sent to the model
+    /// at all.
     pub(crate) fn gone(&self) -> u32 {
         self.gone
     }
@@ -293,7 +297,7 @@ impl Transcript {
         steps.flat_map(|step| &step.calls)
     }
 
-    /// How many calls the last steps of this turn have, of so many steps.
+    /// The number of calls in the last so many steps of this turn.
     pub(crate) fn calls_of_last_steps(&self, id: TurnId, steps: usize) -> usize {
         let all = self.turn(id).map_or(&[][..], |turn| &turn.steps);
         let last = &all[all.len().saturating_sub(steps)..];
@@ -429,7 +433,7 @@ impl TurnLog {
 }
 
 impl Step {
-    /// Why no runner could be given the calls of this step, where that is so.
+    /// The reason that no runner could be given the calls of this step, if so.
     pub(crate) fn unplaced(&self) -> Option<String> {
         let results = self.calls.iter().filter_map(|call| call.result.as_ref());
         let unplaced = results.into_iter().find(|result| result.unplaced);
@@ -442,7 +446,7 @@ impl Step {
         })
     }
 
-    /// Whether the end of one of these calls is not known because its runner stayed away.
+    /// True if the end of one of these calls is not known because its runner stayed away.
     pub(crate) fn is_cut_off(&self) -> bool {
         let mut results = self.calls.iter().filter_map(|call| call.result.as_ref());
         results.any(|result| {

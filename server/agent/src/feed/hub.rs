@@ -1,11 +1,10 @@
-//! What is under way right now: model text and command output that is not in the log yet, and
-//! the hint that a log has grown (docs/internals/contracts.md#c6).
+//! The live pieces of sessions: model text and command output that is not in the log yet, and the
+//! hint that a log has grown (docs/internals/contracts.md#c6).
 //!
-//! One task owns a room for each session that somebody writes to or watches. The store has an event
-//! before the hub hears of it. The hub says *look again*, and gives the new events where they are short,
-//! so that watchers need not read them. A lost hint costs only time.
-//! Live pieces may be dropped under load: their offsets show the gap, and the log will hold what
-//! they become.
+//! One task owns a room for each session that has a writer or a watcher. The store has an event before
+//! the hub hears of it. The hub says *look again*, and passes short new events on, so that watchers need
+//! not read them. A lost hint costs only time. Live pieces may be dropped under load: their offsets show
+//! the gap, and the log will hold the final text.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -42,7 +41,7 @@ pub struct LiveHub {
     waits: Arc<Notify>,
 }
 
-/// What a watcher hears.
+/// The signals to a watcher.
 #[derive(Debug, Clone)]
 pub enum Signal {
     /// The log has grown: by these events, or, where there are none, by some that the store has.
@@ -53,9 +52,9 @@ pub enum Signal {
 
 /// A watcher's end: first what is under way already, then the signals.
 pub struct Watch {
-    /// What is under way already.
+    /// The pieces that are under way already.
     pub under_way: Vec<Live>,
-    /// What happens from now on.
+    /// The signals from now on.
     pub signals: broadcast::Receiver<Signal>,
 }
 
@@ -65,7 +64,7 @@ enum Command {
     Watch(SessionId, oneshot::Sender<Watch>),
 }
 
-/// What a piece of output takes of the room for all, until the hub has handled it.
+/// The share of a piece of output in the room for all, until the hub has handled it.
 type Share = Option<OwnedSemaphorePermit>;
 
 impl LiveHub {
@@ -170,7 +169,7 @@ impl Rooms {
                 }
             }
             Command::Watch(session, reply) => {
-                // The rooms that nobody watches any more are found here, where one is added.
+                // Rooms without a watcher are found here, where one is added.
                 self.rooms.retain(|_, room| {
                     room.signals.receiver_count() > 0 || !room.under_way.is_empty()
                 });
@@ -193,12 +192,12 @@ fn carried(events: Vec<SessionEvent>) -> Arc<[SessionEvent]> {
     }
 }
 
-/// What a late watcher is given: what the turn waits for, the thoughts and the text of the answer in
-/// flight, and the tail of each output.
+/// The pieces for a late watcher: the notice of the turn's wait, the thoughts and the text of the
+/// answer in flight, and the tail of each output.
 #[derive(Default)]
 struct UnderWay {
     notice: Option<Live>,
-    /// For one who has what was said before, and not that it is void.
+    /// For a watcher that has the earlier text, but not the news that it is void.
     taken_back: Option<Live>,
     /// The parts of the answer in flight, in the order in which they began.
     said: Vec<Live>,
@@ -296,7 +295,7 @@ impl UnderWay {
         }
     }
 
-    /// What an event in the log has replaced is under way no longer.
+    /// Drops the pieces that an event in the log has replaced.
     fn settle(&mut self, event: &Event) {
         // Something happened in the turn, so what it waited for came, or is waited for no longer.
         self.notice.take_if(
@@ -344,9 +343,9 @@ struct Spoken {
     attempt: (TurnId, u32, u32),
     /// The part of the answer.
     part: u32,
-    /// Where the piece begins in the part, in bytes.
+    /// The offset of the piece in the part, in bytes.
     offset: u64,
-    /// Where it ends in the part, in bytes.
+    /// The end of the piece in the part, in bytes.
     end: u64,
     /// Its length.
     bytes: usize,

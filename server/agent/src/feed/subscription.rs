@@ -59,7 +59,7 @@ pub struct Subscription<S> {
     cursor: u64,
     watch: Watch,
     queue: VecDeque<Followed>,
-    /// Whether the log may hold more than was read.
+    /// True if the log may hold more than was read.
     behind: bool,
     caught_up: bool,
     replaced: Replaced,
@@ -91,7 +91,7 @@ impl<S: EventSource> Subscription<S> {
         })
     }
 
-    /// What comes next; waits for it.
+    /// The next event or piece; waits for it.
     ///
     /// # Errors
     /// If the store does not answer. The cursor stands: asking again goes on.
@@ -186,7 +186,7 @@ impl<S: EventSource> Subscription<S> {
     }
 }
 
-/// What of the newest turn the log has already, so that older live pieces can be left out.
+/// The progress of the newest turn in the log, by which older live pieces are left out.
 #[derive(Default)]
 struct Replaced {
     turn: Option<TurnId>,

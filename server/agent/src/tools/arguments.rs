@@ -9,11 +9,11 @@ use shared_types::limits::MAX_PATH_BYTES;
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// What it may be.
+    /// The kind of its values.
     pub kind: Kind,
-    /// Whether it must be there; one that need not be may also be null.
+    /// True if it must be there; one that need not be may also be null.
     pub required: bool,
-    /// What it means and its default, for the model.
+    /// Its meaning and its default, for the model.
     pub about: &'static str,
 }
 
@@ -39,23 +39,23 @@ impl Parameter {
     }
 }
 
-/// What an argument may be.
+/// The kinds of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A string.
     Text {
-        /// Whether it may be empty.
+        /// True if it may be empty.
         empty: bool,
-        /// How many bytes it may have.
+        /// The most bytes that it may have.
         at_most: usize,
-        /// What to do instead of sending more.
+        /// The advice for an argument that is too long.
         instead: &'static str,
     },
     /// A command for the shell; not empty. A list of words is taken as well.
     Command {
-        /// How many bytes it may have.
+        /// The most bytes that it may have.
         at_most: usize,
-        /// What to do instead of sending more.
+        /// The advice for an argument that is too long.
         instead: &'static str,
     },
     /// A whole number.
@@ -98,7 +98,7 @@ pub struct Arguments {
     given: Map<String, Value>,
 }
 
-/// Why a call cannot be run, in words for the model.
+/// The reason that a call cannot be run, in words for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadArguments(String);

@@ -1,17 +1,17 @@
-//! The beginning and the end of something long, with what was left out stated in bytes.
+//! The beginning and the end of a long text, with the bytes between them counted.
 //!
-//! Programs that show their progress return to the beginning of a line (`\r`) and write it anew. Of such a line only
-//! the last state is kept.
+//! Programs that show their progress return to the beginning of a line (`\r`) and write over it. Only the last state
+//! of such a line is kept.
 
 use std::collections::VecDeque;
 
 /// Room for the line that states the gap.
 const MARKER_BYTES: usize = 80;
 
-/// A byte stream of which the head and the tail are kept, and never more.
+/// A byte stream that keeps the head and the tail of its bytes, and never more.
 #[derive(Debug, Clone)]
 pub(crate) struct Excerpt {
-    /// How many bytes of each are kept.
+    /// The bytes of each that are kept.
     keep: usize,
     head: Vec<u8>,
     head_is_open: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Excerpt {
     came: u64,
     /// Bytes at the end of what is kept that a line would write over after a return.
     line: usize,
-    /// Whether a return came last: what follows writes over the line, unless it ends it.
+    /// True if a return came last: the next bytes write over the line, unless they end it.
     is_returned: bool,
     /// Bytes that were written over.
     stale: u64,
@@ -34,9 +34,9 @@ pub(crate) struct Excerpt {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) text: String,
-    /// Whether there are bytes that are not UTF-8; they are shown as U+FFFD.
+    /// True if there are bytes that are not UTF-8; they are shown as U+FFFD.
     pub(crate) lossy: bool,
-    /// Whether lines were written over.
+    /// True if lines were written over.
     pub(crate) has_stale: bool,
 }
 
@@ -57,7 +57,7 @@ impl Excerpt {
         }
     }
 
-    /// Where the stream goes on: not behind what came of it, where something did.
+    /// The offset at which to read on: not behind the bytes that came, if any came.
     pub(crate) fn end(&self) -> u64 {
         match self.came {
             0 => self.end,
@@ -65,7 +65,7 @@ impl Excerpt {
         }
     }
 
-    /// Where the stream ends, if that is before what is wanted of it.
+    /// The end of the stream, if it is before the first byte that is wanted.
     pub(crate) fn ends_before(&self) -> Option<u64> {
         (self.came < self.from).then_some(self.came)
     }
@@ -154,12 +154,12 @@ impl Excerpt {
         }
     }
 
-    /// As text of at most `limit` bytes.
+    /// The excerpt as text of at most `limit` bytes.
     pub(crate) fn show(&self, limit: usize) -> Shown {
         let mut tail = Vec::with_capacity(self.tail.len());
         tail.extend(&self.tail);
-        // Lines that were written over move the offset of a gap forward: one that reads on from what is said misses
-        // nothing.
+        // Lines that were written over move the offset of a gap forward: a reader that goes on from the offset in
+        // the text misses nothing.
         let shown = match self.missing() {
             0 => {
                 let all = [self.head.as_slice(), &tail].concat();
@@ -280,7 +280,7 @@ impl Part {
     }
 }
 
-/// How many of the units fit into so many bytes of text.
+/// The number of units that fit into so many bytes of text.
 fn fitting<'a>(units: impl Iterator<Item = &'a Unit>, room: usize) -> usize {
     units
         .scan(0, |used, unit| {

@@ -7,10 +7,10 @@ use super::excerpt;
 /// Room for the line that says what is missing.
 const NOTE_BYTES: usize = 160;
 
-/// What is said of one file that was left out takes at most so many bytes.
+/// The most bytes of the words on one file that was left out.
 const SKIPPED_BYTES: usize = 300;
 
-/// What is said of a search that could not read some `.gitignore` files; nothing, where it could.
+/// The words on a search that could not read some `.gitignore` files; empty if it could.
 pub(super) fn unread_rules(count: u32) -> String {
     match count {
         0 => String::new(),
@@ -22,7 +22,7 @@ pub(super) fn unread_rules(count: u32) -> String {
     }
 }
 
-/// What is said of files that a search left out; nothing, where there are none.
+/// The words on files that a search left out; empty if there are none.
 pub(super) fn not_searched(skipped: &[Skipped], more: u64) -> String {
     if skipped.is_empty() {
         return String::new();

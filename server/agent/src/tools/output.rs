@@ -1,4 +1,4 @@
-//! What a command wrote, as much of it as the model can be shown.
+//! The output of a command, as much of it as the model can be shown.
 
 use shared_sandbox::OutputStream;
 
@@ -28,7 +28,7 @@ impl CommandOutput {
         }
     }
 
-    /// Where stdout and stderr go on.
+    /// The offsets at which to read on in stdout and stderr.
     pub fn ends(&self) -> [u64; 2] {
         [self.stdout.end(), self.stderr.end()]
     }

@@ -85,8 +85,8 @@ impl Tool for ReadTool {
     }
 }
 
-/// As many numbered lines as fit, and where to read on. A first line that is too long for any
-/// result is cut, so that the file can be read on after it.
+/// The numbered lines that fit, and the line at which to read on. A first line that is too long for
+/// any result is cut, so that the file can be read on after it.
 fn numbered(read: &ReadContent, limit: usize) -> String {
     if read.content.is_empty() {
         return match read.file_bytes {

@@ -15,7 +15,8 @@ use crate::session::spoken;
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 const MAX_TIMEOUT_MS: u64 = 600_000;
-/// What is begun in the background is waited for a moment: what fails at once is told at once.
+/// The time for which a call waits for a command that it begins in the background: one that fails
+/// at once is reported at once.
 const BACKGROUND_AFTER: Duration = Duration::from_secs(1);
 /// Less is no silence: programs gather what they write.
 const MIN_IDLE_TIMEOUT_MS: u64 = 1_000;
@@ -153,8 +154,8 @@ fn outcome(record: &ExitRecord) -> CallOutcome {
     }
 }
 
-/// How it ended. Whole seconds only: the same command with the same result must read the same,
-/// or a model that goes in circles could not be recognised.
+/// The end of the command. Whole seconds only: the same command with the same result must read the
+/// same, or a model that goes in circles could not be recognised.
 fn epilogue(record: &ExitRecord, ended: &Ended<'_>) -> String {
     let status = format!("{:.1024}", record.status.to_string());
     let cause = match record.cause {
@@ -193,7 +194,7 @@ fn epilogue(record: &ExitRecord, ended: &Ended<'_>) -> String {
     format!("[{cause}{status}{took}{left}]")
 }
 
-/// How long the command was let be silent.
+/// The silence that the command was allowed.
 fn idle_for(request: &Request) -> Option<Duration> {
     match request {
         Request::Exec(exec) => exec

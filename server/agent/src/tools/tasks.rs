@@ -6,27 +6,27 @@ use shared_types::Effect;
 
 use super::{Arguments, Ask, BadArguments, Kind, Parameter, Tool};
 
-/// How long a look waits where nothing is said.
+/// The time that a look waits if the model sets none.
 const DEFAULT_WAIT_MS: u64 = 30_000;
 /// Less is asking again and again.
 const MIN_WAIT_MS: u64 = 1_000;
-/// As long as a command is waited for at most.
+/// The longest time that a command is waited for.
 const MAX_WAIT_MS: u64 = 600_000;
-/// Where a stream may stand; numbers in JSON are exact up to here.
+/// The largest offset of a stream; numbers in JSON are exact up to here.
 const MAX_OFFSET: u64 = (1 << 53) - 1;
 
-/// What is asked of the session's tasks.
+/// The requests about the session's tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskAsk {
-    /// Which there are.
+    /// The list of tasks.
     Status,
-    /// What one of them wrote, and how it ended.
+    /// The output of one of them, and its end.
     Read {
         /// Its number.
         task: u32,
-        /// Where stdout and stderr go on, in bytes.
+        /// The offsets at which to read on in stdout and stderr, in bytes.
         from: [u64; 2],
-        /// How long its end is waited for.
+        /// The time for which to wait for its end.
         wait_for: Duration,
     },
     /// That one of them is stopped.
