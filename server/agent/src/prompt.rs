@@ -1,6 +1,6 @@
-//! What the model is sent: a pure function of the log. The same log gives the same bytes, and
-//! what was sent once stays the beginning of everything sent later in the turn, so that a
-//! vendor's cache of prefixes holds.
+//! The request to the model: a pure function of the log. The same log gives the same bytes. A
+//! request stays the beginning of every later one in the turn, so that a vendor's cache of prefixes
+//! holds.
 
 mod bytes;
 mod messages;

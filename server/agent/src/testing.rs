@@ -47,7 +47,7 @@ pub(crate) struct World {
     pub(crate) live: Arc<Recorder>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) limits: EngineLimits,
-    /// What the turn waited for before.
+    /// The waits of the turn's calls before this claim.
     pub(crate) waited: Vec<CallWait>,
     pub(crate) cancel: CancellationToken,
     pub(crate) trace: Trace,
@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    /// How the turn ended, and why.
+    /// The outcome of the turn, and the reason.
     pub(crate) fn end(&self) -> (TurnOutcome, String) {
         match self.log.events().last() {
             Some(Event::TurnEnded {
@@ -207,7 +207,7 @@ impl World {
     }
 }
 
-/// How a turn ended that was carried to its end.
+/// The outcome of a turn that was carried to its end.
 pub(crate) fn to_its_end(carried: Carried) -> TurnOutcome {
     match carried {
         Carried::Ended(outcome) => outcome,
@@ -215,7 +215,7 @@ pub(crate) fn to_its_end(carried: Carried) -> TurnOutcome {
     }
 }
 
-/// What happened, in order.
+/// The events, starts and cancellations, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trace(Arc<Mutex<Vec<Happened>>>);
 
@@ -246,7 +246,7 @@ pub(crate) struct MemoryLog {
 #[derive(Debug, Default)]
 struct Stored {
     events: Vec<SessionEvent>,
-    /// What was stored with the end of a call.
+    /// The outcomes that were stored with the ends of calls.
     ends: Vec<(OperationId, Outcome)>,
     writes: usize,
     fault: Option<Fault>,
@@ -255,9 +255,9 @@ struct Stored {
 /// A write that fails, and every one after it until it is mended.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
-    /// Which write, from 1.
+    /// The number of the write, from 1.
     pub(crate) at: usize,
-    /// Whether this one is stored all the same, and only the answer is lost.
+    /// True if this one is stored all the same, and only the answer is lost.
     pub(crate) stored: bool,
     pub(crate) error: LogError,
 }
@@ -376,7 +376,7 @@ impl Sandbox for TracedSandbox {
     }
 }
 
-/// What the model does when it is asked for its n-th answer.
+/// The model's reaction when it is asked for its n-th answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Answer(Answer),

@@ -1,8 +1,7 @@
-//! A turn: what lives as long as one claim of it, and the script that carries it to its end.
+//! A turn: the state of one claim of it, and the script that carries it to its end.
 //!
-//! What a phase learns it records before the next phase begins, and the next phase is chosen
-//! from what is recorded. So whoever runs the turn again after a crash goes on where the log
-//! stands.
+//! A phase records its results before the next phase begins, and the next phase is chosen from the
+//! record. So the worker that runs the turn again after a crash goes on from the log.
 
 mod abandon;
 mod again;
@@ -34,7 +33,8 @@ pub(crate) use abandon::abandon;
 use next::{Next, next};
 pub use waiting::{WaitingCall, show_waiting};
 
-/// Why a turn goes no further here. It stays unfinished, and whoever runs it again resumes it.
+/// The reason that a turn goes no further here. It stays unfinished, and the worker that runs it
+/// again resumes it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TurnError {
     /// A newer worker has the session.
@@ -79,7 +79,7 @@ pub(crate) struct Turn<'a> {
     ports: &'a SessionPorts,
     id: TurnId,
     epoch: Epoch,
-    /// What it waited for before this claim.
+    /// The waits of its calls before this claim.
     waited: Vec<CallWait>,
     /// The epoch of a worker that was lost in the phase that comes first.
     interrupted: Option<Epoch>,

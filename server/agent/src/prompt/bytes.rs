@@ -1,10 +1,10 @@
-//! How long a request is, about.
+//! The approximate length of a request.
 
 use serde_json::{Map, Value};
 use server_llm::{Message, ModelRequest};
 use shared_types::event::{Part, Parts, ToolCall};
 
-/// What a message or a call takes in a vendor's format beside its text, in bytes.
+/// The bytes of a message or a call in a vendor's format beside its text.
 const FRAME_BYTES: usize = 64;
 
 /// Longest name of a tool that is sent, in bytes.

@@ -18,16 +18,16 @@ use crate::{
 /// Most bytes that are said of what was asked of a call.
 const MAX_ASKED_BYTES: usize = 200;
 
-/// The ends that the model is told of before an input: the last ones.
+/// The most ends that the model hears of before an input: the last ones.
 const ENDED_AT_MOST: usize = 16;
 
-/// What stands in the place of the oldest parts of a conversation.
+/// The text in place of the oldest parts of a conversation.
 const GONE: &str = "[the beginning of this conversation is left out here, to make room]";
 
-/// What stands in the place of the first steps of a turn that is too long.
+/// The text in place of the first steps of a turn that is too long.
 const STEPS_GONE: &str = "[your first steps on the message above are left out here, to make room]";
 
-/// How much of the conversation is sent.
+/// The part of the conversation that is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct View {
     /// So many of the oldest calls are sent in short.
@@ -39,7 +39,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// What is recorded.
+    /// The view that the log records.
     pub(super) fn of(transcript: &Transcript) -> Self {
         Self {
             in_short: transcript.left_out() as usize,
@@ -49,9 +49,9 @@ impl View {
     }
 }
 
-/// The messages of every turn up to and with this one. Every call is followed by one result, in
-/// the order of the calls, whatever the order in which they ended. A vendor's own parts of an
-/// answer, and its ids of calls, go to the model that wrote them and to no other: it would refuse them.
+/// The messages of every turn up to and with this one. Every call is followed by one result, in the
+/// order of the calls, not of their ends. A vendor's own parts of an answer, and its ids of calls, go
+/// only to the model that wrote them: another would refuse them.
 pub(super) fn messages(
     transcript: &Transcript,
     turn: TurnId,
@@ -67,7 +67,7 @@ pub(super) fn messages(
     let mut last: Option<&TurnLog> = None;
     if gone > 0 {
         messages.push(user(GONE));
-        // What has changed since then is told again.
+        // Changes since then are told again.
         last = transcript.turns().first();
     }
     for log in transcript.up_to(turn) {
@@ -110,7 +110,7 @@ fn take(there_is: &mut usize, at_most: usize) -> usize {
     taken
 }
 
-/// What the model is told before an input, by what was told before it.
+/// The notes to the model before an input. They depend on the notes before.
 fn notes(last: Option<&TurnLog>, log: &TurnLog) -> String {
     let machine = log.settings.as_ref().and_then(|set| set.machine.as_deref());
     let moved = last.and_then(|last| moved(last.choice.as_ref(), log.choice.as_ref()?, machine));
@@ -118,7 +118,7 @@ fn notes(last: Option<&TurnLog>, log: &TurnLog) -> String {
     ended(&log.ended_before) + &moved.unwrap_or_default() + &another_day.unwrap_or_default()
 }
 
-/// What ended since the input before, after its call had a result.
+/// The words on operations that ended since the input before, after their calls had a result.
 fn ended(late: &[LateEnd]) -> String {
     let lines = late.iter().rev().take(ENDED_AT_MOST).rev().map(|late| {
         let LateEnd { asked, summary, .. } = late;
@@ -136,14 +136,14 @@ fn ended(late: &[LateEnd]) -> String {
     lines.collect()
 }
 
-/// Which day it is, where it is not the day of the input before.
+/// The date, if it is not that of the input before.
 fn another_day(before: &TurnLog, now: &TurnLog) -> Option<String> {
     let today = now.asked_at.date();
     (before.asked_at.date() != today).then(|| format!("[it is {today} now (UTC)]\n"))
 }
 
-/// Where the tools work from this input on, where that is another place than before. Nothing is said
-/// of the place before where an earlier release recorded none.
+/// The new place of the tools, if it is not that of the input before. If an earlier release recorded
+/// no place before, nothing is said of that one.
 fn moved(before: Option<&Choice>, now: &Choice, machine: Option<&str>) -> Option<String> {
     let place = |choice: &Choice| {
         let (runner, _) = choice.runner()?;
@@ -178,9 +178,9 @@ fn moved(before: Option<&Choice>, now: &Choice, machine: Option<&str>) -> Option
     Some(format!("[{here}{there}]\n"))
 }
 
-/// How much of a step is sent.
+/// The part of a step that is sent.
 struct Sent {
-    /// Whether its text is.
+    /// True if its text is sent.
     text: bool,
     /// The first of its calls that is.
     calls_from: usize,
@@ -247,7 +247,7 @@ fn is_state(part: &Part) -> bool {
     }
 }
 
-/// What one of so many calls has of the bytes of a step.
+/// The share of one of so many calls in the bytes of a step.
 fn share(longest: usize, calls: usize) -> usize {
     match longest {
         usize::MAX => usize::MAX,

@@ -1,15 +1,15 @@
-//! What is left out where a conversation is too long for the model, in this order:
+//! The parts that are left out if a conversation is too long for the model, in this order:
 //!
 //! 1. the middle of texts that alone take a large part of the room: a long message, or the results of one
 //!    answer's calls together;
 //! 2. the results of the oldest tool calls, and with each of them the long arguments of its call;
 //! 3. the oldest messages, answers and calls.
 //!
-//! What is left out is recorded as an event before the model is asked, and the request is made from
-//! the log alone: after a restart the model is sent the same bytes. The turn's own message and its last
-//! step stay, cut as far as they must be, so that there is always a request that fits. More is left out at
-//! once than is needed, so that the beginning of the request stays the same for many steps, and a vendor's
-//! cache of prefixes holds.
+//! Parts that are left out are recorded as an event before the model is asked, and the request is made
+//! from the log alone: after a restart the model is sent the same bytes. The turn's own message and its
+//! last step stay, cut as far as they must be, so that there is always a request that fits. More is left
+//! out at once than is needed. So the beginning of the request stays the same for many steps, and a
+//! vendor's cache of prefixes holds.
 
 use server_llm::{ModelInfo, ModelRequest};
 use shared_types::{Event, TurnId, event::LeftOutBecause};
@@ -39,13 +39,13 @@ const REFUSED_PERCENT: usize = 75;
 /// Part of the conversation's room that one text may take once there is not enough of it.
 const LONGEST_PART: usize = 3;
 
-/// The least room that a conversation has, in bytes, however small the window is said to be.
+/// The least room that a conversation has, in bytes, even if the window is smaller.
 const LEAST_ROOM: usize = 1024;
 
 /// Steps of the turn whose results stay; where that does not leave out enough, the last one's stay.
 const LAST_STEPS: usize = 3;
 
-/// Why room is made.
+/// The reason for making room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     /// The request may not fit into a window of so many tokens.
@@ -99,11 +99,11 @@ pub(crate) fn make(
 struct Goal {
     /// It may have so many.
     most: usize,
-    /// Where texts are cut, and it has so many then, nothing else is left out.
+    /// Nothing more is left out if the request has at most so many once its texts are cut.
     enough: usize,
     /// It is cut to so many where more is left out.
     cut_to: usize,
-    /// What one text may have.
+    /// The most bytes of one text.
     longest: usize,
 }
 
@@ -172,7 +172,7 @@ impl<'a> Conversation<'a> {
         self.fixed + bytes_of(&request)
     }
 
-    /// How many messages have a text that becomes shorter.
+    /// The number of messages whose text becomes shorter.
     fn shortened(&self, view: View) -> usize {
         let sent = |view| messages(self.transcript, self.turn, self.model, view);
         let whole = sent(View {
@@ -183,7 +183,7 @@ impl<'a> Conversation<'a> {
         pairs.filter(|(sent, whole)| sent != whole).count()
     }
 
-    /// As much of what is sent now as the goal allows.
+    /// The largest view that the goal allows, within the view of now.
     fn narrowed(&self, known: View, goal: &Goal) -> View {
         let mut view = View {
             longest: goal.longest,
@@ -234,7 +234,7 @@ impl<'a> Conversation<'a> {
         gone(place)
     }
 
-    /// How many parts stand before each message and each step that may become the first one.
+    /// The number of parts before each message and each step that may become the first one.
     fn begins(&self, last_steps: usize) -> Vec<usize> {
         let mut begins = Vec::new();
         let mut place = 0;
@@ -275,7 +275,7 @@ impl<'a> Conversation<'a> {
         gone(least(0, last, |calls| self.bytes(gone(calls)) <= most))
     }
 
-    /// How many parts there are up to and with this turn.
+    /// The number of parts up to and with this turn.
     fn parts(&self) -> usize {
         let turns = self.transcript.up_to(self.turn).iter();
         let calls = self.transcript.calls_up_to(self.turn).count();

@@ -1,4 +1,4 @@
-//! What stands in the place of what is too long to be sent.
+//! The texts in place of parts that are too long to be sent.
 
 use crate::transcript::Call;
 
@@ -26,7 +26,7 @@ pub(super) fn shorten(text: &str, at_most: usize, what: &str) -> String {
     format!("{head}\n[… {left_out} bytes of this {what} are left out here, to make room …]\n{tail}")
 }
 
-/// What stands in the place of long parts of a call; nothing where the part is short.
+/// The texts in place of long parts of a call; nothing for a part that is short.
 pub(super) struct Short {
     /// A JSON object, because vendors read arguments.
     pub(super) arguments: Option<String>,
@@ -56,7 +56,7 @@ impl Short {
         }
     }
 
-    /// How many bytes shorter the call becomes.
+    /// The number of bytes by which the call becomes shorter.
     pub(super) fn saved(&self) -> usize {
         self.saved
     }

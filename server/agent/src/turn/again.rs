@@ -1,6 +1,6 @@
-//! Whether a call is run anew, as another operation: only where the operation was lost, and the call
-//! merely reads. A pure function of what became of it, so that whoever resumes the turn comes to the same
-//! operation.
+//! The decision to run a call again, as another operation: only if the operation was lost, and the call
+//! merely reads. It is a pure function of the conclusion, so that every worker that resumes the turn
+//! comes to the same operation.
 
 use shared_types::{Effect, RefusalCode};
 

@@ -21,7 +21,7 @@ const MODEL_EVENTS: usize = 64;
 /// Text of a cancelled answer that is kept, and as much of its thoughts, in bytes.
 const CANCELLED_TEXT_BYTES: usize = 256 * 1024;
 
-/// What came of asking.
+/// The result of asking the model.
 enum Heard {
     Answer(Answer),
     Failed(ModelError),
@@ -103,7 +103,7 @@ impl Turn<'_> {
         Ok(true)
     }
 
-    /// Where this worker's `attempt`-th call for the step stands in the turn's trace.
+    /// The place of this worker's `attempt`-th call for the step in the turn's trace.
     fn trace(&self, step: u32, attempt: u32) -> Option<CallTrace> {
         let turn = self.ports.trace?;
         let of = |epoch, attempt| SpanId::of_model_call(self.id, step, epoch, attempt);
@@ -280,8 +280,8 @@ impl<'a> Speech<'a> {
         self.spoken.iter().any(is_text)
     }
 
-    /// What was said, for an answer that was cancelled. The vendor's own state is left out, because half of it is
-    /// worth nothing to the vendor.
+    /// The parts of the answer so far, for an answer that was cancelled. The vendor's own state is left out,
+    /// because half of it is worth nothing to the vendor.
     fn into_parts(self) -> Parts {
         let parts = self.spoken.into_iter().map(|spoken| match spoken.voice {
             Voice::Text => Part::Text { text: spoken.kept },

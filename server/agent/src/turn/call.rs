@@ -32,13 +32,13 @@ use crate::{
 pub(super) struct Call<'a> {
     site: Site<'a>,
     plan: Result<Plan, BadArguments>,
-    /// When an earlier run of the turn placed it.
+    /// The time at which an earlier run of the turn placed it.
     placed: Option<Timestamp>,
     /// Commands of the session that go on in the background, as far as the turn knows; not more.
     tasks_at_most: usize,
 }
 
-/// How far a call was brought.
+/// The point to which a call was brought.
 pub(super) enum Ran {
     /// To its end.
     Ended(Box<Done>),
@@ -56,7 +56,7 @@ pub(super) struct Done {
     pub(super) left: Option<Left>,
 }
 
-/// How an operation ended.
+/// The end of an operation.
 pub(super) struct End {
     pub(super) operation: OperationId,
     pub(super) outcome: Outcome,
@@ -67,8 +67,8 @@ pub(super) struct End {
 /// An operation that is left to the sandbox.
 pub(super) struct Left {
     pub(super) operation: OperationId,
-    /// Held until the call's end is recorded, and with it the claim to an end that comes meanwhile: an end
-    /// that the sandbox stores later is told in the log.
+    /// Held until the call's end is recorded, and with it the claim to an end that comes before that. The
+    /// log tells of an end that the sandbox stores later.
     pub(super) events: Option<Box<dyn Events>>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Whether it may run beside others: it only reads, or does nothing at all.
+    /// True if it may run beside others: it only reads, or does nothing at all.
     pub(super) fn only_reads(&self) -> bool {
         match &self.plan {
             Ok(plan) => plan.tool.effect() == Effect::Pure,
@@ -241,8 +241,8 @@ impl<'a> Call<'a> {
         Ok(done.into())
     }
 
-    /// Whether so many commands go on in the background that no other may be begun. The log is asked
-    /// only where what the turn knows leaves that open.
+    /// True if so many commands run in the background that no other may begin. The log is read only
+    /// if the turn's own knowledge leaves that open.
     async fn too_many_tasks(&self) -> Result<bool, TurnError> {
         let most = self.site.engine.limits.tasks_at_most;
         if self.tasks_at_most < most {
@@ -290,7 +290,7 @@ impl<'a> Call<'a> {
 }
 
 impl Done {
-    /// What is to be done with the operation when the call's end is recorded.
+    /// Takes from the listener what to do with the operation when the call's end is recorded.
     fn take(&mut self, conclusion: Conclusion, listener: Listener<'_>) {
         let (operation, events, token) = listener.into_parts();
         match (conclusion.into_outcome(), token) {
@@ -320,14 +320,14 @@ struct Times {
     duration: Duration,
 }
 
-/// What the end of a call says beside its text.
+/// The facts that the end of a call records beside its text.
 #[derive(Debug, Clone, Copy, Default)]
 struct Beside {
-    /// Whether no runner could be given it.
+    /// True if no runner could be given it.
     unplaced: bool,
     /// The number of the task as which it goes on.
     task: Option<u32>,
-    /// What it waited for in vain.
+    /// The event that it waited for in vain.
     awaits: Option<Awaited>,
 }
 
@@ -335,7 +335,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether its arguments are JSON. Those of an answer that was cut off may end anywhere.
+/// True if its arguments are JSON. Those of an answer that was cut off may end anywhere.
 fn is_whole(asked: &ToolCall) -> bool {
     serde_json::from_str::<serde_json::Value>(&asked.arguments).is_ok()
 }

@@ -111,7 +111,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// What has ended already, or what ends next.
+/// The first that has ended already, or the one that ends next.
 async fn next<T>(
     ended: &mut VecDeque<T>,
     running: &mut (impl Stream<Item = T> + Unpin),

@@ -1,10 +1,10 @@
-//! What the engine concludes of one operation.
+//! The engine's conclusion on one operation.
 
 use shared_sandbox::Outcome;
 use shared_types::{Refusal, RefusalCode, Timestamp, event::Awaited};
 use tokio::time::Instant;
 
-/// What became of an operation.
+/// The fate of an operation, as the engine sees it.
 #[derive(Debug)]
 pub(super) enum Conclusion {
     /// It ended; not by a refusal.

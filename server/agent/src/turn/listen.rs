@@ -26,31 +26,31 @@ use crate::{
 pub(super) struct Listener<'a> {
     site: &'a Site<'a>,
     id: OperationId,
-    /// What is asked; nothing where it is only read.
+    /// The operation to start; nothing if it is only read.
     operation: Option<Operation>,
-    /// What it wrote, from where it is read.
+    /// Its output, from the offset at which it is read.
     pub(super) output: CommandOutput,
-    /// Whether the sandbox took it.
+    /// True if the sandbox took it.
     pub(super) attached: bool,
     runner: Option<String>,
     events: Option<Box<dyn Events>>,
     /// The right to store its end.
     token: Option<EndToken>,
     gone: Option<Gone>,
-    /// How long its end is waited for, where it may go on without that.
+    /// The time to wait for its end, if it may go on in the background after that.
     wait_for: Option<Duration>,
     /// From then on it may go on in the background; not known before its place has it, nor while
     /// the place is gone.
     background_from: Option<Instant>,
     /// By then its end is known, or never will be.
     latest: Instant,
-    /// Where it may be waited for without a worker: after so long without news of its place.
+    /// The time without news of its place after which the turn can be parked, if it can be.
     parks_after: Option<Duration>,
-    /// When there was the last news of its place.
+    /// The time of the last news of its place.
     news_at: Instant,
     /// Until when an earlier worker waited for its runner.
     waited_for_until: Option<Timestamp>,
-    /// Whether an earlier worker listened to it, and `background_from` is from then.
+    /// True if an earlier worker listened to it, and `background_from` is from then.
     listened_before: bool,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Listener<'a> {
         self.runner.as_deref().unwrap_or("?")
     }
 
-    /// Where the session works.
+    /// The folder of the session.
     pub(super) fn directory(&self) -> &str {
         &self.site.directory
     }
@@ -232,7 +232,7 @@ impl<'a> Listener<'a> {
             .unwrap_or(Conclusion::StopUnanswered)
     }
 
-    /// What is still waited for where it became this.
+    /// The event that the call still waits for after this conclusion.
     pub(super) fn awaits(&self, conclusion: &Conclusion) -> Option<Awaited> {
         match conclusion {
             Conclusion::StillRuns => Some(self.awaited()),
@@ -373,7 +373,7 @@ impl<'a> Listener<'a> {
             }
             OperationEvent::Ended(outcome) => {
                 if let Outcome::Exited(record) = &outcome {
-                    // What was written and did not arrive is said to be missing.
+                    // Output that was written and did not arrive is shown as missing.
                     let (stdout, stderr) = (record.stdout.offset, record.stderr.offset);
                     self.output.skip_to(OutputStream::Stdout, stdout);
                     self.output.skip_to(OutputStream::Stderr, stderr);

@@ -1,5 +1,4 @@
-//! What comes next in a turn: a pure function of its log, of what its calls were found to wait for, and
-//! of the limits.
+//! The next phase of a turn: a pure function of its log, of the waits of its calls, and of the limits.
 
 use shared_types::event::{Finish, TurnOutcome};
 
@@ -130,7 +129,7 @@ fn failed(reason: String) -> Next {
     }
 }
 
-/// Whether each of the last `times` steps asked for the same calls and got the same results. Where a
+/// True if each of the last `times` steps asked for the same calls and got the same results. If a
 /// call still waited for something, to ask again is to wait on.
 fn repeats(steps: &[Step], times: usize) -> bool {
     let Some(latest) = steps.len().checked_sub(times.max(2)) else {

@@ -1,4 +1,4 @@
-//! Where a call stands, and what it comes to.
+//! The site of a call, and the plan that it makes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     tools::{Ask, BadArguments, Prepared, Tool, ToolSet},
 };
 
-/// Where a call stands and what it is run with.
+/// The place of a call in its turn, and the parts that it runs with.
 pub(super) struct Site<'a> {
     pub(super) engine: &'a Engine,
     /// The tools of the turn.
@@ -26,7 +26,7 @@ pub(super) struct Site<'a> {
     pub(super) place: CallPlace,
     /// Longest text of its result, in bytes.
     pub(super) result_bytes: usize,
-    /// What the call waited for when an earlier worker let go of the turn.
+    /// The wait of the call when an earlier worker let go of the turn.
     pub(super) waited: Option<CallWait>,
 }
 
@@ -68,7 +68,7 @@ impl Site<'_> {
     }
 }
 
-/// What a call comes to.
+/// The tool of a call, and its request.
 pub(super) struct Plan {
     pub(super) tool: Arc<dyn Tool>,
     pub(super) ask: Ask,

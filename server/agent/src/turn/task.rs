@@ -31,17 +31,17 @@ const ENDED_SHOWN: usize = 20;
 /// Longest part of a command that is shown in a list, in bytes.
 const SHOWN_BYTES: usize = 120;
 
-/// How far looking was brought.
+/// The point to which a look was brought.
 pub(super) enum Look {
     Done(Looked),
     /// To where it only waits.
     Waits(WaitingCall),
 }
 
-/// What came of looking.
+/// The result of a look.
 pub(super) struct Looked {
     pub(super) rendered: Rendered,
-    /// What the look waited for in vain.
+    /// The event that the look waited for in vain.
     pub(super) awaits: Option<Awaited>,
 }
 
@@ -126,7 +126,7 @@ async fn look(
     }))
 }
 
-/// What its call asked for: how its end is told depends on that.
+/// The request of its call: the words for its end depend on that.
 fn planned(site: &Site<'_>, task: &Task) -> Result<(Arc<dyn Tool>, Prepared), BadArguments> {
     let Plan { tool, ask } = Plan::of(&site.tools, &task.asked.name, &task.asked.arguments)?;
     match ask {

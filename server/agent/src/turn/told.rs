@@ -1,4 +1,4 @@
-//! What the model is told of a call, by what became of its operation.
+//! The words to the model about a call, by the conclusion on its operation.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ const LAST_OUTPUT_BYTES: usize = 2 * 1024;
 /// An operation that was listened to.
 pub(super) struct Told<'a> {
     pub(super) tool: &'a dyn Tool,
-    /// What was asked.
+    /// The request.
     pub(super) prepared: &'a Prepared,
     pub(super) listener: &'a Listener<'a>,
-    /// When it was started, as far as is known.
+    /// The time of its start, as far as is known.
     pub(super) started: Timestamp,
-    /// Whether an earlier run of the turn had placed it.
+    /// True if an earlier run of the turn had placed it.
     pub(super) was_placed: bool,
     /// Longest text, in bytes.
     pub(super) limit: usize,
@@ -35,7 +35,7 @@ impl Told<'_> {
             Conclusion::Ended(outcome) => self.ended(outcome),
             Conclusion::StillRuns | Conclusion::Waits { .. } => self.unknown("it still runs"),
             Conclusion::DidNotStart(refusal) => self.did_not_start(refusal),
-            // The turn ends with it, so a person is told.
+            // The turn ends with it, so the words are for a person.
             Conclusion::Refused(refusal) if self.is_unplaced(conclusion) => not_run(refusal),
             Conclusion::Refused(refusal) => self.refused(refusal),
             Conclusion::Parked { since } => self.unknown(&format!(
@@ -58,8 +58,8 @@ impl Told<'_> {
         }
     }
 
-    /// What is told of a command that goes on in the background as a task, once it was waited for
-    /// so long.
+    /// The words on a command that goes on in the background as a task, once the call has waited so
+    /// long.
     pub(super) fn goes_on(&self, task: u32, waited: Duration) -> Rendered {
         let waited = spoken(waited);
         let text = self.output_and(&format!(
@@ -73,7 +73,7 @@ impl Told<'_> {
         }
     }
 
-    /// What is told of a task whose end was not heard.
+    /// The words on a task whose end was not heard.
     pub(super) fn no_end_yet(&self, task: &Task, age: Duration) -> Rendered {
         let number = task.number;
         let state = match (&task.ended, self.listener.gone_since()) {
@@ -124,8 +124,8 @@ impl Told<'_> {
         }
     }
 
-    /// Whether no runner could be given it, and none can be given the next call either: it was not
-    /// run, and the same is told of every call until a person has seen to it.
+    /// True if no runner could be given it, and none can be given the next call either. It was not
+    /// run, and every call gets the same words until a person has seen to it.
     pub(super) fn is_unplaced(&self, conclusion: &Conclusion) -> bool {
         match conclusion {
             Conclusion::Refused(refusal) => !self.is_in_doubt() && has_no_place(refusal),
@@ -172,7 +172,7 @@ impl Told<'_> {
     }
 }
 
-/// What the model is told of a call that was not run.
+/// The words on a call that was not run.
 pub(super) fn not_run(why: impl std::fmt::Display) -> Rendered {
     Rendered {
         outcome: CallOutcome::Refused,
@@ -180,13 +180,13 @@ pub(super) fn not_run(why: impl std::fmt::Display) -> Rendered {
     }
 }
 
-/// Whether the active runner is away, or none is active.
+/// True if the active runner is away, or none is active.
 fn has_no_place(refusal: &Refusal) -> bool {
     refusal.code == RefusalCode::Unavailable && refusal.remedy() == Remedy::Person
 }
 
-/// What whoever reads of a refusal can do about it. What is final for an operation alone says
-/// nothing of the next call, which is another one.
+/// The reader's remedy for a refusal. A refusal that is final for one operation says nothing of the
+/// next call, which is another operation.
 fn advice(refusal: &Refusal) -> String {
     match (refusal.remedy(), refusal.retry_after_ms) {
         (Remedy::Retry, Some(wait)) => {
@@ -203,7 +203,7 @@ fn advice(refusal: &Refusal) -> String {
     }
 }
 
-/// How long the process itself ran: more than what was seen of it where the turn was resumed.
+/// The time that the process itself ran: more than the turn saw of it, if the turn was resumed.
 pub(super) fn wall(conclusion: &Conclusion) -> Duration {
     match conclusion {
         Conclusion::Ended(Outcome::Exited(ExitRecord { wall_ms, .. })) => {

@@ -10,11 +10,11 @@ use crate::session::SessionPorts;
 /// A call that waits, and how much of it was shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingCall {
-    /// What it waits for.
+    /// The event that it waits for.
     pub wait: CallWait,
     /// Below this its stdout and stderr were shown to those who watch the session.
     shown: [u64; 2],
-    /// Whether they were told that its runner is away.
+    /// True if the watchers know that its runner is away.
     told_away: bool,
 }
 
