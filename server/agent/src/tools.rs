@@ -78,7 +78,7 @@ pub trait Tool: Send + Sync {
     /// If they make no sense together; the text tells the model why.
     fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments>;
 
-    /// The text for the model of an end that is neither a failure of a file operation nor a refusal;
+    /// The text for the model of an end that is neither a failure of a file operation nor a refusal.
     /// `None` if it is not an end of this tool's requests. `limit` bounds the text, in bytes; a
     /// longer one loses its middle. A tool that asks nothing of the sandbox has none.
     fn render(&self, _ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {

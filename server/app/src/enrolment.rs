@@ -1,10 +1,10 @@
 //! The enrolment of a runner in a tenant, and the proof that the runner gives when it connects
 //! (docs/internals/contracts.md#b1 to #b3).
 //!
-//! The server proves itself first: `identify` is signed by the key that the join token pins, over the
-//! runner's nonce and the certificate that was presented on this connection. A runner that was removed, one
-//! that never was, and a wrong signature get the same answer. `refused` holds the refusals and their
-//! entries in the log; `joining` enrols runners.
+//! The server proves itself first. The key that the join token pins signs `identify`, over the runner's
+//! nonce and the certificate that was presented on this connection. A runner that was removed, one that
+//! never was, and a wrong signature get the same answer. `refused` holds the refusals and their entries in
+//! the log; `joining` enrols runners.
 
 mod joining;
 mod refused;

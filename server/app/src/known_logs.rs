@@ -2,8 +2,9 @@
 //! before.
 //!
 //! A log only grows, so what was read of it stays true. What this server appends is added at once. If
-//! another server has appended since, the rest is read. If a database was put back to an older state
-//! under the running server, the last event or the next number does not fit, and all is read again.
+//! another server has appended since, the rest is read. A database may be put back to an older state
+//! under the running server. Then the last event or the next number does not fit, and all is read
+//! again.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},

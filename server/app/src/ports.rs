@@ -389,7 +389,8 @@ impl LinkRows for Rows {
 impl Rows {
     /// The bytes of each of these operations' output that its runner need not keep; some reader waits
     /// for their ends. Output that is left to the reader is kept here only once the call has ended or
-    /// the operation must stop (its collector does not know the request then). So none of it counts.
+    /// the operation must stop. Its collector does not know the request then, so none of that output
+    /// counts.
     async fn committed(
         &self,
         tenant: TenantId,

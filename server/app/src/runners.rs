@@ -80,7 +80,7 @@ pub struct Runner {
     pub labels: BTreeMap<String, String>,
     /// The figures that it reported last, if it is linked to this server process.
     pub figures: Option<Figures>,
-    /// Its owner, and the people with whom it is shared.
+    /// Its owner, and the people who share it.
     pub shares: RunnerShares,
 }
 
@@ -360,9 +360,8 @@ impl Runners {
         }
     }
 
-    /// Notes that the link of a peer with an access token of this runner was refused, because this
-    /// server no longer speaks this version of the link protocol. The list of runners shows the
-    /// reason.
+    /// Notes that the link of a peer with an access token of this runner was refused. This server
+    /// no longer speaks this version of the link protocol. The list of runners shows the reason.
     pub fn is_outdated(&self, runner: RunnerId, version: u32) {
         self.outdated.refused(runner, version);
     }

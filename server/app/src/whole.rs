@@ -1,7 +1,7 @@
 //! Work that is done whole once it is begun.
 //!
 //! A door drops the future of a request whose client leaves. The work of a use case after its
-//! commit (wake a worker, end a link) must happen all the same: the commit itself is not undone,
+//! commit (wake a worker, end a link) must happen all the same. The commit itself is not undone,
 //! and no other task would do the rest until the next start.
 
 use tracing::Instrument as _;

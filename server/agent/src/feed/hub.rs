@@ -192,8 +192,8 @@ fn carried(events: Vec<SessionEvent>) -> Arc<[SessionEvent]> {
     }
 }
 
-/// The pieces for a late watcher: the notice of the turn's wait, the thoughts and the text of the
-/// answer in flight, and the tail of each output.
+/// The pieces for a late watcher. They are the notice of the turn's wait, the thoughts and the text
+/// of the answer in flight, and the tail of each output.
 #[derive(Default)]
 struct UnderWay {
     notice: Option<Live>,

@@ -142,8 +142,8 @@ fn another_day(before: &TurnLog, now: &TurnLog) -> Option<String> {
     (before.asked_at.date() != today).then(|| format!("[it is {today} now (UTC)]\n"))
 }
 
-/// The new place of the tools, if it is not that of the input before. If an earlier release recorded
-/// no place before, nothing is said of that one.
+/// The new place of the tools, if it is not that of the input before. The note omits the place
+/// before if an earlier release did not record it.
 fn moved(before: Option<&Choice>, now: &Choice, machine: Option<&str>) -> Option<String> {
     let place = |choice: &Choice| {
         let (runner, _) = choice.runner()?;

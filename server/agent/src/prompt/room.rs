@@ -5,11 +5,11 @@
 //! 2. the results of the oldest tool calls, and with each of them the long arguments of its call;
 //! 3. the oldest messages, answers and calls.
 //!
-//! Parts that are left out are recorded as an event before the model is asked, and the request is made
-//! from the log alone: after a restart the model is sent the same bytes. The turn's own message and its
-//! last step stay, cut as far as they must be, so that there is always a request that fits. More is left
-//! out at once than is needed. So the beginning of the request stays the same for many steps, and a
-//! vendor's cache of prefixes holds.
+//! An event records the parts that are left out before the model is asked. The request is made from the
+//! log alone, so after a restart the model is sent the same bytes. The turn's own message and its last
+//! step stay, cut as far as they must be, so that there is always a request that fits. More is left out
+//! at once than is needed. So the beginning of the request stays the same for many steps, and a vendor's
+//! cache of prefixes holds.
 
 use server_llm::{ModelInfo, ModelRequest};
 use shared_types::{Event, TurnId, event::LeftOutBecause};

@@ -386,7 +386,7 @@ impl<'a> Listener<'a> {
 
     fn lose(&mut self, since: Timestamp) {
         let wait = self.site.engine.limits.parked_at_most;
-        // An earlier worker's wait is gone on with, unless the runner was back since then.
+        // An earlier worker's wait continues, unless the runner was back since then.
         let waited = self.waited_for_until.take();
         let waited = waited.filter(|until| since.after(wait) <= *until);
         let wait_until = match waited {

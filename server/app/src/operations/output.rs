@@ -27,7 +27,7 @@ pub struct OutputPage {
     pub base: u64,
     /// The bytes; none where there are no more.
     pub data: Vec<u8>,
-    /// The end of the stream as far as it is known.
+    /// The end of the stream, as far as this server knows it.
     pub end: u64,
     /// True if the operation has ended, so that its streams grow no more.
     pub ended: bool,

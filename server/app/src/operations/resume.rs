@@ -1,4 +1,4 @@
-//! Work on operations that the server does without a request: it goes on with those that an earlier
+//! Work on operations that the server does without a request. It resumes those that an earlier
 //! process left open, closes those that no reader follows any more, and removes those that ended long
 //! ago.
 
@@ -19,7 +19,7 @@ use crate::AppError;
 /// For how long what is kept nowhere waits on its runner, once it has ended, for a reader.
 const UNREAD_FOR: Duration = Duration::from_secs(60 * 60);
 
-/// The pause before the store is asked again for what is to be gone on with.
+/// The pause before the store is asked again for the operations to resume.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Operations {
@@ -38,7 +38,7 @@ impl Operations {
         });
     }
 
-    /// Another server is gone: what it had open is gone on with here.
+    /// Another server is gone: this one resumes the operations that it had open.
     pub(crate) fn take_over(&self) {
         let operations = self.clone();
         // It ends once it has looked at all of them.
