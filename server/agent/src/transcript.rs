@@ -98,7 +98,7 @@ pub(crate) struct Step {
     pub(crate) number: u32,
     /// The model that answered.
     pub(crate) model: String,
-    /// The vendor and model of the answer; `None` if an earlier release recorded it.
+    /// The wire format and the account that the answer came from; `None` if an earlier release recorded it.
     pub(crate) origin: Option<Origin>,
     /// The answer; its calls are in `calls`, with their results.
     pub(crate) parts: Parts,
