@@ -59,7 +59,7 @@ function event(event: Schemas["SessionEvent"]): string {
             const outcome: "completed" | "failed" | "cancelled" | "interrupted" = event.outcome;
             return `${place} ${outcome} ${event.at}`;
         case "answer.recorded":
-            return event.calls.map((call) => call.name).join();
+            return event.parts.map((part) => (part.type === "tool_call" ? part.name : part.type)).join();
         case "call.placed":
             return event.place.runner_name;
         default:

@@ -15,9 +15,18 @@ const TAGS: [&str; 3] = ["type", "kind", "by"];
 /// Names the alternatives of every union of tagged objects.
 pub(super) fn name_variants(components: &mut Components) {
     let whole = components.schemas.clone();
+    let mut joined = Vec::new();
     for schema in components.schemas.values_mut() {
         if let RefOr::T(Schema::OneOf(union)) = schema {
-            union.items.iter_mut().for_each(|item| join(item, &whole));
+            let items = union.items.iter_mut();
+            joined.extend(items.flat_map(|item| join(item, &whole)));
+        }
+    }
+    // An object that is an alternative of a union, and nothing else, has no name of its own any more.
+    let rest = serde_json::to_string(&components.schemas).unwrap_or_default();
+    for name in joined {
+        if !rest.contains(&format!("/{name}\"")) {
+            components.schemas.remove(&name);
         }
     }
     let mut named = BTreeMap::new();
@@ -31,23 +40,26 @@ pub(super) fn name_variants(components: &mut Components) {
     components.schemas.extend(named);
 }
 
-/// Makes one object of an alternative that is all of several: a named object and the tag beside it.
-fn join(item: &mut RefOr<Schema>, named: &BTreeMap<String, RefOr<Schema>>) {
+/// Makes one object of an alternative that is all of several: a named object and the tag beside it. Returns the names
+/// of the objects that it has joined.
+fn join(item: &mut RefOr<Schema>, named: &BTreeMap<String, RefOr<Schema>>) -> Vec<String> {
     let RefOr::T(Schema::AllOf(all)) = item else {
-        return;
+        return Vec::new();
     };
+    let mut names = Vec::new();
     let mut joined = Object::new();
     joined.description.clone_from(&all.description);
     for part in &all.items {
         let part = match part {
             RefOr::Ref(Ref { ref_location, .. }) => {
                 let name = ref_location.rsplit('/').next().unwrap_or_default();
+                names.push(name.to_owned());
                 named.get(name)
             }
             part => Some(part),
         };
         let Some(RefOr::T(Schema::Object(part))) = part else {
-            return;
+            return Vec::new();
         };
         joined.properties.extend(part.properties.clone());
         joined.required.extend(part.required.clone());
@@ -55,6 +67,7 @@ fn join(item: &mut RefOr<Schema>, named: &BTreeMap<String, RefOr<Schema>>) {
     }
     joined.schema_type = Type::Object.into();
     *item = RefOr::T(Schema::Object(joined));
+    names
 }
 
 fn name_variants_of(
