@@ -122,7 +122,7 @@ pub enum ModelEvent {
     },
 }
 
-/// A piece of a part of the answer, as it is said.
+/// A piece of the answer while the model gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// The part: its place among the parts of text and of thoughts, in the order in which they began, from 0.

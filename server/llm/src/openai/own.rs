@@ -29,7 +29,7 @@ impl Own {
         })
     }
 
-    /// The parts that record it: what stands before the text, and the fields. There is none of what is empty.
+    /// The parts that record it: the text before the answer, and the fields. Either is absent where it is empty.
     pub(super) fn into_parts(self) -> [Option<Part>; 2] {
         let before_text = Self {
             before_text: self.before_text,

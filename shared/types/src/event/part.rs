@@ -94,7 +94,7 @@ impl Parts {
 }
 
 impl Part {
-    /// What a reader of text sees of it; `None` for what is not for reading.
+    /// The words of the part; `None` for a part that is not for reading.
     fn words(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Text { text } if text.is_empty() => None,
