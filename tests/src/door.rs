@@ -15,9 +15,10 @@ use proto::v1::{
     runner_link_server::RunnerLink, runner_link_server::RunnerLinkServer, server_frame,
 };
 use server_app::{LinkChallenge, keys::SigningKey};
+use server_records::LinkIdentity;
 use server_router::{
     SandboxRouter,
-    links::{LinkIdentity, LinkOptions, Links},
+    links::{LinkOptions, Links},
 };
 use shared_tls::ServerTls;
 use shared_types::{OsEntropy, RunnerId, SystemClock, TenantId, Token, limits::MAX_FRAME_BYTES};

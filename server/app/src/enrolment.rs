@@ -20,7 +20,8 @@ use std::{
 };
 
 use proto::{enrolling, sealing::Opener, signing, v1};
-use server_router::links::{LinkIdentity, LinkSealer, Links};
+use server_records::LinkIdentity;
+use server_router::links::{LinkSealer, Links};
 use server_store::{AttemptKind, JoinState, RunnerRow, ShownState, Store};
 use shared_telemetry::server::RUNNER_REFUSALS;
 use shared_types::{Clock, Digest, Entropy, ReplicaId, RunnerId, Timestamp};

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use server_router::ports::Figures;
+use shared_link::server::Figures;
 use shared_telemetry::server::{
     FLEET_DISK_FREE_BYTES, FLEET_LOW_ON_DISK, FLEET_OPERATIONS_RUNNING, FLEET_SPOOL_BYTES,
 };

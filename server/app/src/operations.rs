@@ -569,7 +569,7 @@ impl Operations {
     }
 
     /// The operations of a tenant that are placed.
-    fn placed(&self, tenant: TenantId) -> Arc<dyn server_router::ports::Operations> {
+    fn placed(&self, tenant: TenantId) -> Arc<dyn server_records::Operations> {
         Arc::new(TenantOperations {
             store: self.store.clone(),
             outputs: self.area.clone(),

@@ -5,16 +5,15 @@ use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use server_agent::feed::LiveHub;
-use server_router::{
-    links::{HelloFacts, LinkIdentity},
-    ports::{
-        self, Figures, Heard, Intents, LinkRows, NewIntent, Operations, PlaceError, PortError,
-        RunnerState, SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict,
-    },
-};
+use server_records::LinkIdentity;
+use server_records::{Heard, Intents, LinkRows, NewIntent, Operations, PlaceError, PortError};
 use server_store::{
     ClaimedPool, Ending, Label, LinkClaim, LinkHolds, LostOutcome, NewOperation, NewSandbox,
     OperationRow, Outputs, Placed, Reported, Store, StoreError,
+};
+use shared_link::server::HelloFacts;
+use shared_link::server::{
+    Figures, RunnerState, SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict,
 };
 use shared_sandbox::{ExitStatus, Outcome, Request};
 use shared_types::{
@@ -172,7 +171,7 @@ impl Operations for TenantOperations {
         }))
     }
 
-    fn outputs(&self) -> Arc<dyn ports::Outputs> {
+    fn outputs(&self) -> Arc<dyn server_records::Outputs> {
         Arc::new(TenantOutputs {
             outputs: self.outputs.clone(),
             tenant: self.tenant,
@@ -255,8 +254,9 @@ impl LinkRows for Rows {
                 problem: pool.problem.clone(),
             }),
             remembered: hello.inventory.iter().map(|one| one.operation).collect(),
-            lost: lost(ports::forgotten()).map_err(PortError::new)?,
-            lost_to_restoration: lost(ports::lost_to_restoration()).map_err(PortError::new)?,
+            lost: lost(shared_link::server::forgotten()).map_err(PortError::new)?,
+            lost_to_restoration: lost(shared_link::server::lost_to_restoration())
+                .map_err(PortError::new)?,
         };
         let claimed = self
             .store
@@ -278,7 +278,7 @@ impl LinkRows for Rows {
         hello: &HelloFacts,
     ) -> Result<(), PortError> {
         let remembered: Vec<_> = hello.inventory.iter().map(|one| one.operation).collect();
-        let outcome = lost(ports::never_started()).map_err(PortError::new)?;
+        let outcome = lost(shared_link::server::never_started()).map_err(PortError::new)?;
         let (link, now) = ((who.runner, link), self.clock.now());
         let settled = self
             .store

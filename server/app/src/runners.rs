@@ -3,14 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use server_agent::feed::LiveHub;
-use server_router::{
-    links::{LinkIdentity, Links},
-    ports::{Figures, lost_to_revocation},
-};
+use server_records::LinkIdentity;
+use server_router::links::Links;
 use server_store::{
     By, ClaimedPool, CredentialKind, JoinTokenRow, Late, LostOutcome, NewJoinToken, Page,
     RunnerRow, RunnerShares, SandboxRow, SettingsOf, SharedWith, Store,
 };
+use shared_link::server::{Figures, lost_to_revocation};
 use shared_types::{
     AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
     clean::is_clean_line, limits::is_name,

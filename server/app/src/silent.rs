@@ -3,8 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use server_router::ports::lost_to_silence;
 use server_store::Store;
+use shared_link::server::lost_to_silence;
 use shared_types::Clock;
 
 use server_agent::feed::LiveHub;

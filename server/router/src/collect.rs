@@ -48,8 +48,9 @@ use self::{
 use crate::{
     bounds::{ENDED_AT_ONCE, RUNNING_AT_ONCE},
     links::{Links, Watch},
-    ports::{Fleet, Operations, Outputs, PortError, StoredIntent},
 };
+use server_records::{Fleet, Operations, Outputs, PortError};
+use shared_link::server::StoredIntent;
 
 /// The operations that are being collected. Clones share them.
 #[derive(Debug, Clone)]

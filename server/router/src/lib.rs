@@ -3,7 +3,7 @@
 //! [`SandboxRouter`] fulfils the sandbox contract over the links of enrolled runners, so the
 //! engine cannot tell here from there. Placement is pure; its result is committed before anything
 //! is sent, and a stored operation is never placed again (docs/internals/contracts.md#a1 to #a4).
-//! The router reaches the store only through [`ports`], and runs nothing itself.
+//! The router reaches the store only through the ports in [`server_records`], and runs nothing itself.
 
 mod bounds;
 mod collect;
@@ -11,7 +11,6 @@ mod frame;
 pub mod links;
 mod mailbox;
 pub mod placement;
-pub mod ports;
 mod sandbox_router;
 
 pub use collect::{Collected, Reading, is_kept_nowhere};

@@ -41,12 +41,12 @@ pub(crate) use self::{
     handle::{Gone, LinkHandle, Reader},
     registry::Connection,
 };
-pub use crate::ports::{HelloFacts, LinkIdentity};
 use crate::{
     bounds::STORE_PAUSE_AT_MOST,
     collect::{self, Collected, Collectors},
-    ports::{LinkRows, Operations, PortError},
 };
+use server_records::LinkIdentity;
+use server_records::{LinkRows, Operations, PortError};
 
 /// Follows the connection of a runner.
 pub(crate) type Watch = watch::Receiver<Connection>;

@@ -11,7 +11,8 @@ use shared_types::{
     event::{Choice, Place},
 };
 
-use crate::ports::{FleetRunner, FleetSnapshot, RunnerState};
+use server_records::{FleetRunner, FleetSnapshot};
+use shared_link::server::RunnerState;
 
 /// The place where an operation will run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,8 +21,9 @@ use crate::{
     frame,
     links::{Connection, Links, Watch, linked_or_not},
     placement::Placement,
-    ports::{Fleet, Intents, NewIntent, Operations, PlaceError, PortError, StoredIntent},
 };
+use server_records::{Fleet, Intents, NewIntent, Operations, PlaceError, PortError};
+use shared_link::server::StoredIntent;
 
 /// The sandbox of a session or a caller: it routes each operation to the runner that was chosen for it.
 #[derive(Clone)]

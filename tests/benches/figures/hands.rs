@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use server_router::{SandboxRouter, ports::Operations};
+use server_records::Operations;
+use server_router::SandboxRouter;
 use shared_sandbox::{
     Command, Exec, ExitStatus, OperationEvent, Outcome, OutputStream, Request, Retention, Running,
     Sandbox as _,

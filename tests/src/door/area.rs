@@ -4,7 +4,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use server_router::ports::{Outputs, PortError};
+use server_records::{Outputs, PortError};
 use server_store::{OutputKey, OutputKind};
 use shared_sandbox::OutputStream;
 use shared_types::{OperationId, TenantId, limits::OUTPUT_CHUNK_BYTES};

@@ -6,10 +6,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use server_router::ports::{
-    Figures, Fleet, FleetRunner, FleetSandbox, FleetSnapshot, Heard, HelloFacts, Intents,
-    LinkIdentity, LinkRows, NewIntent, Operations, Outputs, PlaceError, PortError, RunnerState,
-    SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict, never_started,
+use server_records::{
+    Fleet, FleetRunner, FleetSandbox, FleetSnapshot, Heard, Intents, LinkIdentity, LinkRows,
+    NewIntent, Operations, Outputs, PlaceError, PortError,
+};
+use shared_link::server::{
+    Figures, HelloFacts, RunnerState, SandboxReport, Seen, Settled, StoredIntent, TurnedAway,
+    Verdict, never_started,
 };
 use shared_sandbox::{Outcome, Request};
 use shared_types::{

@@ -6,10 +6,8 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use server_router::{
-    is_kept_nowhere,
-    ports::{Fleet, FleetSnapshot, Intents, NewIntent, PlaceError, PortError},
-};
+use server_records::{Fleet, FleetSnapshot, Intents, NewIntent, PlaceError, PortError};
+use server_router::is_kept_nowhere;
 use server_store::{CallerPlace, NewCallerOperation, Placed, Store, StoreError};
 use shared_sandbox::Request;
 use shared_types::{Clock, CredentialId, RunnerId, SandboxId, TenantId, UserId, event::Choice};

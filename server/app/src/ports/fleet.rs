@@ -9,10 +9,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use server_agent::{Live, feed::LiveHub};
-use server_router::ports::{
-    Fleet, FleetRunner, FleetSandbox, FleetSnapshot, PortError, RunnerState,
-};
+use server_records::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot, PortError};
 use server_store::{ChosenRunner, RunnerRow, Store};
+use shared_link::server::RunnerState;
 use shared_types::{Clock, RunnerId, SessionId, TenantId, Timestamp, TurnId, UserId};
 use tokio::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use server_router::ports::{self, PortError};
+use server_records::PortError;
 use server_store::{OutputKey, OutputKind, Outputs, StoreError};
 use shared_sandbox::OutputStream;
 use shared_telemetry::server::OUTPUT_BYTES;
@@ -48,7 +48,7 @@ pub(crate) fn kind(stream: OutputStream) -> OutputKind {
 }
 
 #[async_trait]
-impl ports::Outputs for TenantOutputs {
+impl server_records::Outputs for TenantOutputs {
     async fn read(
         &self,
         id: OperationId,

@@ -19,7 +19,8 @@ use shared_sandbox::{EndToken, OperationEvent, Outcome, OutputStream};
 use shared_types::{OperationId, Timestamp};
 use tokio::{sync::watch, time::timeout};
 
-use crate::{bounds::END_TAKEN_WITHIN, ports::Outputs};
+use crate::bounds::END_TAKEN_WITHIN;
+use server_records::Outputs;
 
 /// The latest bytes, for readers that keep up. Kept output is read from the disk.
 const RECENT_BYTES: usize = 256 * 1024;

@@ -32,8 +32,9 @@ use crate::{
     bounds::LOOK_WHILE_AWAY_EVERY,
     links::{Connection, Gone, LinkHandle, Reader, Watch, linked, linked_or_not},
     mailbox::Mailbox,
-    ports::{Outputs, PortError, StoredIntent},
 };
+use server_records::{Outputs, PortError};
+use shared_link::server::StoredIntent;
 
 /// The arguments to begin with.
 pub(super) struct Begin {

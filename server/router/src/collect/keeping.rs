@@ -6,7 +6,7 @@ use bytes::Bytes;
 use shared_sandbox::{OperationEvent, OutputStream};
 use shared_types::OperationId;
 
-use crate::ports::{Outputs, PortError};
+use server_records::{Outputs, PortError};
 
 type Synced = Result<[u64; 2], PortError>;
 

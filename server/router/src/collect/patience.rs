@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::{
-    bounds::{STORE_PAUSE, STORE_PAUSE_AT_MOST},
-    ports::PortError,
-};
+use crate::bounds::{STORE_PAUSE, STORE_PAUSE_AT_MOST};
+use server_records::PortError;
 
 /// The pauses between attempts: each is twice the one before, up to a longest one.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use shared_types::Timestamp;
 use tokio::sync::watch;
 
 use super::board::Board;
-use crate::ports::PortError;
+use server_records::PortError;
 
 /// Both streams, in this order everywhere.
 const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];

@@ -23,7 +23,8 @@ use tokio::sync::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{mailbox::Post, ports::Operations};
+use crate::mailbox::Post;
+use server_records::Operations;
 
 /// The bits of a control's id that tell the controls of one link apart.
 const CONTROLS_PER_LINK_BITS: u32 = 32;

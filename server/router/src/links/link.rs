@@ -29,10 +29,9 @@ use super::{
     reports::{Reporting, Reports},
     shown::Shown,
 };
-use crate::{
-    bounds::{ACCEPTED_STORED_WITHIN, RECONNECT_MS_PER_LINK, RECONNECT_MS_WHEN_AGED},
-    ports::{Heard, HelloFacts},
-};
+use crate::bounds::{ACCEPTED_STORED_WITHIN, RECONNECT_MS_PER_LINK, RECONNECT_MS_WHEN_AGED};
+use server_records::Heard;
+use shared_link::server::HelloFacts;
 
 /// Serves a link until it ends; see [`Links::attach`].
 pub(super) async fn serve(

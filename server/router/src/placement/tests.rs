@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use shared_types::{JournalId, RunnerId, SandboxId, Timestamp, isolation::Property};
 
 use super::*;
-use crate::ports::FleetSandbox;
+use server_records::FleetSandbox;
 
 /// Few ids, so that choices meet runners, and twice the same runner is generated as well.
 fn runner_id() -> impl Strategy<Value = RunnerId> {

@@ -10,8 +10,8 @@ use crate::{
     bounds::LOOK_AGAIN_AFTER,
     links::Connection,
     placement::{self, Away, NotPlaced, Placement, Recent},
-    ports::{FleetSnapshot, PortError},
 };
+use server_records::{FleetSnapshot, PortError};
 
 impl SandboxRouter {
     /// The place of a new operation, and the link that its runner has. It waits for a runner that is away, and tells

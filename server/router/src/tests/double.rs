@@ -26,8 +26,9 @@ use tokio_util::sync::CancellationToken;
 pub(super) use self::{store::Store, weather::Weather};
 use crate::{
     SandboxRouter,
-    links::{LinkEnd, LinkIdentity, LinkOptions, Links},
+    links::{LinkEnd, LinkOptions, Links},
 };
+use server_records::LinkIdentity;
 
 /// How long a test waits for what must come.
 const WITHIN: Duration = Duration::from_secs(10);

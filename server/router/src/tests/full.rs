@@ -8,7 +8,7 @@ use shared_types::{Epoch, RefusalCode};
 use tokio::time::Instant;
 
 use super::{double::*, reconnect::assert_ends_with};
-use crate::ports::never_started;
+use shared_link::server::never_started;
 
 const SOON: Duration = Duration::from_secs(2);
 

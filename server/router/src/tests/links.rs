@@ -10,10 +10,8 @@ use shared_types::{RunnerId, SandboxId, limits::OUTPUT_CHUNK_BYTES};
 use tokio::time::Instant;
 
 use super::double::*;
-use crate::{
-    links::{LinkEnd, LinkOptions},
-    ports::TurnedAway,
-};
+use crate::links::{LinkEnd, LinkOptions};
+use shared_link::server::TurnedAway;
 
 #[tokio::test(start_paused = true)]
 async fn a_newer_link_replaces_the_older_whose_end_does_not_unregister_it() {

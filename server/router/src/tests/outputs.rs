@@ -5,7 +5,8 @@ use shared_sandbox::{OperationEvent, Outcome, OutputStream, Request, Retention, 
 use shared_types::{Epoch, RefusalCode, limits::OUTPUT_CHUNK_BYTES};
 
 use super::double::*;
-use crate::{bounds::ENDED_AT_ONCE, links::LinkOptions, ports::Operations as _};
+use crate::{bounds::ENDED_AT_ONCE, links::LinkOptions};
+use server_records::Operations as _;
 
 /// A runner that is chosen, and an operation of it that has said "hello ".
 async fn half_said() -> (World, Runner, Link, String, Running) {

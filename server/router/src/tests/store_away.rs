@@ -14,7 +14,7 @@ use shared_sandbox::{OperationEvent, OutputStream, Sandbox as _};
 use tokio::time::{Instant, sleep};
 
 use super::double::*;
-use crate::ports::PortError;
+use server_records::PortError;
 
 /// Longer than a few attempts last; by then a runner that says nothing still has its link.
 const LONG: Duration = Duration::from_secs(20);

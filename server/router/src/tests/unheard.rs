@@ -6,7 +6,7 @@ use shared_sandbox::{CancelAnswer, Outcome, Sandbox};
 use shared_types::Epoch;
 
 use super::double::*;
-use crate::ports::never_started;
+use shared_link::server::never_started;
 
 /// A server that was started again after it had placed [`exec`] 10, and knows no more of it.
 async fn restarted() -> World {

@@ -5,7 +5,7 @@ use shared_types::OperationId;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::ports::Outputs;
+use server_records::Outputs;
 
 const STDOUT: OutputStream = OutputStream::Stdout;
 

@@ -15,7 +15,7 @@ use shared_sandbox::{Outcome, OutputStream};
 use shared_types::OperationId;
 
 use super::weather::Weather;
-use crate::ports::{Outputs, PortError};
+use server_records::{Outputs, PortError};
 
 const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
 

@@ -1,5 +1,7 @@
 //! A store in memory that keeps the ports' promises.
 
+use server_records::*;
+use shared_link::server::*;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard},
@@ -17,7 +19,6 @@ use super::{
     outputs::Area,
     weather::{Calm, Weather},
 };
-use crate::{links::LinkIdentity, ports::*};
 
 /// A store in memory that keeps the ports' promises. Clones are the same store.
 #[derive(Clone)]

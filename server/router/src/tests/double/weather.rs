@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::ports::PortError;
+use server_records::PortError;
 
 /// How long the store takes, and whether it answers.
 #[async_trait]

@@ -16,7 +16,8 @@ use super::{
     host::{HEAD_BYTES, Host, bytes_at},
     plan,
 };
-use crate::{ports::never_started, tests::double::Store};
+use crate::tests::double::Store;
+use shared_link::server::never_started;
 
 /// What happens in simulations; a run in which one of them never does proves nothing.
 const COUNTED: [&str; 21] = [

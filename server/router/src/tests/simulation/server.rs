@@ -24,9 +24,10 @@ use super::{
 };
 use crate::{
     SandboxRouter,
-    links::{LinkEnd, LinkIdentity, LinkOptions, Links, Presence},
+    links::{LinkEnd, LinkOptions, Links, Presence},
     tests::double::Store,
 };
+use server_records::LinkIdentity;
 
 /// Frames that wait within the server, each way.
 const FRAMES: usize = 4;

@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use tokio::{task::yield_now, time::sleep};
 
 use super::dice::Dice;
-use crate::{ports::PortError, tests::double::Weather};
+use crate::tests::double::Weather;
+use server_records::PortError;
 
 pub(super) struct Storm(Mutex<State>);
 

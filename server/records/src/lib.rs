@@ -1,0 +1,19 @@
+//! The words that the server's parts say to one another: the records of what is stored, and the ports through which the
+//! router reads and writes them.
+//!
+//! The store returns these records and implements the ports. No layer has a copy of its own. Every implementor of a port
+//! is bound to its tenant (and session, where it is one session's) when it is made, so no method names one. There is no
+//! SQL here, no protobuf and no message of the API. The facts that a runner reports over its link are the link's words
+//! ([`shared_link::server`]).
+
+mod error;
+mod fleet;
+mod link;
+mod operation;
+mod output;
+
+pub use error::PortError;
+pub use fleet::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot};
+pub use link::{Heard, LinkIdentity, LinkRows};
+pub use operation::{Intents, NewIntent, Operations, PlaceError};
+pub use output::Outputs;

@@ -1,0 +1,94 @@
+//! The links of runners.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use shared_link::server::{Figures, HelloFacts, SandboxReport, Seen, TurnedAway, Verdict};
+use shared_types::{Generation, OperationId, RunnerId, TenantId, Timestamp};
+
+use crate::{Operations, PortError};
+
+/// The rows of runners and links.
+#[async_trait]
+pub trait LinkRows: Send + Sync {
+    /// The runner's memory as its newest link has shown it; none before the first one.
+    ///
+    /// # Errors
+    /// The store did not answer, or the runner may not link (any more).
+    async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError>;
+
+    /// Makes a new link the runner's current one, stores the runner's report, and returns the link's generation, higher
+    /// than every earlier one of this runner. In the same transaction [`forgotten`] becomes the outcome of every open
+    /// operation of another incarnation that the runner does not list: no later link can start it.
+    ///
+    /// # Errors
+    /// The store did not answer, or the runner may not link (any more).
+    async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError>;
+
+    /// Stores [`never_started`] as the outcome of open operations of the runner: those that it does not list, and whose
+    /// call ended or whose stop was requested. Stores nothing if this link is not the newest any more. Called before
+    /// the link carries operations.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn settle_unheard(
+        &self,
+        who: &LinkIdentity,
+        link: Generation,
+        hello: &HelloFacts,
+    ) -> Result<(), PortError>;
+
+    /// Stores a sign of life. If the link does not hold any more, nothing is stored, and the reason is returned. A
+    /// store that does not answer returns none.
+    async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway>;
+
+    /// Takes the runner's figures about itself, over the link of this generation. They are for people and metrics.
+    fn figures(&self, who: &LinkIdentity, generation: Generation, figures: Figures);
+
+    /// Records that the link of this generation ended, over which the runner reported that it has accepted so many
+    /// operations. A generation that is not current changes nothing.
+    async fn ended(&self, who: &LinkIdentity, generation: Generation, accepted: u64);
+
+    /// The verdicts on these operations, which the runner remembers.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn verdicts(
+        &self,
+        who: &LinkIdentity,
+        operations: &[OperationId],
+    ) -> Result<Vec<(OperationId, Verdict)>, PortError>;
+
+    /// Stores the state of a sandbox of the runner's pool. Returns true if the runner is to remove it, because it is
+    /// not wanted any more.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn reported(&self, who: &LinkIdentity, report: &SandboxReport)
+    -> Result<bool, PortError>;
+
+    /// The operations of this runner's tenant.
+    fn operations(&self, who: &LinkIdentity) -> Arc<dyn Operations>;
+}
+
+/// A sign of life of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heard {
+    /// The generation of the link.
+    pub generation: Generation,
+    /// When its last frame came.
+    pub at: Timestamp,
+    /// Operations that the runner has reported as accepted.
+    pub accepted: u64,
+}
+
+/// The runner of a link, proved by the door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkIdentity {
+    /// The runner's tenant.
+    pub tenant: TenantId,
+    /// The runner.
+    pub runner: RunnerId,
+    /// Its name for people.
+    pub name: String,
+}
