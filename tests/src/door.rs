@@ -28,7 +28,7 @@ use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
 
-use self::area::Area;
+use self::area::area;
 pub use self::{area::output_key, kept::KeptDoor, operation::operation, rows::Rows};
 use crate::{enrolment_double, gantry::Runner, proxy::Proxy};
 
@@ -92,7 +92,7 @@ impl Door {
         });
         let (rows, clock) = (Arc::new(Rows::default()), Arc::new(SystemClock::new()));
         let folder = tempfile::tempdir().expect("a temporary folder");
-        rows.keep_output_in(Arc::new(Area::start(folder.path())));
+        rows.keep_output_in(Arc::new(area(folder.path())));
         let stop = CancellationToken::new();
         let options = LinkOptions::default();
         let links = Links::start(

@@ -42,11 +42,6 @@ impl IsolationPolicy {
     ) -> Result<bool, StoreError> {
         Ok(!self.forbids_sudo && store.may_sudo(tenant).await?)
     }
-
-    /// True if the reports of this runner count.
-    pub(crate) fn believes(&self, runner: RunnerId) -> bool {
-        self.believed.contains(&runner)
-    }
 }
 
 /// Has runners stop sandboxes whose commands may be root, once policy forbids that.

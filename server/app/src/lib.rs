@@ -8,10 +8,11 @@ mod access;
 mod allowance;
 mod audit;
 mod challenges;
+mod commits;
 mod context;
 mod enrolment;
 mod error;
-mod fleet_figures;
+mod fleet;
 mod gate;
 mod guarded;
 mod isolation;
@@ -25,7 +26,6 @@ mod operator;
 mod outdated;
 mod pages;
 mod people;
-mod ports;
 mod ready;
 mod refusals;
 mod replicas;
@@ -52,7 +52,7 @@ use proto::v1;
 use server_agent::{BuiltIn, Engine, EngineLimits, feed::LiveHub};
 use server_llm::{ModelInfo, Models};
 use server_router::links::{Inbound, LinkEnd, LinkOptions, Links};
-use server_store::Store;
+use server_store::{Ports, Store};
 use shared_telemetry::server::{LINKS, LINKS_ENDED};
 use shared_types::{Clock, Entropy, ReplicaId};
 use tokio::sync::{Notify, mpsc};
@@ -96,13 +96,13 @@ pub use turns::TurnLimits;
 
 use crate::{
     allowance::Allowance,
+    commits::Commits,
     enrolment::ServerKeys,
-    fleet_figures::FleetFigures,
+    fleet::Started,
     gate::Gate,
     isolation::Forbidding,
     keys::{LinkKeys, SigningKey},
     known_logs::KnownLogs,
-    ports::Started,
     ready::DISK_KEPT_FREE,
     refusals::Refusals,
     replicas::Replicas,
@@ -153,18 +153,18 @@ pub struct Parts {
 }
 
 impl Parts {
-    fn links(&self, hub: &LiveHub, fleet: &Arc<FleetFigures>) -> Links {
-        let rows = ports::Rows {
+    fn ports(&self) -> Ports {
+        Ports {
             store: self.store.clone(),
             outputs: self.outputs.clone(),
-            hub: hub.clone(),
             clock: self.clock.clone(),
-            replica: self.replica,
-            isolation: self.isolation.clone(),
-            fleet: Arc::clone(fleet),
-        };
+            forbids_sudo: self.isolation.forbids_sudo,
+        }
+    }
+
+    fn links(&self, ports: Ports) -> Links {
         Links::start(
-            Arc::new(rows),
+            ports.links(self.replica),
             self.clock.clone(),
             self.entropy.clone(),
             self.link.clone(),
@@ -172,7 +172,7 @@ impl Parts {
         )
     }
 
-    fn bench(&self, links: &Links, hub: &LiveHub, settings: &Settings) -> Bench {
+    fn bench(&self, ports: &Ports, links: &Links, commits: Commits, settings: &Settings) -> Bench {
         let limits = EngineLimits {
             model_window: self.model_window,
             parked_at_most: self.turns.waited_for,
@@ -187,10 +187,10 @@ impl Parts {
                 self.clock.clone(),
             ),
             store: self.store.clone(),
-            logs: KnownLogs::new(),
-            outputs: self.outputs.clone(),
+            ports: ports.clone(),
             links: links.clone(),
-            hub: hub.clone(),
+            logs: commits.logs,
+            hub: commits.hub,
             clock: self.clock.clone(),
             replica: self.replica,
             started: Started::now(self.clock.now()),
@@ -240,16 +240,21 @@ impl App {
     ///
     /// # Errors
     /// If the store does not answer.
-    pub async fn start(parts: Parts) -> Result<Self, AppError> {
+    pub async fn start(mut parts: Parts) -> Result<Self, AppError> {
         // No link of an earlier process here is alive, and its generation must not look as if it were.
         let now = parts.clock.now();
         (parts.store)
             .start_replica(parts.replica, &parts.place, now)
             .await?;
         let (tasks, hub) = (TaskTracker::new(), LiveHub::start());
+        let commits = Commits {
+            hub: hub.clone(),
+            logs: KnownLogs::new(),
+        };
+        parts.store = parts.store.heard_by(Arc::new(commits.clone()));
         let model = parts.models.first().info();
-        let fleet = Arc::new(FleetFigures::default());
-        let links = parts.links(&hub, &fleet);
+        let ports = parts.ports();
+        let links = parts.links(ports.clone());
         let (stop, store) = (parts.stop.clone(), parts.store.clone());
         let refusals = Refusals::start(store.clone(), parts.clock.clone(), stop, &tasks);
         let gate = Gate::new(store, refusals.clone());
@@ -261,7 +266,7 @@ impl App {
             parts.clock.clone(),
             Arc::clone(&policy_changed),
         );
-        let bench = Arc::new(parts.bench(&links, &hub, &settings));
+        let bench = Arc::new(parts.bench(&ports, &links, commits, &settings));
         let started = bench.started;
         let turns = Turns::start(bench, parts.turns.at_once, parts.stop.clone(), &tasks);
         let Parts {
@@ -298,7 +303,7 @@ impl App {
         );
         let runners = Runners::new(
             (store.clone(), gate.clone()),
-            (links.clone(), hub.clone(), fleet.clone()),
+            links.clone(),
             join_tokens,
             allowance.clone(),
             parts.isolation.clone(),
@@ -324,7 +329,6 @@ impl App {
         };
         let silent = Silent {
             store: store.clone(),
-            hub: hub.clone(),
             clock: clock.clone(),
             lost_after: parts.link.lost_after,
         };
@@ -339,15 +343,14 @@ impl App {
             entropy.clone(),
             settings.clone(),
         );
-        tasks.spawn(sessions.deletions(outputs.clone()).run(parts.stop.clone()));
+        tasks.spawn(sessions.deletions(outputs).run(parts.stop.clone()));
         let operations = Operations {
             store: store.clone(),
             gate: gate.clone(),
-            area: outputs,
+            ports,
             links: links.clone(),
             waiting: Default::default(),
             sessions: sessions.clone(),
-            hub,
             allowance: allowance.clone(),
             started,
             isolation: parts.isolation,
@@ -364,7 +367,7 @@ impl App {
             operations: operations.clone(),
         };
         tasks.spawn(replicas.run(parts.stop.clone()));
-        let stock = StockTaker::new(store.clone(), clock.clone(), fleet);
+        let stock = StockTaker::new(store.clone(), clock.clone(), links.clone());
         let audit = Audit {
             store: store.clone(),
             gate: gate.clone(),

@@ -1,18 +1,13 @@
-//! The metrics of operations and tool calls: the one place that assigns each to its series.
+//! The metrics of turns and tool calls: the one place that assigns each to its series.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use server_store::Ran;
-use shared_sandbox::{ExitStatus, Outcome};
 use shared_telemetry::{
     OTHER,
-    server::{
-        DUPLICATE_EFFECTS, OPERATIONS_ENDED, OPERATIONS_LOST, TOOL_CALLS, TURNS_ENDED,
-        TURNS_RUNNING,
-    },
+    server::{TOOL_CALLS, TURNS_ENDED, TURNS_RUNNING},
 };
 use shared_types::{
     Event, SessionEvent, Timestamp, TurnId,
@@ -20,57 +15,6 @@ use shared_types::{
 };
 
 use crate::spans::TurnSpans;
-
-/// The end of an operation was stored: it is counted, told in one line of the log, and traced. What was run is
-/// in none of these: that may hold a secret.
-pub(crate) fn operation_ended(ran: &Ran, outcome: &Outcome, now: Timestamp) {
-    let Ran {
-        id,
-        kind,
-        runner,
-        trace,
-        ..
-    } = ran;
-    let cause = outcome.cause();
-    let (exit_code, wall_ms) = match outcome {
-        Outcome::Exited(record) => {
-            let code = match record.status {
-                ExitStatus::Code(code) => Some(code),
-                _ => None,
-            };
-            (code, Some(record.wall_ms))
-        }
-        _ => (None, None),
-    };
-    tracing::info!(
-        operation.id = %id,
-        operation.kind = kind,
-        runner.id = %runner,
-        trace.id = trace.map(|of| tracing::field::display(of.trace)),
-        cause,
-        exit_code,
-        wall_ms,
-        "operation ended"
-    );
-    OPERATIONS_ENDED.add(&[kind, cause], 1);
-    if cause == "lost" {
-        OPERATIONS_LOST.add(&[], 1);
-    }
-    ran.trace_end(now, cause, exit_code);
-}
-
-/// An operation came to this end, and had the other one already.
-pub(crate) fn operation_ended_twice(stored: &Outcome, told: &Outcome) {
-    let has_changed = stored.tells_of_a_change() && told.tells_of_a_change();
-    if has_changed && stored != told {
-        DUPLICATE_EFFECTS.add(&[], 1);
-        tracing::error!(
-            ?stored,
-            ?told,
-            "an operation that has ended was told to have ended otherwise: it may have had an effect twice"
-        );
-    }
-}
 
 /// A turn that a worker carries, for as long as this lives.
 pub(crate) struct RunningTurn(());
@@ -208,7 +152,7 @@ fn call_word(outcome: CallOutcome) -> &'static str {
 #[cfg(test)]
 mod tests {
     use shared_sandbox::examples;
-    use shared_telemetry::{Metric, runner};
+    use shared_telemetry::{Metric, runner, server::OPERATIONS_ENDED};
 
     use super::*;
 

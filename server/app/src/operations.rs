@@ -7,23 +7,19 @@
 mod alone;
 mod asked;
 mod output;
-mod ports;
 mod resume;
 mod view;
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use server_agent::feed::LiveHub;
-use server_router::{Collected, SandboxRouter, is_kept_nowhere, links::Links};
+use server_records::{FleetSandbox, is_kept_nowhere};
+use server_router::{Collected, SandboxRouter, links::Links};
 use server_store::{
-    AskedBy, CallerPlace, FleetSandbox, OperationRow, Outputs as OutputArea, Store, StoreError,
+    AskedBy, CallerIntents, CallerPlace, IntentsOf, OperationRow, Ports, Store, StoreError,
 };
 use shared_sandbox::{
     CancelAnswer, Control, Controls, Input, Operation, OutputStream, Request, Running, Sandbox as _,
@@ -37,7 +33,6 @@ use tokio::time::Instant;
 use self::{
     alone::{Alone, Closing, Waiting},
     asked::{Asked, is_key, parsed, request},
-    ports::{CallerFleet, CallerIntents},
     view::shown,
 };
 pub use self::{
@@ -47,11 +42,11 @@ pub use self::{
 use crate::{
     AppError, OpContext,
     allowance::Allowance,
+    fleet::{CallerFleet, Started},
     gate::Gate,
     guarded::Right,
     isolation::IsolationPolicy,
     pages::cut,
-    ports::{Started, TenantOperations},
     rights::Action,
     runners,
     sessions::Sessions,
@@ -83,11 +78,10 @@ pub use server_store::OperationFilter;
 pub struct Operations {
     pub(crate) store: Store,
     pub(crate) gate: Gate,
-    pub(crate) area: OutputArea,
+    pub(crate) ports: Ports,
     pub(crate) links: Links,
     pub(crate) waiting: Waiting,
     pub(crate) sessions: Sessions,
-    pub(crate) hub: LiveHub,
     pub(crate) allowance: Allowance,
     pub(crate) started: Started,
     pub(crate) isolation: Arc<IsolationPolicy>,
@@ -479,8 +473,7 @@ impl Operations {
         operation: Operation,
         place: CallerPlace,
     ) -> Result<bool, AppError> {
-        let placed = Arc::default();
-        let sandbox = self.sandbox_knowing(asked, Some(place), Arc::clone(&placed));
+        let (sandbox, intents) = self.sandbox_knowing(asked, Some(place));
         match is_kept_nowhere(&operation.request) {
             true => {
                 let id = operation.id;
@@ -490,12 +483,12 @@ impl Operations {
             false => sandbox.collect(operation).await.map(drop),
         }
         .map_err(refused)?;
-        Ok(placed.load(Ordering::Relaxed))
+        Ok(intents.has_placed())
     }
 
     /// An operation whose output is kept here, as it can be read.
     async fn kept(&self, tenant: TenantId, id: OperationId) -> Result<Collected, AppError> {
-        let collected = self.links.read(self.placed(tenant), id).await;
+        let collected = self.links.read(self.ports.operations(tenant), id).await;
         let collected = collected.map_err(AppError::unavailable)?;
         collected.ok_or(AppError::NotFound("operation"))
     }
@@ -531,16 +524,15 @@ impl Operations {
     }
 
     fn sandbox(&self, asked: &Asked) -> SandboxRouter {
-        self.sandbox_knowing(asked, None, Arc::default())
+        self.sandbox_knowing(asked, None).0
     }
 
-    /// The same, where its place was read just now; and what is set once the operation is placed by it.
+    /// The same, where its place was read just now; and what places the operation.
     fn sandbox_knowing(
         &self,
         asked: &Asked,
         place: Option<CallerPlace>,
-        placed: Arc<AtomicBool>,
-    ) -> SandboxRouter {
+    ) -> (SandboxRouter, Arc<CallerIntents>) {
         let fleet = CallerFleet {
             known: Mutex::new(place.map(|place| (place, Instant::now()))),
             store: self.store.clone(),
@@ -551,33 +543,19 @@ impl Operations {
             runner: asked.runner,
             sandbox: asked.sandbox,
         };
-        let intents = CallerIntents {
-            store: self.store.clone(),
-            clock: self.clock.clone(),
+        let intents = self.ports.caller_intents(IntentsOf {
             tenant: asked.tenant,
             user: asked.user,
             credential: asked.credential,
             key: asked.key.clone(),
-            placed,
-        };
-        SandboxRouter::new(
+        });
+        let sandbox = SandboxRouter::new(
             self.links.clone(),
             Arc::new(fleet),
-            (Arc::new(intents), self.placed(asked.tenant)),
+            (intents.clone(), self.ports.operations(asked.tenant)),
             self.clock.clone(),
-        )
-    }
-
-    /// The operations of a tenant that are placed.
-    fn placed(&self, tenant: TenantId) -> Arc<dyn server_records::Operations> {
-        Arc::new(TenantOperations {
-            store: self.store.clone(),
-            outputs: self.area.clone(),
-            hub: self.hub.clone(),
-            clock: self.clock.clone(),
-            isolation: Arc::clone(&self.isolation),
-            tenant,
-        })
+        );
+        (sandbox, intents)
     }
 
     fn new_key(&self) -> String {

@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use server_agent::feed::LiveHub;
 use server_records::LinkIdentity;
 use server_router::links::Links;
 use server_store::{
-    By, ClaimedPool, CredentialKind, JoinTokenRow, Late, LostOutcome, NewJoinToken, Page,
-    RunnerRow, RunnerShares, SandboxRow, SettingsOf, SharedWith, Store,
+    By, CredentialKind, JoinTokenRow, NewJoinToken, Page, RunnerRow, RunnerShares, SandboxRow,
+    SettingsOf, SharedWith, Store,
 };
-use shared_link::server::{Figures, lost_to_revocation};
+use shared_link::server::{Figures, PoolFacts};
 use shared_types::{
     AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
     clean::is_clean_line, limits::is_name,
@@ -18,12 +17,10 @@ use shared_types::{
 use crate::{
     AppError, OpContext,
     allowance::Allowance,
-    fleet_figures::FleetFigures,
     gate::Gate,
     isolation::IsolationPolicy,
     outdated::Outdated,
     pages::{and_one, cut},
-    ports::lost,
     rights::Action,
     settings::choose_runner,
     whole::whole,
@@ -68,7 +65,7 @@ pub struct Runner {
     /// Its workspaces, the first one first.
     pub sandboxes: Vec<SandboxRow>,
     /// The means by which a pool makes sandboxes.
-    pub pool: Option<ClaimedPool>,
+    pub pool: Option<PoolFacts>,
     /// Its host's name.
     pub hostname: String,
     /// Its host's system and processor.
@@ -99,8 +96,6 @@ pub struct Runners {
     store: Store,
     gate: Gate,
     links: Links,
-    hub: LiveHub,
-    fleet: Arc<FleetFigures>,
     join_tokens: JoinTokens,
     allowance: Allowance,
     outdated: Arc<Outdated>,
@@ -111,7 +106,7 @@ pub struct Runners {
 impl Runners {
     pub(crate) fn new(
         (store, gate): (Store, Gate),
-        (links, hub, fleet): (Links, LiveHub, Arc<FleetFigures>),
+        links: Links,
         join_tokens: JoinTokens,
         allowance: Allowance,
         isolation: Arc<IsolationPolicy>,
@@ -121,8 +116,6 @@ impl Runners {
             store,
             gate,
             links,
-            hub,
-            fleet,
             join_tokens,
             allowance,
             isolation,
@@ -374,11 +367,11 @@ impl Runners {
     pub(crate) async fn left(&self, who: &LinkIdentity) -> Result<(), AppError> {
         let (this, tenant, runner) = (self.clone(), who.tenant, who.runner);
         let removed = whole(async move {
-            let (lost, now) = (lost_for_good()?, this.clock.now());
-            let left = this.store.runner_left(tenant, runner, &lost, now).await?;
+            let now = this.clock.now();
+            let left = this.store.runner_left(tenant, runner, now).await?;
             let removed = left.is_some();
-            if let Some(late) = left {
-                this.gone(runner, late).await;
+            if removed {
+                this.gone(runner).await;
             }
             Ok(removed)
         });
@@ -390,11 +383,11 @@ impl Runners {
 
     /// Ends the ephemeral runners that were silent for this long; answers which.
     pub(crate) async fn remove_silent(&self, silence: Duration) -> Result<Vec<RunnerId>, AppError> {
-        let (lost, now) = (lost_for_good()?, self.clock.now());
-        let silent = self.store.remove_silent_runners(silence, &lost, now);
+        let now = self.clock.now();
+        let silent = self.store.remove_silent_runners(silence, now);
         let mut removed = Vec::new();
-        for (runner, late) in silent.await? {
-            self.gone(runner, late).await;
+        for (runner, _) in silent.await? {
+            self.gone(runner).await;
             removed.push(runner);
         }
         Ok(removed)
@@ -402,16 +395,16 @@ impl Runners {
 
     /// Ends a runner, its link, and all that waits for what it has open.
     async fn revoke(&self, tenant: TenantId, runner: RunnerId, by: By) -> Result<(), AppError> {
-        let (lost, now) = (lost_for_good()?, self.clock.now());
+        let now = self.clock.now();
         let row = self.store.runner(tenant, runner).await.map_err(not_found)?;
         if row.revoked_at.is_some() {
             return Err(AppError::NotFound("runner"));
         }
         // Before the commit, so that nothing is sealed after it.
         self.links.bar(runner).await;
-        let revoked = self.store.revoke_runner(tenant, runner, by, &lost, now);
+        let revoked = self.store.revoke_runner(tenant, runner, by, now);
         match revoked.await {
-            Ok(late) => self.gone(runner, late).await,
+            Ok(_) => self.gone(runner).await,
             Err(error) => {
                 self.links.unbar(runner).await;
                 return Err(not_found(error));
@@ -420,15 +413,10 @@ impl Runners {
         Ok(())
     }
 
-    /// The runner is ended in the store: its link ends, and turns that wait for it and watchers hear
-    /// so.
-    async fn gone(&self, runner: RunnerId, late: Late) {
+    /// The runner is ended in the store: its link ends.
+    async fn gone(&self, runner: RunnerId) {
         self.links.revoke(runner).await;
         self.outdated.forget(runner);
-        self.hub.look_at_waits();
-        for (_, session) in late {
-            self.hub.appended(session, Vec::new()).await;
-        }
     }
 
     async fn shown(&self, row: RunnerRow, active: Option<RunnerId>) -> Result<Runner, AppError> {
@@ -449,12 +437,12 @@ impl Runners {
                 .filter(|at| now.since(*at) < WENT_BACK_SHOWN_FOR),
             ephemeral: row.ephemeral,
             outdated: self.outdated.version(row.id),
-            figures: self.fleet.of(row.id),
+            figures: self.links.figures(row.id),
             last_seen: row.last_seen_at,
             id: row.id,
             name: row.name,
             isolation,
-            believed: row.trusted.is_some() || self.isolation.believes(row.id),
+            believed: row.trusted.is_some() || self.isolation.believed.contains(&row.id),
             trusted_by: match row.trusted {
                 Some((by, _)) => Some(self.store.user(row.tenant, by).await?.name),
                 None => None,
@@ -610,9 +598,6 @@ impl JoinTerms {
 }
 
 /// The outcome of operations that are open on a runner which is ended.
-fn lost_for_good() -> Result<LostOutcome, AppError> {
-    lost(lost_to_revocation()).map_err(AppError::unavailable)
-}
 
 /// The error for a store that has no such runner.
 pub(crate) fn not_found(error: server_store::StoreError) -> AppError {

@@ -7,21 +7,16 @@ use std::sync::{
 
 use async_trait::async_trait;
 use server_agent::{Live, LiveSink, LogError, SessionLog, feed::LiveHub};
-use server_store::{Ending, Store, StoreError};
+use server_store::{Store, StoreError};
 use shared_sandbox::Outcome;
 use shared_types::{Clock, Epoch, Event, OperationId, SessionEvent, SessionId, TenantId};
 
-use crate::{
-    known_logs::KnownLogs,
-    measured::{Counted, operation_ended},
-    ports::exit,
-};
+use crate::{known_logs::KnownLogs, measured::Counted};
 
 /// Writes of one worker to one session.
 pub(crate) struct StoredLog {
     pub(crate) store: Store,
     pub(crate) logs: KnownLogs,
-    pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
@@ -34,23 +29,14 @@ pub(crate) struct StoredLog {
     pub(crate) was_last: Arc<AtomicBool>,
 }
 
-impl StoredLog {
-    fn key(&self) -> (TenantId, SessionId) {
-        (self.tenant, self.session)
-    }
-
-    async fn tell(&self, events: Vec<SessionEvent>) {
-        self.logs.appended(self.key(), &events);
-        self.hub.appended(self.session, events).await;
-    }
-}
-
 #[async_trait]
 impl SessionLog for StoredLog {
     async fn load(&self) -> Result<Arc<Vec<SessionEvent>>, LogError> {
         let claimed_at = self.claimed_at.swap(0, Relaxed);
         let (at_least, now) = ((claimed_at > 0).then_some(claimed_at), self.clock.now());
-        let log = self.logs.load(&self.store, self.key(), at_least, now).await;
+        let log = (self.logs)
+            .load(&self.store, (self.tenant, self.session), at_least, now)
+            .await;
         let log = log.map_err(refused)?;
         self.counted.loaded(&log);
         Ok(log)
@@ -65,7 +51,6 @@ impl SessionLog for StoredLog {
             .map_err(refused)?;
         self.counted.recorded(&events, now);
         self.was_last.store(appended.turns_left == Some(0), Relaxed);
-        self.tell(appended.events).await;
         Ok(())
     }
 
@@ -75,42 +60,13 @@ impl SessionLog for StoredLog {
         operation: OperationId,
         outcome: &Outcome,
     ) -> Result<(), LogError> {
-        let json = serde_json::to_string(outcome).map_err(unusable)?;
-        let exit = exit(outcome);
-        let ending = Ending {
-            outcome: &json,
-            // The call has not ended before.
-            summary: "",
-            exit: &exit,
-        };
-        let end = (operation, ending);
         let (tenant, session, now) = (self.tenant, self.session, self.clock.now());
-        let stored = self
-            .store
-            .append_end(tenant, session, self.epoch, &ended, end, now)
-            .await
-            .map_err(refused)?;
-        let before = match stored {
-            Ok((event, ran)) => {
-                if let Some(ran) = ran {
-                    operation_ended(&ran, outcome, now);
-                }
-                self.counted.recorded(&[ended], now);
-                self.tell(vec![event]).await;
-                return Ok(());
-            }
-            Err(before) => before,
-        };
-        // The same in other words: another version of this program had stored it.
-        if serde_json::from_str::<Outcome>(&before.json).is_ok_and(|stored| stored == *outcome) {
-            return self.record(vec![ended]).await;
-        }
-        Err(unusable("the operation has another end by now"))
+        let stored =
+            (self.store).append_end(tenant, session, self.epoch, &ended, operation, outcome, now);
+        stored.await.map_err(refused)?;
+        self.counted.recorded(&[ended], now);
+        Ok(())
     }
-}
-
-fn unusable(reason: impl ToString) -> LogError {
-    LogError::Refused(reason.to_string())
 }
 
 fn refused(error: StoreError) -> LogError {

@@ -296,8 +296,7 @@ impl Sessions {
             }
             match sent {
                 Ok(sent) => {
-                    let events = sent.event.clone().into_iter().collect();
-                    this.turns.appended(tenant, session, events).await;
+                    this.turns.wake(tenant, session).await;
                     Ok(sent)
                 }
                 Err(error) => {
@@ -337,16 +336,15 @@ impl Sessions {
     ) -> Result<Option<TurnId>, AppError> {
         let now = self.clock.now();
         let cancelled = self.store.request_cancel(tenant, session, turn, by, now);
-        let events = match cancelled.await {
+        match cancelled.await {
             Ok(Cancel::Ended) => return Ok(None),
-            Ok(Cancel::Requested(event)) => vec![*event],
-            Ok(Cancel::Repeated) => Vec::new(),
+            Ok(Cancel::Requested(_) | Cancel::Repeated) => {}
             Err(error) => {
                 self.look_again_where_unknown(tenant, session, &error).await;
                 return Err(error.into());
             }
-        };
-        self.turns.appended(tenant, session, events).await;
+        }
+        self.turns.wake(tenant, session).await;
         Ok(Some(turn))
     }
 

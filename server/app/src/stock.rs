@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use server_router::links::Links;
 use server_store::{Stock, Store, StoreError};
 use shared_telemetry::server::{
     OPERATIONS_OPEN, OPERATIONS_UNKNOWN, RUNNER_VERSIONS, RUNNERS, STORE_CONNECTIONS,
@@ -12,8 +13,6 @@ use tokio::{
     sync::Mutex,
     time::{Instant, timeout},
 };
-
-use crate::fleet_figures::FleetFigures;
 
 /// The database is asked at most this often.
 const TAKEN_EVERY: Duration = Duration::from_secs(1);
@@ -29,16 +28,16 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) struct StockTaker {
     store: Store,
     clock: Arc<dyn Clock>,
-    fleet: Arc<FleetFigures>,
+    links: Links,
     taken_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl StockTaker {
-    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, fleet: Arc<FleetFigures>) -> Self {
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, links: Links) -> Self {
         Self {
             store,
             clock,
-            fleet,
+            links,
             taken_at: Arc::default(),
         }
     }
@@ -46,7 +45,7 @@ impl StockTaker {
     /// Brings the metrics of what there is up to date; where the database does not answer, they stay
     /// as they were. Several that ask at once are answered by one look.
     pub(crate) async fn take(&self) {
-        self.fleet.take();
+        self.links.update_metrics();
         let (in_use, idle) = self.store.connections();
         STORE_CONNECTIONS.set(&["in_use"], count(in_use as u64));
         STORE_CONNECTIONS.set(&["idle"], count(idle as u64));

@@ -18,7 +18,7 @@ use std::{
 use futures_util::FutureExt as _;
 use server_agent::{Engine, SessionPorts, feed::LiveHub};
 use server_router::{SandboxRouter, links::Links};
-use server_store::{Outputs, SessionRow, Store, StoreError, TurnRow};
+use server_store::{Ports, SessionRow, Store, StoreError, TurnRow};
 use shared_sandbox::CancelAnswer;
 use shared_types::{
     Clock, Epoch, OperationId, OperationScope, Refusal, ReplicaId, SessionEvent, SessionId, SpanId,
@@ -28,11 +28,11 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    fleet::{Started, TurnFleet},
     guarded::Guarded,
     isolation::IsolationPolicy,
     known_logs::KnownLogs,
     measured::Counted,
-    ports::{SessionIntents, Started, TenantOperations, TurnFleet},
     session_log::{SessionSink, StoredLog},
     spans::TurnSpans,
 };
@@ -102,7 +102,7 @@ pub(crate) struct Bench {
     pub(crate) engine: Engine,
     pub(crate) store: Store,
     pub(crate) logs: KnownLogs,
-    pub(crate) outputs: Outputs,
+    pub(crate) ports: Ports,
     pub(crate) links: Links,
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
@@ -131,7 +131,7 @@ impl Bench {
         let Bench {
             store,
             logs,
-            outputs,
+            ports,
             links,
             hub,
             clock,
@@ -149,32 +149,19 @@ impl Bench {
             session,
             turn,
         };
-        let intents = SessionIntents {
-            store: store.clone(),
-            hub: hub.clone(),
-            clock: clock.clone(),
-            tenant,
-            session,
-        };
-        let operations = TenantOperations {
-            store: store.clone(),
-            outputs: outputs.clone(),
-            hub: hub.clone(),
-            clock: clock.clone(),
-            isolation: isolation.clone(),
-            tenant,
-        };
         let sandbox = SandboxRouter::new(
             links.clone(),
             Arc::new(fleet),
-            (Arc::new(intents), Arc::new(operations)),
+            (
+                ports.session_intents(tenant, session),
+                ports.operations(tenant),
+            ),
             clock.clone(),
         );
         SessionPorts {
             log: Arc::new(StoredLog {
                 store: store.clone(),
                 logs: logs.clone(),
-                hub: hub.clone(),
                 clock: clock.clone(),
                 tenant,
                 session,
@@ -257,18 +244,6 @@ impl Turns {
         let (bench, wake) = (self.bench.clone(), self.wake.clone());
         // It ends with the dispatcher, which takes what it says.
         tokio::spawn(wake_unfinished(bench, wake, CancellationToken::new()));
-    }
-
-    /// These events were appended to the session's log, and something about its turns may have changed: look.
-    pub(crate) async fn appended(
-        &self,
-        tenant: TenantId,
-        session: SessionId,
-        events: Vec<SessionEvent>,
-    ) {
-        self.bench.logs.appended((tenant, session), &events);
-        self.bench.hub.appended(session, events).await;
-        self.wake(tenant, session).await;
     }
 
     /// Something about the session's turns has changed: look.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use shared_link::server::RunnerState;
-use shared_types::{Incarnation, Isolation, RunnerId, SandboxId, UserId, event::Choice};
+use shared_types::{Epoch, Incarnation, Isolation, RunnerId, SandboxId, UserId, event::Choice};
 use tokio::time::Instant;
 
 use crate::PortError;
@@ -59,7 +59,7 @@ pub struct FleetRunner {
     pub pool: bool,
     /// Its workspaces, the first one first; none before its first report.
     pub sandboxes: Vec<FleetSandbox>,
-    /// True if policy counts its report of isolation. If not, nothing is proved.
+    /// True if its report of isolation counts: an admin has granted that, or the operator. If not, nothing is proved.
     pub believed: bool,
     /// The incarnation that it had at its newest link; absent before the first.
     pub incarnation: Option<Incarnation>,
@@ -76,4 +76,8 @@ pub struct FleetSandbox {
     pub isolation: Isolation,
     /// The reason why no operation can run there, if none can.
     pub problem: Option<String>,
+    /// True if its commands may be root there: its template says so, or it was made from one that did, and runs.
+    pub has_sudo: bool,
+    /// The epoch under which the operations of callers are sent there.
+    pub epoch: Epoch,
 }

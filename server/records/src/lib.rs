@@ -6,14 +6,16 @@
 //! SQL here, no protobuf and no message of the API. The facts that a runner reports over its link are the link's words
 //! ([`shared_link::server`]).
 
+mod commit;
 mod error;
 mod fleet;
 mod link;
 mod operation;
 mod output;
 
+pub use commit::CommitListener;
 pub use error::PortError;
 pub use fleet::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot};
 pub use link::{Heard, LinkIdentity, LinkRows};
 pub use operation::{Intents, NewIntent, Operations, PlaceError};
-pub use output::Outputs;
+pub use output::{Outputs, is_kept_nowhere};

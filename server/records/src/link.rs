@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use shared_link::server::{Figures, HelloFacts, SandboxReport, Seen, TurnedAway, Verdict};
+use shared_link::server::{HelloFacts, SandboxReport, Seen, TurnedAway, Verdict};
 use shared_types::{Generation, OperationId, RunnerId, TenantId, Timestamp};
 
 use crate::{Operations, PortError};
@@ -41,9 +41,6 @@ pub trait LinkRows: Send + Sync {
     /// Stores a sign of life. If the link does not hold any more, nothing is stored, and the reason is returned. A
     /// store that does not answer returns none.
     async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway>;
-
-    /// Takes the runner's figures about itself, over the link of this generation. They are for people and metrics.
-    fn figures(&self, who: &LinkIdentity, generation: Generation, figures: Figures);
 
     /// Records that the link of this generation ended, over which the runner reported that it has accepted so many
     /// operations. A generation that is not current changes nothing.

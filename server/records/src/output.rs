@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use shared_sandbox::OutputStream;
+use shared_sandbox::{OutputStream, Request, Retention};
 use shared_types::OperationId;
 
 use crate::PortError;
@@ -55,4 +55,12 @@ pub trait Outputs: Send + Sync {
     /// # Errors
     /// Some of it could not be written.
     async fn synced(&self, id: OperationId) -> Result<[u64; 2], PortError>;
+}
+
+/// Tells if the output of a request is kept nowhere but on its runner, so that the operation waits for its one reader.
+pub fn is_kept_nowhere(request: &Request) -> bool {
+    match request {
+        Request::Exec(exec) => exec.retention == Retention::None,
+        request => request.is_download(),
+    }
 }

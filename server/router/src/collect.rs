@@ -474,14 +474,6 @@ impl Drop for Cell<'_> {
     }
 }
 
-/// Tells if the output of a request is kept nowhere but on its runner, so that the operation waits for its one reader.
-pub fn is_kept_nowhere(request: &Request) -> bool {
-    match request {
-        Request::Exec(exec) => exec.retention == Retention::None,
-        request => request.is_download(),
-    }
-}
-
 pub(crate) fn asks_for_all(request: &Request) -> bool {
     matches!(request, Request::Exec(exec) if exec.retention == Retention::All)
 }

@@ -13,7 +13,7 @@ mod mailbox;
 pub mod placement;
 mod sandbox_router;
 
-pub use collect::{Collected, Reading, is_kept_nowhere};
+pub use collect::{Collected, Reading};
 pub use sandbox_router::{SandboxRouter, not_allowed};
 
 #[cfg(test)]

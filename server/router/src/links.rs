@@ -9,6 +9,7 @@
 //!   attach never overtakes a `Forget`, and a recorded cancel is never missed;
 //! - a frame of the runner that breaks the protocol ends its link with a reason. Operations survive the end of a link.
 
+mod figures;
 mod gate;
 mod handle;
 mod link;
@@ -24,7 +25,7 @@ use std::{
 
 use futures_util::stream::BoxStream;
 use proto::{sealing::KeyPlace, v1};
-use shared_link::server::{self, Linked};
+use shared_link::server::{self, Figures, Linked};
 use shared_types::{
     Clock, Entropy, OperationId, RunnerId, SandboxId, SandboxSpec,
     limits::{AWAY_AT_MOST, HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
@@ -36,6 +37,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use self::figures::FleetFigures;
 pub use self::{gate::Gate, seal::LinkSealer};
 pub(crate) use self::{
     handle::{Gone, LinkHandle, Reader},
@@ -167,6 +169,7 @@ struct Serving {
     shutdown: CancellationToken,
     /// Links that are being served.
     links: AtomicU32,
+    figures: FleetFigures,
 }
 
 impl std::fmt::Debug for Serving {
@@ -196,6 +199,7 @@ impl Links {
                 options,
                 shutdown,
                 links: AtomicU32::new(0),
+                figures: FleetFigures::default(),
             }),
             collectors: Collectors::new(),
         }
@@ -236,6 +240,16 @@ impl Links {
     ) -> JoinHandle<LinkEnd> {
         let serve = link::serve(self.clone(), identity, hello, inbound, outbound);
         tokio::spawn(serve.instrument(span))
+    }
+
+    /// The figures that a runner reported last, if it is linked to this process.
+    pub fn figures(&self, runner: RunnerId) -> Option<Figures> {
+        self.serving.figures.of(runner)
+    }
+
+    /// Brings the metrics of the linked runners up to date.
+    pub fn update_metrics(&self) {
+        self.serving.figures.update_metrics();
     }
 
     /// The gate that the server's frames on a link of this runner pass.

@@ -17,12 +17,14 @@ use tokio::time::{Duration, Instant, sleep, timeout};
 use crate::{
     Collected, Reading,
     bounds::{LINKING_WITHIN, PLACE_AGAIN_AFTER_AT_MOST, PLACE_ATTEMPTS, RETRY_AFTER},
-    collect::{self, Placed, Ports, asks_for_all, conflict, is_kept_nowhere, stale},
+    collect::{self, Placed, Ports, asks_for_all, conflict, stale},
     frame,
     links::{Connection, Links, Watch, linked_or_not},
     placement::Placement,
 };
-use server_records::{Fleet, Intents, NewIntent, Operations, PlaceError, PortError};
+use server_records::{
+    Fleet, Intents, NewIntent, Operations, PlaceError, PortError, is_kept_nowhere,
+};
 use shared_link::server::StoredIntent;
 
 /// The sandbox of a session or a caller: it routes each operation to the runner that was chosen for it.

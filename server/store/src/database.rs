@@ -16,7 +16,7 @@ use shared_types::TenantId;
 use sqlx::{Sqlite, pool::PoolConnection};
 use tokio::time::{Instant, timeout};
 
-use crate::{OpenError, StoreError, subject::KnownTenants};
+use crate::{OpenError, StoreError, announce::Listener, subject::KnownTenants};
 
 mod copy;
 mod lock;
@@ -52,6 +52,7 @@ const CHECKED_WITHIN: Duration = Duration::from_secs(3);
 pub struct Store {
     database: Arc<Database>,
     pub(crate) tenants: KnownTenants,
+    pub(crate) listener: Listener,
 }
 
 #[derive(Debug)]
@@ -281,6 +282,7 @@ impl From<Database> for Store {
         Self {
             database: Arc::new(database),
             tenants: KnownTenants::new(),
+            listener: Listener::default(),
         }
     }
 }

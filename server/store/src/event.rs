@@ -2,17 +2,18 @@
 //! begins something is written by the method that makes its row. An event that the engine reports is written by
 //! [`Store::append`], with its effects on rows.
 
+use shared_sandbox::Outcome;
 use shared_types::{
     Epoch, Event, OperationId, SessionEvent, SessionId, TenantId, Timestamp, event::EventBody,
     limits::MAX_EVENTS_PAGE,
 };
 
 use crate::{
-    Ending, MAX_OUTCOME_BYTES, Store, StoreError, StoredOutcome,
+    Store, StoreError,
     columns::{Columns as _, damaged, integer, json},
     database::{Connection, FromRow, Row, query, query_as, retried},
-    error::bounded,
-    operation, session, turn,
+    operation::{self, Ending},
+    session, turn,
 };
 
 /// Bytes of events in one answer to a client.
@@ -41,26 +42,27 @@ impl Store {
             let mut tx = self.write(tenant).await?;
             let appended = report(&mut tx, tenant, session, epoch, events, now).await?;
             tx.commit().await?;
+            self.appended(tenant, session, &appended.events).await;
             Ok(appended)
         })
     }
 
     /// Appends the end of a call like [`Store::append`], and stores the outcome of its operation in the same
-    /// transaction. If another outcome is stored, nothing is written, and the stored outcome is returned.
+    /// transaction.
     ///
     /// # Errors
-    /// The errors of [`Store::append`]; [`StoreError::TooLarge`] for an outcome of more than [`MAX_OUTCOME_BYTES`].
+    /// The errors of [`Store::append`]; [`StoreError::Conflict`] if another outcome is stored; [`StoreError::TooLarge`] for an outcome of more than [`MAX_OUTCOME_BYTES`].
     pub async fn append_end(
         &self,
         tenant: TenantId,
         session: SessionId,
         epoch: Epoch,
         ended: &Event,
-        (operation, ending): (OperationId, impl Into<Ending<'_>>),
+        operation: OperationId,
+        outcome: &Outcome,
         now: Timestamp,
-    ) -> Result<Result<(SessionEvent, Option<operation::Ran>), StoredOutcome>, StoreError> {
-        let ending = ending.into();
-        bounded("the outcome", ending.outcome, MAX_OUTCOME_BYTES)?;
+    ) -> Result<(), StoreError> {
+        let ending = Ending::of(outcome)?;
         retried!({
             let mut tx = self.write(tenant).await?;
             let is_told = operation::lock_log(&mut tx, tenant, operation).await?;
@@ -68,15 +70,28 @@ impl Store {
             let appended = report(&mut tx, tenant, session, epoch, events, now).await?;
             let event = appended.events.into_iter().next();
             let event = event.ok_or(StoreError::NotFound)?;
-            let set =
-                operation::set_outcome(&mut tx, tenant, session, (operation, is_told), ending, now);
+            let set = operation::set_outcome(
+                &mut tx,
+                tenant,
+                session,
+                (operation, is_told),
+                &ending,
+                now,
+            );
             let ran = match set.await? {
                 Ok((ran, _)) => Some(ran),
-                Err(before) if before.json == ending.outcome => None,
-                Err(before) => return Ok(Err(before)),
+                // In other words, too, if another version of this program has stored it.
+                Err(before) if before.decode().is_ok_and(|before| before == *outcome) => None,
+                Err(_) => {
+                    return Err(StoreError::Conflict("the operation has another end by now"));
+                }
             };
             tx.commit().await?;
-            Ok(Ok((event, ran)))
+            if let Some(ran) = ran {
+                ran.ended(ending.figures(), now);
+            }
+            self.appended(tenant, session, &[event]).await;
+            Ok(())
         })
     }
 

@@ -1,8 +1,10 @@
 //! The facts that placement decides by: the runner that a turn works on, and the isolation that the tenant demands.
 
+use server_records::{FleetRunner, FleetSandbox};
+use shared_link::server::RunnerState;
 use shared_types::{
-    Epoch, Incarnation, Isolation, RunnerId, SandboxId, SandboxPrivilege, SandboxSpec,
-    SandboxState, TenantId, Timestamp, TurnId, UserId, event::Choice,
+    Epoch, Incarnation, Isolation, RunnerId, SandboxPrivilege, SandboxSpec, SandboxState, TenantId,
+    Timestamp, TurnId, UserId, event::Choice,
 };
 
 use crate::{
@@ -23,7 +25,7 @@ pub struct FleetRow {
     /// The choice that was recorded when the turn was claimed.
     pub choice: Choice,
     /// The runner that was chosen, as it is now.
-    pub chosen: Option<ChosenRunner>,
+    pub chosen: Option<FleetRunner>,
     /// The right of the turn's user to use that runner.
     pub access: Option<RunnerAccess>,
     /// The user whose turn it is.
@@ -40,46 +42,32 @@ impl FleetRow {
     }
 }
 
-/// The runner that was chosen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChosenRunner {
-    /// Its id.
-    pub id: RunnerId,
-    /// Its name.
-    pub name: String,
-    /// True if it was revoked.
-    pub revoked: bool,
-    /// True if it is locked, because its folder was copied.
-    pub locked: bool,
-    /// True if a replica holds its link.
-    pub online: bool,
-    /// The time when it was last heard of; absent before its first link.
-    pub last_seen_at: Option<Timestamp>,
-    /// The incarnation that it had at its newest link.
-    pub incarnation: Option<Incarnation>,
-    /// True if an admin or the operator has granted that its reported isolation counts.
-    pub trusted: bool,
-    /// True if it makes sandboxes: then its only one here is the user's own, if one is wanted.
-    pub pool: bool,
-    /// The sandboxes that it reported at its newest link, the first one first.
-    pub sandboxes: Vec<FleetSandbox>,
-}
-
-/// A sandbox of the runner that was chosen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FleetSandbox {
-    /// Its id.
-    pub id: SandboxId,
-    /// The runner's name for it.
-    pub name: String,
-    /// The isolation that it is proved to have.
-    pub isolation: Isolation,
-    /// The reason why no operation can run there; empty where one can.
-    pub problem: String,
-    /// True if its commands may be root there: its template says so, or it was made from one that did, and runs.
-    pub has_sudo: bool,
-    /// The epoch under which the operations of callers are sent there.
-    pub epoch: Epoch,
+/// Selects a runner, its sandboxes that this user may use, and the policy of the tenant: one row a sandbox, $3 at most.
+macro_rules! select_place {
+    ($also:expr, from: $from:literal, user: $user:literal, where: $where:literal) => {
+        concat!(
+            "SELECT (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
+                 AND settings.name = 'isolation') AS demanded_isolation,
+             (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
+                 AND settings.name = 'sudo') AS sudo_policy,
+             trusted_at, runners.id AS chosen_runner_id, runners.name AS chosen_runner_name, revoked_at, locked_at,
+             replica_id, last_seen_at, journal_id, boot_id, pool_backend, pool_isolation, pool_problem,
+             pool_sudo_templates, sandboxes.owner_id AS sandbox_owner_id, sandboxes.id AS sandbox_id,
+             sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch,
+             sandboxes.spec AS sandbox_spec, sandboxes.state AS sandbox_state, privilege",
+            $also,
+            " FROM ",
+            $from,
+            " LEFT JOIN sandboxes
+                 ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
+                     AND (sandboxes.owner_id IS NULL AND sandboxes.generation = runners.generation
+                         OR pool_backend IS NOT NULL AND wanted = 1 AND sandboxes.owner_id = ",
+            $user,
+            ") WHERE ",
+            $where,
+            " ORDER BY position, sandboxes.name LIMIT $3"
+        )
+    };
 }
 
 impl Store {
@@ -88,37 +76,25 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such turn, or it was not claimed.
     pub async fn fleet(&self, tenant: TenantId, turn: TurnId) -> Result<FleetRow, StoreError> {
-        let rows = query(
-            concat!("SELECT (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
-                     AND settings.name = 'isolation') AS demanded_isolation,
-                 (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
-                     AND settings.name = 'sudo') AS sudo_policy,
-                 (SELECT ", credential_until!(), " FROM credentials WHERE credentials.tenant_id = turns.tenant_id
-                     AND credentials.id = turns.credential_id) AS credential_until,
-                 trusted_at, chosen_by, runners.id AS chosen_runner_id,
-                 runners.name AS chosen_runner_name, revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
-                 pool_backend, pool_isolation, pool_problem, sandboxes.owner_id AS sandbox_owner_id,
-                 runners.owner_id AS runner_owner_id, sessions.user_id AS user_id, role, removed_at AS user_removed_at,
+        let rows = query(select_place!(
+            concat!(", (SELECT ", credential_until!(), " FROM credentials
+                     WHERE credentials.tenant_id = turns.tenant_id AND credentials.id = turns.credential_id)
+                     AS credential_until,
+                 chosen_by, runners.owner_id AS runner_owner_id, sessions.user_id AS user_id, role,
+                 removed_at AS user_removed_at,
                  CAST(CASE WHEN shared_with_everyone_at IS NOT NULL OR EXISTS (
                      SELECT 1 FROM runner_shares WHERE runner_shares.tenant_id = runners.tenant_id
                          AND runner_shares.runner_id = runners.id AND runner_shares.user_id = sessions.user_id)
                  THEN 1 ELSE 0 END AS BIGINT) AS shared,
-                 sandboxes.id AS sandbox_id, sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch,
-                 sandboxes.spec AS sandbox_spec, sandboxes.state AS sandbox_state, privilege, pool_sudo_templates,
                  (SELECT name FROM sandboxes AS wanted WHERE wanted.tenant_id = turns.tenant_id
-                     AND wanted.runner_id = chosen_runner_id AND wanted.id = chosen_sandbox_id) AS chosen_workspace
-             FROM turns JOIN tenants ON tenants.id = turns.tenant_id
-             JOIN sessions ON sessions.tenant_id = turns.tenant_id AND sessions.id = turns.session_id
-             JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
-             LEFT JOIN runners
-                 ON runners.tenant_id = turns.tenant_id AND runners.id = chosen_runner_id
-             LEFT JOIN sandboxes
-                 ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
-                     AND (sandboxes.owner_id IS NULL AND sandboxes.generation = runners.generation
-                         OR pool_backend IS NOT NULL AND sandboxes.owner_id = sessions.user_id AND wanted = 1)
-             WHERE turns.tenant_id = $1 AND turns.id = $2 AND chosen_by IS NOT NULL
-             ORDER BY position, sandboxes.name LIMIT $3"),
-        )
+                     AND wanted.runner_id = chosen_runner_id AND wanted.id = chosen_sandbox_id) AS chosen_workspace"),
+            from: "turns JOIN tenants ON tenants.id = turns.tenant_id
+                 JOIN sessions ON sessions.tenant_id = turns.tenant_id AND sessions.id = turns.session_id
+                 JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
+                 LEFT JOIN runners ON runners.tenant_id = turns.tenant_id AND runners.id = chosen_runner_id",
+            user: "sessions.user_id",
+            where: "turns.tenant_id = $1 AND turns.id = $2 AND chosen_by IS NOT NULL"
+        ))
         .bind(tenant.to_string())
         .bind(turn.to_string())
         .bind(page(MAX_PAGE))
@@ -132,7 +108,7 @@ impl Store {
                     name: chosen.name.clone(),
                     owner: row.parsed("runner_owner_id")?,
                     shared: row.count("shared")? == 1,
-                    revoked: chosen.revoked,
+                    revoked: chosen.state == RunnerState::Revoked,
                 };
                 (Some(chosen), Some(access))
             }
@@ -163,7 +139,7 @@ pub struct CallerPlace {
     /// True if the tenant lets commands be root in their sandbox.
     pub may_sudo: bool,
     /// The runner, as it is now.
-    pub runner: ChosenRunner,
+    pub runner: FleetRunner,
 }
 
 impl Store {
@@ -176,24 +152,12 @@ impl Store {
         tenant: TenantId,
         (runner, user): (RunnerId, UserId),
     ) -> Result<CallerPlace, StoreError> {
-        let rows = query(
-            "SELECT (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
-                     AND settings.name = 'isolation') AS demanded_isolation,
-                 (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
-                     AND settings.name = 'sudo') AS sudo_policy,
-                 trusted_at, runners.name AS chosen_runner_name, revoked_at, locked_at,
-                 replica_id, last_seen_at, journal_id, boot_id, pool_backend, pool_isolation, pool_problem,
-                 sandboxes.owner_id AS sandbox_owner_id, sandboxes.id AS sandbox_id,
-                 sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch,
-                 sandboxes.spec AS sandbox_spec, sandboxes.state AS sandbox_state, privilege, pool_sudo_templates
-             FROM runners JOIN tenants ON tenants.id = runners.tenant_id
-             LEFT JOIN sandboxes
-                 ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
-                     AND (sandboxes.owner_id IS NULL AND sandboxes.generation = runners.generation
-                         OR pool_backend IS NOT NULL AND sandboxes.owner_id = $4 AND wanted = 1)
-             WHERE runners.tenant_id = $1 AND runners.id = $2
-             ORDER BY position, sandboxes.name LIMIT $3",
-        )
+        let rows = query(select_place!(
+            "",
+            from: "runners JOIN tenants ON tenants.id = runners.tenant_id",
+            user: "$4",
+            where: "runners.tenant_id = $1 AND runners.id = $2"
+        ))
         .bind(tenant.to_string())
         .bind(runner.to_string())
         .bind(page(MAX_PAGE))
@@ -228,7 +192,7 @@ fn has_sudo(row: &Row) -> Result<bool, sqlx::Error> {
 }
 
 /// The runner in the first of these rows, with the sandboxes in all of them.
-fn chosen(id: RunnerId, row: &Row, rows: &[Row]) -> Result<ChosenRunner, sqlx::Error> {
+fn chosen(id: RunnerId, row: &Row, rows: &[Row]) -> Result<FleetRunner, sqlx::Error> {
     let journal = row.maybe_parsed("journal_id")?;
     let mut sandboxes = Vec::with_capacity(rows.len());
     for row in rows {
@@ -239,27 +203,32 @@ fn chosen(id: RunnerId, row: &Row, rows: &[Row]) -> Result<ChosenRunner, sqlx::E
                 Some(_) => ("pool_isolation", "pool_problem"),
                 None => ("isolation", "problem"),
             };
+            let problem = row.text(problem)?;
             sandboxes.push(FleetSandbox {
                 id,
                 name: row.text("sandbox_name")?,
                 isolation: row.parsed(isolation)?,
-                problem: row.text(problem)?,
+                problem: (!problem.is_empty()).then_some(problem),
                 has_sudo: has_sudo(row)?,
                 epoch: Epoch(row.count("epoch")?),
             });
         }
     }
-    Ok(ChosenRunner {
+    Ok(FleetRunner {
         id,
         name: row.text("chosen_runner_name")?,
-        revoked: row.maybe_time("revoked_at")?.is_some(),
+        state: match (row.maybe_time("revoked_at")?, row.maybe_text("replica_id")?) {
+            (Some(_), _) => RunnerState::Revoked,
+            (None, Some(_)) => RunnerState::Online,
+            (None, None) => RunnerState::Offline {
+                since: row.maybe_time("last_seen_at")?,
+            },
+        },
         locked: row.maybe_time("locked_at")?.is_some(),
-        online: row.maybe_text("replica_id")?.is_some(),
-        last_seen_at: row.maybe_time("last_seen_at")?,
         incarnation: journal
             .zip(row.maybe_text("boot_id")?)
             .map(|(journal, boot)| Incarnation { journal, boot }),
-        trusted: row.maybe_time("trusted_at")?.is_some(),
+        believed: row.maybe_time("trusted_at")?.is_some(),
         pool: row.maybe_text("pool_backend")?.is_some(),
         sandboxes,
     })

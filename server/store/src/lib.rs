@@ -23,6 +23,7 @@
 //!
 //! A method that is dropped half-way has written everything or nothing.
 
+mod announce;
 mod at_work;
 mod attempt;
 mod audit;
@@ -38,6 +39,7 @@ mod join_token;
 mod operation;
 mod output;
 mod person;
+mod ports;
 mod replica;
 mod request_key;
 mod runner;
@@ -66,25 +68,26 @@ pub use database::{
 };
 pub use error::{Full, OpenError, StoreError};
 pub use event::{Appended, StoredEvent};
-pub use fleet::{CallerPlace, ChosenRunner, FleetRow, FleetSandbox};
+pub use fleet::{CallerPlace, FleetRow};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{
-    AskedBy, CallOf, Ending, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
+    AskedBy, CallOf, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
     NewCallerOperation, NewOperation, OpenCallerOperation, OperationAccess, OperationFilter,
-    OperationRow, Placed, Ran, Settled, Stopped, StoredOutcome, Verdict,
+    OperationRow, OperationState, Placed, Stopped, StoredOutcome,
 };
-pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
+pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};
+pub use ports::{CallerIntents, IntentsOf, Ports, TenantOutputs};
 pub use replica::OtherReplica;
 pub use request_key::{
     KnownRequest, MAX_ANSWER_BYTES, REQUEST_KEYS_KEPT_FOR, REQUEST_KEYS_OF_USER_AT_MOST,
     RequestAnswer, RequestKey,
 };
 pub use runner::{
-    ChallengeNumber, ClaimedPool, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds,
-    LinkRow, LostOutcome, NewRunner, RunnerAccess, RunnerRow, RunnerShares, SharedWith, ShownState,
+    ChallengeNumber, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkRow, NewRunner,
+    RunnerAccess, RunnerRow, RunnerShares, SharedWith, ShownState,
 };
-pub use sandbox::{NewSandbox, PooledSandbox, Reported, SandboxChange, SandboxRow};
+pub use sandbox::{PooledSandbox, Reported, SandboxChange, SandboxRow};
 pub use scope::{Scope, Scopes};
 pub use session::{
     DeletedSession, LINKS_OF_SESSION_AT_MOST, NewSession, NewSessionLink, Pin, SessionChange,

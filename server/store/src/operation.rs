@@ -1,9 +1,11 @@
 //! Operations: the intent, which is written before the operation is sent to a sandbox, and its outcome.
 //!
 //! The intent is never changed; a stored intent is never placed a second time. Three things happen to it later, each
-//! once: a user or the server asks to stop it, its outcome arrives, its call ends. The outcome is JSON that this crate
-//! does not read.
+//! once: a user or the server asks to stop it, its outcome arrives, its call ends.
 
+use shared_link::server::Settled;
+use shared_sandbox::Outcome;
+use shared_telemetry::server::DUPLICATE_EFFECTS;
 use shared_types::{
     Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SessionEvent,
     SessionId, TenantId, Timestamp, TraceContext, TurnId, UserId,
@@ -69,23 +71,22 @@ macro_rules! insert_intent {
 
 pub(crate) mod access;
 mod caller;
+mod end;
 mod list;
 mod lost;
 mod ran;
 mod row;
-mod told;
 
 pub use access::OperationAccess;
 pub(crate) use access::end_access;
 pub use caller::{MAX_REQUEST_KEY_BYTES, NewCallerOperation, OpenCallerOperation};
+pub(crate) use end::{Ended, Ending, lock as lock_log};
 pub use list::{ListedOperation, OperationFilter};
-pub(crate) use lost::{Lost, lose_all, lose_forgotten};
-pub use ran::Ran;
+pub(crate) use lost::{lose_all, lose_forgotten};
+pub(crate) use ran::Ran;
 use ran::ran;
-use row::verdict;
-pub use row::{AskedBy, CallOf, OperationRow, Stopped, StoredOutcome, Verdict};
-pub use told::Ending;
-pub(crate) use told::lock as lock_log;
+use row::state;
+pub use row::{AskedBy, CallOf, OperationRow, OperationState, Stopped, StoredOutcome};
 
 /// An operation of a tool call, about to be sent.
 #[derive(Debug, Clone)]
@@ -148,20 +149,6 @@ pub enum Placed {
     NotAllowed,
 }
 
-/// The answer to an outcome.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Settled {
-    /// It is stored. If the call had ended before, an event tells of it.
-    First {
-        /// The operation that ended, for counters, logs and traces.
-        ran: Ran,
-        /// The session, and the event in its log.
-        late: Option<Box<(SessionId, SessionEvent)>>,
-    },
-    /// Another one was stored before, and stays.
-    Already(StoredOutcome),
-}
-
 impl Store {
     /// Stores the intent and the event that tells of it under the worker's epoch, before the
     /// operation is sent.
@@ -183,6 +170,8 @@ impl Store {
             match insert(&mut tx, tenant, epoch, operation, now).await? {
                 Some(event) => {
                     tx.commit().await?;
+                    self.appended(tenant, operation.session, std::slice::from_ref(&event))
+                        .await;
                     Ok(Placed::New {
                         event: Some(Box::new(event)),
                     })
@@ -193,7 +182,7 @@ impl Store {
     }
 
     /// Stores the outcome of an operation once; the first outcome stays. If its call ended before,
-    /// [`Event::OperationSettled`] with this summary (for people) goes into the session's log.
+    /// [`Event::OperationSettled`] with a summary of it goes into the session's log.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::TooLarge`] for an outcome of more than
@@ -202,23 +191,29 @@ impl Store {
         &self,
         tenant: TenantId,
         operation: OperationId,
-        ending: impl Into<Ending<'_>>,
+        outcome: &Outcome,
         now: Timestamp,
     ) -> Result<Settled, StoreError> {
-        let ending = ending.into();
-        bounded("the outcome", ending.outcome, MAX_OUTCOME_BYTES)?;
+        let ending = Ending::of(outcome)?;
         retried!({
             let mut tx = self.write(tenant).await?;
-            let settled = settle(&mut tx, tenant, operation, ending, now).await?;
-            if matches!(settled, Settled::First { .. }) {
-                tx.commit().await?;
+            match settle(&mut tx, tenant, operation, &ending, now).await? {
+                Ok(ended) => {
+                    tx.commit().await?;
+                    self.operations_ended(vec![ended]).await;
+                    Ok(Settled::First)
+                }
+                Err(before) => {
+                    let before = before.decode()?;
+                    ended_twice(&before, outcome);
+                    Ok(Settled::Already(before))
+                }
             }
-            Ok(settled)
         })
     }
 
-    /// Records once that the operation is to stop; without effect if its outcome is stored. Returns the verdict that
-    /// now holds.
+    /// Records once that the operation is to stop; without effect if its outcome is stored. Returns its
+    /// state now.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -227,7 +222,7 @@ impl Store {
         tenant: TenantId,
         operation: OperationId,
         now: Timestamp,
-    ) -> Result<Verdict, StoreError> {
+    ) -> Result<OperationState, StoreError> {
         let mut tx = self.write(tenant).await?;
         query(
             "UPDATE operations SET cancel_requested_at = $1
@@ -240,7 +235,7 @@ impl Store {
         .await?;
         let row = find(&mut tx, tenant, operation).await?;
         tx.commit().await?;
-        Ok(row.verdict())
+        Ok(row.state())
     }
 
     /// Records once why an operation that has not ended has to stop, and the user who caused that. An operation whose
@@ -347,18 +342,18 @@ impl Store {
         Ok(rows)
     }
 
-    /// The verdict on each operation that the runner remembers, in the order of `ids`.
+    /// The state of each operation that the runner remembers, in the order of `ids`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    pub async fn operation_verdicts(
+    pub async fn operation_states(
         &self,
         tenant: TenantId,
         runner: RunnerId,
         ids: &[OperationId],
-    ) -> Result<Vec<(OperationId, Verdict)>, StoreError> {
+    ) -> Result<Vec<(OperationId, OperationState)>, StoreError> {
         let mut connection = self.read(tenant).await?;
-        let mut verdicts = Vec::with_capacity(ids.len());
+        let mut states = Vec::with_capacity(ids.len());
         for id in ids {
             let row: Option<Row> = query(
                 "SELECT outcome_at, cancel_requested_at, closed_at FROM operations
@@ -369,17 +364,17 @@ impl Store {
             .bind(runner.to_string())
             .fetch_optional(&mut connection)
             .await?;
-            let verdict = match row {
-                None => Verdict::Unknown,
-                Some(row) => verdict(
+            let state = match row {
+                None => OperationState::Unknown,
+                Some(row) => state(
                     row.maybe_time("outcome_at")?,
                     row.maybe_time("cancel_requested_at")?,
                     row.maybe_time("closed_at")?,
                 ),
             };
-            verdicts.push((*id, verdict));
+            states.push((*id, state));
         }
-        Ok(verdicts)
+        Ok(states)
     }
 }
 
@@ -436,7 +431,7 @@ pub(crate) async fn set_outcome(
     tenant: TenantId,
     session: SessionId,
     (operation, is_told): (OperationId, bool),
-    ending: Ending<'_>,
+    ending: &Ending<'_>,
     now: Timestamp,
 ) -> Result<Result<(Ran, Option<Timestamp>), StoredOutcome>, StoreError> {
     let set: Option<Row> = query(concat!(
@@ -445,7 +440,7 @@ pub(crate) async fn set_outcome(
              RETURNING closed_at, ",
         ran!()
     ))
-    .bind(ending.outcome)
+    .bind(&ending.json)
     .bind(now.as_micros())
     .bind(tenant.to_string())
     .bind(operation.to_string())
@@ -455,7 +450,7 @@ pub(crate) async fn set_outcome(
     match set {
         Some(row) => {
             if is_told {
-                told::tell(tx, tenant, operation, ending.exit, now).await?;
+                end::record(tx, tenant, operation, ending, now).await?;
             }
             Ok(Ok((Ran::from_row(&row)?, row.maybe_time("closed_at")?)))
         }
@@ -467,13 +462,13 @@ pub(crate) async fn set_outcome(
 }
 
 /// Stores the outcome and, where the call had ended, the event with the summary.
-async fn settle(
+pub(crate) async fn settle(
     tx: &mut Connection,
     tenant: TenantId,
     operation: OperationId,
-    ending: Ending<'_>,
+    ending: &Ending<'_>,
     now: Timestamp,
-) -> Result<Settled, StoreError> {
+) -> Result<Result<Ended, StoredOutcome>, StoreError> {
     let is_told = lock_log(tx, tenant, operation).await?;
     let told = (operation, is_told);
     let CallOf { session, .. } = match find(tx, tenant, operation).await?.asked_by {
@@ -484,19 +479,39 @@ async fn settle(
     session::next(tx, tenant, session, 0, now).await?;
     let (ran, closed) = match set_outcome(tx, tenant, session, told, ending, now).await? {
         Ok(set) => set,
-        Err(before) => return Ok(Settled::Already(before)),
+        Err(before) => return Ok(Err(before)),
     };
     let mut late = None;
     if closed.is_some() {
         let told = Event::OperationSettled {
             operation,
-            summary: ending.summary.to_owned(),
+            summary: ending.summary(),
         };
         let seq = session::next(tx, tenant, session, 1, now).await?.seq;
         let event = event::insert(tx, tenant, session, seq, &told, now).await?;
         late = Some(Box::new((session, event)));
     }
-    Ok(Settled::First { ran, late })
+    let figures = ending.figures();
+    Ok(Ok(Ended {
+        tenant,
+        ran,
+        figures,
+        at: now,
+        late,
+    }))
+}
+
+/// An operation came to this end, and had the other one already.
+fn ended_twice(stored: &Outcome, told: &Outcome) {
+    let has_changed = stored.tells_of_a_change() && told.tells_of_a_change();
+    if has_changed && stored != told {
+        DUPLICATE_EFFECTS.add(&[], 1);
+        tracing::error!(
+            ?stored,
+            ?told,
+            "an operation that has ended was told to have ended otherwise: it may have had an effect twice"
+        );
+    }
 }
 
 async fn find(

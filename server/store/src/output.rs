@@ -9,6 +9,7 @@
 
 use std::{io, path::Path, time::Duration};
 
+use shared_sandbox::OutputStream;
 use shared_types::{OperationId, TenantId};
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,15 +40,6 @@ const OPEN_STREAMS: usize = 1024;
 /// The most streams that one request asks for; other requests have their turn in between.
 const DURABLE_AT_ONCE: usize = 64;
 
-/// One of the two streams of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum OutputKind {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
 /// A stream of an operation of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OutputKey {
@@ -56,7 +48,7 @@ pub struct OutputKey {
     /// The operation.
     pub operation: OperationId,
     /// The stream.
-    pub kind: OutputKind,
+    pub stream: OutputStream,
 }
 
 /// Bytes that are kept.
@@ -234,11 +226,11 @@ impl Outputs {
     /// # Errors
     /// [`StoreError::Unavailable`] if the files cannot be removed.
     pub async fn remove(&self, tenant: TenantId, operation: OperationId) -> Result<(), StoreError> {
-        for kind in [OutputKind::Stdout, OutputKind::Stderr] {
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let key = OutputKey {
                 tenant,
                 operation,
-                kind,
+                stream,
             };
             self.ask(key, What::Remove).await?;
         }

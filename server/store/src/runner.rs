@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use shared_link::server::{PoolFacts, RunnerState};
 use shared_types::{
     Generation, Incarnation, ReplicaId, RunnerId, TenantId, Timestamp, UserId,
     limits::MAX_NAME_BYTES, token::TokenHash,
@@ -47,7 +48,7 @@ mod silence;
 
 pub use join_state::{ChallengeNumber, JoinState, ShownState};
 pub use leave::Late;
-pub use link::{ClaimedPool, LinkClaim, LinkClaimed, LinkHolds, LostOutcome};
+pub use link::{LinkClaim, LinkClaimed};
 pub use share::{RunnerAccess, RunnerShares, SharedWith};
 pub(crate) use silence::micros;
 
@@ -120,9 +121,22 @@ pub struct RunnerRow {
     /// True if the next claim of its link loses all operations that it does not remember, for that reason.
     pub loses_unlisted: bool,
     /// The backend and templates of its sandboxes, if it is a pool.
-    pub pool: Option<ClaimedPool>,
+    pub pool: Option<PoolFacts>,
     /// The user who has granted that its reported isolation counts, and the time.
     pub trusted: Option<(UserId, Timestamp)>,
+}
+
+impl RunnerRow {
+    /// Its state of connection.
+    pub fn state(&self) -> RunnerState {
+        match (self.revoked_at, self.link) {
+            (Some(_), _) => RunnerState::Revoked,
+            (None, Some(_)) => RunnerState::Online,
+            (None, None) => RunnerState::Offline {
+                since: self.last_seen_at,
+            },
+        }
+    }
 }
 
 /// A link that is held.
@@ -439,11 +453,11 @@ impl RunnerRow {
 }
 
 /// The backend and templates of the runner's sandboxes, if it is a pool.
-fn pool(row: &Row) -> Result<Option<ClaimedPool>, sqlx::Error> {
+fn pool(row: &Row) -> Result<Option<PoolFacts>, sqlx::Error> {
     let Some(backend) = row.maybe_text("pool_backend")? else {
         return Ok(None);
     };
-    Ok(Some(ClaimedPool {
+    Ok(Some(PoolFacts {
         backend,
         templates: row.json("pool_templates")?,
         sudo_templates: row.json("pool_sudo_templates")?,

@@ -3,6 +3,7 @@
 
 mod pooled;
 
+use shared_link::server::SandboxFacts;
 use shared_types::{
     Generation, Isolation, RunnerId, SandboxId, TenantId, Timestamp,
     limits::{MAX_NAME_BYTES, MAX_PATH_BYTES},
@@ -16,19 +17,6 @@ use crate::{
     database::{Connection, FromRow, MAX_PAGE, Row, page, query, query_as},
     error::bounded,
 };
-
-/// A sandbox that a runner reports. Its id follows from the runner and the name.
-#[derive(Debug, Clone)]
-pub struct NewSandbox {
-    /// The runner's name for it.
-    pub name: String,
-    /// Its file root, for people.
-    pub root: String,
-    /// The isolation that it is proved to have.
-    pub isolation: Isolation,
-    /// The reason why no operation can run there; empty if one can.
-    pub problem: String,
-}
 
 /// A sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +90,7 @@ pub(crate) async fn upsert(
     tenant: TenantId,
     runner: RunnerId,
     generation: Generation,
-    (position, sandbox): (usize, &NewSandbox),
+    (position, sandbox): (usize, &SandboxFacts),
     now: Timestamp,
 ) -> Result<(), StoreError> {
     bounded("the sandbox's name", &sandbox.name, MAX_NAME_BYTES)?;

@@ -40,6 +40,7 @@ mod outputs;
 mod pages;
 mod people;
 mod pools;
+mod ports;
 mod postgres;
 mod replicas;
 mod request_keys;

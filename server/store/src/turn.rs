@@ -161,6 +161,8 @@ impl Store {
             };
             let event = event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
             tx.commit().await?;
+            self.appended(tenant, session, std::slice::from_ref(&event))
+                .await;
             Ok(Sent {
                 turn: input.turn,
                 seq,
@@ -257,6 +259,7 @@ impl Store {
                 waited = waiting::take(&mut tx, tenant, turn.id).await?;
             }
             tx.commit().await?;
+            self.appended(tenant, session, &events).await;
             turn.state = TurnState::Running {
                 replica,
                 epoch,
@@ -299,6 +302,8 @@ impl Store {
         }
         let event = stop(&mut tx, tenant, (&row, seq), (Some(by), why), now).await?;
         tx.commit().await?;
+        self.appended(tenant, session, std::slice::from_ref(&event))
+            .await;
         Ok(Cancel::Requested(Box::new(event)))
     }
 

@@ -19,7 +19,7 @@ use shared_types::{OsEntropy, SystemClock, Token};
 use tokio::{net::TcpListener, runtime::Runtime, task::spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use super::{Area, RUNNER, Rows, Services, serve};
+use super::{RUNNER, Rows, Services, area::area, serve};
 use crate::gantry::Runner;
 
 /// What a killed server may still do to files.
@@ -117,7 +117,7 @@ impl Server {
         let runtime = Runtime::new().expect("threads");
         let (rows, identity, folder) = (rows.clone(), identity.clone(), folder.to_owned());
         let started = runtime.spawn(async move {
-            rows.keep_output_in(Arc::new(Area::start(&folder)));
+            rows.keep_output_in(Arc::new(area(&folder)));
             let clock = Arc::new(SystemClock::new());
             let stop = CancellationToken::new();
             let options = LinkOptions::default();

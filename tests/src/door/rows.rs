@@ -11,8 +11,8 @@ use server_records::{
     NewIntent, Operations, Outputs, PlaceError, PortError,
 };
 use shared_link::server::{
-    Figures, HelloFacts, RunnerState, SandboxReport, Seen, Settled, StoredIntent, TurnedAway,
-    Verdict, never_started,
+    HelloFacts, RunnerState, SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict,
+    never_started,
 };
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
@@ -169,8 +169,6 @@ impl Operations for Rows {
 
 #[async_trait]
 impl LinkRows for Rows {
-    fn figures(&self, _who: &LinkIdentity, _link: Generation, _figures: Figures) {}
-
     async fn seen(&self, _who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
         Ok(None)
     }
@@ -182,6 +180,8 @@ impl LinkRows for Rows {
             name: sandbox.name.clone(),
             isolation: sandbox.isolation.clone(),
             problem: None,
+            has_sudo: false,
+            epoch: shared_types::Epoch(0),
         });
         // A pool makes its one user a sandbox with its first operation.
         let pooled = hello.pool.iter().map(|pool| FleetSandbox {
@@ -189,6 +189,8 @@ impl LinkRows for Rows {
             name: POOLED.to_owned(),
             isolation: pool.isolation.clone(),
             problem: None,
+            has_sudo: false,
+            epoch: shared_types::Epoch(0),
         });
         let sandboxes = sandboxes.chain(pooled);
         kept.runner = Some(FleetRunner {

@@ -10,7 +10,6 @@ use shared_types::{
 use tempfile::TempDir;
 
 use super::*;
-use server_agent::feed::LiveHub;
 
 use crate::{measured::Counted, session_log::StoredLog};
 
@@ -167,7 +166,6 @@ async fn a_turn_begins_with_what_was_known_at_its_claim_and_is_given_up_with_all
     let log = |claimed_at| StoredLog {
         store: database.store.clone(),
         logs: logs.clone(),
-        hub: LiveHub::start(),
         clock: Arc::new(ManualClock::at(at(0))),
         tenant: KEY.0,
         session: KEY.1,

@@ -8,7 +8,7 @@ use shared_types::OperationId;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Operations;
-use crate::{AppError, OpContext, ports::kind, rights::Action};
+use crate::{AppError, OpContext, rights::Action};
 
 /// Longest time for which a page waits for output.
 const OUTPUT_AWAITED_AT_MOST: Duration = Duration::from_secs(60);
@@ -94,20 +94,20 @@ impl Operations {
         let key = OutputKey {
             tenant: ctx.tenant,
             operation,
-            kind: kind(stream),
+            stream,
         };
         let written = match (&outcome, stream) {
             (Some(Outcome::Exited(record)), OutputStream::Stdout) => record.stdout.offset,
             (Some(Outcome::Exited(record)), OutputStream::Stderr) => record.stderr.offset,
             _ => 0,
         };
-        let end = self.area.end(key).await?.max(written);
+        let end = self.ports.outputs.end(key).await?.max(written);
         let from = match u64::try_from(offset) {
             Ok(from) => from,
             Err(_) => end.saturating_sub(offset.unsigned_abs()),
         };
         let limit = limit.clamp(1, MAX_OUTPUT_PAGE_BYTES);
-        let kept = self.area.read(key, from, limit).await?;
+        let kept = self.ports.outputs.read(key, from, limit).await?;
         // After it was read, so nothing is among it that was written after the right had ended.
         self.right(ctx.tenant, operation).require().await?;
         let KeptOutput { offset, data } = kept.unwrap_or_else(|| KeptOutput {
@@ -130,7 +130,7 @@ impl Operations {
     ) -> Result<Option<Outcome>, AppError> {
         self.view(ctx, operation).await?;
         let row = self.store.operation(ctx.tenant, operation).await?;
-        let stored = row.outcome.map(|stored| serde_json::from_str(&stored.json));
+        let stored = row.outcome.map(|stored| stored.decode());
         stored.transpose().map_err(AppError::unavailable)
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use server_router::is_kept_nowhere;
+use server_records::is_kept_nowhere;
 use server_store::OpenCallerOperation;
 use shared_types::{Timestamp, limits::COMMAND_RUNS_AT_MOST};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -70,7 +70,7 @@ impl Operations {
                 return Ok(());
             }
             for (tenant, operation) in &ended {
-                self.area.remove(*tenant, *operation).await?;
+                self.ports.outputs.remove(*tenant, *operation).await?;
                 self.store
                     .remove_caller_operation(*tenant, *operation)
                     .await?;

@@ -127,9 +127,7 @@ pub(super) fn shown(listed: ListedOperation) -> OperationView {
         AskedBy::Caller { .. } => (None, None),
     };
     let stored = row.outcome;
-    let outcome = stored
-        .as_ref()
-        .and_then(|stored| serde_json::from_str(&stored.json).ok());
+    let outcome = stored.as_ref().and_then(|stored| stored.decode().ok());
     let is_shown = row.access_ended_at.is_none();
     OperationView {
         id: row.id,

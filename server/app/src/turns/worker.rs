@@ -78,14 +78,8 @@ impl Worker {
         let Some((_permit, turn)) = self.claim_next(permits).await? else {
             return Ok(ControlFlow::Break(()));
         };
-        let bench = Arc::clone(&self.bench);
         let _running = RunningTurn::begin();
         self.view = None;
-        if !turn.events.is_empty() {
-            let events = turn.events.clone();
-            bench.logs.appended((self.tenant, self.session), &events);
-            bench.hub.appended(self.session, events).await;
-        }
         let trace = turn.turn.trace.map(|of| tracing::field::display(of.trace));
         let span = tracing::info_span!("turn", turn.id = %turn.turn.id, trace.id = trace);
         let carried = self.carry(&turn).instrument(span);
@@ -177,8 +171,6 @@ impl Worker {
         let waits: Vec<_> = calls.iter().map(|call| call.wait.clone()).collect();
         let parked = self.bench.store.park_turn(self.tenant, id, epoch, &waits);
         parked.await?;
-        // Its moment may be the next one.
-        self.bench.hub.look_at_waits();
         tracing::debug!(session.id = %self.session, turn.id = %id, calls = waits.len(), "turn waits");
         self.view = Some(View::start(self.ports(turn, None), id, calls));
         Ok(())

@@ -70,6 +70,7 @@ pub(super) async fn serve(
     drop(outbound);
     if let Some((generation, shown)) = claimed {
         let accepted = shown.accepted();
+        links.serving.figures.forget(who.runner, generation);
         links.serving.rows.ended(&who, generation, accepted).await;
     }
     tracing::info!(link.end = ?end, "the link ended");
@@ -341,8 +342,8 @@ impl LinkTask {
                     .with(|open| (open.machine.take_reports(), open.machine.take_figures()))?;
                 self.reports.add(reports);
                 if let Some(figures) = figures {
-                    let (rows, link) = (&self.serving.rows, self.link.generation());
-                    rows.figures(&self.who, link, figures);
+                    let (runner, link) = (self.who.runner, self.link.generation());
+                    self.serving.figures.report(runner, link, figures);
                 }
             }
             Event::Writable(Some(permit)) => {

@@ -47,6 +47,8 @@ fn runner() -> impl Strategy<Value = FleetRunner> {
                     name: name.to_owned(),
                     isolation,
                     problem: (!usable).then(|| "its folder is gone".to_owned()),
+                    has_sudo: false,
+                    epoch: shared_types::Epoch(0),
                 })
                 .collect(),
             believed,

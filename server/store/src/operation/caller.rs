@@ -7,8 +7,8 @@ use shared_types::{
 };
 
 use super::{
-    Ending, Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, Settled, access::may_use, find,
-    micros, ran, told, why_not_there,
+    Ended, Ending, Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, StoredOutcome,
+    access::may_use, end, find, micros, ran, why_not_there,
 };
 use crate::{
     Store, StoreError,
@@ -277,16 +277,16 @@ pub(super) async fn settle(
     tx: &mut Connection,
     tenant: TenantId,
     (operation, is_told): (OperationId, bool),
-    ending: Ending<'_>,
+    ending: &Ending<'_>,
     now: Timestamp,
-) -> Result<Settled, StoreError> {
+) -> Result<Result<Ended, StoredOutcome>, StoreError> {
     let set = query(concat!(
         "UPDATE operations SET outcome = $1, outcome_at = $2,
                  closed_at = CASE WHEN kept = 1 THEN $2 END
              WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING ",
         ran!()
     ))
-    .bind(ending.outcome)
+    .bind(&ending.json)
     .bind(now.as_micros())
     .bind(tenant.to_string())
     .bind(operation.to_string())
@@ -295,16 +295,19 @@ pub(super) async fn settle(
     match set {
         None => {
             let row = find(tx, tenant, operation).await?;
-            Ok(Settled::Already(row.outcome.ok_or(StoreError::NotFound)?))
+            Ok(Err(row.outcome.ok_or(StoreError::NotFound)?))
         }
         Some(row) => {
             if is_told {
-                told::tell(tx, tenant, operation, ending.exit, now).await?;
+                end::record(tx, tenant, operation, ending, now).await?;
             }
-            Ok(Settled::First {
+            Ok(Ok(Ended {
+                tenant,
                 ran: Ran::from_row(&row)?,
+                figures: ending.figures(),
+                at: now,
                 late: None,
-            })
+            }))
         }
     }
 }

@@ -7,15 +7,18 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use shared_telemetry::server::{OPERATIONS_ENDED, OPERATIONS_LOST};
-use shared_types::{Generation, OperationId, RunnerId, SessionId, TenantId, Timestamp};
+use shared_link::server::{
+    HelloFacts, forgotten, lost_to_restoration, lost_to_revocation, lost_to_silence, never_started,
+};
+use shared_sandbox::Outcome;
+use shared_types::{Generation, Refusal, RunnerId, TenantId, Timestamp};
 
-use super::{Ending, OperationRow, Ran, Settled, settle};
+use super::{Ended, Ending, OperationRow, settle};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
     database::{Connection, MAX_PAGE, Row, locking, page, query, query_as, retried},
-    runner::{self, LinkClaim, LostOutcome, RunnerRow},
+    runner::{self, Late, RunnerRow},
 };
 
 impl Store {
@@ -28,11 +31,9 @@ impl Store {
     pub async fn lose_silent(
         &self,
         silent_for: Duration,
-        lost: &LostOutcome,
         now: Timestamp,
-    ) -> Result<(usize, Vec<SessionId>), StoreError> {
+    ) -> Result<(usize, Late), StoreError> {
         retried!({
-            let mut ended = Ended::default();
             let mut tx = self.write_any("it is about time").await?;
             let open: Vec<Row> = query(locking!(
                 "SELECT operations.tenant_id, operations.id FROM operations JOIN runners
@@ -46,16 +47,16 @@ impl Store {
             .bind(page(MAX_PAGE))
             .fetch_all(&mut tx)
             .await?;
-            let mut late = Vec::new();
+            let lost = Outcome::Refused(lost_to_silence());
+            let ending = Ending::of(&lost)?;
+            let mut ended = Vec::new();
             for row in &open {
                 let (tenant, id) = (row.parsed("tenant_id")?, row.parsed("id")?);
-                let ending = Ending::from((lost.outcome.as_str(), lost.summary.as_str()));
-                let settled = settle(&mut tx, tenant, id, ending, now).await?;
-                late.extend(ended.note(settled, now));
+                let settled = settle(&mut tx, tenant, id, &ending, now).await?;
+                ended.extend(settled.ok());
             }
             tx.commit().await?;
-            ended.are_lost();
-            Ok((open.len(), late))
+            Ok((open.len(), self.operations_ended(ended).await))
         })
     }
 
@@ -73,10 +74,9 @@ impl Store {
         &self,
         tenant: TenantId,
         (runner, link): (RunnerId, Generation),
-        remembered: &[OperationId],
-        never_started: &LostOutcome,
+        hello: &HelloFacts,
         now: Timestamp,
-    ) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
+    ) -> Result<Late, StoreError> {
         // Most links find nothing, and none of them should wait for the writers.
         let any = query(
             "SELECT 1 FROM operations WHERE tenant_id = $1 AND runner_id = $2 AND outcome IS NULL
@@ -94,89 +94,37 @@ impl Store {
             if runner::lock(&mut tx, tenant, runner).await?.generation != link {
                 return Ok(Vec::new());
             }
-            let remembered: HashSet<OperationId> = remembered.iter().copied().collect();
+            let remembered: HashSet<_> = hello.inventory.iter().map(|one| one.operation).collect();
             let unheard = |row: &OperationRow| {
                 let given_up = row.closed_at.is_some() || row.cancel_requested_at.is_some();
                 given_up && !remembered.contains(&row.id)
             };
-            let lost = lose(&mut tx, tenant, runner, never_started, unheard, now).await?;
+            let settled = lose(&mut tx, tenant, runner, never_started(), unheard, now).await?;
             tx.commit().await?;
-            lost.ended.never_started();
-            Ok(lost.late)
+            Ok(self.operations_ended(settled).await)
         })
     }
 }
 
-/// Operations that are settled in a transaction.
-#[derive(Debug, Default)]
-#[must_use = "they are to be counted once the transaction is committed"]
-pub(crate) struct Lost {
-    /// The operations whose call had ended, with their sessions.
-    late: Vec<(OperationId, SessionId)>,
-    /// All of them, to be counted once the transaction is committed.
-    ended: Ended,
-}
-
-impl Lost {
-    /// Counts them, once the transaction is committed. Returns those whose call had ended.
-    pub(crate) fn counted(self) -> Vec<(OperationId, SessionId)> {
-        self.ended.are_lost();
-        self.late
-    }
-}
-
-/// Operations that ended without their runner's report, and the time when that was stored.
-#[derive(Debug, Default)]
-struct Ended(Vec<(Ran, Timestamp)>);
-
-impl Ended {
-    /// Returns the session of a call that had ended.
-    fn note(&mut self, settled: Settled, now: Timestamp) -> Option<SessionId> {
-        let Settled::First { ran, late } = settled else {
-            return None;
-        };
-        self.0.push((ran, now));
-        late.map(|late| late.0)
-    }
-
-    /// Counts them as lost.
-    fn are_lost(self) {
-        OPERATIONS_LOST.add(&[], self.0.len() as u64);
-        self.count("lost");
-    }
-
-    /// Counts them as refused.
-    fn never_started(self) {
-        self.count("refused");
-    }
-
-    fn count(self, cause: &str) {
-        for (ran, at) in self.0 {
-            OPERATIONS_ENDED.add(&[&ran.kind, cause], 1);
-            ran.trace_end(at, cause, None);
-        }
-    }
-}
-
 /// Settles every open operation of the runner that was placed under another incarnation than the claiming one, and
-/// which the claim does not list. If the database is an older copy, the incarnation does not matter. An operation that
+/// which the runner does not list. If the database is an older copy, the incarnation does not matter. An operation that
 /// looks open there may have run and been forgotten since, and must never be sent again.
 pub(crate) async fn lose_forgotten(
     tx: &mut Connection,
     runner: &RunnerRow,
-    claim: &LinkClaim,
+    hello: &HelloFacts,
     now: Timestamp,
-) -> Result<Lost, StoreError> {
-    let remembered: HashSet<OperationId> = claim.remembered.iter().copied().collect();
-    let forgotten = |row: &OperationRow| {
-        let may_be_unknown = runner.loses_unlisted || row.incarnation != claim.incarnation;
+) -> Result<Vec<Ended>, StoreError> {
+    let remembered: HashSet<_> = hello.inventory.iter().map(|one| one.operation).collect();
+    let may_be_lost = |row: &OperationRow| {
+        let may_be_unknown = runner.loses_unlisted || row.incarnation != hello.incarnation;
         may_be_unknown && !remembered.contains(&row.id)
     };
     let lost = match runner.loses_unlisted {
-        true => &claim.lost_to_restoration,
-        false => &claim.lost,
+        true => lost_to_restoration(),
+        false => forgotten(),
     };
-    lose(tx, runner.tenant, runner.id, lost, forgotten, now).await
+    lose(tx, runner.tenant, runner.id, lost, may_be_lost, now).await
 }
 
 /// Settles every open operation of the runner.
@@ -184,22 +132,22 @@ pub(crate) async fn lose_all(
     tx: &mut Connection,
     tenant: TenantId,
     runner: RunnerId,
-    lost: &LostOutcome,
     now: Timestamp,
-) -> Result<Lost, StoreError> {
-    lose(tx, tenant, runner, lost, |_| true, now).await
+) -> Result<Vec<Ended>, StoreError> {
+    lose(tx, tenant, runner, lost_to_revocation(), |_| true, now).await
 }
 
 async fn lose(
     tx: &mut Connection,
     tenant: TenantId,
     runner: RunnerId,
-    lost: &LostOutcome,
+    why: Refusal,
     is_lost: impl Fn(&OperationRow) -> bool,
     now: Timestamp,
-) -> Result<Lost, StoreError> {
-    let ending = Ending::from((lost.outcome.as_str(), lost.summary.as_str()));
-    let mut lost = Lost::default();
+) -> Result<Vec<Ended>, StoreError> {
+    let outcome = Outcome::Refused(why);
+    let ending = Ending::of(&outcome)?;
+    let mut lost = Vec::new();
     let mut after = String::new();
     loop {
         let open: Vec<OperationRow> = query_as(select_operations!(
@@ -217,9 +165,8 @@ async fn lose(
         };
         after = last.id.to_string();
         for row in open.iter().filter(|row| is_lost(row)) {
-            let settled = settle(tx, tenant, row.id, ending, now).await?;
-            let late = lost.ended.note(settled, now);
-            lost.late.extend(late.map(|session| (row.id, session)));
+            let settled = settle(tx, tenant, row.id, &ending, now).await?;
+            lost.extend(settled.ok());
         }
     }
 }

@@ -1,11 +1,15 @@
 //! The facts about an operation for counters, logs and traces of its end.
 
-use shared_telemetry::traces::{Kind, Span};
+use shared_telemetry::{
+    server::{OPERATIONS_ENDED, OPERATIONS_LOST},
+    traces::{Kind, Span},
+};
 use shared_types::{
     OperationId, OperationKey, OperationScope, Owner, RunnerId, SandboxId, SessionId, SpanId,
     TenantId, Timestamp, TraceContext, TurnId,
 };
 
+use super::end::EndFigures;
 use crate::{
     columns::Columns as _,
     database::{FromRow, Row},
@@ -22,26 +26,51 @@ pub(super) use ran;
 
 /// The facts about an operation for counters, logs and traces of its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
+pub(crate) struct Ran {
     /// Its id.
-    pub id: OperationId,
+    pub(super) id: OperationId,
     /// The kind of the request; empty where an earlier release has placed it.
-    pub kind: String,
+    kind: String,
     /// The runner that it was placed on.
-    pub runner: RunnerId,
+    runner: RunnerId,
     sandbox: SandboxId,
     placed_at: Timestamp,
     /// The session and the turn that asked for it.
     of_turn: Option<(SessionId, TurnId)>,
     /// The attempt before, if this is another attempt.
-    pub before: Option<OperationId>,
+    pub(crate) before: Option<OperationId>,
     /// The span that it is part of.
-    pub trace: Option<TraceContext>,
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl Ran {
+    /// The end of the operation is stored: counts it, tells it in one line of the log, and traces it. The request is in
+    /// none of these: it may hold a secret.
+    pub(crate) fn ended(&self, end: EndFigures, at: Timestamp) {
+        let EndFigures {
+            cause,
+            exit_code,
+            wall_ms,
+        } = end;
+        tracing::info!(
+            operation.id = %self.id,
+            operation.kind = self.kind,
+            runner.id = %self.runner,
+            trace.id = self.trace.map(|of| tracing::field::display(of.trace)),
+            cause,
+            exit_code,
+            wall_ms,
+            "operation ended"
+        );
+        OPERATIONS_ENDED.add(&[&self.kind, cause], 1);
+        if cause == "lost" {
+            OPERATIONS_LOST.add(&[], 1);
+        }
+        self.trace_end(at, cause, exit_code);
+    }
+
     /// Its span: it was stored at `end` that it has ended for this reason.
-    pub fn trace_end(&self, end: Timestamp, cause: &str, exit_code: Option<i32>) {
+    fn trace_end(&self, end: Timestamp, cause: &str, exit_code: Option<i32>) {
         let Some(parent) = self.trace else { return };
         let has_failed = !matches!(cause, "exited" | "done");
         let own = parent.with(SpanId::of_operation(self.id));

@@ -97,9 +97,9 @@ pub struct StoredOutcome {
     pub at: Timestamp,
 }
 
-/// The verdict on an operation that a runner remembers: what the runner is to do with it.
+/// The state of an operation that a runner remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum OperationState {
     /// The store does not know it on this runner.
     Unknown,
     /// Its outcome is stored: the runner may forget it.
@@ -129,25 +129,25 @@ impl OperationRow {
         }
     }
 
-    /// The verdict on it.
-    pub fn verdict(&self) -> Verdict {
+    /// Its state.
+    pub fn state(&self) -> OperationState {
         let settled_at = self.outcome.as_ref().map(|outcome| outcome.at);
-        verdict(settled_at, self.cancel_requested_at, self.closed_at)
+        state(settled_at, self.cancel_requested_at, self.closed_at)
     }
 }
 
-/// The verdict by these columns. A stored outcome goes before everything: the runner's copy has served. A request to
+/// The state by these columns. A stored outcome goes before everything: the runner's copy has served. A request to
 /// stop goes before a closed call, because the process may still run.
-pub(super) fn verdict(
+pub(super) fn state(
     settled: Option<Timestamp>,
     cancelled: Option<Timestamp>,
     closed: Option<Timestamp>,
-) -> Verdict {
+) -> OperationState {
     match (settled, cancelled, closed) {
-        (Some(_), _, _) => Verdict::Settled,
-        (None, Some(_), _) => Verdict::CancelRequested,
-        (None, None, Some(_)) => Verdict::Closed,
-        (None, None, None) => Verdict::Open,
+        (Some(_), _, _) => OperationState::Settled,
+        (None, Some(_), _) => OperationState::CancelRequested,
+        (None, None, Some(_)) => OperationState::Closed,
+        (None, None, None) => OperationState::Open,
     }
 }
 

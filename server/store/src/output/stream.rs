@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{KeptOutput, OutputKey, OutputKind, ends::Ends, page::Page, segments::Segments};
+use super::{KeptOutput, OutputKey, OutputStream, ends::Ends, page::Page, segments::Segments};
 
 /// Appended bytes wait until they make a frame of this size, or for the next sync.
 const FRAME_BYTES: usize = 64 * 1024;
@@ -164,9 +164,9 @@ pub(super) fn remove(area: &Path, key: OutputKey) -> io::Result<()> {
 
 /// The folder of a stream's files, and the beginning of their names.
 pub(super) fn place(area: &Path, key: OutputKey) -> (PathBuf, String) {
-    let kind = match key.kind {
-        OutputKind::Stdout => "stdout",
-        OutputKind::Stderr => "stderr",
+    let kind = match key.stream {
+        OutputStream::Stdout => "stdout",
+        OutputStream::Stderr => "stderr",
     };
     let folder = area.join(key.tenant.to_string());
     (folder, format!("{}.{kind}", key.operation))

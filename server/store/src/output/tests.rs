@@ -4,15 +4,15 @@ use super::*;
 
 const MIB: u64 = 1024 * 1024;
 
-fn key(kind: OutputKind) -> OutputKey {
+fn key(stream: OutputStream) -> OutputKey {
     OutputKey {
         tenant: TenantId::from_u128(1),
         operation: OperationId::from_u128(2),
-        kind,
+        stream,
     }
 }
 
-const OUT: OutputKind = OutputKind::Stdout;
+const OUT: OutputStream = OutputStream::Stdout;
 
 /// What a stream of the tests has at an offset.
 fn bytes(offset: u64, len: usize) -> Vec<u8> {
@@ -63,7 +63,7 @@ async fn what_was_appended_is_kept_over_a_restart_and_repeats_are_left_out() {
     append(&area, 10, 20).await;
     assert_eq!(area.synced(key(OUT)).await.expect("it is written"), 30);
     assert_eq!(kept(&area, 1000).await, [(0, 30)]);
-    let stderr = area.read(key(OutputKind::Stderr), 0, 10).await;
+    let stderr = area.read(key(OutputStream::Stderr), 0, 10).await;
     assert_eq!(stderr.expect("it is read"), None);
 }
 
@@ -317,7 +317,7 @@ async fn a_stream_that_could_not_be_written_goes_on_where_it_ends_once_there_is_
 async fn what_is_removed_leaves_no_file_and_nothing_to_read() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let area = Outputs::start(folder.path()).expect("it is made");
-    let whole = key(OutputKind::Stderr);
+    let whole = key(OutputStream::Stderr);
     area.keep_all(&[whole]).await.expect("it is made");
     area.append(whole, 0, bytes(0, 100)).await.expect("it runs");
     append(&area, 0, 3 * MIB as usize).await;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 use shared_types::{OperationId, RunnerId, SessionId, TenantId, Timestamp};
 
-use super::{LostOutcome, entry, micros};
+use super::{entry, micros};
 use crate::{
     Actor, AuditEntry, By, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, Row, locking, query, retried},
-    operation::{self, Lost},
+    operation::{self, Ended},
 };
 
 /// Operations that were lost after their call had ended, and their sessions, whose logs have grown.
@@ -20,7 +20,7 @@ pub type Late = Vec<(OperationId, SessionId)>;
 const SWEPT_AT_MOST: u32 = 100;
 
 impl Store {
-    /// Ends a runner for good: it links no more, and its name is free. Its open operations are lost, with this outcome.
+    /// Ends a runner for good: it links no more, and its name is free. Its open operations are lost.
     /// The caller has to end its link.
     ///
     /// # Errors
@@ -30,7 +30,6 @@ impl Store {
         tenant: TenantId,
         runner: RunnerId,
         by: impl Into<By>,
-        lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Late, StoreError> {
         let by = by.into();
@@ -40,10 +39,10 @@ impl Store {
                 origin: by.origin,
                 ..entry(by.actor(), "runner.revoked", runner, json!({}))
             };
-            let revoked = revoke(&mut tx, (tenant, runner), &entry, lost, now).await?;
-            let lost = revoked.ok_or(StoreError::NotFound)?;
+            let revoked = revoke(&mut tx, (tenant, runner), &entry, now).await?;
+            let ended = revoked.ok_or(StoreError::NotFound)?;
             tx.commit().await?;
-            Ok(lost.counted())
+            Ok(self.operations_ended(ended).await)
         })
     }
 
@@ -56,7 +55,6 @@ impl Store {
         &self,
         tenant: TenantId,
         runner: RunnerId,
-        lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Option<Late>, StoreError> {
         retried!({
@@ -72,11 +70,14 @@ impl Store {
             .await?;
             let entry = entry(Actor::Runner(runner), "runner.left", runner, json!({}));
             let left = match ephemeral {
-                Some(_) => revoke(&mut tx, (tenant, runner), &entry, lost, now).await?,
+                Some(_) => revoke(&mut tx, (tenant, runner), &entry, now).await?,
                 None => None,
             };
             tx.commit().await?;
-            Ok(left.map(Lost::counted))
+            Ok(match left {
+                Some(ended) => Some(self.operations_ended(ended).await),
+                None => None,
+            })
         })
     }
 
@@ -88,7 +89,6 @@ impl Store {
     pub async fn remove_silent_runners(
         &self,
         silent_for: Duration,
-        lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Vec<(RunnerId, Late)>, StoreError> {
         retried!({
@@ -110,15 +110,16 @@ impl Store {
                 let detail = json!({ "silent_since": heard_at });
                 let entry = entry(Actor::System, "runner.stayed_away", runner, detail);
                 let place = (row.parsed("tenant_id")?, runner);
-                if let Some(lost) = revoke(&mut tx, place, &entry, lost, now).await? {
+                if let Some(lost) = revoke(&mut tx, place, &entry, now).await? {
                     removed.push((runner, lost));
                 }
             }
             tx.commit().await?;
-            let removed = removed.into_iter();
-            Ok(removed
-                .map(|(runner, lost)| (runner, lost.counted()))
-                .collect())
+            let mut runners = Vec::with_capacity(removed.len());
+            for (runner, ended) in removed {
+                runners.push((runner, self.operations_ended(ended).await));
+            }
+            Ok(runners)
         })
     }
 }
@@ -128,9 +129,8 @@ async fn revoke(
     tx: &mut Connection,
     (tenant, runner): (TenantId, RunnerId),
     entry: &AuditEntry,
-    lost: &LostOutcome,
     now: Timestamp,
-) -> Result<Option<Lost>, StoreError> {
+) -> Result<Option<Vec<Ended>>, StoreError> {
     let revoked = query(
         "UPDATE runners SET revoked_at = $1
          WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL",
@@ -144,6 +144,6 @@ async fn revoke(
         return Ok(None);
     }
     audit::record(tx, tenant, entry, now).await?;
-    let lost = operation::lose_all(tx, tenant, runner, lost, now).await?;
-    Ok(Some(lost))
+    let ended = operation::lose_all(tx, tenant, runner, now).await?;
+    Ok(Some(ended))
 }

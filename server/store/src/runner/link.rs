@@ -1,14 +1,13 @@
 //! The replica that holds a runner's link. Each new link raises the generation, and a report under an older one has no
 //! effect: its late end never removes a newer link.
 
-use shared_types::{
-    Generation, Incarnation, Isolation, OperationId, ReplicaId, RunnerId, SessionId, TenantId,
-    Timestamp,
-};
+use server_records::Heard;
+use shared_link::server::{HelloFacts, TurnedAway};
+use shared_types::{Generation, ReplicaId, RunnerId, TenantId, Timestamp};
 
-use super::{MAX_HOST_BYTES, RunnerRow};
+use super::{Late, MAX_HOST_BYTES, RunnerRow};
 use crate::{
-    Full, NewSandbox, Store, StoreError,
+    Full, Store, StoreError,
     columns::{integer, json},
     database::{Connection, query, retried},
     error::bounded,
@@ -18,72 +17,13 @@ use crate::{
 /// Most sandboxes or features that a runner reports.
 const MAX_REPORTED: usize = 1000;
 
-/// The report of a runner when it links.
+/// A link that a runner begins.
 #[derive(Debug, Clone)]
 pub struct LinkClaim {
     /// The replica that it reached.
     pub replica: ReplicaId,
-    /// Its incarnation.
-    pub incarnation: Incarnation,
-    /// Operations that its journal has accepted since it began.
-    pub journal_sequence: u64,
-    /// The version of its software.
-    pub version: String,
-    /// Its host's name.
-    pub hostname: String,
-    /// Its host's system.
-    pub os: String,
-    /// Its host's processor.
-    pub architecture: String,
-    /// Requests beyond the first protocol version that it serves.
-    pub features: Vec<String>,
-    /// Its sandboxes.
-    pub sandboxes: Vec<NewSandbox>,
-    /// The backend and templates of its sandboxes, if it is a pool.
-    pub pool: Option<ClaimedPool>,
-    /// The operations that it remembers.
-    pub remembered: Vec<OperationId>,
-    /// The outcome that is stored for an operation that it has forgotten.
-    pub lost: LostOutcome,
-    /// The same for a database that is an older copy, where the operation may only seem to be open.
-    pub lost_to_restoration: LostOutcome,
-}
-
-/// A runner that makes sandboxes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClaimedPool {
-    /// The backend that makes them.
-    pub backend: String,
-    /// The templates that they are made from; the first is the default.
-    pub templates: Vec<String>,
-    /// Those of them whose commands may be root there.
-    pub sudo_templates: Vec<String>,
-    /// The isolation that it reports for them.
-    pub isolation: Isolation,
-    /// The reason why no sandbox can be made there now; empty if one can.
-    pub problem: String,
-}
-
-/// The answer if a link still holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkHolds {
-    /// It is the runner's newest, and has not ended.
-    Yes,
-    /// A newer one is there, or it has ended.
-    Replaced,
-    /// The runner is revoked.
-    Revoked,
-    /// The runner is locked.
-    Locked,
-}
-
-/// The outcome of an operation that ends without its runner's report.
-#[derive(Debug, Clone)]
-pub struct LostOutcome {
-    /// The outcome as it is stored: JSON.
-    pub outcome: String,
-    /// The same for people.
-    pub summary: String,
+    /// The runner's report.
+    pub hello: HelloFacts,
 }
 
 /// A link that this replica holds now.
@@ -93,7 +33,7 @@ pub struct LinkClaimed {
     pub generation: Generation,
     /// The operations whose call had ended before they were lost, and their sessions, whose logs
     /// have grown.
-    pub late: Vec<(OperationId, SessionId)>,
+    pub late: Late,
 }
 
 impl Store {
@@ -112,8 +52,9 @@ impl Store {
         claim: &LinkClaim,
         now: Timestamp,
     ) -> Result<LinkClaimed, StoreError> {
-        within_bounds(claim)?;
+        within_bounds(&claim.hello)?;
         retried!({
+            let hello = &claim.hello;
             let mut tx = self.write(tenant).await?;
             let before = super::lock(&mut tx, tenant, runner).await?;
             if before.is_barred() {
@@ -121,8 +62,8 @@ impl Store {
                     "the runner is revoked or locked, enrol it again",
                 ));
             }
-            if before.incarnation.as_ref() == Some(&claim.incarnation)
-                && claim.journal_sequence < before.accepted_sequence
+            if before.incarnation.as_ref() == Some(&hello.incarnation)
+                && hello.journal_sequence < before.accepted_sequence
             {
                 return Err(StoreError::Conflict(
                     "the runner's journal shows less than an earlier link has seen",
@@ -132,15 +73,14 @@ impl Store {
             // That also holds if this database is an older copy, and does not know all of them.
             let generation = Generation((before.generation.0 + 1).max(before.join_state));
             take(&mut tx, &before, generation, claim, now).await?;
-            for sandbox in claim.sandboxes.iter().enumerate() {
+            for sandbox in hello.sandboxes.iter().enumerate() {
                 sandbox::upsert(&mut tx, tenant, runner, generation, sandbox, now).await?;
             }
-            let lost = operation::lose_forgotten(&mut tx, &before, claim, now).await?;
+            let lost = operation::lose_forgotten(&mut tx, &before, hello, now).await?;
             tx.commit().await?;
-            Ok(LinkClaimed {
-                generation,
-                late: lost.counted(),
-            })
+            self.waits_changed();
+            let late = self.operations_ended(lost).await;
+            Ok(LinkClaimed { generation, late })
         })
     }
 
@@ -154,32 +94,31 @@ impl Store {
         &self,
         tenant: TenantId,
         runner: RunnerId,
-        generation: Generation,
-        (last_heard, accepted): (Timestamp, u64),
-    ) -> Result<LinkHolds, StoreError> {
+        heard: Heard,
+    ) -> Result<Option<TurnedAway>, StoreError> {
         let mut tx = self.write(tenant).await?;
-        let heard = query(
+        let stored = query(
             "UPDATE runners SET last_seen_at = $1, accepted_sequence =
                  CASE WHEN accepted_sequence < $5 THEN $5 ELSE accepted_sequence END
              WHERE tenant_id = $2 AND id = $3 AND generation = $4
                  AND replica_id IS NOT NULL AND revoked_at IS NULL AND locked_at IS NULL",
         )
-        .bind(last_heard.as_micros())
+        .bind(heard.at.as_micros())
         .bind(tenant.to_string())
         .bind(runner.to_string())
-        .bind(integer(generation.0))
-        .bind(integer(accepted))
+        .bind(integer(heard.generation.0))
+        .bind(integer(heard.accepted))
         .execute(&mut tx)
         .await?;
-        if heard == 1 {
+        if stored == 1 {
             tx.commit().await?;
-            return Ok(LinkHolds::Yes);
+            return Ok(None);
         }
         let row = super::find(&mut tx, tenant, runner).await?;
         Ok(match (row.revoked_at, row.locked_at) {
-            (Some(_), _) => LinkHolds::Revoked,
-            (None, Some(_)) => LinkHolds::Locked,
-            (None, None) => LinkHolds::Replaced,
+            (Some(_), _) => Some(TurnedAway::Revoked),
+            (None, Some(_)) => Some(TurnedAway::Locked),
+            (None, None) => Some(TurnedAway::Older),
         })
     }
 
@@ -193,8 +132,7 @@ impl Store {
         &self,
         tenant: TenantId,
         runner: RunnerId,
-        generation: Generation,
-        (last_heard, accepted): (Timestamp, u64),
+        last: Heard,
     ) -> Result<bool, StoreError> {
         let mut tx = self.write(tenant).await?;
         let ended = query(
@@ -203,11 +141,11 @@ impl Store {
                      CASE WHEN accepted_sequence < $5 THEN $5 ELSE accepted_sequence END
              WHERE tenant_id = $2 AND id = $3 AND generation = $4 AND replica_id IS NOT NULL",
         )
-        .bind(last_heard.as_micros())
+        .bind(last.at.as_micros())
         .bind(tenant.to_string())
         .bind(runner.to_string())
-        .bind(integer(generation.0))
-        .bind(integer(accepted))
+        .bind(integer(last.generation.0))
+        .bind(integer(last.accepted))
         .execute(&mut tx)
         .await?;
         tx.commit().await?;
@@ -215,8 +153,8 @@ impl Store {
     }
 }
 
-fn within_bounds(claim: &LinkClaim) -> Result<(), StoreError> {
-    let reported = claim.sandboxes.len().max(claim.features.len());
+fn within_bounds(hello: &HelloFacts) -> Result<(), StoreError> {
+    let reported = hello.sandboxes.len().max(hello.features.len());
     if reported > MAX_REPORTED {
         return Err(Full {
             has: "the runner reports",
@@ -228,15 +166,15 @@ fn within_bounds(claim: &LinkClaim) -> Result<(), StoreError> {
         .into());
     }
     let texts = [
-        &claim.incarnation.boot,
-        &claim.version,
-        &claim.hostname,
-        &claim.os,
-        &claim.architecture,
+        &hello.incarnation.boot,
+        &hello.software_version,
+        &hello.hostname,
+        &hello.os,
+        &hello.architecture,
     ];
     texts
         .into_iter()
-        .chain(&claim.features)
+        .chain(&hello.features)
         .try_for_each(|text| bounded("what the runner reports", text, MAX_HOST_BYTES))
 }
 
@@ -247,7 +185,8 @@ async fn take(
     claim: &LinkClaim,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let pool = claim.pool.as_ref();
+    let LinkClaim { replica, hello } = claim;
+    let pool = hello.pool.as_ref();
     let taken = query(
         "UPDATE runners SET generation = $1, replica_id = $2, connected_at = $3,
              last_seen_at = $3, journal_id = $4, boot_id = $5, journal_sequence = $6,
@@ -257,16 +196,16 @@ async fn take(
          WHERE tenant_id = $12 AND id = $13 AND generation = $14 AND revoked_at IS NULL",
     )
     .bind(integer(generation.0))
-    .bind(claim.replica.to_string())
+    .bind(replica.to_string())
     .bind(now.as_micros())
-    .bind(claim.incarnation.journal.to_string())
-    .bind(&claim.incarnation.boot)
-    .bind(integer(claim.journal_sequence))
-    .bind(&claim.version)
-    .bind(&claim.hostname)
-    .bind(&claim.os)
-    .bind(&claim.architecture)
-    .bind(json(&claim.features))
+    .bind(hello.incarnation.journal.to_string())
+    .bind(&hello.incarnation.boot)
+    .bind(integer(hello.journal_sequence))
+    .bind(&hello.software_version)
+    .bind(&hello.hostname)
+    .bind(&hello.os)
+    .bind(&hello.architecture)
+    .bind(json(&hello.features))
     .bind(before.tenant.to_string())
     .bind(before.id.to_string())
     .bind(integer(before.generation.0))

@@ -1,13 +1,14 @@
 //! Operations that callers of the API asked for.
 
+use shared_link::server::{Settled, lost_to_revocation};
+use shared_sandbox::Outcome;
 use shared_types::{
     Digest, Epoch, OperationId, OperationKey, OperationScope, Owner, RunnerId, SandboxId,
 };
 
-use super::fixture::{Fixture, Tenant, at, link_claim};
+use super::fixture::{Fixture, Tenant, at, end_of, link_claim};
 use crate::{
-    AskedBy, Label, LostOutcome, NewCallerOperation, OperationFilter, Placed, Settled, StoreError,
-    Verdict,
+    AskedBy, Label, NewCallerOperation, OperationFilter, OperationState, Placed, StoreError,
 };
 
 on_every_backend!(
@@ -122,21 +123,20 @@ async fn the_end_of_a_callers_operation_closes_it(fixture: Fixture) {
     let runner = linked(&ours, "a").await;
     let operation = asked(&ours, runner, "k").await;
     place(&ours, 1, &operation).await.expect("it is new");
-    let settle = |outcome| {
-        ours.db
-            .settle_operation(ours.id, operation.id, (outcome, "done"), at(6))
+    let settle = async |outcome: &Outcome| {
+        let settled = ours
+            .db
+            .settle_operation(ours.id, operation.id, outcome, at(6));
+        settled.await.expect("it is there")
     };
-    let first = settle("\"first\"").await.expect("it is there");
-    let as_asked =
-        matches!(&first, Settled::First { late: None, ran } if ran.kind == operation.label.kind);
-    assert!(as_asked, "{first:?}");
-    let second = settle("\"second\"").await.expect("it is there");
-    assert!(matches!(second, Settled::Already(first) if first.json == "\"first\""));
+    let first = end_of("first");
+    assert_eq!(settle(&first).await, Settled::First);
+    assert_eq!(settle(&end_of("second")).await, Settled::Already(first));
     let row = ours.db.operation(ours.id, operation.id).await;
     let row = row.expect("it is there");
     assert_eq!(
-        (row.closed_at, row.verdict()),
-        (Some(at(6)), Verdict::Settled)
+        (row.closed_at, row.state()),
+        (Some(at(6)), OperationState::Settled)
     );
 }
 
@@ -154,7 +154,8 @@ async fn what_only_the_runner_keeps_is_closed_once_it_was_read_or_after_a_while(
     }
     let db = &ours.db;
     for (id, ended) in ids.iter().zip([6, 7, 8]) {
-        let settled = db.settle_operation(ours.id, *id, ("1", "done"), at(ended));
+        let outcome = end_of("1");
+        let settled = db.settle_operation(ours.id, *id, &outcome, at(ended));
         settled.await.expect("it is there");
     }
     let closed = async || {
@@ -182,9 +183,8 @@ async fn what_callers_have_open_is_found_again_with_its_request(fixture: Fixture
     for operation in [&ended, &open] {
         place(&ours, 1, operation).await.expect("it is new");
     }
-    let end = ours
-        .db
-        .settle_operation(ours.id, ended.id, ("1", "done"), at(6));
+    let outcome = end_of("1");
+    let end = ours.db.settle_operation(ours.id, ended.id, &outcome, at(6));
     end.await.expect("it is there");
     let found = ours.db.open_caller_operations(None).await;
     let [found] = &found.expect("it answers")[..] else {
@@ -212,7 +212,8 @@ async fn what_a_caller_ran_is_removed_only_once_it_has_ended_and_is_closed(fixtu
         place(&ours, 1, operation).await.expect("it is new");
     }
     for (operation, ended) in [(&old, 6), (&unread, 6), (&new, 8)] {
-        let settled = db.settle_operation(ours.id, operation.id, ("1", "done"), at(ended));
+        let outcome = end_of("1");
+        let settled = db.settle_operation(ours.id, operation.id, &outcome, at(ended));
         settled.await.expect("it is there");
     }
     let ended = db.ended_caller_operations(at(8)).await.expect("it answers");
@@ -278,16 +279,13 @@ async fn what_a_caller_has_open_on_a_revoked_runner_is_lost(fixture: Fixture) {
     let runner = linked(&ours, "a").await;
     let operation = asked(&ours, runner, "k").await;
     place(&ours, 1, &operation).await.expect("it is new");
-    let lost = LostOutcome {
-        outcome: "\"lost\"".to_owned(),
-        summary: "it is lost".to_owned(),
-    };
     let late = ours
         .db
-        .revoke_runner(ours.id, runner, ours.owner, &lost, at(7))
+        .revoke_runner(ours.id, runner, ours.owner, at(7))
         .await;
     assert_eq!(late.expect("the runner is there"), [], "no log has grown");
     let row = ours.db.operation(ours.id, operation.id).await;
     let outcome = row.expect("it is there").outcome.expect("it is lost");
-    assert_eq!(outcome.json, "\"lost\"");
+    let lost = Outcome::Refused(lost_to_revocation());
+    assert_eq!(outcome.decode().expect("it is ours"), lost);
 }

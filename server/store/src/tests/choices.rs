@@ -125,7 +125,7 @@ async fn a_pin_means_the_runner_and_not_the_name(fixture: Fixture) {
     let session = ours.session().await;
     let pinned_to = ours.pin(session, Some(removed)).await;
     pinned_to.expect("both are there");
-    db.revoke_runner(ours.id, removed, ours.owner, &link_claim(1, 0).lost, at(3))
+    db.revoke_runner(ours.id, removed, ours.owner, at(3))
         .await
         .expect("it is there");
     let other = ours.runner("laptop").await;
@@ -180,9 +180,9 @@ async fn a_workspace_is_chosen_with_its_runner_and_a_turn_keeps_it(fixture: Fixt
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let laptop = ours.runner("laptop").await;
     let mut claim = link_claim(1, 0);
-    let mut api = claim.sandboxes[0].clone();
+    let mut api = claim.hello.sandboxes[0].clone();
     api.name = "api".to_owned();
-    claim.sandboxes.push(api);
+    claim.hello.sandboxes.push(api);
     let linked = db.link_claim(ours.id, laptop, &claim, at(1)).await;
     linked.expect("it is there");
     let session = ours.session().await;
@@ -231,7 +231,7 @@ async fn a_workspace_is_chosen_with_its_runner_and_a_turn_keeps_it(fixture: Fixt
     assert_eq!(row.pin.and_then(|pin| pin.workspace), with("api"));
 
     // What is reported no more stays the choice: placement says that it is gone.
-    claim.sandboxes.pop();
+    claim.hello.sandboxes.pop();
     let linked = db.link_claim(ours.id, laptop, &claim, at(6)).await;
     linked.expect("it is there");
     assert_eq!(ours.next_choice(session).await, pinned);

@@ -10,10 +10,13 @@ use std::{
     time::Duration,
 };
 
+use server_records::Heard;
+use shared_link::server::{HelloFacts, Remembered, SandboxFacts};
+use shared_sandbox::Outcome;
 use shared_types::{
-    CredentialId, Digest, Effect, Epoch, Event, Incarnation, Isolation, JoinTokenId, JournalId,
-    OperationId, OperationKey, OperationScope, Owner, ReplicaId, RunnerId, SandboxId, SessionId,
-    TenantId, Timestamp, Token, TokenKind, TurnId, UserId,
+    CredentialId, Digest, Effect, Epoch, Event, Generation, Incarnation, Isolation, JoinTokenId,
+    JournalId, OperationId, OperationKey, OperationScope, Owner, Refusal, RefusalCode, ReplicaId,
+    RunnerId, SandboxId, SessionId, TenantId, Timestamp, Token, TokenKind, TurnId, UserId,
     clock::BootMoment,
     entropy::SeededEntropy,
     event::{CallOutcome, Parts, Place, TurnOutcome, TurnSettings},
@@ -21,10 +24,10 @@ use shared_types::{
 };
 
 use crate::{
-    ClaimedTurn, CredentialKind, IfRunning, Input, Label, LinkClaim, LinkClaimed, LostOutcome,
-    NewCredential, NewJoinToken, NewOperation, NewRunner, NewSandbox, NewSession, NewTenant,
-    NewUser, Origin, PostgresUrl, SettingChange, SettingName, SettingsChanged, SettingsOf, Store,
-    StoreError, tests::postgres::cluster,
+    ClaimedTurn, CredentialKind, IfRunning, Input, Label, LinkClaim, LinkClaimed, NewCredential,
+    NewJoinToken, NewOperation, NewRunner, NewSession, NewTenant, NewUser, Origin, PostgresUrl,
+    SettingChange, SettingName, SettingsChanged, SettingsOf, Store, StoreError,
+    tests::postgres::cluster,
 };
 
 /// The server process of the tests.
@@ -387,30 +390,48 @@ pub(super) fn incarnation(journal: u128) -> Incarnation {
 
 pub(super) fn link_claim(journal: u128, journal_sequence: u64) -> LinkClaim {
     LinkClaim {
-        pool: None,
         replica: REPLICA,
-        incarnation: incarnation(journal),
-        journal_sequence,
-        version: "0.1.1".to_owned(),
-        hostname: "laptop.local".to_owned(),
-        os: "linux".to_owned(),
-        architecture: "x86_64".to_owned(),
-        features: vec!["watch".to_owned()],
-        sandboxes: vec![NewSandbox {
-            name: "workspace".to_owned(),
-            root: "/home/me/work".to_owned(),
-            isolation: Isolation::none(),
-            problem: String::new(),
-        }],
-        remembered: Vec::new(),
-        lost: LostOutcome {
-            outcome: "\"lost\"".to_owned(),
-            summary: "lost".to_owned(),
+        hello: HelloFacts {
+            protocol_version: 1,
+            software_version: "0.1.1".to_owned(),
+            incarnation: incarnation(journal),
+            journal_sequence,
+            os: "linux".to_owned(),
+            architecture: "x86_64".to_owned(),
+            hostname: "laptop.local".to_owned(),
+            features: vec!["watch".to_owned()],
+            sandboxes: vec![SandboxFacts {
+                id: SandboxId::from_u128(1),
+                name: "workspace".to_owned(),
+                root: "/home/me/work".to_owned(),
+                isolation: Isolation::none(),
+                problem: String::new(),
+            }],
+            pool: None,
+            inventory: Vec::new(),
         },
-        lost_to_restoration: LostOutcome {
-            outcome: "\"restored\"".to_owned(),
-            summary: "restored".to_owned(),
-        },
+    }
+}
+
+/// An operation that the runner remembers.
+pub(super) fn remembered(operation: OperationId) -> Remembered {
+    Remembered {
+        operation,
+        ended: false,
+    }
+}
+
+/// An end that is told apart by its words.
+pub(super) fn end_of(words: &str) -> Outcome {
+    Outcome::Refused(Refusal::new(RefusalCode::Invalid, words))
+}
+
+/// A sign of life of a link.
+pub(super) fn heard_at(generation: Generation, at: Timestamp, accepted: u64) -> Heard {
+    Heard {
+        generation,
+        at,
+        accepted,
     }
 }
 

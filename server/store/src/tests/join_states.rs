@@ -1,7 +1,9 @@
+use shared_link::server::{TurnedAway, lost_to_restoration};
+use shared_sandbox::Outcome;
 use shared_types::Generation;
 
-use super::fixture::{Fixture, REPLICA, at, link_claim, new_runner, unique};
-use crate::{ChallengeNumber, JoinState, LinkHolds, Placed, ShownState};
+use super::fixture::{Fixture, REPLICA, at, heard_at, link_claim, new_runner, unique};
+use crate::{ChallengeNumber, JoinState, Placed, ShownState};
 
 on_every_backend!(
     a_join_state_that_a_link_has_left_behind_locks_the_runner_for_good,
@@ -51,8 +53,8 @@ async fn a_join_state_that_a_link_has_left_behind_locks_the_runner_for_good(fixt
     assert!(!used(2).await, "each state opens one link");
     let link = ours.link(runner, at(2)).await;
     assert_eq!(renewed(1).await, JoinState::Locked, "a copy");
-    let heard = db.link_heard(ours.id, runner, link.generation, (at(3), 0));
-    assert_eq!(heard.await.expect("it answers"), LinkHolds::Locked);
+    let heard = db.link_heard(ours.id, runner, heard_at(link.generation, at(3), 0));
+    assert_eq!(heard.await.expect("it answers"), Some(TurnedAway::Locked));
     assert_eq!(renewed(2).await, JoinState::Locked, "the original as well");
     assert!(!used(2).await);
     let row = db.runner(ours.id, runner).await.expect("it is there");
@@ -123,7 +125,8 @@ async fn a_database_that_is_an_older_copy_takes_over_what_it_gave_since(fixture:
     assert_eq!(link.expect("it is let in").generation, Generation(9));
     let stored = db.operation(ours.id, work.operation.id).await;
     let outcome = stored.expect("it is there").outcome.expect("it has one");
-    assert_eq!(outcome.json, claim.lost_to_restoration.outcome);
+    let lost = Outcome::Refused(lost_to_restoration());
+    assert_eq!(outcome.decode().expect("it is ours"), lost);
     let row = db.runner(ours.id, work.runner).await;
     assert!(!row.expect("it is there").loses_unlisted);
     let copy = ShownState {

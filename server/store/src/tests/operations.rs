@@ -1,16 +1,18 @@
 use serde_json::Value;
+use shared_link::server::{Settled, lost_to_revocation};
+use shared_sandbox::Outcome;
 use shared_types::{
     Digest, Effect, Epoch, Event, OperationId, TenantId,
     event::{CallOutcome, TurnOutcome},
 };
 
 use super::{
-    fixture::{AtWork, Fixture, Tenant, at, call_ended, link_claim, turn_ended},
+    fixture::{
+        AtWork, Fixture, Tenant, at, call_ended, end_of, link_claim, remembered, turn_ended,
+    },
     join_states::shown,
 };
-use crate::{
-    AskedBy, JoinState, LostOutcome, MAX_OUTCOME_BYTES, Placed, Settled, Store, StoreError, Verdict,
-};
+use crate::{AskedBy, JoinState, MAX_OUTCOME_BYTES, OperationState, Placed, Store, StoreError};
 
 on_every_backend!(
     an_intent_and_its_event_are_stored_once,
@@ -41,9 +43,9 @@ async fn place(ours: &Tenant, work: &AtWork) {
     assert!(matches!(placed, Ok(Placed::New { .. })), "{placed:?}");
 }
 
-async fn settle(ours: &Tenant, id: OperationId, outcome: &str, seconds: i64) -> Settled {
+async fn settle(ours: &Tenant, id: OperationId, words: &str, seconds: i64) -> Settled {
     ours.db
-        .settle_operation(ours.id, id, (outcome, "exited with 0"), at(seconds))
+        .settle_operation(ours.id, id, &end_of(words), at(seconds))
         .await
         .expect("the operation is there")
 }
@@ -163,18 +165,18 @@ async fn an_outcome_is_stored_once_also_when_many_race(fixture: Fixture) {
     for number in 0..8 {
         let (db, tenant, id) = (db.clone(), ours.id, work.operation.id);
         tries.spawn(async move {
-            let outcome = format!("{{\"exited\":{number}}}");
-            db.settle_operation(tenant, id, (outcome.as_str(), ""), at(5))
-                .await
+            let outcome = end_of(&number.to_string());
+            db.settle_operation(tenant, id, &outcome, at(5)).await
         });
     }
     let tries = tries.join_all().await.into_iter();
     let (first, already): (Vec<_>, Vec<_>) = tries
         .map(|settled| settled.expect("it is there"))
-        .partition(|settled| matches!(settled, Settled::First { late: None, .. }));
+        .partition(|settled| *settled == Settled::First);
     assert_eq!(first.len(), 1);
     let stored = db.operation(ours.id, work.operation.id).await;
     let stored = stored.expect("it is there").outcome.expect("it is stored");
+    let stored = stored.decode().expect("it is ours");
     assert!(
         already
             .into_iter()
@@ -184,7 +186,8 @@ async fn an_outcome_is_stored_once_also_when_many_race(fixture: Fixture) {
     assert_eq!(session.expect("it is there").last_seq, 4, "nothing to tell");
 
     let huge = "x".repeat(MAX_OUTCOME_BYTES + 1);
-    let huge = db.settle_operation(ours.id, work.operation.id, (huge.as_str(), ""), at(6));
+    let huge = end_of(&huge);
+    let huge = db.settle_operation(ours.id, work.operation.id, &huge, at(6));
     assert!(matches!(huge.await, Err(StoreError::TooLarge { .. })));
 }
 
@@ -199,23 +202,20 @@ async fn an_outcome_that_comes_after_its_call_ended_is_told_in_the_log(fixture: 
     db.append(ours.id, work.session, work.epoch, &end, at(5))
         .await
         .expect("it runs");
-    let settled = settle(&ours, work.operation.id, "{}", 900).await;
-    let Settled::First {
-        late: Some(late), ..
-    } = settled
-    else {
-        panic!("the call had ended: {settled:?}");
-    };
-    let (_, event) = *late;
+    let settled = settle(&ours, work.operation.id, "no such file", 900).await;
+    assert_eq!(settled, Settled::First);
     let told = Event::OperationSettled {
         operation: work.operation.id,
-        summary: "exited with 0".to_owned(),
+        summary: "it was not run: no such file".to_owned(),
     };
-    assert_eq!((event.seq, event.known()), (7, Some(&told)));
     let log = db.events_after(ours.id, work.session, 6, 9).await;
-    assert_eq!(log.expect("it is there"), vec![event]);
+    let log = log.expect("it is there");
+    assert_eq!(
+        log.iter().map(|event| event.known()).collect::<Vec<_>>(),
+        [Some(&told)]
+    );
     let again = settle(&ours, work.operation.id, "[]", 901).await;
-    assert!(matches!(again, Settled::Already(outcome) if outcome.json == "{}"));
+    assert_eq!(again, Settled::Already(end_of("no such file")));
     let session = db.session(ours.id, work.session).await;
     assert_eq!(session.expect("it is there").last_seq, 7, "told once");
 }
@@ -229,10 +229,7 @@ async fn what_has_ended_does_not_go_on_in_the_background(fixture: Fixture) {
         *task = Some(1);
     }
     let first = settle(&ours, work.operation.id, "{}", 900).await;
-    assert!(
-        matches!(first, Settled::First { late: None, .. }),
-        "{first:?}"
-    );
+    assert_eq!(first, Settled::First);
     let background = [background];
     let written = db.append(ours.id, work.session, work.epoch, &background, at(5));
     assert!(matches!(written.await, Err(StoreError::Conflict(_))));
@@ -280,18 +277,18 @@ async fn a_cancel_of_an_operation_is_recorded_once_and_not_after_its_outcome(fix
         let verdict = db.cancel_operation(ours.id, id, now).await;
         verdict.expect("the operation is there")
     };
-    assert_eq!(cancel(at(5)).await, Verdict::CancelRequested);
-    assert_eq!(cancel(at(6)).await, Verdict::CancelRequested);
+    assert_eq!(cancel(at(5)).await, OperationState::CancelRequested);
+    assert_eq!(cancel(at(6)).await, OperationState::CancelRequested);
     let row = db.operation(ours.id, id).await.expect("it is there");
     assert_eq!(row.cancel_requested_at, Some(at(5)));
     settle(&ours, id, "{}", 7).await;
-    assert_eq!(cancel(at(8)).await, Verdict::Settled);
+    assert_eq!(cancel(at(8)).await, OperationState::Settled);
 
     let other = ours.at_work().await;
     place(&ours, &other).await;
     settle(&ours, other.operation.id, "{}", 5).await;
     let verdict = db.cancel_operation(ours.id, other.operation.id, at(6));
-    assert_eq!(verdict.await.expect("it is there"), Verdict::Settled);
+    assert_eq!(verdict.await.expect("it is there"), OperationState::Settled);
     let row = db.operation(ours.id, other.operation.id).await;
     assert_eq!(row.expect("it is there").cancel_requested_at, None);
 }
@@ -322,22 +319,26 @@ async fn a_runner_learns_what_to_do_with_each_operation_that_it_remembers(fixtur
         .await
         .expect("it runs");
     let asked = [id(1), id(2), work.operation.id, id(3), id(4), id(77)];
-    let verdicts = db.operation_verdicts(ours.id, work.runner, &asked).await;
+    let verdicts = db.operation_states(ours.id, work.runner, &asked).await;
     let expected = [
-        Verdict::Settled,
-        Verdict::CancelRequested,
-        Verdict::CancelRequested,
-        Verdict::Closed,
-        Verdict::Open,
-        Verdict::Unknown,
+        OperationState::Settled,
+        OperationState::CancelRequested,
+        OperationState::CancelRequested,
+        OperationState::Closed,
+        OperationState::Open,
+        OperationState::Unknown,
     ];
     let expected: Vec<_> = asked.into_iter().zip(expected).collect();
     assert_eq!(verdicts.expect("it answers"), expected);
 
     let stranger = ours.runner("stranger").await;
-    let verdicts = db.operation_verdicts(ours.id, stranger, &asked).await;
+    let verdicts = db.operation_states(ours.id, stranger, &asked).await;
     let verdicts = verdicts.expect("it answers");
-    assert!(verdicts.iter().all(|(_, one)| *one == Verdict::Unknown));
+    assert!(
+        verdicts
+            .iter()
+            .all(|(_, one)| *one == OperationState::Unknown)
+    );
 }
 
 async fn what_a_revoked_runner_has_open_is_lost_in_the_same_moment(fixture: Fixture) {
@@ -353,16 +354,23 @@ async fn what_a_revoked_runner_has_open_is_lost_in_the_same_moment(fixture: Fixt
         .await
         .expect("it runs");
     let late = db
-        .revoke_runner(ours.id, work.runner, ours.owner, &lost(), at(6))
+        .revoke_runner(ours.id, work.runner, ours.owner, at(6))
         .await
         .expect("it is there");
     assert_eq!(late, [(work.operation.id, work.session)]);
     let outcome = async |id| {
         let row = db.operation(ours.id, id).await.expect("it is there");
-        row.outcome.expect("it has one").json
+        let outcome = row.outcome.expect("it has one");
+        outcome.decode().expect("it is ours")
     };
-    assert_eq!(outcome(work.operation.id).await, "\"lost\"");
-    assert_eq!(outcome(sibling(&work, 1).id).await, "{}", "the first stays");
+    let lost = Outcome::Refused(lost_to_revocation());
+    assert_eq!(outcome(work.operation.id).await, lost);
+    let first = end_of("{}");
+    assert_eq!(
+        outcome(sibling(&work, 1).id).await,
+        first,
+        "the first stays"
+    );
 }
 
 async fn nothing_is_placed_on_a_runner_that_is_revoked_or_locked(fixture: Fixture) {
@@ -371,7 +379,7 @@ async fn nothing_is_placed_on_a_runner_that_is_revoked_or_locked(fixture: Fixtur
         let work = ours.at_work().await;
         match revoked {
             true => drop(
-                db.revoke_runner(ours.id, work.runner, ours.owner, &lost(), at(3))
+                db.revoke_runner(ours.id, work.runner, ours.owner, at(3))
                     .await
                     .expect("it is there"),
             ),
@@ -392,10 +400,6 @@ async fn nothing_is_placed_on_a_runner_that_is_revoked_or_locked(fixture: Fixtur
         let stored = db.operation(ours.id, work.operation.id).await;
         assert!(matches!(stored, Err(StoreError::NotFound)));
     }
-}
-
-fn lost() -> LostOutcome {
-    link_claim(1, 0).lost
 }
 
 /// The operations of the turn whose outcome is not known.
@@ -461,12 +465,12 @@ async fn what_a_runner_remembers_under_another_incarnation_is_not_lost(fixture: 
         .await
         .expect("it is new");
     let mut claim = link_claim(1, 2);
-    claim.incarnation.boot = "another".to_owned();
-    claim.remembered = vec![sibling(&work, 1).id];
+    claim.hello.incarnation.boot = "another".to_owned();
+    claim.hello.inventory = vec![remembered(sibling(&work, 1).id)];
     db.link_claim(ours.id, work.runner, &claim, at(5))
         .await
         .expect("the runner is there");
-    assert_eq!(open(db, ours.id, &work).await, claim.remembered);
+    assert_eq!(open(db, ours.id, &work).await, [sibling(&work, 1).id]);
 }
 
 async fn an_intent_for_a_memory_that_is_gone_writes_nothing(fixture: Fixture) {
@@ -489,49 +493,43 @@ async fn the_end_of_a_call_brings_the_outcome_of_its_operation(fixture: Fixture)
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let work = ours.at_work().await;
     place(&ours, &work).await;
-    let ended = call_ended(work.turn, CallOutcome::Completed);
-    let end = async |outcome, now| {
-        let end = (work.operation.id, (outcome, "done"));
-        db.append_end(ours.id, work.session, work.epoch, &ended, end, now)
-            .await
-    };
-    let event = end("{}", at(5)).await.expect("it runs");
-    let (event, ran) = event.expect("nothing was stored before");
-    assert_eq!(
-        ran.map(|ran| ran.kind).as_deref(),
-        Some(work.operation.label.kind.as_str())
-    );
-    assert_eq!((event.seq, event.known()), (5, Some(&ended)));
+    let (call, end) = (call_ended(work.turn, CallOutcome::Completed), end_of("1"));
+    let (session, id) = (work.session, work.operation.id);
+    db.append_end(ours.id, session, work.epoch, &call, id, &end, at(5))
+        .await
+        .expect("it runs");
     let row = db.operation(ours.id, work.operation.id).await;
     let row = row.expect("it is there");
     let outcome = row.outcome.expect("it is stored");
-    assert_eq!((outcome.json.as_str(), row.closed_at), ("{}", Some(at(5))));
+    assert_eq!(outcome.decode().expect("it is ours"), end);
+    assert_eq!(row.closed_at, Some(at(5)));
     let log = db.events_after(ours.id, work.session, 4, 9).await;
-    assert_eq!(log.expect("it is there"), vec![event], "nothing came late");
+    let log = log.expect("it is there");
+    let log: Vec<_> = log.iter().map(|event| event.known()).collect();
+    assert_eq!(log, [Some(&call)], "nothing came late");
 }
 
 async fn the_end_of_a_call_is_not_stored_where_its_operation_has_another_outcome(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let work = ours.at_work().await;
     place(&ours, &work).await;
-    settle(&ours, work.operation.id, "\"lost\"", 5).await;
-    let ended = call_ended(work.turn, CallOutcome::Completed);
-    let end = async |epoch, outcome| {
-        let end = (work.operation.id, (outcome, "done"));
-        db.append_end(ours.id, work.session, epoch, &ended, end, at(6))
+    settle(&ours, work.operation.id, "lost", 5).await;
+    let call = call_ended(work.turn, CallOutcome::Completed);
+    let end = async |epoch, words| {
+        let (session, id, outcome) = (work.session, work.operation.id, end_of(words));
+        db.append_end(ours.id, session, epoch, &call, id, &outcome, at(6))
             .await
     };
-    let other = end(work.epoch, "{}").await.expect("it answers");
-    assert!(
-        matches!(&other, Err(stored) if stored.json == "\"lost\""),
-        "{other:?}"
-    );
+    let other = end(work.epoch, "done").await;
+    assert!(matches!(other, Err(StoreError::Conflict(_))), "{other:?}");
     let row = db.operation(ours.id, work.operation.id).await;
     assert_eq!(row.expect("it is there").closed_at, None);
-    let stale = end(shared_types::Epoch(0), "\"lost\"").await;
+    let stale = end(shared_types::Epoch(0), "lost").await;
     assert!(matches!(stale, Err(StoreError::StaleEpoch { .. })));
-    let same = end(work.epoch, "\"lost\"").await.expect("it answers");
-    assert_eq!(same.expect("it is what is stored").0.seq, 5);
+    let same = end(work.epoch, "lost").await;
+    same.expect("it is what is stored");
+    let session = db.session(ours.id, work.session).await;
+    assert_eq!(session.expect("it is there").last_seq, 5);
 }
 
 async fn the_end_of_what_may_change_something_is_one_line_of_the_audit_log(fixture: Fixture) {

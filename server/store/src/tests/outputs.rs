@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use shared_sandbox::OutputStream;
 use shared_types::OperationId;
 
 use super::fixture::{Fixture, Tenant};
 use crate::{
-    OutputKey, OutputKind, Outputs, Store, StoreError, copy,
+    OutputKey, Outputs, Store, StoreError, copy,
     database::{Row, query},
 };
 
@@ -25,7 +26,7 @@ impl Stream {
         let key = OutputKey {
             tenant: tenant.id,
             operation: OperationId::from_u128(2),
-            kind: OutputKind::Stdout,
+            stream: OutputStream::Stdout,
         };
         Self {
             outputs: outputs.expect("it is opened"),
@@ -182,7 +183,7 @@ async fn all_of_a_stream_is_kept_where_that_was_asked_for_and_stays_asked_for() 
     }
     // Of one that has begun no more is kept than before.
     let begun = OutputKey {
-        kind: OutputKind::Stderr,
+        stream: OutputStream::Stderr,
         ..asking.key
     };
     let begun = Stream {
@@ -270,7 +271,7 @@ async fn a_stream_that_began_in_files_goes_on_there() {
     let (key, whole) = (
         stream.key,
         OutputKey {
-            kind: OutputKind::Stderr,
+            stream: OutputStream::Stderr,
             ..stream.key
         },
     );
@@ -328,7 +329,7 @@ async fn rows_that_were_moved_to_a_file_go_on_there_and_new_streams_lie_in_files
     assert_eq!(stream.synced().await.expect("it is written"), 20);
     assert_eq!(stream.kept(1000).await, [(0, 20)]);
     let stderr = OutputKey {
-        kind: OutputKind::Stderr,
+        stream: OutputStream::Stderr,
         ..stream.key
     };
     let appended = stream.outputs.append(stderr, 0, bytes(0, 5)).await;

@@ -1,11 +1,12 @@
 //! The sandboxes of pools.
 
+use shared_link::server::{HelloFacts, PoolFacts};
 use shared_types::{
     ReplicaId, RunnerId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec, SandboxState,
 };
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim};
-use crate::{ClaimedPool, LinkClaim, Reported, SettingName, SettingsOf, StoreError};
+use crate::{LinkClaim, Reported, SettingName, SettingsOf, StoreError};
 
 on_every_backend!(
     each_person_has_one_sandbox_on_a_pool_however_often_it_is_wanted,
@@ -16,17 +17,19 @@ on_every_backend!(
 );
 
 fn pool_claim() -> LinkClaim {
-    LinkClaim {
+    let mut claim = link_claim(1, 0);
+    claim.hello = HelloFacts {
         sandboxes: Vec::new(),
-        pool: Some(ClaimedPool {
+        pool: Some(PoolFacts {
             backend: "docker".to_owned(),
             templates: vec!["base".to_owned(), "big".to_owned()],
             sudo_templates: vec!["big".to_owned()],
             isolation: "network".parse().expect("a property"),
             problem: "no engine".to_owned(),
         }),
-        ..link_claim(1, 0)
-    }
+        ..claim.hello
+    };
+    claim
 }
 
 impl Tenant {
@@ -213,7 +216,7 @@ async fn a_turn_on_a_pool_goes_to_the_sandbox_of_its_own_user(fixture: Fixture) 
     };
     assert_eq!(own.id, id);
     assert_eq!(own.isolation, "network".parse().expect("a property"));
-    assert_eq!(own.problem, "no engine");
+    assert_eq!(own.problem.as_deref(), Some("no engine"));
     // One that is a pool no more has no sandboxes either.
     let claim = link_claim(1, 0);
     let linked = db.link_claim(ours.id, pool, &claim, at(3)).await;

@@ -1,6 +1,6 @@
 use shared_types::ReplicaId;
 
-use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, usual};
+use super::fixture::{Fixture, REPLICA, Tenant, at, heard_at, link_claim, usual};
 use crate::{IfRunning, OtherReplica};
 
 on_every_backend!(
@@ -106,16 +106,15 @@ async fn of_several_replicas_one_counts_silence(fixture: Fixture) {
     let generation = link.expect("it is there").generation;
     let ended = ours
         .db
-        .link_ended(ours.id, work.runner, generation, (at(5), 0));
+        .link_ended(ours.id, work.runner, heard_at(generation, at(5), 0));
     assert!(ended.await.expect("it answers"));
     let hour = std::time::Duration::from_secs(3600);
     for replica in [OTHER, OTHER, OTHER] {
         let counted = ours.db.count_silence(replica, hour).await;
         counted.expect("it answers");
     }
-    let lost = link_claim(1, 0).lost;
     let due = async || {
-        let due = ours.db.lose_silent(hour, &lost, at(6)).await;
+        let due = ours.db.lose_silent(hour, at(6)).await;
         due.expect("it answers").0
     };
     assert_eq!(due().await, 0, "another one counts");

@@ -4,7 +4,7 @@ use shared_types::{Digest, Epoch, RunnerId, UserId, event::StopReason};
 
 use super::{
     callers::{asked, linked},
-    fixture::{Fixture, Tenant, at, new_credential, unique},
+    fixture::{Fixture, Tenant, at, end_of, new_credential, unique},
 };
 use crate::{
     CredentialKind, NewCallerOperation, NewSignInCode, NewUser, Placed, Role, SharedWith,
@@ -282,7 +282,8 @@ async fn what_runs_where_its_user_has_no_right_any_more_is_marked_and_nothing_ne
             assert!(owners.expect("it is there").holds, "the owner's goes on");
         }
         for one in [runs.id, owners.id] {
-            let settled = db.settle_operation(ours.id, one, ("1", "done"), at(7));
+            let end = end_of("1");
+            let settled = db.settle_operation(ours.id, one, &end, at(7));
             settled.await.expect("it is there");
         }
         let access = db.operation_access(ours.id, runs.id).await;

@@ -1,12 +1,11 @@
 use std::time::Duration;
 
+use server_records::FleetRunner;
+use shared_link::server::{RunnerState, TurnedAway};
 use shared_types::{Generation, JoinTokenId, ReplicaId, SandboxId, UserId, token::TokenHash};
 
-use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, new_runner, token_hash};
-use crate::{
-    By, ChosenRunner, EnrolRefusal, LinkHolds, LinkRow, MAX_PAGE, NewJoinToken, NewRunner, Page,
-    StoreError,
-};
+use super::fixture::{Fixture, REPLICA, Tenant, at, heard_at, link_claim, new_runner, token_hash};
+use crate::{By, EnrolRefusal, LinkRow, MAX_PAGE, NewJoinToken, NewRunner, Page, StoreError};
 
 on_every_backend!(
     a_join_token_enrols_one_runner_also_when_many_race,
@@ -42,19 +41,19 @@ async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixtu
     let chosen = async || fleet().await.chosen.expect("one is chosen");
     let before = chosen().await;
     assert_eq!((before.id, before.name.as_str()), (runner, "b"));
-    assert!(!before.online && !before.revoked);
+    assert_eq!(before.state, RunnerState::Offline { since: None });
     assert_eq!((before.incarnation, before.sandboxes), (None, Vec::new()));
 
     let mut claim = link_claim(1, 0);
-    let mut first = claim.sandboxes[0].clone();
+    let mut first = claim.hello.sandboxes[0].clone();
     first.name = "another".to_owned();
     first.isolation = "network".parse().expect("a property");
-    claim.sandboxes.push(first.clone());
+    claim.hello.sandboxes.push(first.clone());
     let link = db.link_claim(ours.id, runner, &claim, at(2)).await;
     let linked = chosen().await;
-    assert!(linked.online);
-    assert_eq!(linked.incarnation, Some(claim.incarnation.clone()));
-    let ids = |runner: ChosenRunner| {
+    assert_eq!(linked.state, RunnerState::Online);
+    assert_eq!(linked.incarnation, Some(claim.hello.incarnation.clone()));
+    let ids = |runner: FleetRunner| {
         let sandboxes = runner.sandboxes.into_iter();
         sandboxes
             .map(|one| (one.id, one.isolation))
@@ -67,20 +66,20 @@ async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixtu
     assert_eq!(
         ids(linked),
         [
-            (workspace, claim.sandboxes[0].isolation.clone()),
+            (workspace, claim.hello.sandboxes[0].isolation.clone()),
             (another, first.isolation)
         ],
         "in the order in which the runner named them"
     );
 
-    claim.sandboxes.pop();
+    claim.hello.sandboxes.pop();
     let link = link.expect("it is there").generation;
-    db.link_ended(ours.id, runner, link, (at(3), 0))
+    db.link_ended(ours.id, runner, heard_at(link, at(3), 0))
         .await
         .expect("it answers");
     let link = db.link_claim(ours.id, runner, &claim, at(4)).await;
     let link = link.expect("it is there").generation;
-    db.link_ended(ours.id, runner, link, (at(5), 0))
+    db.link_ended(ours.id, runner, heard_at(link, at(5), 0))
         .await
         .expect("it answers");
     let gone = chosen().await;
@@ -89,12 +88,13 @@ async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixtu
         Some(workspace),
         "what was reported before is not there any more"
     );
-    assert_eq!((gone.online, gone.last_seen_at), (false, Some(at(5))));
-    db.revoke_runner(ours.id, runner, ours.owner, &link_claim(1, 0).lost, at(6))
+    let since = Some(at(5));
+    assert_eq!(gone.state, RunnerState::Offline { since });
+    db.revoke_runner(ours.id, runner, ours.owner, at(6))
         .await
         .expect("it is there");
     let chosen = fleet().await.chosen;
-    assert!(chosen.is_none_or(|runner| runner.revoked));
+    assert!(chosen.is_none_or(|runner| runner.state == RunnerState::Revoked));
 }
 
 async fn a_join_token_is_listed_until_it_is_spent_expired_or_ended(fixture: Fixture) {
@@ -219,7 +219,7 @@ async fn a_taken_name_leaves_the_token_good_and_a_revoked_runner_frees_it(fixtur
     let hash = ours.join_token("").await;
     let taken = db.enrol(&hash, &new_runner("laptop"), at(1)).await;
     assert!(matches!(taken, Err(EnrolRefusal::NameTaken(name)) if name == "laptop"));
-    db.revoke_runner(ours.id, first, ours.owner, &link_claim(1, 0).lost, at(2))
+    db.revoke_runner(ours.id, first, ours.owner, at(2))
         .await
         .expect("it is there");
     db.enrol(&hash, &new_runner("laptop"), at(3))
@@ -237,10 +237,10 @@ async fn each_link_raises_the_generation_and_the_end_of_an_older_one_changes_not
     assert_eq!(first.generation, Generation(1));
     assert_eq!(second.generation, Generation(2));
 
-    let ended = db.link_ended(ours.id, runner, first.generation, (at(21), 0));
+    let ended = db.link_ended(ours.id, runner, heard_at(first.generation, at(21), 0));
     assert!(!ended.await.expect("it answers"));
-    let heard = db.link_heard(ours.id, runner, first.generation, (at(22), 0));
-    assert_eq!(heard.await.expect("it answers"), LinkHolds::Replaced);
+    let heard = db.link_heard(ours.id, runner, heard_at(first.generation, at(22), 0));
+    assert_eq!(heard.await.expect("it answers"), Some(TurnedAway::Older));
     let row = db.runner(ours.id, runner).await.expect("it is there");
     let link = LinkRow {
         replica: REPLICA,
@@ -249,11 +249,11 @@ async fn each_link_raises_the_generation_and_the_end_of_an_older_one_changes_not
     assert_eq!((row.link, row.last_seen_at), (Some(link), Some(at(20))));
     assert_eq!((row.os.as_str(), row.version.as_str()), ("linux", "0.1.1"));
 
-    let heard = db.link_heard(ours.id, runner, second.generation, (at(30), 0));
-    assert_eq!(heard.await.expect("it answers"), LinkHolds::Yes);
-    let ended = db.link_ended(ours.id, runner, second.generation, (at(31), 0));
+    let heard = db.link_heard(ours.id, runner, heard_at(second.generation, at(30), 0));
+    assert_eq!(heard.await.expect("it answers"), None);
+    let ended = db.link_ended(ours.id, runner, heard_at(second.generation, at(31), 0));
     assert!(ended.await.expect("it answers"));
-    let again = db.link_ended(ours.id, runner, second.generation, (at(99), 0));
+    let again = db.link_ended(ours.id, runner, heard_at(second.generation, at(99), 0));
     assert!(!again.await.expect("it answers"));
     let row = db.runner(ours.id, runner).await.expect("it is there");
     assert_eq!((row.link, row.last_seen_at), (None, Some(at(31))));
@@ -275,11 +275,15 @@ async fn what_a_runner_has_accepted_is_kept_and_a_link_that_shows_less_is_refuse
     let first = link(1, 3).await.expect("it is the first").generation;
     assert_eq!(accepted().await, 3);
     for (shown, kept) in [(5, 5), (4, 5)] {
-        let heard = db.link_heard(ours.id, runner, first, (at(2), shown)).await;
-        assert_eq!(heard.expect("it answers"), LinkHolds::Yes);
+        let heard = db
+            .link_heard(ours.id, runner, heard_at(first, at(2), shown))
+            .await;
+        assert_eq!(heard.expect("it answers"), None);
         assert_eq!(accepted().await, kept, "it never falls");
     }
-    let ended = db.link_ended(ours.id, runner, first, (at(3), 6)).await;
+    let ended = db
+        .link_ended(ours.id, runner, heard_at(first, at(3), 6))
+        .await;
     assert!(ended.expect("it answers"));
     assert_eq!(accepted().await, 6);
     let restored = link(1, 5).await;
@@ -293,9 +297,9 @@ async fn a_sandbox_that_is_reported_no_more_is_not_listed(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let runner = ours.runner("laptop").await;
     let mut claim = link_claim(1, 0);
-    let mut second = claim.sandboxes[0].clone();
+    let mut second = claim.hello.sandboxes[0].clone();
     second.name = "another".to_owned();
-    claim.sandboxes.push(second);
+    claim.hello.sandboxes.push(second);
     let names = async || {
         let rows = db.sandboxes_of_runner(ours.id, runner).await;
         let rows = rows.expect("it answers").into_iter();
@@ -306,7 +310,7 @@ async fn a_sandbox_that_is_reported_no_more_is_not_listed(fixture: Fixture) {
         .await
         .expect("the runner is there");
     assert_eq!(names().await, [named("workspace"), named("another")]);
-    claim.sandboxes.remove(0);
+    claim.hello.sandboxes.remove(0);
     db.link_claim(ours.id, runner, &claim, at(2))
         .await
         .expect("the runner is there");
@@ -329,24 +333,22 @@ async fn after_a_restart_every_runner_is_offline_since_it_was_last_heard(fixture
     assert_eq!(ended.expect("it answers"), 1, "its own links stay");
     let row = db.runner(ours.id, first).await.expect("it is there");
     assert_eq!((row.link, row.last_seen_at), (None, Some(at(10))));
-    let heard = db.link_heard(ours.id, first, before.generation, (at(30), 0));
+    let heard = db.link_heard(ours.id, first, heard_at(before.generation, at(30), 0));
     let heard = heard.await.expect("it answers");
-    assert_eq!(heard, LinkHolds::Replaced, "the link ended");
+    assert_eq!(heard, Some(TurnedAway::Older), "the link ended");
 }
 
 async fn a_revoked_runner_links_no_more_and_its_link_learns_of_it(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let runner = ours.runner("laptop").await;
     let link = ours.link(runner, at(10)).await;
-    db.revoke_runner(ours.id, runner, ours.owner, &link_claim(1, 0).lost, at(11))
+    db.revoke_runner(ours.id, runner, ours.owner, at(11))
         .await
         .expect("it is there");
-    let again = db
-        .revoke_runner(ours.id, runner, ours.owner, &link_claim(1, 0).lost, at(12))
-        .await;
+    let again = db.revoke_runner(ours.id, runner, ours.owner, at(12)).await;
     assert!(matches!(again, Err(StoreError::NotFound)));
-    let heard = db.link_heard(ours.id, runner, link.generation, (at(13), 0));
-    assert_eq!(heard.await.expect("it answers"), LinkHolds::Revoked);
+    let heard = db.link_heard(ours.id, runner, heard_at(link.generation, at(13), 0));
+    assert_eq!(heard.await.expect("it answers"), Some(TurnedAway::Revoked));
     let claim = link_claim(1, 0);
     let refused = db.link_claim(ours.id, runner, &claim, at(14)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))));
@@ -391,10 +393,10 @@ async fn what_a_runner_reports_is_bounded(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let runner = ours.runner("laptop").await;
     let mut claim = link_claim(1, 0);
-    claim.sandboxes[0].root = "/".repeat(4097);
+    claim.hello.sandboxes[0].root = "/".repeat(4097);
     let long = db.link_claim(ours.id, runner, &claim, at(1)).await;
     assert!(matches!(long, Err(StoreError::TooLarge { .. })));
-    claim.features = vec!["f".to_owned(); 1001];
+    claim.hello.features = vec!["f".to_owned(); 1001];
     let many = db.link_claim(ours.id, runner, &claim, at(1)).await;
     assert!(matches!(many, Err(StoreError::Full(_))));
     let row = db.runner(ours.id, runner).await.expect("it is there");
@@ -434,14 +436,12 @@ async fn only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away(f
     for (runner, ends) in [(left, true), (back, false), (linked, false), (late, true)] {
         let link = ours.link(runner, at(10)).await;
         if ends {
-            let ended = db.link_ended(ours.id, runner, link.generation, (at(20), 0));
+            let ended = db.link_ended(ours.id, runner, heard_at(link.generation, at(20), 0));
             assert!(ended.await.expect("it answers"));
         }
     }
     for (runner, gone) in [(left, true), (left, false), (back, false), (stays, false)] {
-        let answer = db
-            .runner_left(ours.id, runner, &link_claim(1, 0).lost, at(21))
-            .await;
+        let answer = db.runner_left(ours.id, runner, at(21)).await;
         assert_eq!(answer.expect("it answers").is_some(), gone, "{runner}");
     }
     let swept_after = async |seconds| {
@@ -450,14 +450,14 @@ async fn only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away(f
             .await;
         counted.expect("it answers");
         // Far ahead, as a wall clock may be.
-        let (silent_for, lost) = (Duration::from_secs(100), link_claim(1, 0).lost);
-        let swept = db.remove_silent_runners(silent_for, &lost, at(1_000_000));
+        let silent_for = Duration::from_secs(100);
+        let swept = db.remove_silent_runners(silent_for, at(1_000_000));
         swept.await.expect("it answers")
     };
     assert_eq!(swept_after(100).await, [], "it was heard of until now");
     assert_eq!(swept_after(50).await, []);
     let link = ours.link(late, at(30)).await;
-    let ended = db.link_ended(ours.id, late, link.generation, (at(31), 0));
+    let ended = db.link_ended(ours.id, late, heard_at(link.generation, at(31), 0));
     assert!(ended.await.expect("it answers"));
     assert_eq!(swept_after(50).await, [(silent, vec![])]);
     assert_eq!(swept_after(100).await, [(late, vec![])]);

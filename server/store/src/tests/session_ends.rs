@@ -2,7 +2,7 @@
 
 use shared_types::{SessionId, event::TurnOutcome};
 
-use super::fixture::{Fixture, Tenant, at, token_hash, turn_ended};
+use super::fixture::{Fixture, Tenant, at, end_of, token_hash, turn_ended};
 use crate::{
     LINKS_OF_SESSION_AT_MOST, NewSessionLink, OperationFilter, SessionChange, SessionRow,
     StoreError,
@@ -89,7 +89,8 @@ async fn a_deleted_session_is_nowhere_and_goes_whole_once_nothing_of_it_runs(fix
     assert_eq!(left.operations, [(work.turn, work.operation.id)]);
     let purged = db.purge_session(ours.id, session).await;
     assert!(!purged.expect("it answers"), "its command may still run");
-    let settled = db.settle_operation(ours.id, work.operation.id, ("\"lost\"", "lost"), at(7));
+    let end = end_of("lost");
+    let settled = db.settle_operation(ours.id, work.operation.id, &end, at(7));
     settled.await.expect("it is there");
     let ended = turn_ended(work.turn, TurnOutcome::Cancelled);
     db.append(ours.id, session, work.epoch, &[ended], at(8))

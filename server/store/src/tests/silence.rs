@@ -2,17 +2,13 @@ use std::time::Duration;
 
 use shared_types::event::CallOutcome;
 
-use super::fixture::{AtWork, Fixture, REPLICA, Tenant, at, call_ended, link_claim};
-use crate::{LostOutcome, Placed};
+use super::fixture::{AtWork, Fixture, REPLICA, Tenant, at, call_ended, heard_at};
+use crate::Placed;
 
 on_every_backend!(
     what_a_runner_has_open_is_lost_once_it_was_silent_for_too_long,
     the_silence_of_a_runner_is_counted_anew_after_each_link,
 );
-
-fn lost() -> LostOutcome {
-    link_claim(1, 0).lost
-}
 
 async fn place(ours: &Tenant, work: &AtWork) {
     let placed = ours
@@ -32,8 +28,7 @@ async fn what_a_runner_has_open_is_lost_once_it_was_silent_for_too_long(fixture:
         .await
         .expect("it runs");
     let row = db.runner(ours.id, work.runner).await.expect("it is there");
-    let shown = (at(10), 0);
-    let ended = db.link_ended(ours.id, work.runner, row.generation, shown);
+    let ended = db.link_ended(ours.id, work.runner, heard_at(row.generation, at(10), 0));
     assert!(ended.await.expect("it answers"));
     let lose_after = async |seconds| {
         let counted = db
@@ -42,13 +37,16 @@ async fn what_a_runner_has_open_is_lost_once_it_was_silent_for_too_long(fixture:
         counted.expect("it answers");
         // Far ahead, as a wall clock may be.
         let silent_for = Duration::from_secs(100);
-        let lost = db.lose_silent(silent_for, &lost(), at(1_000_000)).await;
+        let lost = db.lose_silent(silent_for, at(1_000_000)).await;
         lost.expect("it answers")
     };
     let nothing = (0, vec![]);
     assert_eq!(lose_after(100).await, nothing, "it had a link before");
     assert_eq!(lose_after(99).await, nothing, "it may still come back");
-    assert_eq!(lose_after(1).await, (1, vec![work.session]));
+    assert_eq!(
+        lose_after(1).await,
+        (1, vec![(work.operation.id, work.session)])
+    );
     assert_eq!(lose_after(1).await, nothing, "once");
     let row = db.operation(ours.id, work.operation.id).await;
     assert!(row.expect("it is there").outcome.is_some());
@@ -62,7 +60,7 @@ async fn the_silence_of_a_runner_is_counted_anew_after_each_link(fixture: Fixtur
     place(&ours, &work).await;
     let unlink = async || {
         let row = db.runner(ours.id, work.runner).await.expect("it is there");
-        let ended = db.link_ended(ours.id, work.runner, row.generation, (at(10), 0));
+        let ended = db.link_ended(ours.id, work.runner, heard_at(row.generation, at(10), 0));
         assert!(ended.await.expect("it answers"));
     };
     let count = async |seconds| {
@@ -73,7 +71,7 @@ async fn the_silence_of_a_runner_is_counted_anew_after_each_link(fixture: Fixtur
     };
     let lost = async || {
         let silent_for = Duration::from_secs(100);
-        let lost = db.lose_silent(silent_for, &lost(), at(20)).await;
+        let lost = db.lose_silent(silent_for, at(20)).await;
         lost.expect("it answers").0
     };
     unlink().await;

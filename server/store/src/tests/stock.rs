@@ -1,4 +1,4 @@
-use super::fixture::{Fixture, Tenant, at, link_claim};
+use super::fixture::{Fixture, Tenant, at, heard_at, link_claim};
 use crate::{Placed, Stock};
 
 on_every_backend!(
@@ -7,7 +7,7 @@ on_every_backend!(
 );
 
 async fn stock(fixture: &Fixture) -> Stock {
-    let version = link_claim(1, 0).version;
+    let version = link_claim(1, 0).hello.software_version;
     fixture.db.stock(&version).await.expect("it answers")
 }
 
@@ -33,7 +33,7 @@ async fn the_stock_tells_what_there_is_now_of_all_tenants(fixture: Fixture) {
     let link = row.expect("it is there").generation;
     let ended = ours
         .db
-        .link_ended(ours.id, works[0].runner, link, (at(9), 0));
+        .link_ended(ours.id, works[0].runner, heard_at(link, at(9), 0));
     assert!(ended.await.expect("it answers"));
     let away = Stock {
         operations_unknown: 1,

@@ -3,11 +3,12 @@
 use serde_json::json;
 
 use super::fixture::{
-    AtWork, Fixture, REPLICA, Tenant, at, link_claim, new_credential, token_hash, turn_ended, usual,
+    AtWork, Fixture, REPLICA, Tenant, at, end_of, heard_at, link_claim, new_credential, token_hash,
+    turn_ended, usual,
 };
 use crate::{
     Actor, AuditEntry, CredentialKind, IfRunning, MAX_PAGE, NewJoinToken, NewSession,
-    NewSignInCode, Origin, SettingName, SettingsOf, StoreError, Verdict,
+    NewSignInCode, OperationState, Origin, SettingName, SettingsOf, StoreError,
 };
 use shared_types::{Digest, JoinTokenId, SessionId, event::TurnOutcome};
 
@@ -89,7 +90,7 @@ async fn runners_of_another_tenant_are_not_found(fixture: Fixture) {
         db.runner(ours.id, runner),
         db.find_runner(ours.id, "laptop"),
         db.find_runner(ours.id, &runner.to_string()),
-        db.revoke_runner(ours.id, runner, ours.owner, &link_claim(1, 0).lost, at(6)),
+        db.revoke_runner(ours.id, runner, ours.owner, at(6)),
         db.link_claim(ours.id, runner, &link_claim(1, 0), at(6)),
         db.set_active_runner(ours.id, ours.owner, Some(runner), at(7)),
         ours.set(
@@ -102,9 +103,9 @@ async fn runners_of_another_tenant_are_not_found(fixture: Fixture) {
         db.list_runners(ours.id, "", 10),
         db.sandboxes_of_runner(ours.id, runner),
     );
-    let heard = db.link_heard(ours.id, runner, link.generation, (at(7), 0));
+    let heard = db.link_heard(ours.id, runner, heard_at(link.generation, at(7), 0));
     assert!(matches!(heard.await, Err(StoreError::NotFound)));
-    let ended = db.link_ended(ours.id, runner, link.generation, (at(7), 0));
+    let ended = db.link_ended(ours.id, runner, heard_at(link.generation, at(7), 0));
     assert!(!ended.await.expect("it answers"));
     ours.runner("laptop").await;
     let row = db.runner(theirs.id, runner).await.expect("it is there");
@@ -177,14 +178,17 @@ async fn operations_of_another_tenant_are_not_found(fixture: Fixture) {
         db.place_operation(ours.id, mine.epoch, &of_their_turn, at(9)),
         db.operation(ours.id, id),
         db.placed_operation(ours.id, id),
-        db.settle_operation(ours.id, id, ("{}", ""), at(9)),
+        db.settle_operation(ours.id, id, &end_of("1"), at(9)),
         db.cancel_operation(ours.id, id, at(9)),
     );
     assert_empty!(db.operations_of_turn(ours.id, work.turn),);
-    let verdicts = db.operation_verdicts(ours.id, work.runner, &[id]).await;
-    assert_eq!(verdicts.expect("it answers"), [(id, Verdict::Unknown)]);
+    let verdicts = db.operation_states(ours.id, work.runner, &[id]).await;
+    assert_eq!(
+        verdicts.expect("it answers"),
+        [(id, OperationState::Unknown)]
+    );
     let row = db.operation(theirs.id, id).await.expect("it is there");
-    assert_eq!(row.verdict(), Verdict::Open);
+    assert_eq!(row.state(), OperationState::Open);
 }
 
 async fn audit_logs_are_apart_and_numbered_each_from_one(fixture: Fixture) {

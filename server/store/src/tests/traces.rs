@@ -1,12 +1,27 @@
 use shared_types::{OperationId, TraceContext};
 
-use super::fixture::{Fixture, REPLICA, at, usual};
-use crate::{IfRunning, Input, NewOperation, OperationFilter, Settled};
+use super::fixture::{Fixture, REPLICA, Tenant, at, end_of, usual};
+use crate::{
+    IfRunning, Input, NewOperation, OperationFilter,
+    operation::{Ending, Ran, settle},
+};
 
 on_every_backend!(
     a_turn_and_an_operation_keep_where_they_stand_in_a_trace,
     a_claim_tells_of_the_worker_that_was_lost_with_the_turn,
 );
+
+impl Tenant {
+    /// Stores an end of the operation, and returns the facts for its span.
+    async fn ran(&self, operation: OperationId) -> Ran {
+        let mut tx = self.db.write(self.id).await.expect("it answers");
+        let (end, now) = (end_of("1"), at(5));
+        let ending = Ending::of(&end).expect("it is short");
+        let settled = settle(&mut tx, self.id, operation, &ending, now).await;
+        tx.commit().await.expect("it answers");
+        settled.expect("it is there").expect("it had no end").ran
+    }
+}
 
 fn trace() -> Option<TraceContext> {
     let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -39,10 +54,7 @@ async fn a_turn_and_an_operation_keep_where_they_stand_in_a_trace(fixture: Fixtu
     };
     let listed = db.operations_of_user(ours.id, ours.owner, &filter).await;
     assert_eq!(listed.expect("it answers")[0].row.trace, trace());
-    let settled = db.settle_operation(ours.id, operation.id, ("{}", ""), at(5));
-    let Settled::First { ran, .. } = settled.await.expect("it is there") else {
-        panic!("it had no end");
-    };
+    let ran = ours.ran(operation.id).await;
     assert_eq!((ran.trace, ran.before), (trace(), None));
 
     let again = NewOperation {
@@ -52,10 +64,7 @@ async fn a_turn_and_an_operation_keep_where_they_stand_in_a_trace(fixture: Fixtu
     };
     let placed = db.place_operation(ours.id, work.epoch, &again, at(6));
     placed.await.expect("it is new");
-    let settled = db.settle_operation(ours.id, again.id, ("{}", ""), at(7));
-    let Settled::First { ran, .. } = settled.await.expect("it is there") else {
-        panic!("it had no end");
-    };
+    let ran = ours.ran(again.id).await;
     assert_eq!(ran.before, Some(operation.id), "it was tried before");
 }
 

@@ -1,7 +1,9 @@
+use shared_link::server::never_started;
+use shared_sandbox::Outcome;
 use shared_types::{Event, Generation, OperationId, SessionId, event::CallOutcome};
 
-use super::fixture::{AtWork, Fixture, Tenant, at, call_ended, link_claim};
-use crate::{LostOutcome, NewOperation, StoredOutcome};
+use super::fixture::{AtWork, Fixture, Tenant, at, call_ended, link_claim, remembered};
+use crate::{NewOperation, StoredOutcome};
 
 on_every_backend!(
     what_a_runner_never_had_and_nobody_will_send_is_over,
@@ -33,15 +35,13 @@ async fn settle_unheard(
     ours: &Tenant,
     work: &AtWork,
     link: Generation,
-    remembered: &[OperationId],
+    listed: &[OperationId],
 ) -> Vec<(OperationId, SessionId)> {
-    let outcome = LostOutcome {
-        outcome: "\"never\"".to_owned(),
-        summary: "never".to_owned(),
-    };
+    let mut hello = link_claim(1, 0).hello;
+    hello.inventory = listed.iter().copied().map(remembered).collect();
     let settled = ours
         .db
-        .settle_unheard(ours.id, (work.runner, link), remembered, &outcome, at(7));
+        .settle_unheard(ours.id, (work.runner, link), &hello, at(7));
     settled.await.expect("the runner is there")
 }
 
@@ -73,7 +73,11 @@ async fn what_a_runner_never_had_and_nobody_will_send_is_over(fixture: Fixture) 
     assert_eq!(late, [(closed, work.session)]);
     for id in [closed, cancelled] {
         let stored = outcome(&ours, id).await.expect("it is over");
-        assert_eq!((stored.json.as_str(), stored.at), ("\"never\"", at(7)));
+        let never = Outcome::Refused(never_started());
+        assert_eq!(
+            (stored.decode().expect("it is ours"), stored.at),
+            (never, at(7))
+        );
     }
     for id in [open, heard, others] {
         assert_eq!(outcome(&ours, id).await, None);
@@ -81,7 +85,7 @@ async fn what_a_runner_never_had_and_nobody_will_send_is_over(fixture: Fixture) 
     let log = db.events_after(ours.id, work.session, 0, 20).await;
     let told = Event::OperationSettled {
         operation: closed,
-        summary: "never".to_owned(),
+        summary: format!("it was not run: {}", never_started()),
     };
     let log = log.expect("it is there");
     assert_eq!(log.last().and_then(|event| event.known()), Some(&told));

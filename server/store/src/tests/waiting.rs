@@ -5,7 +5,9 @@ use shared_types::{
     event::{Awaited, CallOutcome, TurnOutcome},
 };
 
-use super::fixture::{AtWork, Fixture, REPLICA, Tenant, at, call_ended, turn_ended, usual};
+use super::fixture::{
+    AtWork, Fixture, REPLICA, Tenant, at, call_ended, end_of, heard_at, turn_ended, usual,
+};
 use crate::{Cancel, IfRunning, NextTurn, Placed, StoreError, TurnState, WaitingTurn, WaitsOver};
 
 on_every_backend!(
@@ -143,7 +145,8 @@ async fn the_wait_of_a_turn_is_over_with_the_end_of_its_operation_and_no_sooner(
     park(&ours, &work, Awaited::Command).await;
     park(&ours, &other, Awaited::Command).await;
     assert!(waits(&ours, &work, 9).await, "its runner has a link");
-    let settled = db.settle_operation(ours.id, work.operation.id, ("1", "done"), at(9));
+    let outcome = end_of("1");
+    let settled = db.settle_operation(ours.id, work.operation.id, &outcome, at(9));
     settled.await.expect("it is there");
     assert!(!waits(&ours, &work, 9).await);
     assert!(waits(&ours, &other, 9).await, "that is another one's");
@@ -154,8 +157,7 @@ async fn a_turn_that_waits_for_a_runner_goes_on_with_a_link_of_that_runner(fixtu
     let (work, other) = (placed(&ours).await, placed(&ours).await);
     for work in [&work, &other] {
         let row = db.runner(ours.id, work.runner).await.expect("it is there");
-        let shown = (at(5), 0);
-        let ended = db.link_ended(ours.id, work.runner, row.generation, shown);
+        let ended = db.link_ended(ours.id, work.runner, heard_at(row.generation, at(5), 0));
         assert!(ended.await.expect("it answers"));
         park(&ours, work, Awaited::Runner).await;
     }
@@ -235,7 +237,7 @@ async fn the_moment_of_another_processes_turns_may_be_put_off(fixture: Fixture) 
         next_waits(&ours, &work, over).await
     };
     let row = db.runner(ours.id, work.runner).await.expect("it is there");
-    let ended = db.link_ended(ours.id, work.runner, row.generation, (at(5), 0));
+    let ended = db.link_ended(ours.id, work.runner, heard_at(row.generation, at(5), 0));
     assert!(ended.await.expect("it answers"));
     assert!(waits(at(99)).await);
     assert!(!waits(at(100)).await);
@@ -251,7 +253,8 @@ async fn a_turn_that_waits_is_found_after_a_restart(fixture: Fixture) {
     let db = &fixture.db;
     let unfinished = db.unfinished_turns(None, 9).await.expect("it answers");
     assert_eq!(unfinished.len(), 1);
-    let settled = db.settle_operation(id, work.operation.id, ("1", "done"), at(9));
+    let outcome = end_of("1");
+    let settled = db.settle_operation(id, work.operation.id, &outcome, at(9));
     settled.await.expect("it is there");
     let woken = db.turns_to_wake(over(9), None, 9).await;
     let woken = woken.expect("it answers");

@@ -104,6 +104,8 @@ impl Store {
             insert(&mut tx, tenant, turn, call).await?;
         }
         tx.commit().await?;
+        // The end of its wait may be the next one.
+        self.waits_changed();
         Ok(())
     }
 

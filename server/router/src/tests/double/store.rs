@@ -108,6 +108,8 @@ impl Store {
             name: "workspace".to_owned(),
             isolation: Isolation::none(),
             problem: None,
+            has_sudo: false,
+            epoch: Epoch(0),
         };
         let row = FleetRunner {
             id: runner.id,
@@ -289,6 +291,8 @@ impl Rows {
             name: sandbox.name.clone(),
             isolation: sandbox.isolation.clone(),
             problem: None,
+            has_sudo: false,
+            epoch: Epoch(0),
         });
         let row = FleetRunner {
             id: who.runner,
@@ -452,8 +456,6 @@ impl Operations for Store {
 
 #[async_trait]
 impl LinkRows for Store {
-    fn figures(&self, _: &LinkIdentity, _: Generation, _: Figures) {}
-
     async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
         self.weather.before().await?;
         Ok(self.shown_by(who.runner))

@@ -13,7 +13,7 @@ use super::{
     server::Server,
     world::World,
 };
-use crate::is_kept_nowhere;
+use server_records::is_kept_nowhere;
 
 impl World {
     /// What the server's tasks have done is held to the contract.

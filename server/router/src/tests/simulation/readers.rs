@@ -15,7 +15,8 @@ use tokio::{
 };
 
 use super::{host::bytes_at, oracle::Reading, passing::input_length, storm::Storm};
-use crate::{SandboxRouter, is_kept_nowhere, links::LinkEnd, tests::double::Store};
+use crate::{SandboxRouter, links::LinkEnd, tests::double::Store};
+use server_records::is_kept_nowhere;
 
 /// What the world learns of the server's tasks.
 pub(crate) enum News {

@@ -6,7 +6,7 @@
 use std::io;
 
 use super::{
-    super::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, page::Page},
+    super::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputStream, page::Page},
     Place,
 };
 use crate::{
@@ -279,9 +279,9 @@ pub(super) async fn remove(store: &Store, key: OutputKey) -> Result<(), StoreErr
 
 /// A statement about a stream, whose key is `$1` to `$3`.
 fn of<'q>(sql: impl Into<Sql>, key: OutputKey) -> Query<'q> {
-    let stream = match key.kind {
-        OutputKind::Stdout => "stdout",
-        OutputKind::Stderr => "stderr",
+    let stream = match key.stream {
+        OutputStream::Stdout => "stdout",
+        OutputStream::Stderr => "stderr",
     };
     query(sql)
         .bind(key.tenant.to_string())

@@ -1,31 +1,42 @@
-//! The router's port for output over the store's area.
+//! The output of one tenant's operations.
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::PortError;
-use server_store::{OutputKey, OutputKind, Outputs, StoreError};
 use shared_sandbox::OutputStream;
 use shared_telemetry::server::OUTPUT_BYTES;
 use shared_types::{OperationId, TenantId, limits::OUTPUT_CHUNK_BYTES};
 
+use crate::{OutputKey, Outputs, StoreError};
+
+/// Both streams of an operation.
+const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
+
 /// The output of one tenant's operations.
-pub(crate) struct TenantOutputs {
-    pub(crate) outputs: Outputs,
-    pub(crate) tenant: TenantId,
+#[derive(Debug, Clone)]
+pub struct TenantOutputs {
+    outputs: Outputs,
+    tenant: TenantId,
+}
+
+impl Outputs {
+    /// The output of this tenant's operations.
+    pub fn of(&self, tenant: TenantId) -> TenantOutputs {
+        TenantOutputs {
+            outputs: self.clone(),
+            tenant,
+        }
+    }
 }
 
 impl TenantOutputs {
     /// The durable bytes of stdout and stderr of each of these operations, in their order.
-    pub(crate) async fn durable(
-        &self,
-        operations: &[OperationId],
-    ) -> Result<Vec<[u64; 2]>, StoreError> {
-        let streams = [OutputStream::Stdout, OutputStream::Stderr];
-        let keys = operations.iter();
-        let keys: Vec<_> = keys
-            .flat_map(|id| streams.map(|stream| self.key(*id, stream)))
-            .collect();
-        let durable = self.outputs.durable(&keys).await?;
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the server stops.
+    pub async fn durable(&self, operations: &[OperationId]) -> Result<Vec<[u64; 2]>, StoreError> {
+        let keys = operations.iter().flat_map(|id| self.keys(*id));
+        let durable = self.outputs.durable(&keys.collect::<Vec<_>>()).await?;
         let (pairs, _) = durable.as_chunks();
         Ok(pairs.to_vec())
     }
@@ -34,16 +45,12 @@ impl TenantOutputs {
         OutputKey {
             tenant: self.tenant,
             operation,
-            kind: kind(stream),
+            stream,
         }
     }
-}
 
-/// The stream in the store's words.
-pub(crate) fn kind(stream: OutputStream) -> OutputKind {
-    match stream {
-        OutputStream::Stdout => OutputKind::Stdout,
-        OutputStream::Stderr => OutputKind::Stderr,
+    fn keys(&self, operation: OperationId) -> [OutputKey; 2] {
+        STREAMS.map(|stream| self.key(operation, stream))
     }
 }
 
@@ -62,8 +69,7 @@ impl server_records::Outputs for TenantOutputs {
     }
 
     async fn keep_all(&self, id: OperationId) -> Result<(), PortError> {
-        let keys = [OutputStream::Stdout, OutputStream::Stderr].map(|stream| self.key(id, stream));
-        let kept = self.outputs.keep_all(&keys).await;
+        let kept = self.outputs.keep_all(&self.keys(id)).await;
         kept.map_err(PortError::new)
     }
 
@@ -74,26 +80,21 @@ impl server_records::Outputs for TenantOutputs {
         offset: u64,
         data: Bytes,
     ) -> Result<(), PortError> {
-        let bytes = data.len() as u64;
-        let appended = self
-            .outputs
-            .append(self.key(id, stream), offset, data.into())
-            .await;
+        let (key, bytes) = (self.key(id, stream), data.len() as u64);
+        let appended = self.outputs.append(key, offset, data.into()).await;
         appended.map_err(PortError::new)?;
         OUTPUT_BYTES.add(&[], bytes);
         Ok(())
     }
 
     async fn resume(&self, id: OperationId) -> Result<[u64; 2], PortError> {
-        let stdout = self.outputs.resume(self.key(id, OutputStream::Stdout));
-        let stderr = self.outputs.resume(self.key(id, OutputStream::Stderr));
+        let [stdout, stderr] = self.keys(id).map(|key| self.outputs.resume(key));
         let (stdout, stderr) = tokio::try_join!(stdout, stderr).map_err(PortError::new)?;
         Ok([stdout, stderr])
     }
 
     async fn synced(&self, id: OperationId) -> Result<[u64; 2], PortError> {
-        let stdout = self.outputs.synced(self.key(id, OutputStream::Stdout));
-        let stderr = self.outputs.synced(self.key(id, OutputStream::Stderr));
+        let [stdout, stderr] = self.keys(id).map(|key| self.outputs.synced(key));
         let (stdout, stderr) = tokio::try_join!(stdout, stderr).map_err(PortError::new)?;
         Ok([stdout, stderr])
     }

@@ -25,7 +25,7 @@ pub(crate) struct FleetFigures {
 
 impl FleetFigures {
     /// The runner says so over its link of this generation; an older one does not count any more.
-    pub(crate) fn told(&self, runner: RunnerId, link: Generation, figures: Figures) {
+    pub(crate) fn report(&self, runner: RunnerId, link: Generation, figures: Figures) {
         self.with(|runners| match runners.get(&runner) {
             Some((newer, _)) if *newer > link => {}
             _ => drop(runners.insert(runner, (link, figures))),
@@ -50,7 +50,7 @@ impl FleetFigures {
     }
 
     /// Brings the metrics up to date.
-    pub(crate) fn take(&self) {
+    pub(crate) fn update_metrics(&self) {
         let all: Vec<_> = self.with(|runners| runners.values().map(|(_, one)| *one).collect());
         let sum = |figure: fn(&Figures) -> u64| {
             let figures = all.iter().map(figure);
@@ -86,8 +86,8 @@ mod tests {
     #[test]
     fn the_newest_link_of_a_runner_counts_until_it_ends() {
         let fleet = FleetFigures::default();
-        fleet.told(RUNNER, Generation(2), running(2));
-        fleet.told(RUNNER, Generation(1), running(1));
+        fleet.report(RUNNER, Generation(2), running(2));
+        fleet.report(RUNNER, Generation(1), running(1));
         assert_eq!(fleet.of(RUNNER), Some(running(2)));
         fleet.forget(RUNNER, Generation(1));
         assert_eq!(fleet.of(RUNNER), Some(running(2)));

@@ -1,21 +1,25 @@
+use std::sync::Arc;
 use std::{collections::BTreeMap, time::Duration};
 
+use server_agent::feed::Signal;
+use server_records::{LinkIdentity, LinkRows};
 use server_store::{
-    IfRunning, Input, NewJoinToken, NewRunner, NewSession, NewTenant, NewUser, OutputKey,
-    OutputKind,
+    IfRunning, Input, LinkClaim, NewJoinToken, NewOperation, NewRunner, NewSession, NewTenant,
+    NewUser, OutputKey, Outputs, Ports, Store,
 };
+use shared_link::server::{HelloFacts, SandboxFacts, Verdict};
+use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{
-    Digest, Effect, Epoch, Event, Incarnation, Isolation, JoinTokenId, JournalId, Refusal,
-    RefusalCode, RunnerId, SystemClock, Token, TurnId, UserId,
+    Clock, Digest, Effect, Epoch, Event, Generation, Incarnation, Isolation, JoinTokenId,
+    JournalId, OperationId, Refusal, RefusalCode, ReplicaId, RunnerId, SandboxId, SystemClock,
+    Token, TurnId, UserId,
     clock::{BootMoment, ManualClock},
     entropy::SeededEntropy,
-    event::{CallOutcome, Parts, TurnSettings},
+    event::{CallOutcome, Parts, Place, TurnSettings},
 };
 use tokio::time::timeout;
 
 use super::*;
-use server_agent::feed::Signal;
-
 use crate::{silence::Silence, silent::Silent};
 
 const TENANT: TenantId = TenantId::from_u128(1);
@@ -34,7 +38,11 @@ async fn watchers_hear_of_an_outcome_that_comes_after_its_call_has_ended() {
 
     let mut watch = rows.hub.watch(SESSION).await.expect("the hub lives");
     let outcome = Outcome::Refused(Refusal::new(RefusalCode::Lost, "nobody knows"));
-    let settled = rows.operations(&who).settle(OPERATION, &outcome).await;
+    let settled = rows
+        .links
+        .operations(&who)
+        .settle(OPERATION, &outcome)
+        .await;
     settled.expect("the store answers");
     let heard = timeout(Duration::from_secs(30), watch.signals.recv()).await;
     assert!(matches!(heard, Ok(Ok(Signal::Appended(_)))), "{heard:?}");
@@ -63,7 +71,7 @@ impl Waiting {
         let (store, rows) = rows(folder.path()).await;
         let who = linked_runner(&store, &rows).await;
         call_without_an_outcome(&store, &who).await;
-        LinkRows::ended(&rows, &who, Generation(1), 0).await;
+        rows.links.ended(&who, Generation(1), 0).await;
         let clock = Arc::new(ManualClock::at(rows.clock.now()));
         Self {
             _folder: folder,
@@ -78,7 +86,6 @@ impl Waiting {
     async fn look(&mut self) {
         let silent = Silent {
             store: self.store.clone(),
-            hub: self.rows.hub.clone(),
             clock: self.clock.clone(),
             lost_after: server_router::links::LinkOptions::default().lost_after,
         };
@@ -175,19 +182,9 @@ async fn a_runner_that_comes_back_to_a_server_whose_host_was_suspended_loses_not
         .link_claim(TENANT, waiting.who.runner, &claim, now);
     let generation = linked.await.expect("the runner is there").generation;
     waiting.look_twice().await;
-    LinkRows::ended(&waiting.rows, &waiting.who, generation, 0).await;
+    waiting.rows.links.ended(&waiting.who, generation, 0).await;
     waiting.look_twice().await;
     assert_eq!(waiting.outcome().await, None);
-}
-
-#[test]
-fn people_are_told_a_late_outcome_in_words_and_that_a_lost_one_is_not_known() {
-    let refused = |code| Outcome::Refused(Refusal::new(code, "the host restarted"));
-    let not_run = summary(&refused(RefusalCode::Expired));
-    assert!(not_run.starts_with("it was not run: "), "{not_run}");
-    let lost = summary(&refused(RefusalCode::Lost));
-    assert_eq!(lost, "it is lost: the host restarted");
-    assert!(summary(&exited(5)).ends_with(" ms and ended by itself: exit code 0"));
 }
 
 #[tokio::test]
@@ -197,18 +194,22 @@ async fn a_runner_keeps_the_output_of_an_operation_until_all_of_it_has_come() {
     let who = linked_runner(&store, &rows).await;
     call_without_an_outcome(&store, &who).await;
     let verdict = async || {
-        let verdicts = rows.verdicts(&who, &[OPERATION]).await;
+        let verdicts = rows.links.verdicts(&who, &[OPERATION]).await;
         verdicts.expect("the store answers").remove(0).1
     };
     assert_eq!(verdict().await, Verdict::Collect);
 
-    let settled = rows.operations(&who).settle(OPERATION, &exited(5)).await;
+    let settled = rows
+        .links
+        .operations(&who)
+        .settle(OPERATION, &exited(5))
+        .await;
     settled.expect("the store answers");
     assert_eq!(verdict().await, Verdict::Collect);
-    let outputs = rows.operations(&who).outputs();
+    let outputs = rows.links.operations(&who).outputs();
     for (offset, data) in [(0, "ab"), (2, "cde")] {
         assert_eq!(verdict().await, Verdict::Collect);
-        let stream = shared_sandbox::OutputStream::Stdout;
+        let stream = OutputStream::Stdout;
         let kept = outputs.append(OPERATION, stream, offset, data.into()).await;
         kept.expect("the area is there");
     }
@@ -218,24 +219,9 @@ async fn a_runner_keeps_the_output_of_an_operation_until_all_of_it_has_come() {
     let key = OutputKey {
         tenant: TENANT,
         operation: OPERATION,
-        kind: OutputKind::Stdout,
+        stream: OutputStream::Stdout,
     };
     assert_eq!(next.end(key).await.expect("the files can be read"), 5);
-}
-
-#[tokio::test]
-async fn a_runner_keeps_what_came_to_an_end_that_this_version_cannot_read() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let (store, rows) = rows(folder.path()).await;
-    let who = linked_runner(&store, &rows).await;
-    call_without_an_outcome(&store, &who).await;
-    let (json, summary) = (r#"{"of a newer version":{}}"#, "it ended");
-    let now = rows.clock.now();
-    let settled = store.settle_operation(TENANT, OPERATION, (json, summary), now);
-    settled.await.expect("the store answers");
-    let verdicts = rows.verdicts(&who, &[OPERATION]).await;
-    let verdict = verdicts.expect("the store answers").remove(0).1;
-    assert_eq!(verdict, Verdict::Collect);
 }
 
 #[tokio::test]
@@ -246,17 +232,17 @@ async fn what_is_durable_of_an_operation_is_said_while_somebody_waits_for_it_and
     open_call(&store, &who).await;
     let unknown = OperationId::from_u128(77);
     let verdicts = async || {
-        let verdicts = rows.verdicts(&who, &[unknown, OPERATION]).await;
+        let verdicts = rows.links.verdicts(&who, &[unknown, OPERATION]).await;
         let verdicts = verdicts.expect("the store answers");
         assert_eq!(verdicts[0], (unknown, Verdict::Forget));
         verdicts[1].1.clone()
     };
     let keep = |committed| Verdict::Keep { committed };
     assert_eq!(verdicts().await, keep([0, 0]));
-    let outputs = rows.operations(&who).outputs();
+    let outputs = rows.links.operations(&who).outputs();
     for (stream, data) in [
-        (shared_sandbox::OutputStream::Stdout, "hello"),
-        (shared_sandbox::OutputStream::Stderr, "oh"),
+        (OutputStream::Stdout, "hello"),
+        (OutputStream::Stderr, "oh"),
     ] {
         let kept = outputs.append(OPERATION, stream, 0, data.into()).await;
         kept.expect("the area is there");
@@ -268,7 +254,11 @@ async fn what_is_durable_of_an_operation_is_said_while_somebody_waits_for_it_and
     let cancelled = store.cancel_operation(TENANT, OPERATION, now).await;
     cancelled.expect("it is there");
     assert!(matches!(verdicts().await, Verdict::Cancel { .. }));
-    let settled = rows.operations(&who).settle(OPERATION, &exited(5)).await;
+    let settled = rows
+        .links
+        .operations(&who)
+        .settle(OPERATION, &exited(5))
+        .await;
     settled.expect("the store answers");
     assert_eq!(verdicts().await, keep([0, 0]));
 }
@@ -290,19 +280,30 @@ fn exited(stdout: u64) -> Outcome {
     })
 }
 
+/// The ports of a server, and the hub that hears of its commits.
+struct Rows {
+    links: Arc<dyn LinkRows>,
+    hub: LiveHub,
+    clock: Arc<dyn Clock>,
+}
+
 async fn rows(folder: &std::path::Path) -> (Store, Rows) {
     let store = Store::open(&folder.join("gantry.db")).await;
-    let store = store.expect("a new database");
-    let rows = Rows {
+    let hub = LiveHub::start();
+    let commits = Commits {
+        hub: hub.clone(),
+        logs: KnownLogs::new(),
+    };
+    let store = store.expect("a new database").heard_by(Arc::new(commits));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let ports = Ports {
         store: store.clone(),
         outputs: Outputs::start(&folder.join("output")).expect("a folder"),
-        hub: LiveHub::start(),
-        clock: Arc::new(SystemClock::new()),
-        replica: REPLICA,
-        isolation: Arc::default(),
-        fleet: Arc::default(),
+        clock: clock.clone(),
+        forbids_sudo: false,
     };
-    (store, rows)
+    let links = ports.links(REPLICA);
+    (store, Rows { links, hub, clock })
 }
 
 async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {
@@ -351,29 +352,27 @@ async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {
 }
 
 fn link_claim() -> LinkClaim {
-    let lost = LostOutcome {
-        outcome: "{}".to_owned(),
-        summary: String::new(),
-    };
     LinkClaim {
-        pool: None,
         replica: REPLICA,
-        incarnation: incarnation(),
-        journal_sequence: 0,
-        version: "1".to_owned(),
-        hostname: "laptop".to_owned(),
-        os: "linux".to_owned(),
-        architecture: "x86_64".to_owned(),
-        features: Vec::new(),
-        sandboxes: vec![NewSandbox {
-            name: "workspace".to_owned(),
-            root: "/work".to_owned(),
-            isolation: Isolation::none(),
-            problem: String::new(),
-        }],
-        remembered: Vec::new(),
-        lost: lost.clone(),
-        lost_to_restoration: lost,
+        hello: HelloFacts {
+            protocol_version: 1,
+            software_version: "1".to_owned(),
+            incarnation: incarnation(),
+            journal_sequence: 0,
+            os: "linux".to_owned(),
+            architecture: "x86_64".to_owned(),
+            hostname: "laptop".to_owned(),
+            features: Vec::new(),
+            sandboxes: vec![SandboxFacts {
+                id: SandboxId::from_u128(1),
+                name: "workspace".to_owned(),
+                root: "/work".to_owned(),
+                isolation: Isolation::none(),
+                problem: String::new(),
+            }],
+            pool: None,
+            inventory: Vec::new(),
+        },
     }
 }
 

@@ -1,0 +1,31 @@
+//! What this process does once the store has committed something: it adds events to the logs that it knows, and tells
+//! those who watch.
+
+use async_trait::async_trait;
+use server_agent::feed::LiveHub;
+use server_records::CommitListener;
+use shared_types::{SessionEvent, SessionId, TenantId};
+
+use crate::known_logs::KnownLogs;
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Commits {
+    pub(crate) hub: LiveHub,
+    pub(crate) logs: KnownLogs,
+}
+
+#[async_trait]
+impl CommitListener for Commits {
+    async fn appended(&self, tenant: TenantId, session: SessionId, events: Vec<SessionEvent>) {
+        self.logs.appended((tenant, session), &events);
+        self.hub.appended(session, events).await;
+    }
+
+    fn waits_changed(&self) {
+        self.hub.look_at_waits();
+    }
+}
+
+#[cfg(test)]
+mod tests;

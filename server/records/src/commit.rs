@@ -1,0 +1,15 @@
+//! The hints that follow a commit.
+
+use async_trait::async_trait;
+use shared_types::{SessionEvent, SessionId, TenantId};
+
+/// Hears of each commit that others may wait for. All of it is a hint: the rows are the truth, and a hint that is lost
+/// costs time only.
+#[async_trait]
+pub trait CommitListener: Send + Sync {
+    /// These events are in the session's log now.
+    async fn appended(&self, tenant: TenantId, session: SessionId, events: Vec<SessionEvent>);
+
+    /// An operation's end, a runner's link or the wait of a turn was stored: a wait may be over, or is due sooner.
+    fn waits_changed(&self);
+}

@@ -1,0 +1,81 @@
+//! The ports of the router ([`server_records`]) over the database and the output of operations.
+
+use std::sync::Arc;
+
+use server_records::{Intents, LinkRows, Operations, PortError};
+use shared_types::{Clock, ReplicaId, SessionId, TenantId};
+
+use crate::{Outputs, Store, StoreError};
+
+mod intents;
+mod links;
+mod operations;
+mod outputs;
+
+use intents::SessionIntents;
+pub use intents::{CallerIntents, IntentsOf};
+use links::Rows;
+use operations::TenantOperations;
+pub use outputs::TenantOutputs;
+
+/// Makes the ports.
+#[derive(Clone)]
+pub struct Ports {
+    /// The database.
+    pub store: Store,
+    /// The output of operations.
+    pub outputs: Outputs,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// True if the operator forbids all commands to be root in their sandbox.
+    pub forbids_sudo: bool,
+}
+
+impl Ports {
+    /// The rows of the runners that link to this replica.
+    pub fn links(self, replica: ReplicaId) -> Arc<dyn LinkRows> {
+        Arc::new(Rows {
+            ports: self,
+            replica,
+        })
+    }
+
+    /// The operations of a tenant.
+    pub fn operations(&self, tenant: TenantId) -> Arc<dyn Operations> {
+        Arc::new(TenantOperations {
+            ports: self.clone(),
+            tenant,
+        })
+    }
+
+    /// The output of a tenant's operations.
+    pub fn outputs(&self, tenant: TenantId) -> TenantOutputs {
+        self.outputs.of(tenant)
+    }
+
+    /// Places the operations of a session's calls.
+    pub fn session_intents(&self, tenant: TenantId, session: SessionId) -> Arc<dyn Intents> {
+        Arc::new(SessionIntents {
+            store: self.store.clone(),
+            clock: Arc::clone(&self.clock),
+            tenant,
+            session,
+        })
+    }
+
+    /// Places the operation of a caller.
+    pub fn caller_intents(&self, of: IntentsOf) -> Arc<CallerIntents> {
+        let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
+        Arc::new(CallerIntents::new(store, clock, of))
+    }
+}
+
+/// The store's answer, where it is none that was wanted.
+impl From<StoreError> for PortError {
+    fn from(error: StoreError) -> Self {
+        match error.is_passing() {
+            true => Self::new(error),
+            false => Self::lasting(error),
+        }
+    }
+}
