@@ -27,7 +27,7 @@ pub mod token;
 pub mod trace;
 
 pub use address::AddressRange;
-pub use call_wait::CallWait;
+pub use call_wait::{CallWait, WaitsFor};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use duration_text::{NotADuration, parse_duration};
 pub use entropy::{Entropy, OsEntropy};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use shared_sandbox::{ExitCause, ExitStatus, OperationEvent, scripted::Script};
 use shared_types::{
-    CallWait, Timestamp,
-    event::{Awaited, CallOutcome, TurnOutcome},
+    CallWait, OperationId, Timestamp, WaitsFor,
+    event::{CallOutcome, TurnOutcome},
 };
 use tokio::time::Instant;
 
@@ -72,6 +72,11 @@ fn only(world: &World) -> &CallWait {
     }
 }
 
+fn operation(world: &World) -> OperationId {
+    let operation = only(world).waits_for.operation();
+    operation.expect("it waits for an operation")
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_turn_whose_command_runs_for_long_waits_without_a_worker_and_goes_on_with_its_end() {
     let mut world = world([SHELL], [runs()]);
@@ -79,12 +84,12 @@ async fn a_turn_whose_command_runs_for_long_waits_without_a_worker_and_goes_on_w
     until_it_waits(&mut world).await;
     assert_eq!(began.elapsed(), PARKS_AFTER);
     let wait = only(&world);
+    let operation = operation(&world);
     let left = Duration::from_secs(110);
     assert_eq!(
-        (wait.awaits, wait.until.since(START)),
-        (Awaited::Command, left)
+        (wait.waits_for, wait.until.since(START)),
+        (WaitsFor::Operation(operation), left)
     );
-    let operation = wait.operation;
     assert_eq!(world.ended_calls(), [], "nothing is concluded yet");
     world.sandbox.scripted.goes_on_as(operation, has_ended());
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
@@ -121,7 +126,7 @@ async fn a_runner_is_waited_for_without_a_worker_as_long_as_it_would_be_with_one
     until_it_waits(&mut world).await;
     let wait = only(&world);
     let most = world.limits.parked_at_most;
-    assert_eq!(wait.awaits, Awaited::Runner);
+    assert_eq!(wait.waits_for, WaitsFor::Runner(operation(&world)));
     assert_eq!(wait.until.since(START), most - PARKS_AFTER);
     world.clock.advance(most);
     let began = Instant::now();
@@ -134,7 +139,7 @@ async fn a_runner_is_waited_for_without_a_worker_as_long_as_it_would_be_with_one
 async fn a_runner_that_goes_away_once_more_is_waited_for_anew() {
     let mut world = world([SHELL], [is_away()]);
     until_it_waits(&mut world).await;
-    let operation = only(&world).operation;
+    let operation = operation(&world);
     let most = world.limits.parked_at_most;
     world.clock.advance(most);
     let gone_again = OperationEvent::Unreachable {
@@ -183,7 +188,7 @@ async fn what_ends_beside_a_call_that_waits_is_recorded_and_what_is_behind_it_is
     let begun = world.trace.all().into_iter();
     let begun = begun.filter(|happened| matches!(happened, Happened::Started(_)));
     assert_eq!(begun.count(), 2);
-    let operation = only(&world).operation;
+    let operation = operation(&world);
     let back = Script::Events(vec![OperationEvent::Ended(content("y"))]);
     world.sandbox.scripted.goes_on_as(operation, back);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
@@ -212,7 +217,7 @@ async fn a_look_at_a_task_waits_for_its_command_without_a_worker() {
     };
     world.waited = calls.into_iter().map(|call| call.wait).collect();
     let wait = only(&world);
-    assert_eq!((wait.step, wait.operation), (2, task));
+    assert_eq!((wait.step, wait.waits_for), (2, WaitsFor::Operation(task)));
     assert_eq!(wait.until.since(START), Duration::from_secs(50));
     world.sandbox.scripted.goes_on_as(task, has_ended());
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
@@ -230,7 +235,7 @@ async fn those_who_watch_see_what_a_command_writes_and_where_its_runner_is_while
     };
     let gone = OperationEvent::Unreachable { since: START };
     let script = Script::Events(vec![output("half"), more, gone, OperationEvent::Reachable]);
-    let operation = only(&world).operation;
+    let operation = operation(&world);
     world.sandbox.scripted.goes_on_as(operation, script);
     show_waiting(&world.ports(), TURN, calls).await;
     let outputs = world.live.all().into_iter().filter_map(|live| match live {

@@ -7,7 +7,7 @@ use shared_sandbox::{
     CancelAnswer, EndToken, Events, Operation, OperationEvent, Outcome, OutputStream,
 };
 use shared_types::{
-    CallWait, OperationId, RefusalCode, Timestamp, event::Awaited, limits::LINK_LEASE,
+    CallWait, OperationId, RefusalCode, Timestamp, WaitsFor, event::Awaited, limits::LINK_LEASE,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -119,7 +119,8 @@ impl<'a> Listener<'a> {
     /// Goes on with the wait of an earlier worker, where that waited for this operation.
     fn go_on_waiting(&mut self) {
         let Some(waited) = self.waited() else { return };
-        self.waited_for_until = (waited.awaits == Awaited::Runner).then_some(waited.until);
+        let for_runner = matches!(waited.waits_for, WaitsFor::Runner(_));
+        self.waited_for_until = for_runner.then_some(waited.until);
         if let Some(until) = waited.listens_until {
             let now = Instant::now();
             self.background_from = Some(self.instant(until).max(now + CATCH_UP_WITHIN));
@@ -129,7 +130,7 @@ impl<'a> Listener<'a> {
 
     fn waited(&self) -> Option<&'a CallWait> {
         let waited = self.site.waited.as_ref();
-        waited.filter(|waited| waited.operation == self.id)
+        waited.filter(|waited| waited.waits_for.operation() == Some(self.id))
     }
 
     fn instant(&self, moment: Timestamp) -> Instant {
@@ -147,8 +148,10 @@ impl<'a> Listener<'a> {
         let wait = CallWait {
             step,
             ordinal,
-            operation: self.id,
-            awaits,
+            waits_for: match awaits {
+                Awaited::Command => WaitsFor::Operation(self.id),
+                Awaited::Runner => WaitsFor::Runner(self.id),
+            },
             until: self.timestamp(until),
             listens_until: self.background_from.map(|from| self.timestamp(from)),
         };

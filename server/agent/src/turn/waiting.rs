@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use shared_sandbox::OperationEvent;
-use shared_types::{CallWait, TurnId, event::Awaited};
+use shared_types::{CallWait, TurnId, WaitsFor};
 
 use super::show::{CallPlace, Show};
 use crate::session::SessionPorts;
@@ -21,7 +21,7 @@ pub struct WaitingCall {
 impl WaitingCall {
     pub(super) fn new(wait: CallWait, shown: [u64; 2]) -> Self {
         Self {
-            told_away: wait.awaits == Awaited::Runner,
+            told_away: matches!(wait.waits_for, WaitsFor::Runner(_)),
             wait,
             shown,
         }
@@ -44,12 +44,11 @@ pub async fn show_waiting(ports: &SessionPorts, turn: TurnId, calls: Vec<Waiting
 }
 
 async fn show_call(ports: &SessionPorts, turn: TurnId, call: &WaitingCall) {
-    let CallWait {
-        step,
-        ordinal,
-        operation,
-        ..
-    } = call.wait;
+    let CallWait { step, ordinal, .. } = call.wait;
+    // Only operations have something to show.
+    let Some(operation) = call.wait.waits_for.operation() else {
+        return;
+    };
     let show = Show {
         live: &*ports.live,
         place: CallPlace {

@@ -68,6 +68,8 @@ fn statements(schema: i64) -> Vec<String> {
         (18, format!("INSERT INTO settings (tenant_id, subject, name, value, set_by, set_at) VALUES ('{TENANT}', '{TENANT}', 'steps', '9', '{USER}', 1)")),
         (22, format!("INSERT INTO outputs (tenant_id, operation_id, stream, ends, whole) VALUES ('{TENANT}', 'an operation', 'stdout', 2, 0)")),
         (22, format!("INSERT INTO output_frames (tenant_id, operation_id, stream, begins, ends, bytes) VALUES ('{TENANT}', 'an operation', 'stdout', 0, 2, $1)")),
+        (31, format!("INSERT INTO turn_waits (tenant_id, turn_id, step, ordinal, awaits, subject, waits_until)
+             VALUES ('{TENANT}', '{TURN}', 1, 1, 'turn', '{TURN}', 5)")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

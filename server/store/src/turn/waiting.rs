@@ -1,14 +1,15 @@
 //! Turns that wait without a worker (docs/internals/contracts.md#c5).
 //!
-//! The rows alone decide if such a wait is over. They have the end of an operation, the link of its runner, the request
-//! to cancel and the end of the wait. So a wake-up that is lost costs time only, and a restart finds all of them again.
+//! The rows alone decide if such a wait is over. They have the events that calls wait for, the request to cancel and the
+//! end of the wait. So a wake-up that is lost costs time only, and a restart finds all of them again.
 
-use shared_types::{CallWait, Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId};
+use serde_json::json;
+use shared_types::{CallWait, Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId, WaitsFor};
 
 use super::{TurnState, UnfinishedTurn};
 use crate::{
     Store, StoreError,
-    columns::{Columns as _, integer, word},
+    columns::{Columns as _, damaged, integer},
     database::{Connection, FromRow, Row, page, query, query_as},
 };
 
@@ -48,20 +49,41 @@ pub struct WaitsOver {
 const WHY: &str = "a server finds the turns whose wait is over";
 
 /// The condition under which the wait of a row of `turns` is over: at the moment $1, or $3 if another replica than $2
-/// has parked it. A wait for a runner lasts until the runner is linked to $2: a replica that the runner is linked to
-/// continues the turn itself.
+/// has parked it; once a user asks to stop the turn; or once one of its calls has nothing more to wait for.
 macro_rules! wait_is_over {
     () => {
-        "(turns.waits_until <= CASE WHEN turns.claimed_by = $2 THEN $1 ELSE $3 END
-             OR turns.cancel_requested_at IS NOT NULL OR EXISTS (
-             SELECT 1 FROM turn_waits
-             JOIN operations ON operations.tenant_id = turn_waits.tenant_id
-                 AND operations.id = turn_waits.operation_id
-             JOIN runners ON runners.tenant_id = operations.tenant_id
-                 AND runners.id = operations.runner_id
-             WHERE turn_waits.tenant_id = turns.tenant_id AND turn_waits.turn_id = turns.id
-                 AND (operations.outcome_at IS NOT NULL
-                     OR (turn_waits.awaits = 'runner' AND runners.replica_id = $2))))"
+        concat!(
+            "(turns.waits_until <= CASE WHEN turns.claimed_by = $2 THEN $1 ELSE $3 END
+                 OR turns.cancel_requested_at IS NOT NULL
+                 OR EXISTS (SELECT 1 FROM turn_waits AS wait
+                     WHERE wait.tenant_id = turns.tenant_id AND wait.turn_id = turns.id AND ",
+            happened!(),
+            "))"
+        )
+    };
+}
+
+/// The condition under which the event of a row of `wait` has happened: one question for each kind of
+/// [`shared_types::WaitsFor`].
+///
+/// - A wait for a runner lasts until the runner is linked to the replica $2: a replica that the runner is linked to
+///   continues the turn itself.
+/// - A turn that is deleted has ended.
+macro_rules! happened {
+    () => {
+        "CASE wait.awaits
+             WHEN 'command' THEN EXISTS (SELECT 1 FROM operations
+                 WHERE operations.tenant_id = wait.tenant_id AND operations.id = wait.operation_id
+                     AND operations.outcome_at IS NOT NULL)
+             WHEN 'runner' THEN EXISTS (SELECT 1 FROM operations
+                 JOIN runners ON runners.tenant_id = operations.tenant_id
+                     AND runners.id = operations.runner_id
+                 WHERE operations.tenant_id = wait.tenant_id AND operations.id = wait.operation_id
+                     AND (operations.outcome_at IS NOT NULL OR runners.replica_id = $2))
+             WHEN 'turn' THEN NOT EXISTS (SELECT 1 FROM turns AS awaited
+                 WHERE awaited.tenant_id = wait.tenant_id AND awaited.id = wait.subject
+                     AND awaited.state <> 'ended')
+             WHEN 'time' THEN FALSE END"
     };
 }
 
@@ -136,8 +158,8 @@ impl Store {
             return Ok(NextTurn::Claim);
         }
         let rows: Vec<WaitRow> = query_as(concat!(
-            "SELECT turn_waits.turn_id, step, ordinal, operation_id, awaits,
-                 turn_waits.waits_until, listens_until
+            "SELECT turn_waits.turn_id, step, ordinal, awaits,
+                 COALESCE(subject, operation_id) AS subject, turn_waits.waits_until, listens_until
              FROM turns
              JOIN turn_waits ON turn_waits.tenant_id = turns.tenant_id
                  AND turn_waits.turn_id = turns.id
@@ -214,7 +236,8 @@ pub(super) async fn take(
 ) -> Result<Vec<CallWait>, StoreError> {
     let rows: Vec<WaitRow> = query_as(
         "DELETE FROM turn_waits WHERE tenant_id = $1 AND turn_id = $2
-         RETURNING turn_id, step, ordinal, operation_id, awaits, waits_until, listens_until",
+         RETURNING turn_id, step, ordinal, awaits, COALESCE(subject, operation_id) AS subject,
+             waits_until, listens_until",
     )
     .bind(tenant.to_string())
     .bind(turn.to_string())
@@ -229,17 +252,20 @@ async fn insert(
     turn: TurnId,
     call: &CallWait,
 ) -> Result<(), StoreError> {
+    let waits_for = json!(call.waits_for);
+    // The previous release finds the operation in its own column (migrations/*/0031).
     query(
-        "INSERT INTO turn_waits (tenant_id, turn_id, step, ordinal, operation_id, awaits,
+        "INSERT INTO turn_waits (tenant_id, turn_id, step, ordinal, awaits, subject, operation_id,
              waits_until, listens_until)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     )
     .bind(tenant.to_string())
     .bind(turn.to_string())
     .bind(i64::from(call.step))
     .bind(i64::from(call.ordinal))
-    .bind(call.operation.to_string())
-    .bind(word(&call.awaits))
+    .bind(waits_for["kind"].as_str())
+    .bind(waits_for["subject"].as_str())
+    .bind(call.waits_for.operation().map(|id| id.to_string()))
     .bind(call.until.as_micros())
     .bind(call.listens_until.map(Timestamp::as_micros))
     .execute(tx)
@@ -259,11 +285,15 @@ impl FromRow for WaitRow {
             call: CallWait {
                 step: row.small("step")?,
                 ordinal: row.small("ordinal")?,
-                operation: row.parsed("operation_id")?,
-                awaits: row.word("awaits")?,
+                waits_for: waits_for(row)?,
                 until: row.time("waits_until")?,
                 listens_until: row.maybe_time("listens_until")?,
             },
         })
     }
+}
+
+fn waits_for(row: &Row) -> Result<WaitsFor, sqlx::Error> {
+    let stored = json!({ "kind": row.text("awaits")?, "subject": row.maybe_text("subject")? });
+    serde_json::from_value(stored).map_err(|error| damaged("awaits", error))
 }

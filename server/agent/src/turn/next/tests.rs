@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use shared_types::{
-    CallWait, Event, OperationId, SessionEvent, Timestamp, TurnId, UserId,
+    CallWait, Event, OperationId, SessionEvent, Timestamp, TurnId, UserId, WaitsFor,
     event::{Awaited, CallOutcome, EventBody, Parts, ToolCall, Usage},
 };
 
@@ -141,8 +141,7 @@ fn a_turn_whose_calls_only_wait_waits_for_them_until_it_is_cancelled() {
     let wait = CallWait {
         step: 1,
         ordinal: 0,
-        operation: OperationId::from_u128(1),
-        awaits: Awaited::Command,
+        waits_for: WaitsFor::Operation(OperationId::from_u128(1)),
         until: Timestamp::from_micros(0),
         listens_until: None,
     };
