@@ -11,7 +11,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use server_store::{
     Actor, AttemptKind, Bootstrap, CredentialKind, NewCredential, NewSignInCode, NewTenant,
-    NewUser, Origin, RedeemRefusal, Store, SubjectRow, UserRow,
+    NewUser, Origin, RedeemRefusal, RunnerInUse, SettingLayer, Store, SubjectRow, UserRow,
 };
 use shared_types::{
     AddressRange, Clock, CredentialId, Digest, Entropy, RunnerId, TenantId, Timestamp, Token,
@@ -404,18 +404,18 @@ impl Access {
         let user = self.store.user(ctx.tenant, ctx.user).await?;
         let tenant = self.store.tenant(ctx.tenant).await?.name;
         let active_runner = match self.store.runner_in_use(ctx.tenant, ctx.user).await? {
-            Some(in_use) => {
-                let row = self.store.runner(ctx.tenant, in_use.id).await?;
-                let workspace = match in_use.sandbox {
+            Some(RunnerInUse { choice, chosen_by }) => {
+                let row = self.store.runner(ctx.tenant, choice.runner).await?;
+                let workspace = match choice.sandbox {
                     Some(sandbox) => Some(self.store.sandbox_name(ctx.tenant, sandbox).await?),
                     None => None,
                 };
                 Some(ActiveRunner {
-                    id: in_use.id,
+                    id: row.id,
                     name: row.name,
                     workspace,
                     removed: row.revoked_at.is_some(),
-                    is_default: in_use.is_default,
+                    is_default: chosen_by == SettingLayer::Tenant,
                 })
             }
             None => None,

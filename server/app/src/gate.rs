@@ -9,7 +9,9 @@ use server_store::{
     CredentialRow, FleetRow, ListedOperation, PersonRow, PooledSandbox, Role, RunnerRow,
     SandboxRow, Scopes, SessionRow, Store, StoreError, UserKind, UserRow,
 };
-use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, Timestamp, UserId};
+use shared_types::{
+    CredentialId, OperationId, RunnerChoice, RunnerId, SandboxId, SessionId, Timestamp, UserId,
+};
 
 use crate::{
     AppError, OpContext,
@@ -36,9 +38,11 @@ pub(crate) struct NamedPlace {
 }
 
 impl NamedPlace {
-    pub(crate) fn ids(&self) -> (RunnerId, Option<SandboxId>) {
-        let workspace = self.workspace.as_ref();
-        (self.runner.id, workspace.map(|workspace| workspace.id))
+    pub(crate) fn choice(&self) -> RunnerChoice {
+        RunnerChoice {
+            runner: self.runner.id,
+            sandbox: self.workspace.as_ref().map(|workspace| workspace.id),
+        }
     }
 }
 

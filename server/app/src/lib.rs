@@ -302,7 +302,7 @@ impl App {
             entropy.clone(),
         );
         let runners = Runners::new(
-            (store.clone(), gate.clone()),
+            (store.clone(), gate.clone(), settings.clone()),
             links.clone(),
             join_tokens,
             allowance.clone(),

@@ -25,8 +25,8 @@ use shared_sandbox::{
     CancelAnswer, Control, Controls, Input, Operation, OutputStream, Request, Running, Sandbox as _,
 };
 use shared_types::{
-    Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, RunnerId, SandboxId, TenantId,
-    UserId, event::StopReason, limits::COMMAND_RUNS_AT_MOST,
+    Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, RunnerChoice, TenantId, UserId,
+    event::StopReason, limits::COMMAND_RUNS_AT_MOST,
 };
 use tokio::time::Instant;
 
@@ -118,7 +118,7 @@ impl Operations {
         }
         self.allowance.operation(ctx)?;
         let key = start.key.clone().unwrap_or_else(|| self.new_key());
-        let (runner, sandbox) = self.place(ctx, start.runner.as_deref()).await?;
+        let RunnerChoice { runner, sandbox } = self.place(ctx, start.runner.as_deref()).await?;
         let whose = (runner, ctx.user);
         let place = self.store.caller_place(ctx.tenant, whose).await;
         let mut place = place.map_err(runners::not_found)?;
@@ -425,7 +425,7 @@ impl Operations {
         let name = named.split_once('/').map_or(named, |(name, _)| name);
         let is_named = name == of_row.name || name == of_row.id.to_string();
         match self.place(ctx, Some(named)).await {
-            Ok((runner, sandbox)) if runner == row.runner => {
+            Ok(RunnerChoice { runner, sandbox }) if runner == row.runner => {
                 Ok(sandbox.is_some_and(|sandbox| sandbox != row.sandbox))
             }
             // Another one may have been enrolled under its name.
@@ -440,15 +440,11 @@ impl Operations {
     }
 
     /// The runner that is named, or that the user chose, and the workspace where one was named with it.
-    async fn place(
-        &self,
-        ctx: &OpContext,
-        named: Option<&str>,
-    ) -> Result<(RunnerId, Option<SandboxId>), AppError> {
+    async fn place(&self, ctx: &OpContext, named: Option<&str>) -> Result<RunnerChoice, AppError> {
         match named {
             Some(named) => {
                 let found = self.gate.place(ctx, Action::UseRunner, named).await?;
-                Ok(found.ids())
+                Ok(found.choice())
             }
             None => {
                 let in_use = self.store.runner_in_use(ctx.tenant, ctx.user).await?;
@@ -459,8 +455,9 @@ impl Operations {
                             .to_owned(),
                     )
                 })?;
-                let known = self.gate.known_runner(ctx, Action::UseRunner, active.id);
-                known.await.map(|()| (active.id, active.sandbox))
+                let choice = active.choice;
+                let known = (self.gate).known_runner(ctx, Action::UseRunner, choice.runner);
+                known.await.map(|()| choice)
             }
         }
     }

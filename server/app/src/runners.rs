@@ -6,7 +6,7 @@ use server_records::LinkIdentity;
 use server_router::links::Links;
 use server_store::{
     By, CredentialKind, JoinTokenRow, NewJoinToken, Page, RunnerRow, RunnerShares, SandboxRow,
-    SettingsOf, SharedWith, Store,
+    SharedWith, Store,
 };
 use shared_link::server::{Figures, PoolFacts};
 use shared_types::{
@@ -22,7 +22,7 @@ use crate::{
     outdated::Outdated,
     pages::{and_one, cut},
     rights::Action,
-    settings::choose_runner,
+    settings::Settings,
     whole::whole,
 };
 
@@ -95,6 +95,7 @@ pub struct MadeJoinToken {
 pub struct Runners {
     store: Store,
     gate: Gate,
+    settings: Settings,
     links: Links,
     join_tokens: JoinTokens,
     allowance: Allowance,
@@ -105,7 +106,7 @@ pub struct Runners {
 
 impl Runners {
     pub(crate) fn new(
-        (store, gate): (Store, Gate),
+        (store, gate, settings): (Store, Gate, Settings),
         links: Links,
         join_tokens: JoinTokens,
         allowance: Allowance,
@@ -115,6 +116,7 @@ impl Runners {
         Self {
             store,
             gate,
+            settings,
             links,
             join_tokens,
             allowance,
@@ -151,11 +153,11 @@ impl Runners {
     /// # Errors
     /// If the tenant has no such runner, the runner no such workspace, or the user may not change settings.
     pub async fn choose(&self, ctx: &OpContext, name_or_id: &str) -> Result<Runner, AppError> {
-        // The choice is a setting, whichever door changes it.
         self.gate.own(ctx, Action::ChangeSettings)?;
+        // To this door an unknown runner is not found; to the settings its name is a wrong value.
         let place = self.gate.place(ctx, Action::UseRunner, name_or_id).await?;
-        let (of, ids) = (SettingsOf::User(ctx.user), place.ids());
-        choose_runner(&self.store, ctx, of, Some(ids), self.clock.now()).await?;
+        let chosen = self.settings.choose_runner(ctx, None, Some(name_or_id));
+        chosen.await?;
         self.as_seen(ctx, place.runner).await
     }
 
@@ -164,9 +166,7 @@ impl Runners {
     /// # Errors
     /// If the store does not answer.
     pub async fn choose_none(&self, ctx: &OpContext) -> Result<(), AppError> {
-        self.gate.own(ctx, Action::ChangeSettings)?;
-        let of = SettingsOf::User(ctx.user);
-        choose_runner(&self.store, ctx, of, None, self.clock.now()).await
+        self.settings.choose_runner(ctx, None, None).await
     }
 
     /// Ends a runner for good: its link ends at once, and it cannot link again.
@@ -285,7 +285,7 @@ impl Runners {
 
     async fn in_use(&self, ctx: &OpContext) -> Result<Option<RunnerId>, AppError> {
         let in_use = self.store.runner_in_use(ctx.tenant, ctx.user).await?;
-        Ok(in_use.map(|runner| runner.id))
+        Ok(in_use.map(|in_use| in_use.choice.runner))
     }
 
     /// Makes a token with which runners can enrol, as the asking user's.

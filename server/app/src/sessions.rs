@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use server_agent::feed::LiveHub;
 use server_store::{
-    Cancel, Input, NewSession, Outputs, Page, SessionChange, SessionFilter, SessionRow, SettingsOf,
-    Store, StoreError,
+    Cancel, Input, NewSession, Outputs, Page, SessionChange, SessionFilter, SessionRow, Store,
+    StoreError,
 };
 use shared_types::{
-    Clock, Entropy, RunnerId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp, TurnId,
-    UserId,
+    Clock, Entropy, SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
     clean::clean_line,
     event::StopReason,
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES},
@@ -32,7 +31,7 @@ use crate::{
     gate::Gate,
     pages::{and_one, cut},
     rights::Action,
-    settings::{Settings, choose_runner},
+    settings::Settings,
     turns::Turns,
     whole::whole,
 };
@@ -106,12 +105,21 @@ impl Sessions {
         self.gate.own(ctx, Action::BeginSession)?;
         bounded(terms.title)?;
         let directory = directory(terms.directory)?;
+        let pin = match terms.runner {
+            Some(named) => Some(
+                self.gate
+                    .place(ctx, Action::UseRunner, named)
+                    .await?
+                    .choice(),
+            ),
+            None => None,
+        };
         let session = NewSession {
             id: SessionId::generate(&*self.clock, &*self.entropy),
             user: ctx.user,
             title: terms.title.to_owned(),
             model: self.settings.model(ctx).await?.name,
-            pin: self.runner(ctx, terms.runner).await?,
+            pin,
             directory,
         };
         self.allowance.one_more(ctx)?;
@@ -134,22 +142,13 @@ impl Sessions {
         runner: Option<&str>,
     ) -> Result<Session, AppError> {
         self.gate.session(ctx, Action::PinSession, session).await?;
-        let runner = self.runner(ctx, runner).await?;
-        let (of, now) = (SettingsOf::Session(session), self.clock.now());
-        choose_runner(&self.store, ctx, of, runner, now).await?;
+        if let Some(named) = runner {
+            // To this door an unknown runner is not found; to the settings its name is a wrong value.
+            self.gate.place(ctx, Action::UseRunner, named).await?;
+        }
+        let chosen = self.settings.choose_runner(ctx, Some(session), runner);
+        chosen.await?;
         Ok(self.store.session(ctx.tenant, session).await?)
-    }
-
-    async fn runner(
-        &self,
-        ctx: &OpContext,
-        named: Option<&str>,
-    ) -> Result<Option<(RunnerId, Option<SandboxId>)>, AppError> {
-        let Some(named) = named else {
-            return Ok(None);
-        };
-        let found = self.gate.place(ctx, Action::UseRunner, named).await;
-        Ok(Some(found?.ids()))
     }
 
     /// Changes what lists show of a session.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use server_llm::{ModelInfo, Models};
 use server_store::{
     SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged, SettingsOf, Store,
-    StoredSettings, place_of, place_value,
+    StoredSettings,
 };
 use shared_types::{
-    Clock, Isolation, RunnerId, SandboxId, SessionId, Timestamp,
+    Clock, Isolation, RunnerChoice, SessionId, Timestamp,
     event::{Origin, TurnSettings},
     limits::{MAX_STEPS, USUAL_STEPS},
 };
@@ -166,6 +166,29 @@ impl Settings {
         }
     }
 
+    /// Changes the runner of the user, or of one of the user's sessions, as [`Settings::change`] does. Without a name,
+    /// the runner of the next wider layer counts.
+    ///
+    /// # Errors
+    /// If the user may not change that layer, or has no such runner or session.
+    pub(crate) async fn choose_runner(
+        &self,
+        ctx: &OpContext,
+        session: Option<SessionId>,
+        named: Option<&str>,
+    ) -> Result<(), AppError> {
+        let change = ChangeSettings {
+            layer: match session {
+                Some(_) => SettingLayer::Session,
+                None => SettingLayer::User,
+            },
+            session,
+            values: vec![(SettingName::Runner, named.map(str::to_owned))],
+            generation: None,
+        };
+        self.change(ctx, change).await.map(drop)
+    }
+
     /// The model that answers in the user's new sessions.
     ///
     /// # Errors
@@ -252,9 +275,10 @@ impl Settings {
     async fn stored(&self, ctx: &OpContext, row: &SettingRow) -> Result<Setting, AppError> {
         let (value, note) = match row.name {
             SettingName::Runner => {
-                let (id, sandbox) = place_of(&row.value)?;
-                let runner = self.store.runner(ctx.tenant, id).await?;
-                let name = match sandbox {
+                let choice = row.value.parse::<RunnerChoice>();
+                let choice = choice.map_err(AppError::unavailable)?;
+                let runner = self.store.runner(ctx.tenant, choice.runner).await?;
+                let name = match choice.sandbox {
                     Some(sandbox) => {
                         let workspace = self.store.sandbox_name(ctx.tenant, sandbox).await?;
                         format!("{}/{workspace}", runner.name)
@@ -340,23 +364,6 @@ impl Settings {
             SettingName::Sudo => value::ALLOWED_SUDO.to_owned(),
         }
     }
-}
-
-/// Chooses the runner of a user or a session, or none, where the gate has let that pass.
-pub(crate) async fn choose_runner(
-    store: &Store,
-    ctx: &OpContext,
-    of: SettingsOf,
-    place: Option<(RunnerId, Option<SandboxId>)>,
-    now: Timestamp,
-) -> Result<(), AppError> {
-    let change = SettingChange {
-        name: SettingName::Runner,
-        value: place.map(|(runner, sandbox)| place_value(&runner, sandbox)),
-    };
-    let (changes, by) = ([change], ctx.by());
-    let changed = store.change_settings(ctx.tenant, of, &changes, None, &by, now);
-    changed.await.map_err(crate::runners::not_found).map(drop)
 }
 
 #[cfg(test)]

@@ -90,12 +90,12 @@ pub use runner::{
 pub use sandbox::{PooledSandbox, Reported, SandboxChange, SandboxRow};
 pub use scope::{Scope, Scopes};
 pub use session::{
-    DeletedSession, LINKS_OF_SESSION_AT_MOST, NewSession, NewSessionLink, Pin, SessionChange,
+    DeletedSession, LINKS_OF_SESSION_AT_MOST, NewSession, NewSessionLink, SessionChange,
     SessionFilter, SessionRow, Unended,
 };
 pub use setting::{
-    RunnerInUse, SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged, SettingsOf,
-    StoredSettings, place_of, place_value,
+    Pin, RunnerInUse, SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged,
+    SettingsOf, StoredSettings,
 };
 pub use sign_in_code::{NewSignInCode, RedeemRefusal};
 pub use stock::Stock;

@@ -8,8 +8,8 @@ use serde_json::json;
 use shared_types::{OperationId, SessionId, TenantId, Timestamp, TurnId, UserId};
 
 use crate::{
-    AuditEntry, By, Full, NewSignInCode, NewUser, Role, Store, StoreError, UserKind, UserRow,
-    audit,
+    AuditEntry, By, Full, NewSignInCode, NewUser, Role, SettingChange, SettingsOf, Store,
+    StoreError, UserKind, UserRow, audit,
     columns::{Columns as _, word},
     credential,
     database::{
@@ -17,7 +17,7 @@ use crate::{
         retried,
     },
     operation::end_access,
-    sign_in_code, user,
+    setting, sign_in_code, user,
 };
 
 /// Most people of a tenant, without those that were removed.
@@ -39,7 +39,7 @@ pub struct PersonRow {
 macro_rules! select_people {
     ($rest:literal) => {
         concat!(
-            "SELECT tenant_id, id, name, user_kind, role, active_runner_id, created_at,
+            "SELECT tenant_id, id, name, user_kind, role, created_at,
                  (SELECT expires_at FROM sign_in_codes WHERE sign_in_codes.tenant_id = users.tenant_id
                      AND sign_in_codes.user_id = users.id AND used_at IS NULL) AS invited_until,
                  (SELECT MAX(last_used_at) FROM credentials
@@ -192,12 +192,14 @@ impl Store {
             let detail = json!({ "name": name });
             // No name that a person may have contains an @, and no id comes twice.
             let removed = query(
-            "UPDATE users SET removed_at = $3, name = name || '@' || id, active_runner_id = NULL
+                "UPDATE users SET removed_at = $3, name = name || '@' || id
              WHERE tenant_id = $1 AND id = $2 AND removed_at IS NULL",
-        );
+            );
             if at(removed, tenant, person, now).execute(&mut tx).await? == 0 {
                 return Err(StoreError::NotFound);
             }
+            let (of, none) = (SettingsOf::User(person), SettingChange::runner(None));
+            setting::put(&mut tx, tenant, of, &none, (by.user, now)).await?;
             // Also the keys that the person's keys made for a service account.
             for (ended, of) in credential::end(&mut tx, tenant, (person, by.user), now).await? {
                 if of != person {

@@ -2,7 +2,7 @@
 //! newest number it keeps.
 
 use shared_types::{
-    Epoch, Event, RunnerId, SandboxId, SessionId, TenantId, Timestamp, TurnId, UserId,
+    Epoch, Event, RunnerChoice, SessionId, TenantId, Timestamp, TurnId, UserId,
     limits::{MAX_MESSAGE_BYTES, MAX_PATH_BYTES},
 };
 
@@ -13,28 +13,24 @@ pub use deletion::{DeletedSession, Unended};
 pub use link::{LINKS_OF_SESSION_AT_MOST, NewSessionLink};
 
 use crate::{
-    Full, Store, StoreError,
+    Full, Pin, SettingChange, SettingsOf, Store, StoreError,
     columns::{Columns as _, integer},
     database::{self, Connection, FromRow, Page, Row, lock_user, query, query_as, retried},
     error::bounded,
-    event,
+    event, setting,
 };
 
 macro_rules! select_sessions {
     ($rest:literal) => {
         concat!(
             "SELECT id, user_id, title, directory, created_at, updated_at, last_seq, epoch, archived_at,
-                 deleted_at, pinned_runner_id,
+                 deleted_at,
                  (SELECT COUNT(*) FROM session_links WHERE session_links.tenant_id = sessions.tenant_id
                      AND session_links.session_id = sessions.id) AS links,
-                 (SELECT runners.name FROM runners WHERE runners.tenant_id = sessions.tenant_id
-                     AND runners.id = sessions.pinned_runner_id) AS pinned_runner_name,
-                 (SELECT sandboxes.name FROM sandboxes WHERE sandboxes.tenant_id = sessions.tenant_id
-                     AND sandboxes.runner_id = sessions.pinned_runner_id
-                     AND sandboxes.id = sessions.pinned_sandbox_id) AS pinned_workspace,
                  (SELECT turns.id FROM turns WHERE turns.tenant_id = sessions.tenant_id
-                     AND turns.session_id = sessions.id AND turns.state = 'running') AS running_turn
-             FROM sessions ",
+                     AND turns.session_id = sessions.id AND turns.state = 'running') AS running_turn, ",
+            setting::pin_columns!(),
+            " FROM sessions ",
             $rest
         )
     };
@@ -51,8 +47,8 @@ pub struct NewSession {
     pub title: String,
     /// The name of the model, as people see it.
     pub model: String,
-    /// The runner on which it works, whichever its user chooses, and the sandbox if one was chosen with it.
-    pub pin: Option<(RunnerId, Option<SandboxId>)>,
+    /// The runner on which it works, whichever its user chooses.
+    pub pin: Option<RunnerChoice>,
     /// The folder where its commands start and its paths begin, relative to the root; empty for the root itself.
     pub directory: String,
 }
@@ -64,17 +60,6 @@ pub struct SessionFilter<'a> {
     pub archived: bool,
     /// Only those with this text in their titles, whatever the case of the letters A to Z.
     pub title: &'a str,
-}
-
-/// The runner on which a session works, whichever its user chooses. It may have been revoked since.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pin {
-    /// The runner.
-    pub runner: RunnerId,
-    /// Its name.
-    pub name: String,
-    /// The runner's name for the sandbox that was chosen with it; absent for the runner's first one.
-    pub workspace: Option<String>,
 }
 
 /// A session.
@@ -137,6 +122,9 @@ impl Store {
             let mut tx = self.write(tenant).await?;
             lock_user(&mut tx, tenant, session.user).await?;
             require_room(&mut tx, tenant, session.user, at_most).await?;
+            if let Some(choice) = session.pin {
+                setting::require_runner(&mut tx, tenant, choice).await?;
+            }
             query(
                 "INSERT INTO sessions
                  (tenant_id, id, user_id, title, directory, created_at, updated_at, last_seq, epoch)
@@ -157,26 +145,16 @@ impl Store {
             };
             let place = next(&mut tx, tenant, session.id, 1, now).await?;
             event::insert(&mut tx, tenant, session.id, place.seq, &created, now).await?;
-            let pin = match session.pin {
-                Some(place) => Some(pin(&mut tx, tenant, session.id, place, now).await?),
-                None => None,
-            };
+            if session.pin.is_some() {
+                let (of, pin) = (
+                    SettingsOf::Session(session.id),
+                    SettingChange::runner(session.pin),
+                );
+                setting::put(&mut tx, tenant, of, &pin, (session.user, now)).await?;
+            }
+            let row = find(&mut tx, tenant, session.id).await?;
             tx.commit().await?;
-            Ok(SessionRow {
-                id: session.id,
-                user: session.user,
-                title: session.title.clone(),
-                directory: session.directory.clone(),
-                created_at: now,
-                updated_at: now,
-                last_seq: place.seq,
-                epoch: place.epoch,
-                running_turn: None,
-                pin,
-                archived_at: None,
-                deleted_at: None,
-                links: 0,
-            })
+            Ok(row)
         })
     }
 
@@ -223,12 +201,7 @@ impl Store {
         tenant: TenantId,
         session: SessionId,
     ) -> Result<SessionRow, StoreError> {
-        let row = query_as(select_sessions!("WHERE tenant_id = $1 AND id = $2"))
-            .bind(tenant.to_string())
-            .bind(session.to_string())
-            .fetch_one(&mut self.read(tenant).await?)
-            .await?;
-        Ok(row)
+        find(&mut self.read(tenant).await?, tenant, session).await
     }
 
     /// The user whose session it is.
@@ -316,51 +289,17 @@ pub(crate) fn past(beginning: &str) -> String {
     format!("{beginning}~")
 }
 
-/// Pins a new session to a runner that is not revoked.
-async fn pin(
-    tx: &mut Connection,
+async fn find(
+    connection: &mut Connection,
     tenant: TenantId,
     session: SessionId,
-    (runner, sandbox): (RunnerId, Option<SandboxId>),
-    now: Timestamp,
-) -> Result<Pin, StoreError> {
-    let row: Row =
-        query("SELECT name FROM runners WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL")
-            .bind(tenant.to_string())
-            .bind(runner.to_string())
-            .fetch_one(&mut *tx)
-            .await?;
-    let workspace = match sandbox {
-        Some(sandbox) => {
-            let named = query(
-                "SELECT name FROM sandboxes WHERE tenant_id = $1 AND runner_id = $2 AND id = $3",
-            )
-            .bind(tenant.to_string())
-            .bind(runner.to_string())
-            .bind(sandbox.to_string())
-            .fetch_one(&mut *tx)
-            .await?;
-            Some(named.text("name")?)
-        }
-        None => None,
-    };
-    query(
-        "UPDATE sessions SET pinned_runner_id = $1, pinned_runner_at = $2, pinned_sandbox_id = $3
-         WHERE tenant_id = $4 AND id = $5",
-    )
-    .bind(runner.to_string())
-    .bind(now.as_micros())
-    .bind(sandbox.map(|id| id.to_string()))
-    .bind(tenant.to_string())
-    .bind(session.to_string())
-    .execute(tx)
-    .await?;
-    let name = row.text("name")?;
-    Ok(Pin {
-        runner,
-        name,
-        workspace,
-    })
+) -> Result<SessionRow, StoreError> {
+    let row = query_as(select_sessions!("WHERE tenant_id = $1 AND id = $2"))
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .fetch_one(connection)
+        .await?;
+    Ok(row)
 }
 
 async fn require_room(
@@ -393,6 +332,8 @@ pub(crate) struct Next {
     /// The number of the first of them.
     pub(crate) seq: u64,
     pub(crate) epoch: Epoch,
+    /// The user whose session it is.
+    pub(crate) user: UserId,
 }
 
 /// Takes a session's next $1 numbers at the time $2, of the tenant $3 and the session $4. Returns the last of them, the
@@ -418,7 +359,7 @@ pub(crate) async fn next(
     count: usize,
     now: Timestamp,
 ) -> Result<Next, StoreError> {
-    let row: Row = query(take_next!(""))
+    let row: Row = query(take_next!(", user_id"))
         .bind(integer(count as u64))
         .bind(now.as_micros())
         .bind(tenant.to_string())
@@ -428,6 +369,7 @@ pub(crate) async fn next(
     Ok(Next {
         seq: row.count("last_seq")? + 1 - count as u64,
         epoch: Epoch(row.count("epoch")?),
+        user: row.parsed("user_id")?,
     })
 }
 
@@ -471,21 +413,10 @@ impl FromRow for SessionRow {
             last_seq: row.count("last_seq")?,
             epoch: Epoch(row.count("epoch")?),
             running_turn: row.maybe_parsed("running_turn")?,
-            pin: pinned(row)?,
+            pin: setting::pinned(row)?,
             archived_at: row.maybe_time("archived_at")?,
             deleted_at: row.maybe_time("deleted_at")?,
             links: row.count("links")?,
         })
     }
-}
-
-fn pinned(row: &Row) -> Result<Option<Pin>, sqlx::Error> {
-    Ok(match row.maybe_parsed("pinned_runner_id")? {
-        Some(runner) => Some(Pin {
-            runner,
-            name: row.text("pinned_runner_name")?,
-            workspace: row.maybe_text("pinned_workspace")?,
-        }),
-        None => None,
-    })
 }

@@ -1,23 +1,30 @@
 //! Settings: the values that the tenant, a user or a session has set. The narrowest layer counts: session, user,
 //! tenant, and below them the default that the caller gives.
 //!
-//! The runner of a user or a session stays in the row of that user or session. Every other value is a row of
-//! `settings`. Each change makes the tenant's generation grow, in the same transaction.
+//! [`StoredSettings::in_effect`] is the one place with that rule. A value is a row of `settings`, except the runner that a
+//! user or a session has chosen (`setting/runner_choice.rs`). Each change makes the tenant's generation grow, in the same
+//! transaction.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use shared_types::{
-    RunnerId, SandboxId, SessionId, TenantId, Timestamp, UserId, event::TurnSettings,
+    RunnerChoice, RunnerId, SessionId, TenantId, Timestamp, UserId, event::TurnSettings,
 };
 
+use self::runner_choice::runner_choices;
 use crate::{
     AuditEntry, By, Store, StoreError, audit,
-    columns::{Columns as _, word},
+    columns::{Columns as _, damaged, word},
     database::{Connection, Row, lock_runner, locking, query, retried},
     error::bounded,
 };
+
+mod runner_choice;
+
+pub use runner_choice::Pin;
+pub(crate) use runner_choice::{pin_columns, pinned};
 
 /// Longest value, in bytes.
 const MAX_VALUE_BYTES: usize = 256;
@@ -26,7 +33,7 @@ const MAX_VALUE_BYTES: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingName {
-    /// The runner on which turns work; the value is its id.
+    /// The runner on which turns work; the value is a [`RunnerChoice`].
     Runner,
     /// The model that answers, by its name.
     Model,
@@ -41,7 +48,8 @@ pub enum SettingName {
 }
 
 /// The layer that has set a value. A later one goes before an earlier one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SettingLayer {
     /// The tenant, for all of its people.
     Tenant,
@@ -69,6 +77,16 @@ pub struct SettingChange {
     pub name: SettingName,
     /// The new value; none if the wider layers are to count.
     pub value: Option<String>,
+}
+
+impl SettingChange {
+    /// The change to this runner.
+    pub fn runner(choice: Option<RunnerChoice>) -> Self {
+        Self {
+            name: SettingName::Runner,
+            value: choice.map(|choice| choice.to_string()),
+        }
+    }
 }
 
 /// A value that is set.
@@ -101,6 +119,37 @@ impl StoredSettings {
         let set = self.rows.iter().filter(|row| row.name == name);
         set.max_by_key(|row| row.layer)
     }
+
+    /// The runner that counts, if one is chosen.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the value is damaged.
+    pub fn runner_in_use(&self) -> Result<Option<RunnerInUse>, StoreError> {
+        let Some(row) = self.in_effect(SettingName::Runner) else {
+            return Ok(None);
+        };
+        let choice = row.value.parse().map_err(|error| damaged("value", error))?;
+        Ok(Some(RunnerInUse {
+            choice,
+            chosen_by: row.layer,
+        }))
+    }
+
+    /// The settings of a turn; `default` for those that are not set.
+    pub(crate) fn of_turn(&self, default: &TurnSettings) -> Result<TurnSettings, StoreError> {
+        let mut settings = default.clone();
+        // A turn's runner is its choice, and isolation and sudo are checked before each operation.
+        if let Some(row) = self.in_effect(SettingName::Model) {
+            settings.model.clone_from(&row.value);
+        }
+        if let Some(row) = self.in_effect(SettingName::Language) {
+            settings.language = Some(row.value.clone());
+        }
+        if let Some(row) = self.in_effect(SettingName::Steps) {
+            settings.steps = row.value.parse().map_err(|error| damaged("value", error))?;
+        }
+        Ok(settings)
+    }
 }
 
 /// The result of a change.
@@ -123,15 +172,26 @@ pub enum SettingsChanged {
     },
 }
 
-/// The runner on which a user's sessions work, unless they are pinned.
+/// The runner that counts, and the layer that has chosen it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunnerInUse {
-    /// The runner. It may have been revoked since.
-    pub id: RunnerId,
-    /// The sandbox that was chosen with it; absent for the runner's first one.
-    pub sandbox: Option<SandboxId>,
-    /// True if it is the tenant's default, because the user has chosen none.
-    pub is_default: bool,
+    /// The runner, and the sandbox that was chosen with it.
+    pub choice: RunnerChoice,
+    /// The layer; the tenant if the user has chosen none.
+    pub chosen_by: SettingLayer,
+}
+
+/// Every value that is set by the tenant $1, the user $2 and the session $3, as rows of `settings`.
+macro_rules! set_values {
+    () => {
+        concat!(
+            "(",
+            runner_choices!(),
+            " UNION ALL
+             SELECT subject, name, value, set_by, set_at FROM settings
+             WHERE tenant_id = $1 AND subject IN ($1, $2, $3)) AS set_values"
+        )
+    };
 }
 
 impl SettingName {
@@ -178,45 +238,7 @@ impl Store {
         user: UserId,
         session: Option<SessionId>,
     ) -> Result<StoredSettings, StoreError> {
-        let mut connection = self.read(tenant).await?;
-        let session = session.map(|id| id.to_string());
-        let own: Row = query(
-            "SELECT settings_generation, users.name AS user_name, active_runner_id, active_runner_at,
-                 pinned_runner_id, pinned_runner_at,
-                 (SELECT sandboxes.id FROM sandboxes WHERE sandboxes.tenant_id = users.tenant_id
-                     AND sandboxes.runner_id = active_runner_id
-                     AND sandboxes.id = active_sandbox_id) AS active_sandbox_id,
-                 (SELECT sandboxes.id FROM sandboxes WHERE sandboxes.tenant_id = users.tenant_id
-                     AND sandboxes.runner_id = pinned_runner_id
-                     AND sandboxes.id = pinned_sandbox_id) AS pinned_sandbox_id
-             FROM users JOIN tenants ON tenants.id = users.tenant_id
-             LEFT JOIN sessions ON sessions.tenant_id = users.tenant_id
-                 AND sessions.user_id = users.id AND sessions.id = $3
-             WHERE users.tenant_id = $1 AND users.id = $2",
-        )
-        .bind(tenant.to_string())
-        .bind(user.to_string())
-        .bind(session.clone())
-        .fetch_one(&mut connection)
-        .await?;
-        let mut rows = runners(&own)?;
-        let set = query(
-            "SELECT subject, settings.name AS name, value, set_at, users.name AS user_name
-             FROM settings JOIN users ON users.tenant_id = settings.tenant_id AND users.id = set_by
-             WHERE settings.tenant_id = $1 AND subject IN ($1, $2, $3) ORDER BY settings.name",
-        )
-        .bind(tenant.to_string())
-        .bind(user.to_string())
-        .bind(session)
-        .fetch_all(&mut connection)
-        .await?;
-        for row in &set {
-            rows.extend(of_row(row, tenant, user)?);
-        }
-        Ok(StoredSettings {
-            generation: own.count("settings_generation")?,
-            rows,
-        })
+        of_user(&mut self.read(tenant).await?, tenant, user, session).await
     }
 
     /// Sets and unsets values of one layer, all of them or none. With `expected`, nothing is done unless that is the
@@ -262,36 +284,35 @@ impl Store {
         })
     }
 
-    /// Chooses the runner that the user's work goes to without a request of the user's; for a request, use
-    /// [`Store::change_settings`].
+    /// Makes this the user's runner, if the user has chosen none, without a request of the user's.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user is not in this tenant, or there is no such runner that is
     /// not revoked.
-    pub async fn set_active_runner(
+    pub async fn choose_first_runner(
         &self,
         tenant: TenantId,
         user: UserId,
-        runner: Option<RunnerId>,
+        runner: RunnerId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let change = SettingChange {
-            name: SettingName::Runner,
-            value: runner.map(|id| id.to_string()),
-        };
+        let change = SettingChange::runner(Some(runner.into()));
         let of = SettingsOf::User(user);
         retried!({
             let mut tx = self.write(tenant).await?;
             lock(&mut tx, tenant, of, std::slice::from_ref(&change)).await?;
-            if put(&mut tx, tenant, of, &change, (user, now)).await? {
+            if value(&mut tx, tenant, of, SettingName::Runner)
+                .await?
+                .is_none()
+            {
+                put(&mut tx, tenant, of, &change, (user, now)).await?;
                 grow(&mut tx, tenant).await?;
             }
             tx.commit().await
         })
     }
 
-    /// The runner on which the user's sessions work, unless they are pinned: the user's own choice, else
-    /// the tenant's.
+    /// The runner on which the user's sessions work, unless they are pinned.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user is not in this tenant.
@@ -300,89 +321,43 @@ impl Store {
         tenant: TenantId,
         user: UserId,
     ) -> Result<Option<RunnerInUse>, StoreError> {
-        let row: Row = query(
-            "SELECT active_runner_id, value AS default_runner_id, sandboxes.id AS sandbox_id FROM users
-             LEFT JOIN sandboxes ON sandboxes.tenant_id = users.tenant_id
-                 AND sandboxes.runner_id = active_runner_id AND sandboxes.id = active_sandbox_id
-             LEFT JOIN settings ON settings.tenant_id = users.tenant_id
-                 AND subject = users.tenant_id AND settings.name = 'runner'
-             WHERE users.tenant_id = $1 AND users.id = $2",
-        )
-        .bind(tenant.to_string())
-        .bind(user.to_string())
-        .fetch_one(&mut self.read(tenant).await?)
-        .await?;
-        let own: Option<RunnerId> = row.maybe_parsed("active_runner_id")?;
-        let default = row.maybe_parsed("default_runner_id")?;
-        let is_default = own.is_none();
-        let id = own.or(default);
-        let sandbox = row.maybe_parsed("sandbox_id")?;
-        Ok(id.map(|id| RunnerInUse {
-            id,
-            sandbox,
-            is_default,
-        }))
+        self.settings(tenant, user, None).await?.runner_in_use()
     }
 }
 
-/// The settings that a turn of the session runs with from now on; `default` for those that are not set.
-pub(crate) async fn of_turn(
-    tx: &mut Connection,
+/// The settings of a user, and of one of the user's sessions.
+pub(crate) async fn of_user(
+    connection: &mut Connection,
     tenant: TenantId,
-    session: SessionId,
-    default: &TurnSettings,
-) -> Result<TurnSettings, StoreError> {
-    // The widest layer first, so that a narrower one replaces it.
-    let rows = query(
-        "SELECT settings.name AS name, value FROM sessions
-         JOIN settings ON settings.tenant_id = sessions.tenant_id
-             AND subject IN (sessions.tenant_id, sessions.user_id, sessions.id)
-         WHERE sessions.tenant_id = $1 AND sessions.id = $2
-         ORDER BY CASE subject WHEN sessions.tenant_id THEN 0 WHEN sessions.user_id THEN 1 ELSE 2 END",
+    user: UserId,
+    session: Option<SessionId>,
+) -> Result<StoredSettings, StoreError> {
+    let generation: Row = query(
+        "SELECT settings_generation FROM users JOIN tenants ON tenants.id = users.tenant_id
+         WHERE users.tenant_id = $1 AND users.id = $2",
     )
     .bind(tenant.to_string())
-    .bind(session.to_string())
-    .fetch_all(tx)
+    .bind(user.to_string())
+    .fetch_one(&mut *connection)
     .await?;
-    let mut settings = default.clone();
-    for row in &rows {
-        match SettingName::of_word(&row.text("name")?) {
-            Some(SettingName::Model) => settings.model = row.text("value")?,
-            Some(SettingName::Language) => settings.language = Some(row.text("value")?),
-            Some(SettingName::Steps) => settings.steps = row.parsed("value")?,
-            // A turn's runner is its choice, and isolation is checked before each operation.
-            Some(SettingName::Runner | SettingName::Isolation | SettingName::Sudo) | None => {}
-        }
+    let set = query(concat!(
+        "SELECT subject, set_values.name AS name, value, set_at, users.name AS user_name FROM ",
+        set_values!(),
+        " JOIN users ON users.tenant_id = $1 AND users.id = set_by ORDER BY set_values.name"
+    ))
+    .bind(tenant.to_string())
+    .bind(user.to_string())
+    .bind(session.map(|id| id.to_string()))
+    .fetch_all(connection)
+    .await?;
+    let mut rows = Vec::with_capacity(set.len());
+    for row in &set {
+        rows.extend(of_row(row, tenant, user)?);
     }
-    Ok(settings)
-}
-
-/// The runners in the rows of a user and of a session.
-fn runners(row: &Row) -> Result<Vec<SettingRow>, sqlx::Error> {
-    let columns = [
-        (
-            SettingLayer::User,
-            ["active_runner_id", "active_sandbox_id", "active_runner_at"],
-        ),
-        (
-            SettingLayer::Session,
-            ["pinned_runner_id", "pinned_sandbox_id", "pinned_runner_at"],
-        ),
-    ];
-    let mut rows = Vec::new();
-    for (layer, [runner, sandbox, at]) in columns {
-        if let Some(runner) = row.maybe_text(runner)? {
-            let sandbox = row.maybe_text(sandbox)?;
-            rows.push(SettingRow {
-                name: SettingName::Runner,
-                value: place_value(&runner, sandbox.as_deref()),
-                layer,
-                by: row.text("user_name")?,
-                at: row.maybe_time(at)?,
-            });
-        }
-    }
-    Ok(rows)
+    Ok(StoredSettings {
+        generation: generation.count("settings_generation")?,
+        rows,
+    })
 }
 
 /// A row of `settings`; none if a newer program has written it.
@@ -423,7 +398,8 @@ async fn lock(
     }
     for change in changes {
         if let (SettingName::Runner, Some(value)) = (change.name, &change.value) {
-            require_runner(tx, tenant, value).await?;
+            let choice = value.parse().map_err(|_| StoreError::NotFound)?;
+            require_runner(tx, tenant, choice).await?;
         }
     }
     let statement = locking!(
@@ -445,12 +421,11 @@ async fn lock(
 }
 
 /// Refuses a runner that does not exist; it stays until the end of the transaction.
-async fn require_runner(
+pub(crate) async fn require_runner(
     tx: &mut Connection,
     tenant: TenantId,
-    value: &str,
+    RunnerChoice { runner, sandbox }: RunnerChoice,
 ) -> Result<(), StoreError> {
-    let (runner, sandbox) = place_of(value)?;
     lock_runner(tx, tenant, runner).await?;
     query("SELECT id FROM runners WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL")
         .bind(tenant.to_string())
@@ -468,32 +443,6 @@ async fn require_runner(
     Ok(())
 }
 
-/// The runner in the value of its setting, and the sandbox if one was chosen with it.
-///
-/// # Errors
-/// [`StoreError::NotFound`] if the value names none.
-pub fn place_of(value: &str) -> Result<(RunnerId, Option<SandboxId>), StoreError> {
-    let (runner, sandbox) = match value.split_once('/') {
-        Some((runner, sandbox)) => (runner, Some(sandbox)),
-        None => (value, None),
-    };
-    let sandbox = sandbox.map(str::parse).transpose();
-    let runner = runner.parse().map_err(|_| StoreError::NotFound)?;
-    Ok((runner, sandbox.map_err(|_| StoreError::NotFound)?))
-}
-
-/// The value of the setting of a runner: its id, and behind a `/` the id of a sandbox that was chosen with
-/// it.
-pub fn place_value(
-    runner: &(impl fmt::Display + ?Sized),
-    sandbox: Option<impl fmt::Display>,
-) -> String {
-    match sandbox {
-        Some(sandbox) => format!("{runner}/{sandbox}"),
-        None => runner.to_string(),
-    }
-}
-
 /// The value that is stored in a layer; none if a wider one counts.
 async fn value(
     tx: &mut Connection,
@@ -501,71 +450,44 @@ async fn value(
     of: SettingsOf,
     name: SettingName,
 ) -> Result<Option<String>, StoreError> {
-    let chosen = match (name, of) {
-        (SettingName::Runner, SettingsOf::User(_)) => Some(
-            "SELECT active_runner_id AS runner_id, active_sandbox_id AS sandbox_id FROM users
-             WHERE tenant_id = $1 AND id = $2",
-        ),
-        (SettingName::Runner, SettingsOf::Session(_)) => Some(
-            "SELECT pinned_runner_id AS runner_id, pinned_sandbox_id AS sandbox_id FROM sessions
-             WHERE tenant_id = $1 AND id = $2",
-        ),
-        _ => None,
-    };
-    let (tenant, subject) = (tenant.to_string(), of.subject(tenant));
-    if let Some(statement) = chosen {
-        let row: Row = query(statement)
-            .bind(tenant)
-            .bind(subject)
-            .fetch_one(tx)
-            .await?;
-        let sandbox = row.maybe_text("sandbox_id")?;
-        let runner = row.maybe_text("runner_id")?;
-        return Ok(runner.map(|runner| place_value(&runner, sandbox)));
-    }
-    let row: Option<Row> =
-        query("SELECT value FROM settings WHERE tenant_id = $1 AND subject = $2 AND name = $3")
-            .bind(tenant)
-            .bind(subject)
-            .bind(word(&name))
-            .fetch_optional(tx)
-            .await?;
+    let subject = of.subject(tenant);
+    let row: Option<Row> = query(concat!(
+        "SELECT value FROM ",
+        set_values!(),
+        " WHERE subject = $2 AND name = $4"
+    ))
+    .bind(tenant.to_string())
+    .bind(subject.clone())
+    .bind(subject)
+    .bind(word(&name))
+    .fetch_optional(tx)
+    .await?;
     Ok(row.map(|row| row.text("value")).transpose()?)
 }
 
 /// Sets or unsets one value; returns true if that changed anything.
-async fn put(
+pub(crate) async fn put(
     tx: &mut Connection,
     tenant: TenantId,
     of: SettingsOf,
     change: &SettingChange,
     (by, now): (UserId, Timestamp),
 ) -> Result<bool, StoreError> {
-    let runner_of = match (change.name, of) {
-        (SettingName::Runner, SettingsOf::User(_)) => Some(
-            "UPDATE users SET active_runner_id = $3, active_runner_at = $4, active_sandbox_id = $5
-             WHERE tenant_id = $1 AND id = $2
-                 AND (COALESCE(active_runner_id, '') <> COALESCE($3, '')
-                     OR COALESCE(active_sandbox_id, '') <> COALESCE($5, ''))",
-        ),
-        (SettingName::Runner, SettingsOf::Session(_)) => Some(
-            "UPDATE sessions SET pinned_runner_id = $3, pinned_runner_at = $4, pinned_sandbox_id = $5
-             WHERE tenant_id = $1 AND id = $2
-                 AND (COALESCE(pinned_runner_id, '') <> COALESCE($3, '')
-                     OR COALESCE(pinned_sandbox_id, '') <> COALESCE($5, ''))",
-        ),
+    let columns = match change.name {
+        SettingName::Runner => runner_choice::update(of),
         _ => None,
     };
     let (tenant, subject) = (tenant.to_string(), of.subject(tenant));
-    let statement = match (runner_of, &change.value) {
-        (Some(statement), value) => {
-            let place = value.as_deref().map(place_of).transpose()?;
-            let sandbox = place.and_then(|(_, sandbox)| sandbox);
-            query(statement)
+    let statement = match (columns, &change.value) {
+        (Some(update), value) => {
+            let choice = value.as_deref().map(str::parse::<RunnerChoice>).transpose();
+            let choice = choice.map_err(|_| StoreError::NotFound)?;
+            let sandbox = choice.and_then(|choice| choice.sandbox);
+            query(update)
                 .bind(tenant)
                 .bind(subject)
-                .bind(place.map(|(runner, _)| runner.to_string()))
-                .bind(place.map(|_| now.as_micros()))
+                .bind(choice.map(|choice| choice.runner.to_string()))
+                .bind(choice.map(|_| now.as_micros()))
                 .bind(sandbox.map(|id| id.to_string()))
         }
         (None, Some(value)) => query(

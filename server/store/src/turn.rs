@@ -14,7 +14,8 @@ use crate::{
     credential::credential_until,
     database::{Connection, Row, page, query, query_as, retried},
     error::bounded,
-    event, replica, session, setting,
+    event, replica, session,
+    setting::{self, RunnerInUse},
 };
 
 mod failures;
@@ -215,16 +216,24 @@ impl Store {
                 return Ok(None);
             }
             let epoch = Epoch(next.epoch.0 + 1);
-            let (choice, machine) = match &turn.choice {
-                Some(kept) => (kept.clone(), None),
-                None => chosen_now(&mut tx, tenant, session).await?,
-            };
-            let settings = match &turn.settings {
-                Some(kept) => kept.clone(),
-                None => TurnSettings {
-                    machine,
-                    ..setting::of_turn(&mut tx, tenant, session, default).await?
-                },
+            let (choice, settings) = match (&turn.choice, &turn.settings) {
+                (Some(choice), Some(settings)) => (choice.clone(), settings.clone()),
+                (kept, _) => {
+                    let stored =
+                        setting::of_user(&mut tx, tenant, next.user, Some(session)).await?;
+                    let (choice, machine) = match kept {
+                        Some(kept) => (kept.clone(), None),
+                        None => chosen_now(&mut tx, tenant, stored.runner_in_use()?).await?,
+                    };
+                    let settings = stored.of_turn(default)?;
+                    (
+                        choice,
+                        TurnSettings {
+                            machine,
+                            ..settings
+                        },
+                    )
+                }
             };
             let had_settings = turn.settings.is_some();
             turn.choice = Some(choice.clone());
@@ -613,37 +622,30 @@ async fn insert(
     Ok(())
 }
 
-/// The session's pin, else the runner that its user works on, else the tenant's; and the kind of machine that the
-/// runner reported.
+/// The choice of the runner that counts, and the kind of machine that the runner reported.
 async fn chosen_now(
     tx: &mut Connection,
     tenant: TenantId,
-    session: SessionId,
+    in_use: Option<RunnerInUse>,
 ) -> Result<(Choice, Option<String>), StoreError> {
+    let Some(RunnerInUse { choice, chosen_by }) = in_use else {
+        return Ok((Choice::None, None));
+    };
     let row: Row = query(
-        "SELECT runners.id AS chosen_runner_id, runners.name AS chosen_runner_name,
-             sandboxes.name AS chosen_workspace, os, architecture, pool_backend,
-             CASE WHEN runners.id IS NULL THEN 'none'
-                 WHEN runners.id = pinned_runner_id THEN 'session'
-                 WHEN runners.id = active_runner_id THEN 'user'
-                 ELSE 'tenant' END AS chosen_by
-         FROM sessions
-         JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
-         LEFT JOIN settings ON settings.tenant_id = sessions.tenant_id
-             AND settings.subject = sessions.tenant_id AND settings.name = 'runner'
-         LEFT JOIN runners ON runners.tenant_id = sessions.tenant_id
-             AND runners.id = COALESCE(pinned_runner_id, active_runner_id, settings.value)
-         LEFT JOIN sandboxes ON sandboxes.tenant_id = sessions.tenant_id
-             AND sandboxes.runner_id = runners.id
-             AND sandboxes.id = CASE WHEN runners.id = pinned_runner_id THEN pinned_sandbox_id
-                 WHEN runners.id = active_runner_id THEN active_sandbox_id END
-         WHERE sessions.tenant_id = $1 AND sessions.id = $2",
+        "SELECT CAST($4 AS TEXT) AS chosen_by, runners.id AS chosen_runner_id,
+             runners.name AS chosen_runner_name, sandboxes.name AS chosen_workspace,
+             os, architecture, pool_backend
+         FROM runners LEFT JOIN sandboxes ON sandboxes.tenant_id = runners.tenant_id
+             AND sandboxes.runner_id = runners.id AND sandboxes.id = $3
+         WHERE runners.tenant_id = $1 AND runners.id = $2",
     )
     .bind(tenant.to_string())
-    .bind(session.to_string())
+    .bind(choice.runner.to_string())
+    .bind(choice.sandbox.map(|id| id.to_string()))
+    .bind(word(&chosen_by))
     .fetch_one(tx)
     .await?;
-    Ok((choice(&row)?, machine(&row)?))
+    Ok((row::choice(&row)?, machine(&row)?))
 }
 
 /// The kind of machine of the runner in this row; none before its first link.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use shared_types::{RunnerId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
+use shared_types::{TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
 
 use crate::{
     Store, StoreError,
@@ -64,8 +64,6 @@ pub struct UserRow {
     pub kind: UserKind,
     /// Its role.
     pub role: Role,
-    /// The runner that it chose; it may have been revoked since.
-    pub active_runner: Option<RunnerId>,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -110,7 +108,7 @@ pub(crate) async fn find(
     user: UserId,
 ) -> Result<UserRow, StoreError> {
     let row = query_as(
-        "SELECT tenant_id, id, name, user_kind, role, active_runner_id, created_at FROM users
+        "SELECT tenant_id, id, name, user_kind, role, created_at FROM users
          WHERE tenant_id = $1 AND id = $2",
     )
     .bind(tenant.to_string())
@@ -128,7 +126,6 @@ impl FromRow for UserRow {
             name: row.text("name")?,
             kind: row.word("user_kind")?,
             role: row.word("role")?,
-            active_runner: row.maybe_parsed("active_runner_id")?,
             created_at: row.time("created_at")?,
         })
     }

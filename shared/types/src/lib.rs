@@ -20,6 +20,7 @@ pub mod limits;
 mod link_target;
 pub mod operation;
 pub mod refusal;
+mod runner_choice;
 pub mod sandbox;
 #[cfg(feature = "openapi")]
 mod schema;
@@ -40,6 +41,7 @@ pub use operation::{
     Digest, Effect, Epoch, Generation, Incarnation, OperationKey, OperationScope, Owner,
 };
 pub use refusal::{Refusal, RefusalCode, Remedy};
+pub use runner_choice::RunnerChoice;
 pub use sandbox::{
     SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec, SandboxState, is_sandbox_name,
 };

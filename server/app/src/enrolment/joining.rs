@@ -104,13 +104,10 @@ impl Enrolment {
             Ok(row) => row,
             Err(refused) => return Err(self.refuse(refused, place(asked.address), now).await),
         };
-        let owner = inner.store.user(row.tenant, row.owner).await?;
-        if owner.active_runner.is_none() {
-            inner
-                .store
-                .set_active_runner(row.tenant, row.owner, Some(row.id), now)
-                .await?;
-        }
+        inner
+            .store
+            .choose_first_runner(row.tenant, row.owner, row.id, now)
+            .await?;
         tracing::info!(runner.id = %row.id, runner.name = row.name, "runner enrolled");
         Ok(Enrolled {
             runner: row.id,

@@ -1,6 +1,6 @@
 //! The allowed values of settings. Each refusal names them.
 
-use server_store::{SettingName, SettingsOf, place_value};
+use server_store::{SettingName, SettingsOf};
 use shared_types::{
     Isolation,
     clean::is_clean_line,
@@ -120,10 +120,10 @@ impl Settings {
             Err(AppError::NotFound(_)) => return Err(self.no_such_runner(ctx).await),
             found => found?,
         };
-        let (id, sandbox) = place.ids();
+        let choice = place.choice();
         let row = place.runner;
         if of == SettingsOf::Tenant {
-            if sandbox.is_some() {
+            if choice.sandbox.is_some() {
                 return Err(AppError::Invalid(format!(
                     "the tenant's runner is set without a workspace: {}",
                     row.name
@@ -138,7 +138,7 @@ impl Settings {
                 )));
             }
         }
-        Ok(place_value(&id, sandbox))
+        Ok(choice.to_string())
     }
 
     async fn no_such_runner(&self, ctx: &OpContext) -> AppError {

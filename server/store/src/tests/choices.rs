@@ -1,15 +1,20 @@
 //! Where a turn's calls go: read once, when the turn is first claimed.
 
 use shared_types::{
-    Event, RunnerId, SandboxId, SessionId, TurnId,
+    Event, RunnerChoice, RunnerId, SandboxId, SessionId, TurnId,
     event::{Choice, TurnOutcome},
 };
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, turn_ended, usual};
-use crate::{ClaimedTurn, IfRunning, SettingName, SettingsOf, StoreError, place_value};
+use crate::{
+    ClaimedTurn, IfRunning, RunnerInUse, SettingLayer, SettingName, SettingsOf, StoreError,
+    database::query,
+};
 
 on_every_backend!(
     a_turn_keeps_the_choice_of_its_first_claim_and_the_next_turn_has_the_new_one,
+    the_first_runner_is_chosen_for_a_user_who_has_chosen_none,
+    a_runner_that_an_earlier_release_chose_alone_keeps_no_sandbox_of_another_one,
     a_pin_goes_before_the_users_choice_until_it_is_lifted,
     a_pin_means_the_runner_and_not_the_name,
     the_tenants_runner_counts_for_a_user_who_has_chosen_none,
@@ -19,9 +24,11 @@ on_every_backend!(
 
 impl Tenant {
     async fn works_on(&self, runner: Option<RunnerId>) {
-        let set = self
-            .db
-            .set_active_runner(self.id, self.owner, runner, at(1));
+        let (of, value) = (
+            SettingsOf::User(self.owner),
+            runner.map(|id| id.to_string()),
+        );
+        let set = self.set(of, SettingName::Runner, value.as_deref());
         set.await.expect("it is there");
     }
 
@@ -105,6 +112,38 @@ async fn a_turn_keeps_the_choice_of_its_first_claim_and_the_next_turn_has_the_ne
     assert_eq!(ours.next_choice(session).await, Choice::None);
 }
 
+async fn the_first_runner_is_chosen_for_a_user_who_has_chosen_none(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (laptop, alpha) = (ours.runner("laptop").await, ours.runner("alpha").await);
+    let session = ours.session().await;
+    for enrolled in [laptop, alpha] {
+        let chosen = db.choose_first_runner(ours.id, ours.owner, enrolled, at(1));
+        chosen.await.expect("it is there");
+        assert_eq!(ours.next_choice(session).await, users(laptop, "laptop"));
+    }
+}
+
+async fn a_runner_that_an_earlier_release_chose_alone_keeps_no_sandbox_of_another_one(
+    fixture: Fixture,
+) {
+    let ours = fixture.tenant().await;
+    let (laptop, alpha) = (ours.runner("laptop").await, ours.runner("alpha").await);
+    ours.link(laptop, at(1)).await;
+    let of = SettingsOf::User(ours.owner);
+    let workspace = place(laptop, "workspace");
+    let chosen = ours.set(of, SettingName::Runner, Some(&workspace));
+    chosen.await.expect("it is there");
+    let mut tx = ours.db.write(ours.id).await.expect("it answers");
+    let alone = query("UPDATE users SET active_runner_id = $1 WHERE tenant_id = $2 AND id = $3")
+        .bind(alpha.to_string())
+        .bind(ours.id.to_string())
+        .bind(ours.owner.to_string());
+    alone.execute(&mut tx).await.expect("it is there");
+    tx.commit().await.expect("the disk takes it");
+    let session = ours.session().await;
+    assert_eq!(ours.next_choice(session).await, users(alpha, "alpha"));
+}
+
 async fn a_pin_goes_before_the_users_choice_until_it_is_lifted(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let (laptop, alpha) = (ours.runner("laptop").await, ours.runner("alpha").await);
@@ -153,13 +192,14 @@ async fn the_tenants_runner_counts_for_a_user_who_has_chosen_none(fixture: Fixtu
         let in_use = db.runner_in_use(ours.id, ours.owner).await;
         in_use.expect("the owner is there").expect("a runner")
     };
-    assert_eq!((in_use().await.id, in_use().await.is_default), (pool, true));
+    let by_layer = |runner: RunnerId, chosen_by| RunnerInUse {
+        choice: runner.into(),
+        chosen_by,
+    };
+    assert_eq!(in_use().await, by_layer(pool, SettingLayer::Tenant));
     ours.works_on(Some(laptop)).await;
     assert_eq!(ours.next_choice(session).await, users(laptop, "laptop"));
-    assert_eq!(
-        (in_use().await.id, in_use().await.is_default),
-        (laptop, false)
-    );
+    assert_eq!(in_use().await, by_layer(laptop, SettingLayer::User));
     let log = db.events_after(ours.id, session, 0, 100).await;
     let log = log.expect("the session is there");
     let turns = log.iter().filter_map(|event| match event.known() {
@@ -173,7 +213,8 @@ async fn the_tenants_runner_counts_for_a_user_who_has_chosen_none(fixture: Fixtu
 
 /// The setting's value for this workspace of the runner.
 fn place(runner: RunnerId, workspace: &str) -> String {
-    place_value(&runner, Some(SandboxId::derive(runner, workspace)))
+    let sandbox = Some(SandboxId::derive(runner, workspace));
+    RunnerChoice { runner, sandbox }.to_string()
 }
 
 async fn a_workspace_is_chosen_with_its_runner_and_a_turn_keeps_it(fixture: Fixture) {
@@ -199,8 +240,7 @@ async fn a_workspace_is_chosen_with_its_runner_and_a_turn_keeps_it(fixture: Fixt
     assert_eq!(ours.claim(session).await.turn.choice, Some(in_api.clone()));
     let in_use = db.runner_in_use(ours.id, ours.owner).await;
     let in_use = in_use.expect("it answers").expect("one is chosen");
-    let api = SandboxId::derive(laptop, "api");
-    assert_eq!((in_use.id, in_use.sandbox), (laptop, Some(api)));
+    assert_eq!(in_use.choice.to_string(), place(laptop, "api"));
 
     set(user, &laptop.to_string()).await.expect("it is there");
     assert_eq!(
@@ -243,7 +283,7 @@ async fn a_workspace_of_another_runner_is_not_taken_for_one(fixture: Fixture) {
     ours.link(laptop, at(1)).await;
     ours.link(alpha, at(1)).await;
     let user = SettingsOf::User(ours.owner);
-    let foreign = place_value(&laptop, Some(SandboxId::derive(alpha, "workspace")));
+    let foreign = format!("{laptop}/{}", SandboxId::derive(alpha, "workspace"));
     for wrong in [foreign, place(laptop, "nowhere")] {
         let set = ours.set(user, SettingName::Runner, Some(&wrong)).await;
         assert!(matches!(set, Err(StoreError::NotFound)), "{wrong}: {set:?}");

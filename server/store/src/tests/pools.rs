@@ -196,7 +196,7 @@ async fn what_runs_as_root_is_found_where_its_tenant_or_the_operator_forbids_tha
 async fn a_turn_on_a_pool_goes_to_the_sandbox_of_its_own_user(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let pool = ours.pool().await;
-    let chosen = db.set_active_runner(ours.id, ours.owner, Some(pool), at(1));
+    let chosen = db.choose_first_runner(ours.id, ours.owner, pool, at(1));
     chosen.await.expect("it is there");
     let session = ours.session().await;
     ours.send(session, "run the tests").await;

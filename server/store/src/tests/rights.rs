@@ -165,7 +165,7 @@ async fn a_turn_is_told_how_its_user_stands_to_its_runner_by_now(fixture: Fixtur
     let runner = ours.runner("laptop").await;
     let other = invited(&ours, "other", Role::Owner).await;
     let by = other.into();
-    let chosen = db.set_active_runner(ours.id, ours.owner, Some(runner), at(1));
+    let chosen = db.choose_first_runner(ours.id, ours.owner, runner, at(1));
     chosen.await.expect("it is there");
     let session = ours.session().await;
     ours.send(session, "run the tests").await;

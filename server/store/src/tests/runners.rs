@@ -31,7 +31,7 @@ async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixtu
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let (other, runner) = (ours.runner("a").await, ours.runner("b").await);
     ours.link(other, at(1)).await;
-    db.set_active_runner(ours.id, ours.owner, Some(runner), at(1))
+    db.choose_first_runner(ours.id, ours.owner, runner, at(1))
         .await
         .expect("it is there");
     let session = ours.session().await;

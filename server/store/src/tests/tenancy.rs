@@ -63,7 +63,7 @@ async fn people_and_credentials_of_another_tenant_are_not_found(fixture: Fixture
     };
     assert_not_found!(
         db.user(ours.id, theirs.owner),
-        db.set_active_runner(ours.id, theirs.owner, None, at(2)),
+        ours.set(SettingsOf::User(theirs.owner), SettingName::Runner, None),
         db.settings(ours.id, theirs.owner, None),
         db.runner_in_use(ours.id, theirs.owner),
         ours.set(
@@ -92,7 +92,7 @@ async fn runners_of_another_tenant_are_not_found(fixture: Fixture) {
         db.find_runner(ours.id, &runner.to_string()),
         db.revoke_runner(ours.id, runner, ours.owner, at(6)),
         db.link_claim(ours.id, runner, &link_claim(1, 0), at(6)),
-        db.set_active_runner(ours.id, ours.owner, Some(runner), at(7)),
+        db.choose_first_runner(ours.id, ours.owner, runner, at(7)),
         ours.set(
             SettingsOf::Tenant,
             SettingName::Runner,
