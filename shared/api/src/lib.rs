@@ -572,7 +572,7 @@ messages! {
         pub next: Option<String>,
     }
 
-    /// Chooses the active runner.
+    /// Chooses the runner of a user or a session.
     #[serde(deny_unknown_fields)]
     pub struct UseRunner {
         /// Its name or its id, alone or with one of its workspaces (`laptop/api`).

@@ -56,7 +56,8 @@ pub(crate) async fn runners(
     }))
 }
 
-/// Choose the runner where the user's tools run from now on.
+/// Choose the runner where the user's tools run from the next message on. An alias of `PATCH /api/v1/settings` with the
+/// layer `user` and the value `runner`.
 #[utoipa::path(put, path = "/api/v1/me/runner", request_body = UseRunner, responses(
     (status = 200, body = Runner), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn use_runner(
@@ -69,7 +70,8 @@ pub(crate) async fn use_runner(
     )))
 }
 
-/// Choose no runner: tools that need one answer with an error.
+/// Take the user's choice of a runner back: the tenant's runner counts, if there is one. An alias of
+/// `PATCH /api/v1/settings` with the layer `user` and `null` for `runner`.
 #[utoipa::path(delete, path = "/api/v1/me/runner", responses((status = 204), (status = 401, body = Problem)))]
 pub(crate) async fn use_none(
     Signed(ctx): Signed,

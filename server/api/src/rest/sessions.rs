@@ -147,7 +147,8 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(to_session(session))))
 }
 
-/// Pin a session to a runner, whatever the user's active runner is. It counts from the next turn.
+/// Pin a session to a runner, whatever the user's active runner is. It counts from the next turn. An alias of
+/// `PATCH /api/v1/settings` with the layer `session` and the value `runner`.
 #[utoipa::path(put, path = "/api/v1/sessions/{id}/runner", params(("id" = inline(SessionId), Path)), request_body = UseRunner, responses(
     (status = 200, body = Session), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn pin(
@@ -160,7 +161,8 @@ pub(crate) async fn pin(
     Ok(Json(to_session(pinned)))
 }
 
-/// Let a session work on the user's active runner. It counts from the next turn.
+/// Let a session work on the user's active runner. It counts from the next turn. An alias of `PATCH /api/v1/settings`
+/// with the layer `session` and `null` for `runner`.
 #[utoipa::path(delete, path = "/api/v1/sessions/{id}/runner", params(("id" = inline(SessionId), Path)), responses(
     (status = 204), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn unpin(
