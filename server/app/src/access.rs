@@ -403,7 +403,8 @@ impl Access {
         self.gate.own(ctx, Action::SeeAccount)?;
         let user = self.store.user(ctx.tenant, ctx.user).await?;
         let tenant = self.store.tenant(ctx.tenant).await?.name;
-        let active_runner = match self.store.runner_in_use(ctx.tenant, ctx.user).await? {
+        let stored = self.store.settings(ctx.tenant, ctx.user, None).await?;
+        let active_runner = match stored.runner_in_use()? {
             Some(RunnerInUse { choice, chosen_by }) => {
                 let row = self.store.runner(ctx.tenant, choice.runner).await?;
                 let workspace = match choice.sandbox {

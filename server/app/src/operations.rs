@@ -447,8 +447,8 @@ impl Operations {
                 Ok(found.choice())
             }
             None => {
-                let in_use = self.store.runner_in_use(ctx.tenant, ctx.user).await?;
-                let active = in_use.ok_or_else(|| {
+                let stored = self.store.settings(ctx.tenant, ctx.user, None).await?;
+                let active = stored.runner_in_use()?.ok_or_else(|| {
                     AppError::Conflict(
                         "no runner is active; name one (-r NAME), or choose one with: gantry runners \
                          use NAME; where gantry runners lists none, ask its owner to share one"

@@ -284,7 +284,8 @@ impl Runners {
     }
 
     async fn in_use(&self, ctx: &OpContext) -> Result<Option<RunnerId>, AppError> {
-        let in_use = self.store.runner_in_use(ctx.tenant, ctx.user).await?;
+        let stored = self.store.settings(ctx.tenant, ctx.user, None).await?;
+        let in_use = stored.runner_in_use()?;
         Ok(in_use.map(|in_use| in_use.choice.runner))
     }
 

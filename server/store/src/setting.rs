@@ -301,27 +301,13 @@ impl Store {
         retried!({
             let mut tx = self.write(tenant).await?;
             lock(&mut tx, tenant, of, std::slice::from_ref(&change)).await?;
-            if value(&mut tx, tenant, of, SettingName::Runner)
-                .await?
-                .is_none()
-            {
+            let before = value(&mut tx, tenant, of, SettingName::Runner).await?;
+            if before.is_none() {
                 put(&mut tx, tenant, of, &change, (user, now)).await?;
                 grow(&mut tx, tenant).await?;
             }
             tx.commit().await
         })
-    }
-
-    /// The runner on which the user's sessions work, unless they are pinned.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if the user is not in this tenant.
-    pub async fn runner_in_use(
-        &self,
-        tenant: TenantId,
-        user: UserId,
-    ) -> Result<Option<RunnerInUse>, StoreError> {
-        self.settings(tenant, user, None).await?.runner_in_use()
     }
 }
 

@@ -32,6 +32,12 @@ impl Tenant {
         set.await.expect("it is there");
     }
 
+    async fn runner_in_use(&self) -> RunnerInUse {
+        let stored = self.db.settings(self.id, self.owner, None).await;
+        let in_use = stored.expect("the owner is there").runner_in_use();
+        in_use.expect("the value is good").expect("one is chosen")
+    }
+
     /// The session's next turn is claimed; its worker dies, if it had one.
     async fn take_over(&self, session: SessionId) -> ClaimedTurn {
         let take_over = IfRunning::TakeOver;
@@ -188,18 +194,20 @@ async fn the_tenants_runner_counts_for_a_user_who_has_chosen_none(fixture: Fixtu
         workspace: None,
     };
     assert_eq!(ours.next_choice(session).await, default);
-    let in_use = async || {
-        let in_use = db.runner_in_use(ours.id, ours.owner).await;
-        in_use.expect("the owner is there").expect("a runner")
-    };
     let by_layer = |runner: RunnerId, chosen_by| RunnerInUse {
         choice: runner.into(),
         chosen_by,
     };
-    assert_eq!(in_use().await, by_layer(pool, SettingLayer::Tenant));
+    assert_eq!(
+        ours.runner_in_use().await,
+        by_layer(pool, SettingLayer::Tenant)
+    );
     ours.works_on(Some(laptop)).await;
     assert_eq!(ours.next_choice(session).await, users(laptop, "laptop"));
-    assert_eq!(in_use().await, by_layer(laptop, SettingLayer::User));
+    assert_eq!(
+        ours.runner_in_use().await,
+        by_layer(laptop, SettingLayer::User)
+    );
     let log = db.events_after(ours.id, session, 0, 100).await;
     let log = log.expect("the session is there");
     let turns = log.iter().filter_map(|event| match event.known() {
@@ -238,8 +246,7 @@ async fn a_workspace_is_chosen_with_its_runner_and_a_turn_keeps_it(fixture: Fixt
     };
     let turn = ours.send(session, "run the tests").await;
     assert_eq!(ours.claim(session).await.turn.choice, Some(in_api.clone()));
-    let in_use = db.runner_in_use(ours.id, ours.owner).await;
-    let in_use = in_use.expect("it answers").expect("one is chosen");
+    let in_use = ours.runner_in_use().await;
     assert_eq!(in_use.choice.to_string(), place(laptop, "api"));
 
     set(user, &laptop.to_string()).await.expect("it is there");

@@ -65,7 +65,6 @@ async fn people_and_credentials_of_another_tenant_are_not_found(fixture: Fixture
         db.user(ours.id, theirs.owner),
         ours.set(SettingsOf::User(theirs.owner), SettingName::Runner, None),
         db.settings(ours.id, theirs.owner, None),
-        db.runner_in_use(ours.id, theirs.owner),
         ours.set(
             SettingsOf::User(theirs.owner),
             SettingName::Steps,
