@@ -25,6 +25,8 @@ use crate::gantry::eventually;
 pub struct Span {
     /// The program that sent it.
     pub service: String,
+    /// The headers with which it was sent, and the attributes of that program.
+    pub sender: String,
     /// The trace, in hexadecimal digits, as everything that follows.
     pub trace: String,
     /// The span itself.
@@ -140,12 +142,14 @@ impl TraceService for Taking {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        let headers = format!("{:?}", request.metadata());
         for of_program in request.into_inner().resource_spans {
             let resource = of_program.resource.unwrap_or_default();
             let resource = texts(&resource.attributes);
             let spans = of_program.scope_spans.into_iter();
             let taken = spans.flat_map(|scope| scope.spans).map(|span| Span {
                 service: resource.get("service.name").cloned().unwrap_or_default(),
+                sender: format!("{headers} {resource:?}"),
                 trace: hex(&span.trace_id),
                 id: hex(&span.span_id),
                 parent: hex(&span.parent_span_id),

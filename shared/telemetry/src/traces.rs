@@ -6,8 +6,10 @@
 //!
 //! Nothing waits for a collector. Spans go through one bounded queue. A span that finds no room there, or that the
 //! collector does not take, is dropped and counted.
+//!
+//! The libraries of OpenTelemetry read settings from the environment. Each is set here, so that only ours count.
 
-mod exporter;
+mod queue;
 mod span;
 
 use std::{
@@ -15,19 +17,17 @@ use std::{
     time::Duration,
 };
 
+pub use opentelemetry::trace::SpanKind as Kind;
 use shared_types::{Entropy, SpanId, TraceContext, TraceId};
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::timeout,
-};
+use tokio::time::timeout;
 use tonic::transport::{Endpoint, Uri};
 
-use self::exporter::{Exporter, Queued};
-pub use self::span::{Kind, Span};
+use self::queue::Queue;
+pub use self::span::Span;
 use crate::{Metric, TelemetryError};
 
-/// Spans that wait to be sent; more are dropped.
-const SPANS_WAITING: usize = 4096;
+/// The name of all that makes spans here.
+const SCOPE: &str = "gantry";
 
 /// The longest wait of an ending program for the collector to take the waiting spans.
 const FLUSH_WITHIN: Duration = Duration::from_millis(500);
@@ -56,10 +56,9 @@ pub struct TraceOptions {
 }
 
 struct Traces {
-    queue: mpsc::Sender<Queued>,
+    queue: Queue,
     sample: f64,
     entropy: Arc<dyn Entropy>,
-    dropped: &'static Metric,
 }
 
 /// Begins to collect spans, and to send them from the runtime that runs now.
@@ -70,18 +69,12 @@ pub fn install_traces(
     options: &TraceOptions,
     entropy: Arc<dyn Entropy>,
 ) -> Result<(), TelemetryError> {
-    let endpoint = collector(&options.endpoint)?;
-    let (queue, waiting) = mpsc::channel(SPANS_WAITING);
     let traces = Traces {
-        queue,
+        queue: Queue::start(collector(&options.endpoint)?, options),
         sample: options.sample,
         entropy,
-        dropped: options.dropped,
     };
-    (TRACES.set(traces)).map_err(|_| TelemetryError::Repeated("traces"))?;
-    // Detached on purpose: it ends with the process, and `flush` waits for the remaining spans.
-    tokio::spawn(Exporter::new(endpoint, options).run(waiting));
-    Ok(())
+    (TRACES.set(traces)).map_err(|_| TelemetryError::Repeated("traces"))
 }
 
 /// The collector at this address.
@@ -118,8 +111,7 @@ pub fn collector(endpoint: &str) -> Result<Endpoint, TelemetryError> {
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
         return Err(wrong("it has a path"));
     }
-    let endpoint = Endpoint::from(uri);
-    Ok(exporter::patient(endpoint))
+    Ok(Endpoint::from(uri))
 }
 
 /// True if this process collects spans.
@@ -146,20 +138,8 @@ pub fn begin(parent: Option<TraceContext>) -> Option<TraceContext> {
 
 /// Waits a short while until the collector has the waiting spans; for a program that ends.
 pub async fn flush() {
-    let Some(traces) = TRACES.get() else { return };
-    let (sent, done) = oneshot::channel();
-    let flushed = async {
-        let _ = traces.queue.send(Queued::Flush(sent)).await;
-        let _ = done.await;
-    };
-    let _ = timeout(FLUSH_WITHIN, flushed).await;
-}
-
-/// Sends a span, or drops it.
-fn queue(span: Span) {
-    let Some(traces) = TRACES.get() else { return };
-    if traces.queue.try_send(Queued::Span(Box::new(span))).is_err() {
-        traces.dropped.add(&["full"], 1);
+    if let Some(traces) = TRACES.get() {
+        let _ = timeout(FLUSH_WITHIN, traces.queue.flush()).await;
     }
 }
 
@@ -167,7 +147,7 @@ fn queue(span: Span) {
 mod tests {
     use shared_types::{Timestamp, entropy::SeededEntropy};
 
-    use super::*;
+    use super::{queue::SPANS_WAITING, *};
     use crate::server;
 
     #[test]

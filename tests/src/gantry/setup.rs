@@ -20,6 +20,8 @@ pub struct Setup {
     pub database: Option<String>,
     /// The text of `gantry.toml`.
     pub settings: String,
+    /// Further variables of its environment.
+    pub variables: Vec<(String, String)>,
 }
 
 impl Default for Setup {
@@ -30,6 +32,7 @@ impl Default for Setup {
             listen: "127.0.0.1:0".to_owned(),
             database: None,
             settings: String::new(),
+            variables: Vec::new(),
         }
     }
 }
@@ -71,7 +74,8 @@ impl Setup {
         });
         let database = self.database.clone().or_else(database_of_run);
         let database = database.map(|url| (DATABASE_URL.to_owned(), url));
-        model.chain(database).collect()
+        let further = self.variables.iter().cloned();
+        model.chain(database).chain(further).collect()
     }
 
     pub(super) fn arguments(&self) -> Vec<String> {

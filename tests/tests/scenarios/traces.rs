@@ -221,6 +221,10 @@ async fn a_trace_that_its_caller_does_not_collect_is_passed_on_and_not_collected
     let (_, text) = told.calls()[0];
     assert!(text.contains(&format!("at 00-{TRACE}-")), "{text}");
     assert!(text.contains("-00"), "{text}");
+    // A request that is refused for its credential is not collected at all.
+    let request = gantry.request("get", "/api/v1/sessions");
+    let request = request.bearer_auth("wrong").header("traceparent", CALLER);
+    assert_eq!(Answer::to(request).await.status, 401);
     // A trace that comes later has arrived, and this one has not.
     model.script(vec![Reply::text("hello")]);
     let turn = send_sampled(&mut talk).await;
@@ -269,6 +273,63 @@ async fn a_collector_that_never_answers_loses_spans_and_nothing_else() {
     );
     // And nothing waits for it meanwhile.
     gantry.talk().await.say("run echo two").await;
+}
+
+/// Variables by which the libraries of OpenTelemetry would lose spans, send them elsewhere or add the canary to them.
+const OF_LIBRARIES: [&str; 19] = [
+    "OTEL_SDK_DISABLED=true",
+    "OTEL_TRACES_EXPORTER=none",
+    "OTEL_TRACES_SAMPLER=always_off",
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=0",
+    "OTEL_SPAN_LINK_COUNT_LIMIT=0",
+    "OTEL_BSP_MAX_QUEUE_SIZE=1",
+    "OTEL_BSP_SCHEDULE_DELAY=3600000",
+    "OTEL_SERVICE_NAME=canary-7d41e0",
+    "OTEL_RESOURCE_ATTRIBUTES=service.name=canary-7d41e0,canary-7d41e0=yes",
+    "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:1",
+    "OTEL_EXPORTER_OTLP_HEADERS=canary-7d41e0=yes",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS=canary-7d41e0=yes",
+    "OTEL_EXPORTER_OTLP_TIMEOUT=0",
+    "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=0",
+    "OTEL_EXPORTER_OTLP_COMPRESSION=gzip",
+    "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf",
+    "OTEL_EXPORTER_OTLP_INSECURE=false",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_of_the_libraries_change_nothing() {
+    let collector = Collector::start().await;
+    let pair = |variable: &str| {
+        let (name, value) = variable.split_once('=').expect("a variable");
+        (name.to_owned(), value.to_owned())
+    };
+    let gantry = Gantry::with(Setup {
+        // What is logged says nothing about what is traced.
+        settings: format!("{}[log]\nfilter = \"off\"\n", collector.settings()),
+        variables: OF_LIBRARIES.map(pair).to_vec(),
+        ..Setup::default()
+    })
+    .await;
+    let token = gantry.join_token("laptop").await;
+    let mut runner = Runner::enrol(gantry.url(), &token, "laptop").await;
+    runner.launch_by(&[&["env"], &OF_LIBRARIES[..]].concat());
+    runner.options(&["--traces", &collector.url()]);
+    runner.start();
+    gantry.until_online("laptop", true).await;
+    let talk = gantry.talk().await;
+    let session = talk.session();
+    send(&gantry, session, "run echo one").await;
+
+    let request = collector.span(TRACE, MESSAGES).await;
+    let process = collector.span(TRACE, "process").await;
+    assert_eq!(attribute(&request, "http.response.status_code"), "202");
+    assert_eq!(attribute(&process, "process.exit.code"), "0");
+    let services = [&request, &process].map(|span| span.service.as_str());
+    assert_eq!(services, ["gantry-server", "gantry-runner"]);
+    let spans = format!("{:?}", collector.spans());
+    assert!(!spans.contains(CANARY), "{spans}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
