@@ -181,16 +181,10 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
 
 async fn serve(origin: Origin) -> anyhow::Result<()> {
     let (settings, folder) = (origin.resolve()?, &*origin.folder());
-    let logs = shared_telemetry::init_logs(
-        settings.log_format.parse()?,
-        settings.log_filter.as_deref(),
-        settings.journal_stream.as_deref(),
-        Arc::new(SystemClock::new()),
-    )?;
-    let metrics = shared_telemetry::install_metrics(server::ALL, env!("CARGO_PKG_VERSION"))?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
     let replica = ReplicaId::generate(&*clock, &*entropy);
+    // Before the logs, which take the spans of requests out of their stream.
     if let Some(traces) = settings.traces {
         let options = TraceOptions {
             endpoint: traces.endpoint,
@@ -203,6 +197,13 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         };
         shared_telemetry::traces::install_traces(&options, entropy.clone())?;
     }
+    let logs = shared_telemetry::init_logs(
+        settings.log_format.parse()?,
+        settings.log_filter.as_deref(),
+        settings.journal_stream.as_deref(),
+        Arc::new(SystemClock::new()),
+    )?;
+    let metrics = shared_telemetry::install_metrics(server::ALL, env!("CARGO_PKG_VERSION"))?;
     // From here on a signal means to stop in order, however early it comes.
     let mut signals = Signals::listen()?;
     let descriptors = allow_many_descriptors();
@@ -270,7 +271,6 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         limits: settings.limits,
         names: names.clone(),
         https: tls.is_some() || settings.behind_proxy,
-        clock: clock.clone(),
         entropy: entropy.clone(),
     };
     let tls = tls.map(watch::Sender::new);

@@ -65,7 +65,7 @@ impl OperationsService {
         let recovered = exited.map_or("other", |_| "exec");
         let kind = begun.map_or(recovered, |begun| begun.kind);
         Span::new(own, format!("run {kind}"), (began, end))
-            .within(Some(operation.span))
+            .within(operation.span)
             .with("gantry.operation.id", id)
             .with("gantry.operation.kind", kind)
             .with("gantry.operation.cause", cause)
@@ -78,7 +78,7 @@ impl OperationsService {
             _ => None,
         };
         Span::new(own.with(SpanId::of_process(id)), "process", (started, end))
-            .within(Some(own.span))
+            .within(own.span)
             .with("gantry.operation.id", id)
             .with("gantry.operation.cause", cause)
             .with_number("process.exit.code", code)

@@ -35,7 +35,7 @@ use axum::{
     middleware::{from_fn, from_fn_with_state, map_response_with_state},
 };
 use server_app::App;
-use shared_types::{Clock, Entropy, limits::MAX_API_BODY_BYTES};
+use shared_types::{Entropy, limits::MAX_API_BODY_BYTES};
 
 /// Everything that the doors need, for the life of the process.
 #[derive(Clone)]
@@ -52,8 +52,6 @@ pub struct Doors {
     pub names: Names,
     /// True if browsers reach the server by HTTPS: TLS ends here, or at a proxy before the server.
     pub https: bool,
-    /// When something happens, for traces.
-    pub clock: Arc<dyn Clock>,
     /// Spreads the ages of connections.
     pub entropy: Arc<dyn Entropy>,
 }
@@ -63,7 +61,6 @@ pub fn router(doors: Doors) -> Router {
     let grpc = grpc::router(doors.app.clone());
     let answer_within = doors.limits.answer_within;
     let (names, https) = (doors.names.clone(), doors.https);
-    let clock = doors.clock.clone();
     let rest = rest::router()
         .merge(ws::router())
         .with_state(doors.clone())
@@ -79,7 +76,7 @@ pub fn router(doors: Doors) -> Router {
             rest::panicked,
         ))
         .layer(map_response_with_state(https, edge::headers::on_everything))
-        .layer(from_fn_with_state(clock, edge::traced::traced))
+        .layer(from_fn(edge::traced::traced))
         .layer(from_fn(edge::measured::measured))
 }
 

@@ -6,10 +6,7 @@ use std::{
     time::Duration,
 };
 
-use shared_telemetry::{
-    server::TOOL_CALLS,
-    traces::{Kind, Span},
-};
+use shared_telemetry::{server::TOOL_CALLS, traces::Span};
 use shared_types::{Event, SessionEvent, SessionId, SpanId, Timestamp, TraceContext, TurnId};
 
 /// A turn as its spans tell of it.
@@ -92,7 +89,7 @@ impl TurnSpans {
             format!("execute_tool {tool}"),
             (began, now),
         )
-        .within(Some(self.own.span))
+        .within(self.own.span)
         .with("gen_ai.operation.name", "execute_tool")
         .with("gen_ai.tool.name", tool)
         .with("gantry.session.id", self.session)
@@ -108,8 +105,7 @@ impl TurnSpans {
         let claims = self.before.lock();
         let claims = claims.unwrap_or_else(PoisonError::into_inner).claims;
         Span::new(self.own, "invoke_agent gantry", (self.sent_at, now))
-            .of_kind(Kind::Internal)
-            .within(Some(self.parent))
+            .within(self.parent)
             .with("gen_ai.operation.name", "invoke_agent")
             .with("gen_ai.agent.name", "gantry")
             .with("gen_ai.conversation.id", self.session)

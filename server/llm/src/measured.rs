@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use shared_telemetry::{
     server::{MODEL_CACHED_TOKENS, MODEL_REQUEST_DURATION, MODEL_REQUESTS, MODEL_TOKENS},
-    traces::{Kind, Span},
+    traces::Span,
 };
 use shared_types::{Clock, Timestamp, event::Usage};
 use tokio::{sync::mpsc, time::Instant};
@@ -85,8 +85,8 @@ impl Call<'_> {
         };
         let times = (self.began_at, self.clock.now());
         let span = Span::new(trace.own, format!("chat {name}"), times)
-            .of_kind(Kind::Client)
-            .within(Some(trace.parent))
+            .of_client()
+            .within(trace.parent)
             .after(trace.after)
             .with("gen_ai.operation.name", "chat")
             .with("gen_ai.provider.name", provider)

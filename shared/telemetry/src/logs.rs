@@ -16,6 +16,7 @@ use tracing_subscriber::{
 use crate::{
     TelemetryError,
     bounded::{Bounded, RunnerSpans, people},
+    traces,
 };
 
 /// The filter if none is given.
@@ -89,7 +90,6 @@ pub fn init_logs(
     clock: Arc<dyn Clock>,
 ) -> Result<Logs, TelemetryError> {
     let (filter, handle) = reload::Layer::new(parse_filter(filter)?);
-    let registry = Registry::default().with(filter);
     let colours = stderr().is_terminal();
     let text = || layer().with_ansi(colours).with_writer(stderr);
     let lines = match format {
@@ -111,8 +111,12 @@ pub fn init_logs(
             lines.map_event_format(bounded).boxed()
         }
     };
-    let started = registry.with(lines).with(RunnerSpans).try_init();
-    started.map_err(|_| TelemetryError::Repeated("logs"))?;
+    // The filter is of the lines alone: spans of requests go to the collector whatever is logged.
+    let lines = lines.and_then(RunnerSpans).with_filter(filter);
+    let registry = Registry::default().with(lines).with(traces::layer());
+    registry
+        .try_init()
+        .map_err(|_| TelemetryError::Repeated("logs"))?;
     Ok(Logs(handle))
 }
 

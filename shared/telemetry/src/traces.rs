@@ -1,8 +1,8 @@
 //! Traces: spans, sent to a collector by OTLP over gRPC if the operator names one.
 //!
 //! The program that durably stores an end makes its span, from the stored times. So a crash loses only the spans that
-//! waited, and no span is made twice. A span has ids, kinds, times and counts: never arguments, output, messages or
-//! secrets.
+//! waited, and no span is made twice. The span of a request is one of the crate `tracing`, from its beginning to its
+//! answer. A span has ids, kinds, times and counts: never arguments, output, messages or secrets.
 //!
 //! Nothing waits for a collector. Spans go through one bounded queue. A span that finds no room there, or that the
 //! collector does not take, is dropped and counted.
@@ -17,14 +17,27 @@ use std::{
     time::Duration,
 };
 
-pub use opentelemetry::trace::SpanKind as Kind;
+use opentelemetry::{
+    Context,
+    trace::{self as otel, TraceContextExt as _, TracerProvider as _},
+};
+use opentelemetry_sdk::trace::{IdGenerator, Sampler, SdkTracer, SdkTracerProvider, SpanLimits};
 use shared_types::{Entropy, SpanId, TraceContext, TraceId};
 use tokio::time::timeout;
 use tonic::transport::{Endpoint, Uri};
+use tracing::{Level, Subscriber};
+use tracing_opentelemetry::{OpenTelemetryLayer, OpenTelemetrySpanExt as _};
+use tracing_subscriber::{Layer, filter::Targets, registry::LookupSpan};
 
 use self::queue::Queue;
 pub use self::span::Span;
 use crate::{Metric, TelemetryError};
+
+/// The target of the `tracing` spans of requests. No other `tracing` span or event goes to the collector.
+pub const REQUESTS: &str = "gantry::requests";
+
+/// The attribute without which the span of a request is not sent: an answer has been given that a trace may show.
+const ANSWERED: &str = "http.response.status_code";
 
 /// The name of all that makes spans here.
 const SCOPE: &str = "gantry";
@@ -57,11 +70,11 @@ pub struct TraceOptions {
 
 struct Traces {
     queue: Queue,
-    sample: f64,
-    entropy: Arc<dyn Entropy>,
+    requests: SdkTracer,
 }
 
-/// Begins to collect spans, and to send them from the runtime that runs now.
+/// Begins to collect spans, and to send them from the runtime that runs now. Spans of requests need it before the logs
+/// are set up.
 ///
 /// # Errors
 /// If the address makes no sense, or if this process collects spans already.
@@ -69,12 +82,17 @@ pub fn install_traces(
     options: &TraceOptions,
     entropy: Arc<dyn Entropy>,
 ) -> Result<(), TelemetryError> {
-    let traces = Traces {
-        queue: Queue::start(collector(&options.endpoint)?, options),
-        sample: options.sample,
-        entropy,
-    };
-    (TRACES.set(traces)).map_err(|_| TelemetryError::Repeated("traces"))
+    let queue = Queue::start(collector(&options.endpoint)?, options);
+    let own = Sampler::TraceIdRatioBased(options.sample);
+    let provider = SdkTracerProvider::builder()
+        .with_span_processor(queue.clone())
+        .with_sampler(Sampler::ParentBased(Box::new(own)))
+        .with_id_generator(Ids(entropy))
+        .with_span_limits(SpanLimits::default())
+        .build();
+    let requests = provider.tracer(SCOPE);
+    let installed = TRACES.set(Traces { queue, requests });
+    installed.map_err(|_| TelemetryError::Repeated("traces"))
 }
 
 /// The collector at this address.
@@ -119,21 +137,36 @@ pub fn is_on() -> bool {
     TRACES.get().is_some()
 }
 
-/// A new span: of this trace, else the first one of a new trace. None if no spans are collected.
-pub fn begin(parent: Option<TraceContext>) -> Option<TraceContext> {
-    let traces = TRACES.get()?;
-    let span = SpanId::random(&*traces.entropy);
-    Some(match parent {
-        Some(parent) => parent.with(span),
-        None => {
-            let trace = TraceId::random(&*traces.entropy);
-            TraceContext {
-                trace,
-                span,
-                sampled: trace.fraction() < traces.sample,
-            }
-        }
+/// Makes the span of a request, of the target [`REQUESTS`], part of the caller's trace, or else the first one of a new
+/// trace. Returns its own place; `None` if no spans are collected.
+pub fn place(request: &tracing::Span, caller: Option<TraceContext>) -> Option<TraceContext> {
+    if let Some(caller) = caller {
+        let caller = Context::new().with_remote_span_context(span::place(caller));
+        // An error says that no spans are collected, as the context below does.
+        let _ = request.set_parent(caller);
+    }
+    let own = request.context();
+    let own = own.span().span_context().clone();
+    own.is_valid().then(|| TraceContext {
+        trace: TraceId::from_bytes(own.trace_id().to_bytes()),
+        span: SpanId::from_bytes(own.span_id().to_bytes()),
+        sampled: own.is_sampled(),
     })
+}
+
+/// Takes the spans of requests out of the spans of `tracing`, if spans are collected.
+pub(crate) fn layer<S>() -> Option<impl Layer<S>>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let traces = TRACES.get()?;
+    let layer = OpenTelemetryLayer::new(traces.requests.clone())
+        .with_context_activation(false)
+        .with_tracked_inactivity(false)
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false);
+    Some(layer.with_filter(Targets::new().with_target(REQUESTS, Level::INFO)))
 }
 
 /// Waits a short while until the collector has the waiting spans; for a program that ends.
@@ -143,12 +176,37 @@ pub async fn flush() {
     }
 }
 
+/// Makes the ids of requests' spans.
+#[derive(Debug)]
+struct Ids(Arc<dyn Entropy>);
+
+impl Ids {
+    fn random<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.0.fill(&mut bytes);
+        bytes
+    }
+}
+
+impl IdGenerator for Ids {
+    fn new_trace_id(&self) -> otel::TraceId {
+        otel::TraceId::from_bytes(*TraceId::from_bytes(self.random()).as_bytes())
+    }
+
+    fn new_span_id(&self) -> otel::SpanId {
+        otel::SpanId::from_bytes(*SpanId::from_bytes(self.random()).as_bytes())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use shared_types::{Timestamp, entropy::SeededEntropy};
+    use tracing_subscriber::{Registry, layer::SubscriberExt as _};
 
     use super::{queue::SPANS_WAITING, *};
     use crate::server;
+
+    const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
     fn a_collector_has_an_address_without_a_path() {
@@ -171,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn spans_that_find_no_room_are_dropped_and_counted_and_nobody_waits() {
-        assert_eq!(begin(None), None, "no collector is named yet");
+        assert!(layer::<Registry>().is_none(), "no collector is named yet");
         let metrics = crate::install_metrics(server::ALL, "1").expect("the first time");
         let options = TraceOptions {
             endpoint: "http://127.0.0.1:1".to_owned(),
@@ -184,7 +242,7 @@ mod tests {
         };
         install_traces(&options, Arc::new(SeededEntropy::new(1))).expect("the first time");
         // The task that sends them has its turn only where this one waits, and it does not.
-        let context = begin(None).expect("traces are collected");
+        let context: TraceContext = CALLER.parse().expect("a traceparent");
         let now = Timestamp::from_micros(0);
         for _ in 0..SPANS_WAITING + 3 {
             Span::new(context, "work", (now, now)).record();
@@ -194,8 +252,34 @@ mod tests {
             ..context
         };
         Span::new(unsampled, "work", (now, now)).record();
-        let page = metrics.render();
-        let dropped = "gantry_trace_spans_dropped_total{reason=\"full\"} 3\n";
-        assert!(page.contains(dropped), "{page}");
+        let are_dropped = |count: u32| {
+            let page = metrics.render();
+            let dropped = format!("gantry_trace_spans_dropped_total{{reason=\"full\"}} {count}\n");
+            assert!(page.contains(&dropped), "{page}");
+        };
+        are_dropped(3);
+
+        // Spans of requests go the same way, once they are answered.
+        let _default = tracing::subscriber::set_default(Registry::default().with(layer()));
+        let request = || {
+            tracing::info_span!(
+                target: REQUESTS,
+                "request",
+                http.response.status_code = tracing::field::Empty
+            )
+        };
+        let (answered, unanswered, not_collected) = (request(), request(), request());
+        let own = place(&answered, None).expect("spans are collected");
+        assert!(own.sampled && own.trace != context.trace, "{own}");
+        let own = place(&unanswered, Some(context)).expect("spans are collected");
+        assert!(own.sampled && own.trace == context.trace, "{own}");
+        assert_ne!(own.span, context.span);
+        let own = place(&not_collected, Some(unsampled)).expect("spans are collected");
+        assert!(!own.sampled && own.trace == context.trace, "{own}");
+        for answered in [answered, not_collected] {
+            answered.record("http.response.status_code", 200);
+        }
+        drop(unanswered);
+        are_dropped(4);
     }
 }

@@ -9,7 +9,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Entropy, Epoch, OperationId, TurnId};
+use crate::{Epoch, OperationId, TurnId};
 
 /// The number of a trace; never 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,10 +38,8 @@ pub struct TraceContext {
 pub struct NotATraceparent;
 
 impl TraceId {
-    /// A new one.
-    pub fn random(entropy: &dyn Entropy) -> Self {
-        let mut bytes = [0; 16];
-        entropy.fill(&mut bytes);
+    /// The one of these bytes; all zeros name nothing, and become another one.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(unless_zero(bytes))
     }
 
@@ -49,19 +47,11 @@ impl TraceId {
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
-
-    /// A number between 0 and 1 that belongs to this trace.
-    pub fn fraction(&self) -> f64 {
-        let [.., a, b, c, d] = self.0;
-        f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)
-    }
 }
 
 impl SpanId {
-    /// A new one.
-    pub fn random(entropy: &dyn Entropy) -> Self {
-        let mut bytes = [0; 8];
-        entropy.fill(&mut bytes);
+    /// The one of these bytes; all zeros name nothing, and become another one.
+    pub fn from_bytes(bytes: [u8; 8]) -> Self {
         Self(unless_zero(bytes))
     }
 
@@ -104,7 +94,7 @@ impl SpanId {
         let digest = Sha256::digest(format!("gantry.span.v1 {of}"));
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&digest[..8]);
-        Self(unless_zero(bytes))
+        Self::from_bytes(bytes)
     }
 }
 

@@ -3,17 +3,16 @@
 //!
 //! A request that is refused for its credential has no span, and no caller chooses the name of a span.
 
-use std::sync::Arc;
-
 use axum::{
-    extract::{MatchedPath, Request, State},
+    extract::{MatchedPath, Request},
     middleware::Next,
     response::Response,
 };
 use http::{HeaderMap, Method, StatusCode};
-use shared_telemetry::traces::{self, Kind, Span};
-use shared_types::{Clock, Timestamp, TraceContext};
+use shared_telemetry::traces::{self, REQUESTS};
+use shared_types::TraceContext;
 use tonic::{Code, Status};
+use tracing::{Span, field::Empty, info_span};
 
 /// Requests that check every few seconds if the server works; they are not traced.
 const UNTRACED: [&str; 3] = ["/livez", "/readyz", "/metrics"];
@@ -22,45 +21,49 @@ const UNTRACED: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OfRequest(pub(crate) TraceContext);
 
-/// Makes the span once the answer begins.
-pub(crate) async fn traced(
-    State(clock): State<Arc<dyn Clock>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+/// Ends the span once the answer begins. A span without the status of an answer is not sent.
+pub(crate) async fn traced(mut request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let route = route.filter(|route| !UNTRACED.contains(&route.as_str()));
+    let route = route.filter(|route| traces::is_on() && !UNTRACED.contains(&route.as_str()));
     let Some(route) = route else {
         return next.run(request).await;
     };
-    let parent = parent(request.headers());
-    let Some(own) = traces::begin(parent) else {
-        return next.run(request).await;
-    };
-    request.extensions_mut().insert(OfRequest(own));
     let rpc = Rpc::of(route.as_str(), request.uri().path());
-    let (method, began) = (known(request.method()), clock.now());
+    let span = match &rpc {
+        Some(rpc) => rpc.span(),
+        None => span(known(request.method()), route.as_str()),
+    };
+    if let Some(own) = traces::place(&span, parent(request.headers())) {
+        request.extensions_mut().insert(OfRequest(own));
+    }
+    // The span never becomes the current one: a task that outlives the answer would keep it open.
     let response = next.run(request).await;
+    let ended = Status::from_header_map(response.headers()).map(|status| status.code());
     let status = response.status();
-    if !is_of_a_stranger(&response) {
-        let times = (began, clock.now());
-        let span = match rpc {
-            Some(rpc) => rpc.span(own, times, &response),
-            None => {
-                let name = format!("{method} {}", route.as_str());
-                let has_failed = status.is_server_error();
-                Span::new(own, name, times)
-                    .with("http.request.method", method)
-                    .with("http.route", route.as_str())
-                    .with_number("http.response.status_code", Some(status.as_u16().into()))
-                    .failed(has_failed.then(|| status.as_str()))
-            }
-        };
-        span.of_kind(Kind::Server)
-            .within(parent.map(|parent| parent.span))
-            .record();
+    if status == StatusCode::UNAUTHORIZED || ended == Some(Code::Unauthenticated) {
+        return response;
+    }
+    span.record("http.response.status_code", status.as_u16() as i64);
+    if rpc.is_some() {
+        end_rpc(&span, ended);
+    } else if status.is_server_error() {
+        span.record("otel.status_description", status.as_str());
     }
     response
+}
+
+fn span(method: &str, route: &str) -> Span {
+    info_span!(
+        target: REQUESTS,
+        parent: None,
+        "request",
+        otel.name = format!("{method} {route}"),
+        otel.kind = "server",
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = Empty,
+        otel.status_description = Empty,
+    )
 }
 
 /// A call of gRPC, named as OpenTelemetry's conventions for RPC have it.
@@ -88,32 +91,39 @@ impl Rpc {
         })
     }
 
-    fn span(self, own: TraceContext, times: (Timestamp, Timestamp), response: &Response) -> Span {
-        let ended = Status::from_header_map(response.headers()).map(|status| status.code());
+    fn span(&self) -> Span {
         let Self { service, method } = self;
-        let is_servers = matches!(
-            ended,
-            Some(
-                Code::Unknown
-                    | Code::DeadlineExceeded
-                    | Code::Unimplemented
-                    | Code::Internal
-                    | Code::Unavailable
-                    | Code::DataLoss
-            )
-        );
-        let why = ended.map(|code| (code as i32).to_string());
-        let name = format!("{service}/{method}");
-        Span::new(own, name, times)
-            .with("rpc.system", "grpc")
-            .with("rpc.service", service)
-            .with("rpc.method", method)
-            // Without a status in the head of the answer, the call continues or has ended well.
-            .with_number(
-                "rpc.grpc.status_code",
-                ended.map(|code| (code as i32).into()),
-            )
-            .failed(why.as_deref().filter(|_| is_servers))
+        info_span!(
+            target: REQUESTS,
+            parent: None,
+            "call",
+            otel.name = format!("{service}/{method}"),
+            otel.kind = "server",
+            rpc.system = "grpc",
+            rpc.service = service,
+            rpc.method = method,
+            rpc.grpc.status_code = Empty,
+            http.response.status_code = Empty,
+            otel.status_description = Empty,
+        )
+    }
+}
+
+/// Without a status in the head of the answer, the call continues or has ended well.
+fn end_rpc(span: &Span, ended: Option<Code>) {
+    let Some(code) = ended else { return };
+    span.record("rpc.grpc.status_code", code as i64);
+    let is_servers = matches!(
+        code,
+        Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::Unimplemented
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss
+    );
+    if is_servers {
+        span.record("otel.status_description", (code as i32).to_string());
     }
 }
 
@@ -130,12 +140,6 @@ fn known(method: &Method) -> &'static str {
         // The name that the conventions for HTTP spans demand.
         _ => "_OTHER",
     }
-}
-
-fn is_of_a_stranger(response: &Response) -> bool {
-    let of_grpc = Status::from_header_map(response.headers());
-    let of_grpc = of_grpc.map(|status| status.code());
-    response.status() == StatusCode::UNAUTHORIZED || of_grpc == Some(Code::Unauthenticated)
 }
 
 /// The span of the caller. An invalid header counts as none.

@@ -2,7 +2,7 @@
 
 use shared_telemetry::{
     server::{OPERATIONS_ENDED, OPERATIONS_LOST},
-    traces::{Kind, Span},
+    traces::Span,
 };
 use shared_types::{
     OperationId, OperationKey, OperationScope, Owner, RunnerId, SandboxId, SessionId, SpanId,
@@ -79,8 +79,8 @@ impl Ran {
             format!("operation {}", self.kind),
             (self.placed_at, end),
         )
-        .of_kind(Kind::Client)
-        .within(Some(parent.span))
+        .of_client()
+        .within(parent.span)
         .after(self.before.map(SpanId::of_operation))
         .with("gantry.operation.id", self.id)
         .with("gantry.operation.kind", &self.kind)

@@ -4,12 +4,12 @@
 
 use std::{pin::pin, time::Duration};
 
-use opentelemetry::KeyValue;
+use opentelemetry::{Context, KeyValue};
 use opentelemetry_otlp::{RetryPolicy, SpanExporter, WithExportConfig as _, WithTonicConfig as _};
 use opentelemetry_sdk::{
     Resource,
-    error::OTelSdkError,
-    trace::{SpanData, SpanExporter as _},
+    error::{OTelSdkError, OTelSdkResult},
+    trace::{self as sdk, SpanData, SpanExporter as _, SpanProcessor},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -17,7 +17,7 @@ use tokio::{
 };
 use tonic::transport::Endpoint;
 
-use super::TraceOptions;
+use super::{ANSWERED, TraceOptions};
 use crate::Metric;
 
 /// Spans that wait to be sent; more are dropped.
@@ -46,6 +46,7 @@ enum Queued {
 }
 
 /// The way of spans to the task that sends them.
+#[derive(Debug, Clone)]
 pub(super) struct Queue {
     waiting: mpsc::Sender<Queued>,
     dropped: &'static Metric,
@@ -74,6 +75,26 @@ impl Queue {
         let (sent, done) = oneshot::channel();
         let _ = self.waiting.send(Queued::Flush(sent)).await;
         let _ = done.await;
+    }
+}
+
+/// Takes the spans of requests.
+impl SpanProcessor for Queue {
+    fn on_start(&self, _: &mut sdk::Span, _: &Context) {}
+
+    fn on_end(&self, span: SpanData) {
+        let is_answered = |attribute: &KeyValue| attribute.key.as_str() == ANSWERED;
+        if span.attributes.iter().any(is_answered) {
+            self.push(span);
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
     }
 }
 

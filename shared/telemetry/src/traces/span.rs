@@ -4,12 +4,12 @@ use std::time::{Duration, SystemTime};
 
 use opentelemetry::{
     InstrumentationScope, KeyValue, Value,
-    trace::{self as otel, Link, SpanContext, Status, TraceFlags, TraceState},
+    trace::{self as otel, Link, SpanContext, SpanKind, Status, TraceFlags, TraceState},
 };
 use opentelemetry_sdk::trace::SpanData;
 use shared_types::{SpanId, Timestamp, TraceContext};
 
-use super::{Kind, SCOPE};
+use super::SCOPE;
 
 /// Longest text of an attribute, in bytes; more of it is cut off.
 const MAX_TEXT_BYTES: usize = 256;
@@ -30,7 +30,7 @@ impl Span {
             span_context: place(context),
             parent_span_id: otel::SpanId::INVALID,
             parent_span_is_remote: false,
-            span_kind: Kind::Internal,
+            span_kind: SpanKind::Internal,
             name: name.into().into(),
             start_time: time(begin.min(end)),
             end_time: time(end),
@@ -44,14 +44,14 @@ impl Span {
     }
 
     /// Sets the work that it was part of.
-    pub fn within(mut self, parent: Option<SpanId>) -> Self {
-        self.0.parent_span_id = parent.map_or(otel::SpanId::INVALID, id);
+    pub fn within(mut self, parent: SpanId) -> Self {
+        self.0.parent_span_id = id(parent);
         self
     }
 
-    /// Sets its kind.
-    pub fn of_kind(mut self, kind: Kind) -> Self {
-        self.0.span_kind = kind;
+    /// Marks it as a request to another program.
+    pub fn of_client(mut self) -> Self {
+        self.0.span_kind = SpanKind::Client;
         self
     }
 
@@ -102,7 +102,7 @@ impl Span {
 }
 
 /// A place in a trace, as the library names it.
-fn place(context: TraceContext) -> SpanContext {
+pub(super) fn place(context: TraceContext) -> SpanContext {
     SpanContext::new(
         otel::TraceId::from_bytes(*context.trace.as_bytes()),
         id(context.span),
