@@ -17,36 +17,27 @@
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use runner_host::OpenError;
-use runner_supervisor::{KillChoice, Realm};
 use shared_types::{Clock, Entropy, limits::KILL_GRACE};
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, oneshot},
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
 
+mod assembly;
 mod serving;
 
-use self::serving::{Offers, Serving};
 use crate::{
-    backoff::Backoff,
     connection::Transports,
-    docker::{Pool, PoolError, PoolOptions, Template},
-    endpoints::Endpoints,
-    home::{Enrolled, Home, HomeError},
-    journal::{Journal, JournalError, Repair},
+    docker::{DockerOptions, PoolError},
+    home::{Home, HomeError},
+    journal::JournalError,
     key::KeyError,
-    link::{Introduction, LinkError, LinkKeeper},
-    operations::{Found, Operations, OperationsService, Unfinished},
-    processes::{self, ProcessOptions, Processes},
-    room,
-    sandboxes::{Sandbox, Sandboxes},
+    link::{LinkError, LinkKeeper},
+    operations::{Operations, Unfinished},
+    processes,
     server_url::UrlError,
 };
-
-/// Supervisors that wait for a command, so that it starts at once.
-const SUPERVISORS_WAITING: usize = 8;
 
 /// After the stop of what runs: the grace between the polite signal and the kill, and a little.
 const STOPPED_WITHIN: Duration = KILL_GRACE.saturating_add(Duration::from_secs(2));
@@ -86,17 +77,6 @@ pub(crate) struct DaemonOptions {
     pub(crate) entropy: Arc<dyn Entropy>,
 }
 
-/// The Docker engine that makes sandboxes, and its templates.
-#[derive(Debug, Clone)]
-pub(crate) struct DockerOptions {
-    /// The engine's socket.
-    pub(crate) socket: String,
-    /// At least one; the first is the default.
-    pub(crate) templates: Vec<Template>,
-    /// Containers of each that wait for a new sandbox.
-    pub(crate) warm: usize,
-}
-
 /// The host's facts.
 #[derive(Debug, Clone)]
 pub(crate) struct HostFacts {
@@ -127,7 +107,7 @@ pub(crate) async fn run(
     // A daemon that was killed may have left it behind.
     options.home.note_link(None);
     options.home.note_containers(options.backend.is_some());
-    let (link, service) = assemble(options).await?;
+    let (link, service) = assembly::assemble(options).await?;
     let operations = link.operations.clone();
     let goodbye = link.goodbye.clone();
     let mut table = tokio::spawn(service.run());
@@ -186,126 +166,6 @@ fn stop_after(ended: &Result<(), DaemonError>) -> Stop {
     }
 }
 
-/// Reads the home, takes up what earlier daemons left, and puts the parts together.
-async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsService), DaemonError> {
-    // Before the home is read, so that no change of it is missed.
-    let watch = options.home.watch();
-    let enrolled = options.home.enrolled()?.ok_or(DaemonError::NotEnrolled)?;
-    let endpoints = Endpoints::parse(&enrolled.servers, enrolled.allow_plain_text)?;
-    let endpoints = endpoints.over(options.transports);
-    let key = options.home.key()?;
-    say_start(&enrolled, &endpoints);
-    let serving = Serving::open(
-        &enrolled,
-        options
-            .backend
-            .as_ref()
-            .map_or(Offers::Workspaces, |_| Offers::Pool),
-        options.facts.clone(),
-        options.environment,
-        options.clock.clone(),
-    )?;
-    options.home.note_serving(&serving.served());
-    let pooled = match options.backend {
-        Some(docker) => Some(
-            Pool::open(PoolOptions {
-                runner: enrolled.runner,
-                socket: docker.socket,
-                templates: docker.templates,
-                warm: docker.warm,
-                root: options.home.sandboxes(),
-                supervisor: options.supervisor.clone(),
-                clock: options.clock.clone(),
-                entropy: options.entropy.clone(),
-            })
-            .await?,
-        ),
-        None => None,
-    };
-    let mut capable = serving.capabilities();
-    if let Some((pool, _)) = &pooled {
-        capable.pool = Some(pool.facts().await);
-    }
-    let (said, capabilities) = watch::channel(capable);
-    let introduction = Introduction {
-        runner: enrolled.runner,
-        capabilities,
-    };
-    let (clock, entropy) = (options.clock.as_ref(), options.entropy.as_ref());
-    let opened = Journal::open(&options.home.journal(), clock, entropy)?;
-    report(opened.repaired.as_ref());
-    let supervisors = ProcessOptions {
-        supervisor: options.supervisor,
-        root: options.home.commands(),
-        waiting: SUPERVISORS_WAITING,
-        kill: KillChoice::Strongest,
-        realm: Realm::Host,
-    };
-    let (processes, mut left) =
-        Processes::open(supervisors, options.clock.clone(), entropy).await?;
-    let mut sandboxes = Sandboxes::new(serving.first(), processes);
-    for (id, sandbox) in serving.sandboxes() {
-        sandboxes.add(id, sandbox);
-    }
-    let pool = pooled.map(|(pool, left_there)| {
-        left.extend(left_there);
-        for (id, container) in pool.sandboxes() {
-            sandboxes.add(id, Sandbox::Container(container));
-        }
-        tokio::spawn(pool.clone().look_after(said.clone()));
-        pool
-    });
-    let (operations, service) = Operations::open(Found {
-        sandboxes,
-        pool,
-        left,
-        journal: opened.journal,
-        id: opened.id,
-        entries: opened.records,
-        repaired: opened.repaired,
-        boot: options.facts.boot,
-        sync_before_start: options.sync_before_start,
-        disconnect_for: options.disconnect_for,
-        clock: options.clock.clone(),
-        entropy: options.entropy.clone(),
-        #[cfg(test)]
-        fault: None,
-    })
-    .await?;
-    match watch {
-        Ok(watch) => {
-            let home = (options.home.clone(), watch);
-            tokio::spawn(serving.follow(home, operations.clone(), said));
-        }
-        Err(error) => {
-            tracing::warn!(%error, "a new workspace counts only after a restart of the daemon");
-        }
-    }
-    let link = LinkKeeper {
-        endpoints,
-        room: room::watch(options.home.clone()),
-        home: options.home,
-        enrolled,
-        key,
-        introduction,
-        operations,
-        clock: options.clock,
-        entropy: options.entropy,
-        backoff: Backoff::new(options.longest_wait),
-        goodbye: CancellationToken::new(),
-    };
-    Ok((link, service))
-}
-
-fn say_start(enrolled: &Enrolled, endpoints: &Endpoints) {
-    tracing::info!(
-        runner.id = %enrolled.runner,
-        runner.name = enrolled.name,
-        servers = endpoints.texts().join(" "),
-        "runner starts"
-    );
-}
-
 fn on_its_own_thread(
     link: LinkKeeper,
 ) -> Result<oneshot::Receiver<Result<(), DaemonError>>, DaemonError> {
@@ -329,24 +189,6 @@ fn on_its_own_thread(
         .spawn(serve)
         .map_err(DaemonError::Thread)?;
     Ok(wait)
-}
-
-/// Says what was done to the journal.
-fn report(repaired: Option<&Repair>) {
-    match repaired {
-        Some(Repair::Cut { bytes }) => {
-            tracing::warn!(
-                bytes,
-                "the journal ended in an unfinished record, which was cut off"
-            );
-        }
-        Some(Repair::SetAside { kept, damage }) => tracing::error!(
-            kept = %kept.display(),
-            damage,
-            "the journal was damaged: it is set aside, and what it remembered behind the damage is lost"
-        ),
-        None => {}
-    }
 }
 
 /// Takes nothing new, and lets the server take what has ended; what runs goes on.

@@ -57,12 +57,7 @@ const PROGRAMS: &str = "programs";
 /// The options of a pool.
 pub(crate) struct PoolOptions {
     pub(crate) runner: RunnerId,
-    /// The engine's socket.
-    pub(crate) socket: String,
-    /// The templates that sandboxes can be made from; the first is the default.
-    pub(crate) templates: Vec<Template>,
-    /// The number of containers of each template that wait, running, for a new sandbox.
-    pub(crate) warm: usize,
+    pub(crate) docker: DockerOptions,
     /// The folder of the sandboxes, this daemon's alone.
     pub(crate) root: PathBuf,
     /// The program `gantry-supervisor`; `gantry-files` is beside it. Both are copied into the folder, which the
@@ -70,6 +65,17 @@ pub(crate) struct PoolOptions {
     pub(crate) supervisor: PathBuf,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
+}
+
+/// The Docker engine that makes sandboxes, and its templates.
+#[derive(Debug, Clone)]
+pub(crate) struct DockerOptions {
+    /// The engine's socket.
+    pub(crate) socket: String,
+    /// The templates that sandboxes can be made from, at least one; the first is the default.
+    pub(crate) templates: Vec<Template>,
+    /// The number of containers of each template that wait, running, for a new sandbox.
+    pub(crate) warm: usize,
 }
 
 /// A template of sandboxes.
@@ -109,9 +115,7 @@ struct Removal {
 #[derive(Debug)]
 struct Surroundings {
     runner: RunnerId,
-    socket: String,
-    templates: Vec<Template>,
-    warm: usize,
+    docker: DockerOptions,
     /// A spare container was taken.
     taken: Notify,
     root: PathBuf,
@@ -179,10 +183,8 @@ impl Pool {
             provided(&programs, [&options.supervisor, &files]).map_err(root)?;
         let around = Arc::new(Surroundings {
             runner: options.runner,
-            socket: options.socket,
+            docker: options.docker,
             mounted: OnceLock::new(),
-            templates: options.templates,
-            warm: options.warm,
             taken: Notify::new(),
             root: options.root.clone(),
             supervisor,
@@ -353,7 +355,7 @@ impl Pool {
                 // A spare container that has stopped is started again.
                 let _ = spare.ready().await;
             }
-            for template in &self.around.templates {
+            for template in &self.around.docker.templates {
                 self.warm_up(template).await;
             }
             let _ = timeout(LOOK_EVERY, self.around.taken.notified()).await;
@@ -363,7 +365,7 @@ impl Pool {
     async fn warm_up(&self, template: &Template) {
         loop {
             let of_template = |spare: &&Container| spare.is_made_from(&template.name);
-            if lock(&self.spares).iter().filter(of_template).count() >= self.around.warm {
+            if lock(&self.spares).iter().filter(of_template).count() >= self.around.docker.warm {
                 return;
             }
             let spare = Container::spare(spare_spec(template), Arc::clone(&self.around));
@@ -420,7 +422,7 @@ impl Pool {
             Ok(engine) => engine,
             Err(error) => return Some(error),
         };
-        let default = self.around.templates.first()?;
+        let default = self.around.docker.templates.first()?;
         engine.has_image(&default.image).await.err()
     }
 
@@ -494,7 +496,7 @@ impl Pool {
     /// container that is removed afterwards. Returns `true` if one was tried.
     async fn try_isolation(&self, engine: &Engine, tried: &mut HashSet<String>) -> bool {
         let before = tried.len();
-        for template in &self.around.templates {
+        for template in &self.around.docker.templates {
             // Without its image nothing runs there either.
             if tried.contains(&template.name) || engine.has_image(&template.image).await.is_err() {
                 continue;
@@ -557,7 +559,7 @@ impl Surroundings {
         match &*engine {
             Some(engine) => Ok(engine.clone()),
             None => {
-                let connected = Engine::connect(&self.socket, self.runner).await?;
+                let connected = Engine::connect(&self.docker.socket, self.runner).await?;
                 if self.mounted.get().is_none() {
                     let mounted = match elsewhere::own_container() {
                         Some(container) => connected.mounted(&container).await?,
@@ -571,7 +573,7 @@ impl Surroundings {
     }
 
     fn template(&self, name: &str) -> Option<&Template> {
-        let mut templates = self.templates.iter();
+        let mut templates = self.docker.templates.iter();
         templates.find(|known| known.name == name)
     }
 
@@ -582,13 +584,16 @@ impl Surroundings {
     }
 
     fn sudo_template_names(&self) -> impl Iterator<Item = &str> {
-        let templates = self.templates.iter();
+        let templates = self.docker.templates.iter();
         let sudo = templates.filter(|template| template.privilege == SandboxPrivilege::Sudo);
         sudo.map(|template| template.name.as_str())
     }
 
     fn template_names(&self) -> impl Iterator<Item = &str> {
-        self.templates.iter().map(|template| template.name.as_str())
+        self.docker
+            .templates
+            .iter()
+            .map(|template| template.name.as_str())
     }
 
     /// A path as the engine knows it, which is the same but where this runner is in a container itself.

@@ -53,7 +53,8 @@ use shared_types::{OsEntropy, SystemClock, Token, clean::clean};
 use cli::{
     AddWorkspaceArgs, Backend, Cli, JoinArgs, RemoveWorkspaceArgs, RunArgs, ServersArgs, Verb,
 };
-use daemon::{DaemonError, DaemonOptions, DockerOptions, HostFacts};
+use daemon::{DaemonError, DaemonOptions, HostFacts};
+use docker::DockerOptions;
 use endpoints::Endpoints;
 use enrol::Enrolment;
 use home::Home;

@@ -19,7 +19,7 @@ use shared_types::{Clock, OsEntropy, SystemClock, limits::DISCONNECTED_AT_MOST};
 
 use crate::{
     endpoints::Endpoints,
-    journal::{Journal, Repair},
+    journal::{Journal, Opened, Repair},
     operations::{Found, Operations, OperationsService},
     processes::{ProcessOptions, Processes},
     sandboxes::{Sandbox, Sandboxes},
@@ -100,13 +100,13 @@ pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> F
         sandboxes,
         pool: None,
         left,
-        journal: opened.journal,
-        id: match opened.repaired {
-            Some(Repair::SetAside { .. }) => opened.id,
-            _ => incarnation().journal,
+        journal: Opened {
+            id: match opened.repaired {
+                Some(Repair::SetAside { .. }) => opened.id,
+                _ => incarnation().journal,
+            },
+            ..opened
         },
-        entries: opened.records,
-        repaired: opened.repaired,
         boot: boot.to_owned(),
         sync_before_start: false,
         disconnect_for: DISCONNECTED_AT_MOST,

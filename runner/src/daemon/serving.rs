@@ -136,7 +136,8 @@ impl Serving {
     /// the kernel reports no more changes.
     pub(super) async fn follow(
         mut self,
-        (home, mut watch): (Home, Watch),
+        home: Home,
+        mut watch: Watch,
         operations: Operations,
         said: watch::Sender<v1::Capabilities>,
     ) {

@@ -53,12 +53,14 @@ impl Scene {
     fn options(&self) -> PoolOptions {
         PoolOptions {
             runner: self.runner,
-            socket: socket(),
-            templates: vec![
-                template("base", SandboxPrivilege::Strict),
-                template("root", SandboxPrivilege::Sudo),
-            ],
-            warm: 1,
+            docker: DockerOptions {
+                socket: socket(),
+                templates: vec![
+                    template("base", SandboxPrivilege::Strict),
+                    template("root", SandboxPrivilege::Sudo),
+                ],
+                warm: 1,
+            },
             root: self.folder.path().join("sandboxes"),
             supervisor: supervisor(),
             clock: Arc::new(SystemClock::new()),
@@ -487,7 +489,7 @@ fn a_copied_home_that_says_of_a_persons_container_that_it_is_spare_costs_no_file
     let runtime = Runtime::new().expect("a runtime");
     let spare = runtime.block_on(async {
         let (pool, _) = scene.pool().await;
-        let template = pool.around.templates[0].clone();
+        let template = pool.around.docker.templates[0].clone();
         pool.warm_up(&template).await;
         let spare = lock(&pool.spares)[0].clone();
         let note = spare.folder().join("sandbox.json");
@@ -518,7 +520,7 @@ fn a_spare_container_is_removed_whose_programs_are_gone() {
     let runtime = Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let (pool, _) = scene.pool().await;
-        pool.warm_up(&pool.around.templates[0]).await;
+        pool.warm_up(&pool.around.docker.templates[0]).await;
     });
     runtime.shutdown_background();
     Runtime::new().expect("a runtime").block_on(async {
@@ -561,7 +563,7 @@ async fn no_check_of_an_images_health_runs_and_no_volume_of_its_own_stays() {
     made.await.expect("an image");
     let mut options = scene.options();
     for privilege in [SandboxPrivilege::Strict, SandboxPrivilege::Sudo] {
-        options.templates.push(Template {
+        options.docker.templates.push(Template {
             image: image.clone(),
             ..template(privilege.name(), privilege)
         });
@@ -604,7 +606,7 @@ async fn no_check_of_an_images_health_runs_and_no_volume_of_its_own_stays() {
 /// A sandbox takes the container that waits, and another one waits then; returns the first.
 async fn takes_what_waited(scene: &Scene) -> Vec<(String, Option<SandboxId>)> {
     let (pool, _) = scene.pool().await;
-    let template = pool.around.templates[0].clone();
+    let template = pool.around.docker.templates[0].clone();
     pool.warm_up(&template).await;
     let engine = pool.around.engine().await.expect("an engine");
     let waiting = engine.all().await.expect("a list");

@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     docker::Pool,
-    journal::{Journal, JournalError, Repair},
+    journal::{self, JournalError, Repair},
     processes::{self, Left, Processes, Spool},
     sandboxes::Sandboxes,
 };
@@ -46,12 +46,7 @@ pub(crate) struct Found {
     /// The remains of earlier daemons, each with its directory. No two directories have the same
     /// name, in any sandbox.
     pub(crate) left: Vec<(PathBuf, Left)>,
-    pub(crate) journal: Journal<Entry>,
-    pub(crate) id: JournalId,
-    /// The records in the journal.
-    pub(crate) entries: Vec<Entry>,
-    /// The repair of the journal.
-    pub(crate) repaired: Option<Repair>,
+    pub(crate) journal: journal::Opened<Entry>,
     /// The host's present boot.
     pub(crate) boot: String,
     /// True if a command waits until its records are on the disk.
@@ -76,11 +71,11 @@ impl Operations {
         let (wishes, wishes_waiting) = mpsc::channel(WISHES_WAITING);
         let (unfinished_now, unfinished) = watch::channel(Unfinished::default());
         let incarnation = Incarnation {
-            journal: found.id,
+            journal: found.journal.id,
             boot: found.boot.clone(),
         };
         let mut known = Known::default();
-        let mut records = known.read(found.entries, found.sandboxes.first());
+        let mut records = known.read(found.journal.records, found.sandboxes.first());
         let same_boot = known.boot == found.boot;
         if !same_boot {
             records.begin_boot();
@@ -99,7 +94,7 @@ impl Operations {
             clock: found.clock,
             table,
             journaled: Journaled {
-                journal: found.journal,
+                journal: found.journal.journal,
                 known,
                 #[cfg(test)]
                 fault: found.fault,
@@ -121,7 +116,7 @@ impl Operations {
         let left = found.left.into_iter();
         let left = left.map(|(path, left)| (processes::name(&path).to_owned(), (path, left)));
         let left = left.collect();
-        let doubted = service.adopt(&left, found.repaired.as_ref()).await;
+        let doubted = service.adopt(&left, found.journal.repaired.as_ref()).await;
         if doubted {
             let journal = JournalId::generate(service.clock.as_ref(), found.entropy.as_ref());
             tracing::warn!(journal.id = %journal, "the journal goes on under another id: records of it are gone");

@@ -141,13 +141,16 @@ async fn a_strict_template_has_no_sudo_and_one_with_it_starts_only_where_policy_
 #[test]
 fn the_next_daemon_lets_root_go_on_only_where_its_template_still_gives_it() {
     let without = |mut options: PoolOptions| {
-        options.templates.retain(|template| template.name != "root");
+        options
+            .docker
+            .templates
+            .retain(|template| template.name != "root");
         options
     };
     let strict = |options: PoolOptions| {
         let mut options = without(options);
         let other = template("root", SandboxPrivilege::Strict);
-        options.templates.push(other);
+        options.docker.templates.push(other);
         options
     };
     let changes: [&dyn Fn(PoolOptions) -> PoolOptions; 2] = [&strict, &without];
@@ -162,7 +165,11 @@ fn the_next_daemon_lets_root_go_on_only_where_its_template_still_gives_it() {
         runtime.shutdown_background();
         Runtime::new().expect("a runtime").block_on(async {
             let options = change(scene.options());
-            let is_known = options.templates.iter().any(|one| one.name == "root");
+            let is_known = options
+                .docker
+                .templates
+                .iter()
+                .any(|one| one.name == "root");
             let (pool, left) = Pool::open(options).await.expect("a pool");
             let engine = pool.around.engine().await.expect("an engine");
             let all = engine.all().await.expect("a list");
