@@ -63,7 +63,7 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
     if !settings.names.is_empty() {
         say!("names:    {}", settings.names.join(", "))?;
     }
-    let name = match &settings.model {
+    let name = match &settings.app.model {
         ModelChoice::Practice => "practice, which is no AI".to_owned(),
         ModelChoice::OpenAi(options, others) => {
             let key = if options.key.is_some() {
@@ -78,15 +78,10 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
     // Refuses an address that is none.
     let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    crate::models(settings.model, &clock, &entropy)?;
+    crate::models(settings.app.model, &clock, &entropy)?;
     say!("model:    {name}")?;
-    shared_telemetry::init_logs(
-        settings.log_format.parse()?,
-        settings.log_filter.as_deref(),
-        settings.journal_stream.as_deref(),
-        Arc::new(SystemClock::new()),
-    )?;
-    say!("log:      {}", settings.log_format)?;
+    settings.logs.init(clock)?;
+    say!("log:      {}", settings.logs.format)?;
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod backup;
 mod certificate;
 mod check;
 mod health;
+mod listeners;
 mod operator;
 mod ownership;
 mod reload;
@@ -18,33 +19,34 @@ mod schema;
 mod settings;
 mod signals;
 
-use std::{
-    io::Write as _, net::SocketAddr, path::Path, process::ExitCode, sync::Arc, time::Duration,
-};
+use std::{io::Write as _, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
-use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
-use server_api::{Archives, Door, Doors, Names};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use server_api::{Archives, Doors, Names};
 use server_app::{
     App, JoinTerms, Parts,
     keys::{LinkKeys, SigningKey},
 };
 use server_llm::{Measured, Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
-use server_store::Outputs;
+use server_store::{Outputs, Store};
 use shared_program::note;
 use shared_telemetry::{MetricsHandle, server, traces::TraceOptions};
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock, clean::clean};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use alone::Alone;
 use certificate::Certificate;
+use listeners::Listeners;
 use reload::{Origin, Reloader};
 use running::Running;
-use settings::{Cli, Environment, ModelChoice, Settings, Tls, Verb};
-use signals::{Asked, Signals};
+use settings::{
+    AppSettings, Cli, Database, Environment, ModelChoice, Settings, Tls, TraceSettings, Verb,
+};
+use signals::Signals;
 
 /// jemalloc, because it gives memory back: 15 s after 1,000 links had gone at once, glibc still held
 /// all of the 79 MiB, jemalloc with its background threads 32 MiB. Memory for each link and the time
@@ -63,9 +65,6 @@ static ALLOCATOR_SETTINGS: &[u8; 46] = b"narenas:2,dirty_decay_ms:100,muzzy_deca
 
 /// The interval between removals of old samples from the metrics.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
-
-/// Files and connections that the listener for the metrics alone may take of the process's.
-const DESCRIPTORS_FOR_METRICS: usize = 64;
 
 fn main() -> ExitCode {
     // Before anything else: the environment holds a model's key.
@@ -181,123 +180,42 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
 
 async fn serve(origin: Origin) -> anyhow::Result<()> {
     let (settings, folder) = (origin.resolve()?, &*origin.folder());
-    let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
-        (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
-    let replica = ReplicaId::generate(&*clock, &*entropy);
+    let process = Process::new();
     // Before the logs, which take the spans of requests out of their stream.
-    if let Some(traces) = settings.traces {
-        let options = TraceOptions {
-            endpoint: traces.endpoint,
-            sample: traces.sample,
-            service: "gantry-server",
-            version: env!("CARGO_PKG_VERSION"),
-            instance: replica.to_string(),
-            sent: &server::SPANS_SENT,
-            dropped: &server::SPANS_DROPPED,
-        };
-        shared_telemetry::traces::install_traces(&options, entropy.clone())?;
-    }
-    let logs = shared_telemetry::init_logs(
-        settings.log_format.parse()?,
-        settings.log_filter.as_deref(),
-        settings.journal_stream.as_deref(),
-        Arc::new(SystemClock::new()),
-    )?;
-    let metrics = shared_telemetry::install_metrics(server::ALL, env!("CARGO_PKG_VERSION"))?;
+    let metrics = install_telemetry(settings.traces.as_ref(), &process)?;
+    let logs = settings.logs.init(process.clock.clone())?;
     // From here on a signal means to stop in order, however early it comes.
     let mut signals = Signals::listen()?;
-    let descriptors = allow_many_descriptors();
+    let descriptors = listeners::allow_many_descriptors();
     make_private_folder(&folder.join("keys"))?;
     let alone = Alone::in_folder(folder).await?;
-    let store = (settings.database)
-        .open()
-        .await
-        .context("failed to open the database")?;
-    let outputs = Outputs::open(&folder.join("output"), &store)
-        .await
-        .context("failed to open the output of commands")?;
+    let (store, outputs) = open_storage(&settings.database, folder).await?;
     let tls = tls(&settings.tls, folder)?;
     let archives = Archives::in_folder(&settings.downloads)?;
-    let listener = TcpListener::bind(settings.listen)
-        .await
-        .with_context(|| format!("{} cannot be listened on: stop what uses it, or choose another with --listen or GANTRY_LISTEN", settings.listen))?;
-    let address = listener.local_addr()?;
-    let for_metrics = match settings.metrics {
-        Some(address) => Some(listen_for_metrics(address).await?),
-        None => None,
-    };
-
-    let stop = CancellationToken::new();
-    let app = App::start(Parts {
-        store,
-        outputs,
-        models: models(settings.model, &clock, &entropy)?,
-        operator: settings.defaults,
-        model_window: settings.model_window,
-        identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &*entropy)?,
-        link_keys: LinkKeys::load(&folder.join("keys"), &*clock, &*entropy)?,
-        link: settings.link,
-        ephemeral_silence: settings.ephemeral_silence,
-        turns: settings.turns,
-        isolation: Arc::new(settings.isolation),
-        user_limits: settings.user_limits,
-        replica,
-        place: alone.place(clock.boot())?,
-        clock: clock.clone(),
-        entropy: entropy.clone(),
-        stop: stop.clone(),
-    })
-    .await?;
-
-    let certificate = tls.as_ref().map(ServerTls::certificate_sha256);
-    let running = Running::here(address, certificate);
+    let listeners = Listeners::bind(&settings).await?;
+    let place = alone.place(process.clock.boot())?;
+    let app = start_app(settings.app, store, outputs, folder, place, &process).await?;
+    let sha256 = tls.as_ref().map(ServerTls::certificate_sha256);
+    let running = Running::here(listeners.address()?, sha256);
     running.tell(folder)?;
-
-    let metrics_at = for_metrics.as_ref().map(TcpListener::local_addr);
-    announce(&app, address, metrics_at.transpose()?, tls.as_ref()).await?;
-    if settings.behind_proxy && settings.names.is_empty() {
-        tracing::warn!(
-            "no names are set under [server] in gantry.toml: requests are answered only where their host is an address, localhost or this machine's name"
-        );
-    }
+    announce(&app, &listeners, tls.as_ref()).await?;
+    warn_of_unnamed_proxy(settings.behind_proxy, &settings.names);
     let certificate = Certificate::of(settings.tls, settings.names);
-    let names: Names = names(certificate.names(), tls.as_ref())
-        .into_iter()
-        .collect();
+    let names = names(certificate.names(), tls.as_ref());
+    let names: Names = names.into_iter().collect();
+    let tls = tls.map(watch::Sender::new);
+    tokio::spawn(upkeep(metrics.clone()));
     let doors = Doors {
         app: Arc::new(app.clone()),
-        metrics: metrics.clone(),
+        metrics,
         archives,
         limits: settings.limits,
         names: names.clone(),
         https: tls.is_some() || settings.behind_proxy,
-        entropy: entropy.clone(),
+        entropy: process.entropy.clone(),
     };
-    let tls = tls.map(watch::Sender::new);
-    tokio::spawn(upkeep(metrics));
-    let alone = for_metrics.map(|listener| {
-        let door = Door {
-            listener,
-            tls: None,
-            limits: settings.limits,
-            client_address: None,
-            descriptors: DESCRIPTORS_FOR_METRICS,
-        };
-        let routes = server_api::metrics_router(doors.clone());
-        tokio::spawn(server_api::serve(door, routes, stop.clone()))
-    });
-    let door = Door {
-        listener,
-        tls: tls.as_ref().map(watch::Sender::subscribe),
-        limits: settings.limits,
-        client_address: settings.client_address,
-        descriptors,
-    };
-    let serving = tokio::spawn(server_api::serve(
-        door,
-        server_api::router(doors),
-        stop.clone(),
-    ));
+    let certificates = tls.as_ref().map(watch::Sender::subscribe);
+    let serving = listeners.serve(doors, certificates, descriptors, &process.stop);
     let mut reloader = Reloader {
         origin,
         started_with: settings.written,
@@ -306,30 +224,123 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         certificate,
         tls,
         app: app.clone(),
-        clock,
-        entropy,
+        clock: process.clock,
+        entropy: process.entropy,
         running,
     };
-    loop {
-        tokio::select! {
-            asked = signals.next() => match asked {
-                Asked::Reload => reloader.reload().await,
-                Asked::Stop => break,
-            },
-            () = tokio::time::sleep(certificate::LOOK_EVERY) => reloader.renew(),
+    reloader.run_until_stop(&mut signals).await;
+    stop_in_order(app, serving, settings.drain, &process.stop, &mut signals).await
+}
+
+/// The time, the randomness, the id and the end of this process.
+struct Process {
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    replica: ReplicaId,
+    stop: CancellationToken,
+}
+
+impl Process {
+    fn new() -> Self {
+        let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
+        Self {
+            replica: ReplicaId::generate(&*clock, &*entropy),
+            clock,
+            entropy,
+            stop: CancellationToken::new(),
         }
     }
+}
+
+/// Installs the metrics, and the traces where a collector is set.
+fn install_telemetry(
+    traces: Option<&TraceSettings>,
+    process: &Process,
+) -> anyhow::Result<MetricsHandle> {
+    let metrics = shared_telemetry::install_metrics(server::ALL, env!("CARGO_PKG_VERSION"))?;
+    if let Some(traces) = traces {
+        let options = TraceOptions {
+            endpoint: traces.endpoint.clone(),
+            sample: traces.sample,
+            service: "gantry-server",
+            version: env!("CARGO_PKG_VERSION"),
+            instance: process.replica.to_string(),
+            sent: &server::SPANS_SENT,
+            dropped: &server::SPANS_DROPPED,
+        };
+        shared_telemetry::traces::install_traces(&options, process.entropy.clone())?;
+    }
+    Ok(metrics)
+}
+
+async fn open_storage(database: &Database, folder: &Path) -> anyhow::Result<(Store, Outputs)> {
+    let store = database
+        .open()
+        .await
+        .context("failed to open the database")?;
+    let outputs = Outputs::open(&folder.join("output"), &store)
+        .await
+        .context("failed to open the output of commands")?;
+    Ok((store, outputs))
+}
+
+async fn start_app(
+    settings: AppSettings,
+    store: Store,
+    outputs: Outputs,
+    folder: &Path,
+    place: String,
+    process: &Process,
+) -> anyhow::Result<App> {
+    let (clock, entropy) = (&process.clock, &process.entropy);
+    let app = App::start(Parts {
+        store,
+        outputs,
+        models: models(settings.model, clock, entropy)?,
+        operator: settings.defaults,
+        model_window: settings.model_window,
+        identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &**entropy)?,
+        link_keys: LinkKeys::load(&folder.join("keys"), &**clock, &**entropy)?,
+        link: settings.link,
+        ephemeral_silence: settings.ephemeral_silence,
+        turns: settings.turns,
+        isolation: Arc::new(settings.isolation),
+        user_limits: settings.user_limits,
+        replica: process.replica,
+        place,
+        clock: clock.clone(),
+        entropy: entropy.clone(),
+        stop: process.stop.clone(),
+    });
+    Ok(app.await?)
+}
+
+fn warn_of_unnamed_proxy(behind_proxy: bool, names: &[String]) {
+    if behind_proxy && names.is_empty() {
+        tracing::warn!(
+            "no names are set under [server] in gantry.toml: requests are answered only where their host is an address, localhost or this machine's name"
+        );
+    }
+}
+
+/// Lets turns and requests end. A signal during the drain ends the drain, a signal after it ends the process at once.
+async fn stop_in_order(
+    app: App,
+    serving: Vec<JoinHandle<()>>,
+    drain: Duration,
+    stop: &CancellationToken,
+    signals: &mut Signals,
+) -> anyhow::Result<()> {
     app.leave();
-    tracing::info!(drain_ms = settings.drain.as_millis() as u64, "stopping");
+    tracing::info!(drain_ms = drain.as_millis() as u64, "stopping");
     tokio::select! {
-        () = tokio::time::sleep(settings.drain) => {}
+        () = tokio::time::sleep(drain) => {}
         () = signals.stop() => {}
     }
     stop.cancel();
     let stopped = async {
-        serving.await?;
-        if let Some(alone) = alone {
-            alone.await?;
+        for door in serving {
+            door.await?;
         }
         app.idle().await;
         // A database that does not answer would keep them back.
@@ -345,11 +356,6 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
             std::process::exit(1)
         }
     }
-}
-
-async fn listen_for_metrics(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).await;
-    listener.with_context(|| format!("{address} cannot be listened on for the metrics: stop what uses it, or choose another with --metrics or GANTRY_METRICS"))
 }
 
 fn tls(tls: &Tls, folder: &Path) -> anyhow::Result<Option<ServerTls>> {
@@ -373,12 +379,7 @@ fn names(set: Vec<String>, tls: Option<&ServerTls>) -> Vec<String> {
 
 /// Prints on standard output, one thing a line, the facts that a person or `make up` needs next. The server also serves
 /// if no reader listens.
-async fn announce(
-    app: &App,
-    address: SocketAddr,
-    metrics: Option<SocketAddr>,
-    tls: Option<&ServerTls>,
-) -> anyhow::Result<()> {
+async fn announce(app: &App, listeners: &Listeners, tls: Option<&ServerTls>) -> anyhow::Result<()> {
     let first = app.access.bootstrap().await?;
     let mut lines = String::new();
     if !app.access.has_signed_in(first.tenant, first.owner).await? {
@@ -390,9 +391,10 @@ async fn announce(
             .context("a SHA-256 has 32 bytes")?;
         lines += &format!("certificate: {digest}\n");
     }
-    if let Some(metrics) = metrics {
+    if let Some(metrics) = listeners.metrics_address()? {
         lines += &format!("metrics on http://{metrics}/metrics\n");
     }
+    let address = listeners.address()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     lines += &format!("listening on {scheme}://{address}\n");
     let mut stdout = std::io::stdout().lock();
@@ -457,18 +459,4 @@ async fn upkeep(metrics: MetricsHandle) {
         tick.tick().await;
         metrics.upkeep();
     }
-}
-
-/// Every connection and every file takes a descriptor, and many systems allow 1024 unless asked.
-/// Returns how many there may be.
-fn allow_many_descriptors() -> usize {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the number of open files stays limited");
-    }
-    let allowed = getrlimit(Resource::Nofile).current;
-    allowed.map_or(usize::MAX, |allowed| {
-        usize::try_from(allowed).unwrap_or(usize::MAX)
-    })
 }

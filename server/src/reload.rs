@@ -19,9 +19,10 @@ use shared_types::{Clock, Entropy};
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
-    certificate::Certificate,
+    certificate::{self, Certificate},
     running::Running,
     settings::{Environment, RunArgs, Settings, Written},
+    signals::{Asked, Signals},
 };
 
 /// Sections and keys of `gantry.toml` that a reload takes up.
@@ -91,8 +92,21 @@ struct Next {
 }
 
 impl Reloader {
+    /// Reloads when asked, and looks for a new certificate, until the server is asked to stop.
+    pub(crate) async fn run_until_stop(&mut self, signals: &mut Signals) {
+        loop {
+            tokio::select! {
+                asked = signals.next() => match asked {
+                    Asked::Reload => self.reload().await,
+                    Asked::Stop => break,
+                },
+                () = sleep(certificate::LOOK_EVERY) => self.renew(),
+            }
+        }
+    }
+
     /// Applies all changed settings, or none. Reports to the log, the metrics and the verbs.
-    pub(crate) async fn reload(&mut self) {
+    async fn reload(&mut self) {
         self.running.begun += 1;
         self.tell();
         let reloaded = match self.read() {
@@ -126,10 +140,10 @@ impl Reloader {
     fn read(&self) -> anyhow::Result<Next> {
         let settings = self.origin.resolve()?;
         let folder = self.origin.folder();
-        let filter = LogFilter::parse(settings.log_filter.as_deref())?;
+        let filter = LogFilter::parse(settings.logs.filter.as_deref())?;
         // They count after a restart, and would keep the server from starting.
-        let _: LogFormat = settings.log_format.parse()?;
-        crate::models(settings.model, &self.clock, &self.entropy)?;
+        let _: LogFormat = settings.logs.format.parse()?;
+        crate::models(settings.app.model, &self.clock, &self.entropy)?;
         let certificate = Certificate::of(settings.tls, settings.names);
         let (tls, names) = certificate.load(&folder)?;
         let link_keys = LinkKeys::load(&folder.join("keys"), &*self.clock, &*self.entropy)?;
@@ -143,14 +157,14 @@ impl Reloader {
             names,
             certificate,
             tls,
-            limits: settings.user_limits,
+            limits: settings.app.user_limits,
             link_keys,
             for_a_restart,
         })
     }
 
     /// Uses a certificate whose files were replaced. An unusable one leaves the one before, and is reported once.
-    pub(crate) fn renew(&mut self) {
+    fn renew(&mut self) {
         if self.tls.is_none() || !self.certificate.is_new() {
             return;
         }

@@ -20,6 +20,7 @@ mod turns;
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -30,7 +31,8 @@ use serde::Deserialize;
 use server_api::{HeaderName, Limits};
 use server_app::{IsolationPolicy, OperatorSettings, TurnLimits, UserLimits};
 use server_router::links::LinkOptions;
-use shared_types::parse_duration;
+use shared_telemetry::Logs;
+use shared_types::{Clock, parse_duration};
 
 use self::{
     connections::ConnectionsSection,
@@ -43,10 +45,10 @@ use self::{
     metrics::MetricsSection,
     model::{ModelArgs, ModelSection},
     runners::RunnersSection,
-    traces::{TraceSettings, TracesSection},
+    traces::TracesSection,
     turns::TurnsSection,
 };
-pub(crate) use self::{database::Database, model::ModelChoice};
+pub(crate) use self::{database::Database, model::ModelChoice, traces::TraceSettings};
 
 /// The longest that a server may go on after it was asked to stop.
 const DRAIN_AT_MOST: Duration = Duration::from_secs(300);
@@ -327,6 +329,12 @@ pub(crate) struct Settings {
     pub(crate) downloads: PathBuf,
     /// The time that the server continues once it was asked to stop.
     pub(crate) drain: Duration,
+    pub(crate) app: AppSettings,
+    pub(crate) logs: LogSettings,
+}
+
+/// The settings of the use cases.
+pub(crate) struct AppSettings {
     pub(crate) link: LinkOptions,
     /// The silence after which an ephemeral runner is removed.
     pub(crate) ephemeral_silence: Duration,
@@ -341,10 +349,26 @@ pub(crate) struct Settings {
     pub(crate) defaults: OperatorSettings,
     /// The models' window in tokens, where it is known.
     pub(crate) model_window: Option<usize>,
-    pub(crate) log_filter: Option<String>,
-    pub(crate) log_format: String,
+}
+
+/// The settings of the log.
+pub(crate) struct LogSettings {
+    pub(crate) filter: Option<String>,
+    pub(crate) format: String,
     /// The variable by which systemd names its journal.
-    pub(crate) journal_stream: Option<String>,
+    journal_stream: Option<String>,
+}
+
+impl LogSettings {
+    /// Begins to log.
+    pub(crate) fn init(&self, clock: Arc<dyn Clock>) -> anyhow::Result<Logs> {
+        Ok(shared_telemetry::init_logs(
+            self.format.parse()?,
+            self.filter.as_deref(),
+            self.journal_stream.as_deref(),
+            clock,
+        )?)
+    }
 }
 
 /// The protection of the port.
@@ -428,24 +452,28 @@ impl Settings {
             client_address,
             downloads: file.server.downloads.unwrap_or(environment.downloads),
             drain: drain(file.server.drain_ms)?,
-            link,
-            ephemeral_silence: file.runners.ephemeral_silence()?,
-            turns: file.turns.limits(file.runners.waited_for()?)?,
-            user_limits: file.limits.user_limits()?,
-            model,
-            defaults: file
-                .defaults
-                .settings()?
-                .demanding(isolation.at_least.clone())
-                .forbidding_sudo(isolation.forbids_sudo),
-            isolation,
-            model_window,
-            journal_stream: environment.journal_stream,
-            log_filter: args.log.or(file.log.filter),
-            log_format: args
-                .log_format
-                .or(file.log.format)
-                .unwrap_or_else(|| "text".to_owned()),
+            app: AppSettings {
+                link,
+                ephemeral_silence: file.runners.ephemeral_silence()?,
+                turns: file.turns.limits(file.runners.waited_for()?)?,
+                user_limits: file.limits.user_limits()?,
+                model,
+                defaults: file
+                    .defaults
+                    .settings()?
+                    .demanding(isolation.at_least.clone())
+                    .forbidding_sudo(isolation.forbids_sudo),
+                isolation,
+                model_window,
+            },
+            logs: LogSettings {
+                journal_stream: environment.journal_stream,
+                filter: args.log.or(file.log.filter),
+                format: args
+                    .log_format
+                    .or(file.log.format)
+                    .unwrap_or_else(|| "text".to_owned()),
+            },
         })
     }
 }
@@ -681,7 +709,7 @@ mod tests {
 
     #[test]
     fn the_models_window_is_unknown_unless_it_is_set() {
-        let window = |toml: &str| resolve(toml, RunArgs::default()).map(|it| it.model_window);
+        let window = |toml: &str| resolve(toml, RunArgs::default()).map(|it| it.app.model_window);
         assert_eq!(window("").expect("it is fine"), None);
         let set = window("[model]\nwindow = 128000\n");
         assert_eq!(set.expect("it is fine"), Some(128_000));

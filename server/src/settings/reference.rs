@@ -223,12 +223,17 @@ mod tests {
         let environment = Environment::default();
         let it = Settings::resolve(RunArgs::default(), environment, None, home.path());
         let it = it.expect("the defaults are fine");
-        let ModelChoice::OpenAi(model, _) = it.model else {
+        let ModelChoice::OpenAi(model, _) = it.app.model else {
             panic!("a model is named");
         };
         let waits = (model.first_byte_within, model.idle_at_most);
         let tls = matches!(it.tls, Tls::Off);
-        let of_links = (it.limits, it.link, it.ephemeral_silence, it.turns);
+        let of_links = (
+            it.limits,
+            it.app.link,
+            it.app.ephemeral_silence,
+            it.app.turns,
+        );
         format!(
             "{:#?}",
             (
@@ -236,7 +241,7 @@ mod tests {
                 it.drain,
                 tls,
                 of_links,
-                it.user_limits,
+                it.app.user_limits,
                 waits
             )
         )
