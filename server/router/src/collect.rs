@@ -26,6 +26,7 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
+use shared_link::server::Follow;
 use shared_sandbox::{
     Control, Controls, Input, Operation, OutputStream, Request, Retention, Running,
 };
@@ -347,12 +348,9 @@ impl Collectors {
         let (controls, wishes) = RemoteControls::pair(asked.clone());
         let begin = Begin {
             ports: ports.clone(),
-            id,
-            intent: placed.intent.clone(),
+            machine: Follow::new(id, asked, placed.intent.clone(), placed.fresh, kept),
             fresh: placed.fresh,
-            asked,
             keeping,
-            kept,
             audience: Audience::Board(Arc::clone(&board)),
             wishes,
             again: Arc::clone(&self.0.again),
@@ -369,7 +367,7 @@ impl Collectors {
     fn spawn(&self, begin: Begin, collected: &Collected, connection: Watch) {
         let ending = Ending {
             all: self.clone(),
-            id: begin.id,
+            id: begin.machine.id(),
             board: Arc::clone(&collected.board),
         };
         spawn(begin, connection, ending);
@@ -390,14 +388,12 @@ pub(crate) fn alone(ports: &Ports, operation: Arc<Operation>, placed: Placed) ->
     let (one, events) = One::pair();
     let (controls, wishes) = RemoteControls::pair(Some(Arc::clone(&operation)));
     let place = placed.intent.place.clone();
+    let (id, fresh) = (operation.id, placed.fresh);
     let begin = Begin {
         ports: ports.clone(),
-        id: operation.id,
-        keeping: Keeping::of(operation.id, ports.operations.outputs(), false),
-        intent: placed.intent,
-        fresh: placed.fresh,
-        asked: Some(operation),
-        kept: [0, 0],
+        machine: Follow::new(id, Some(operation), placed.intent, fresh, [0, 0]),
+        fresh,
+        keeping: Keeping::of(id, ports.operations.outputs(), false),
         audience: Audience::One(one),
         wishes,
         again: Arc::new(Semaphore::new(1)),
@@ -414,9 +410,9 @@ pub(crate) fn alone(ports: &Ports, operation: Arc<Operation>, placed: Placed) ->
 fn spawn(begin: Begin, connection: Watch, ending: impl Send + 'static) {
     let span = tracing::info_span!(
         "operation",
-        operation.id = %begin.id,
-        runner.id = %begin.intent.place.runner,
-        trace.id = begin.intent.trace.map(|of| tracing::field::display(of.trace))
+        operation.id = %begin.machine.id(),
+        runner.id = %begin.machine.runner(),
+        trace.id = begin.machine.trace().map(tracing::field::display)
     );
     let driver = Driver::new(begin);
     // Detached on purpose: it ends with the operation.

@@ -11,6 +11,7 @@ mod hello;
 mod inbox;
 mod link;
 mod passing;
+mod progress;
 mod refusals;
 mod slot;
 mod stored;
@@ -32,4 +33,3 @@ pub use refusals::{
 pub use slot::{Connection, Slot, TurnedAway};
 pub use stored::{RunnerState, Settled, StoredIntent};
 pub use subscriptions::Post;
-pub use sums::Sums;

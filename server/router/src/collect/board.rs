@@ -41,10 +41,8 @@ pub(super) struct Known {
     /// The time since the place cannot be reached.
     pub(super) unreachable: Option<Timestamp>,
     pub(super) input_taken: Option<u64>,
-    /// The offsets up to which stdout and stderr came, or are known to be missing.
-    pub(super) came: [u64; 2],
-    /// The offsets up to which bytes that are not kept are known never to have come.
-    missing: [u64; 2],
+    /// Of stdout and stderr.
+    pub(super) shown: [Shown; 2],
     recent: VecDeque<(OutputStream, u64, Bytes)>,
     recent_bytes: usize,
     /// All of the output is kept.
@@ -63,16 +61,42 @@ pub(super) struct Known {
     claims: u64,
 }
 
+/// The offsets of a stream that readers may rely on. They follow what the collector's task has kept
+/// ([`shared_link::server::Follow::came`]).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Shown {
+    /// The stream came up to here, or is known to be missing.
+    pub(super) came: u64,
+    /// Bytes before here that are not kept never came. It stays where the stream comes once more, so it may be ahead
+    /// of `came` then.
+    missing: u64,
+}
+
+impl Shown {
+    fn up_to(came: u64) -> Self {
+        Self { came, missing: 0 }
+    }
+
+    fn output(&mut self, end: u64) {
+        self.came = self.came.max(end);
+    }
+
+    fn gap(&mut self, to: u64) {
+        self.came = self.came.max(to);
+        self.missing = self.missing.max(to);
+    }
+}
+
 impl Board {
     /// The board of an operation whose stdout and stderr are kept up to here. `whole`: all of them is to be kept.
     pub(super) fn open(
         id: OperationId,
         outputs: Arc<dyn Outputs>,
-        came: [u64; 2],
+        kept: [u64; 2],
         whole: bool,
     ) -> Arc<Self> {
         let known = Known {
-            came,
+            shown: kept.map(Shown::up_to),
             whole,
             ..Known::default()
         };
@@ -86,15 +110,13 @@ impl Board {
         kept: [u64; 2],
         outcome: Outcome,
     ) -> Arc<Self> {
-        let mut came = kept;
+        let mut shown = kept.map(Shown::up_to);
         if let Outcome::Exited(record) = &outcome {
-            came = [
-                kept[0].max(record.stdout.offset),
-                kept[1].max(record.stderr.offset),
-            ];
+            shown[0].output(record.stdout.offset);
+            shown[1].output(record.stderr.offset);
         }
         let known = Known {
-            came,
+            shown,
             ended: Some(outcome),
             closed: true,
             ..Known::default()
@@ -205,17 +227,13 @@ impl Known {
                 offset,
                 data,
             } => {
-                let came = &mut self.came[stream as usize];
-                *came = (*came).max(offset.saturating_add(data.len() as u64));
+                let end = offset.saturating_add(data.len() as u64);
+                self.shown[stream as usize].output(end);
                 if is_read {
                     self.remember((stream, offset, data));
                 }
             }
-            OperationEvent::Gap { stream, to, .. } => {
-                for known in [&mut self.came, &mut self.missing] {
-                    known[stream as usize] = known[stream as usize].max(to);
-                }
-            }
+            OperationEvent::Gap { stream, to, .. } => self.shown[stream as usize].gap(to),
             OperationEvent::Unreachable { since } => self.unreachable = Some(since),
             OperationEvent::Reachable => self.unreachable = None,
             OperationEvent::InputTaken(up_to) => self.input_taken = Some(up_to),
@@ -234,7 +252,9 @@ impl Known {
     }
 
     fn begin_again(&mut self, kept: [u64; 2]) {
-        self.came = kept;
+        for (shown, kept) in self.shown.iter_mut().zip(kept) {
+            shown.came = kept;
+        }
         self.recent.clear();
         self.recent_bytes = 0;
         self.unkept = false;
@@ -260,7 +280,7 @@ impl Known {
         from: u64,
         is_middle: bool,
     ) -> bool {
-        let never_came = from < self.missing[stream as usize];
+        let never_came = from < self.shown[stream as usize].missing;
         let is_over = self.closed || (is_middle && self.ended.is_some());
         let is_to_be_kept = self.whole || !is_middle;
         !never_came && ((self.unkept && !self.closed) || (is_to_be_kept && !is_over))

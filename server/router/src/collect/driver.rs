@@ -12,7 +12,7 @@ use shared_link::{
     wire,
 };
 use shared_sandbox::{
-    CancelAnswer, Control, Input, Operation, OperationEvent, Outcome, OutputStream, Request,
+    CancelAnswer, Control, Input, OperationEvent, Outcome, OutputStream, Request,
 };
 use shared_telemetry::server::OPERATION_START_DURATION;
 use shared_types::{Generation, OperationId, human::duration};
@@ -34,20 +34,14 @@ use crate::{
     mailbox::Mailbox,
 };
 use server_records::{Outputs, PortError};
-use shared_link::server::StoredIntent;
 
 /// The arguments to begin with.
 pub(super) struct Begin {
     pub(super) ports: Ports,
-    pub(super) id: OperationId,
-    pub(super) intent: StoredIntent,
+    pub(super) machine: server::Follow,
     /// The intent has just been committed, while this link was there.
     pub(super) fresh: Option<Generation>,
-    /// The request, if it is known here.
-    pub(super) asked: Option<Arc<Operation>>,
     pub(super) keeping: Keeping,
-    /// The offsets up to which stdout and stderr are kept.
-    pub(super) kept: [u64; 2],
     pub(super) audience: Audience,
     pub(super) wishes: Wishes,
     /// Permits of the collectors that may ask for output once more at the same time.
@@ -105,23 +99,18 @@ enum Event {
     Input(Input, Answer<u64>),
     Control(Control, Answer<()>),
     Committed,
-    Kept(Vec<(OutputStream, u64)>),
+    /// The offsets up to which stdout and stderr are durable; none if some of it cannot be kept.
+    Durable(Option<[u64; 2]>),
     Asked,
     LookForRoom,
 }
 
 impl Driver {
     pub(super) fn new(begin: Begin) -> Self {
-        let Begin {
-            asked,
-            intent,
-            kept,
-            ..
-        } = begin;
         let room_pauses = room_pauses(&begin.ports);
         let mut driver = Self {
-            machine: server::Follow::new(begin.id, asked, intent, begin.fresh, kept),
-            mailbox: Mailbox::starting_at(kept),
+            mailbox: Mailbox::starting_at(begin.machine.came()),
+            machine: begin.machine,
             ports: begin.ports,
             keeping: begin.keeping,
             look_for_room_at: None,
@@ -163,7 +152,7 @@ impl Driver {
                 // Its reader confirms when it has all of it.
                 Left::Forget if self.keeping.is_left_to_the_reader() => return Ok(()),
                 Left::Forget => {
-                    if self.keeping.is_all_kept().await {
+                    if self.keeping.is_all_kept(self.machine.came()).await {
                         self.forget(&mut connection).await;
                         return Ok(());
                     }
@@ -385,7 +374,7 @@ impl Driver {
             asked,
         } = &mut self.wishes;
         let takes_mail = !self.audience.is_behind();
-        let look_at = self.look_for_room_at;
+        let (look_at, came) = (self.look_for_room_at, self.machine.came());
         tokio::select! {
             answer = self.mailbox.answer() => Event::Answered(answer),
             Some((input, answer)) = inputs.recv(), if self.machine.takes_input() => {
@@ -396,7 +385,7 @@ impl Driver {
             }
             Ok(()) = commits.changed() => Event::Committed,
             Ok(()) = asked.changed() => Event::Asked,
-            grown = self.keeping.committed() => Event::Kept(grown),
+            durable = self.keeping.durable(came) => Event::Durable(durable),
             () = self.audience.attend() => Event::Attended,
             () = until(look_at) => Event::LookForRoom,
             mail = self.mailbox.next(), if takes_mail => Event::Mail(mail),
@@ -430,18 +419,14 @@ impl Driver {
                 self.machine.control(self.waited, control);
             }
             Event::Committed => {
-                let [stdout, stderr] = *self.wishes.commits.borrow_and_update();
+                let confirmed = *self.wishes.commits.borrow_and_update();
                 if self.keeping.is_left_to_the_reader() {
-                    self.machine.commit(OutputStream::Stdout, stdout);
-                    self.machine.commit(OutputStream::Stderr, stderr);
+                    self.machine.confirmed(confirmed);
                 }
             }
-            Event::Kept(grown) => {
-                if !grown.is_empty() {
+            Event::Durable(durable) => {
+                if durable.is_some_and(|up_to| self.machine.durable(up_to)) {
                     self.room_pauses = room_pauses(&self.ports);
-                }
-                for (stream, up_to) in grown {
-                    self.machine.commit(stream, up_to);
                 }
                 self.note_what_cannot_be_kept();
             }

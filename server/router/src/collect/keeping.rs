@@ -1,21 +1,14 @@
-//! Keeps the output of one operation, and knows how much of it is durable.
+//! Keeps the output of one operation, and finds out how much of it is durable.
 
 use std::{future::pending, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
-use shared_sandbox::{OperationEvent, OutputStream};
+use shared_sandbox::OperationEvent;
 use shared_types::OperationId;
 
 use server_records::{Outputs, PortError};
 
 type Synced = Result<[u64; 2], PortError>;
-
-/// A sync that has begun.
-struct Syncing {
-    /// The offsets that stdout and stderr had reached then: once it is done, they are durable up to here.
-    came: [u64; 2],
-    synced: Pin<Box<dyn Future<Output = Synced> + Send>>,
-}
 
 /// See the module.
 pub(super) struct Keeping {
@@ -23,11 +16,8 @@ pub(super) struct Keeping {
     id: OperationId,
     /// True if something was appended that no begun sync covers.
     appended: bool,
-    syncing: Option<Syncing>,
-    /// The offsets that stdout and stderr have reached, gaps included.
-    came: [u64; 2],
-    /// The offsets up to which the runner knows that its output is durable here.
-    committed: [u64; 2],
+    /// A sync that has begun.
+    syncing: Option<Pin<Box<dyn Future<Output = Synced> + Send>>>,
     state: State,
 }
 
@@ -48,8 +38,6 @@ impl Keeping {
             id,
             appended: false,
             syncing: None,
-            came: [0, 0],
-            committed: [0, 0],
             state: match keeps {
                 true => State::Keeps,
                 false => State::KeepsNothing,
@@ -72,10 +60,10 @@ impl Keeping {
         if self.state == State::KeepsNothing {
             return [0, 0];
         }
-        (self.syncing, self.came, self.committed) = (None, [0, 0], [0, 0]);
+        self.syncing = None;
         match self.outputs.resume(self.id).await {
             Ok(kept) => {
-                (self.state, self.came) = (State::Keeps, kept);
+                self.state = State::Keeps;
                 self.appended = kept != [0, 0];
                 kept
             }
@@ -107,77 +95,33 @@ impl Keeping {
             return;
         }
         self.appended = true;
-        let came = &mut self.came[stream as usize];
-        *came = (*came).max(offset.saturating_add(data.len() as u64));
         if let Err(error) = self.outputs.append(self.id, stream, offset, data).await {
             self.give_up(&error);
         }
     }
 
-    /// Waits until more is durable than before, or some of it cannot be kept. Returns the new offsets of the streams
-    /// that have grown. Cancel-safe.
-    pub(super) async fn committed(&mut self) -> Vec<(OutputStream, u64)> {
-        loop {
-            let (came, synced) = match &mut self.syncing {
-                Some(syncing) => (syncing.came, syncing.synced.as_mut().await),
-                None if std::mem::take(&mut self.appended) => {
-                    let (outputs, id) = (Arc::clone(&self.outputs), self.id);
-                    self.syncing = Some(Syncing {
-                        came: self.came,
-                        synced: Box::pin(async move { outputs.synced(id).await }),
-                    });
-                    continue;
-                }
-                None => return pending().await,
-            };
-            self.syncing = None;
-            match synced {
-                Ok(synced) if synced[0] < came[0] || synced[1] < came[1] => {
-                    self.give_up(&lost_on_the_way());
-                    return Vec::new();
-                }
-                Ok(synced) => {
-                    let grown = self.grown(synced);
-                    if !grown.is_empty() {
-                        return grown;
-                    }
-                }
-                Err(error) => {
-                    self.give_up(&error);
-                    return Vec::new();
-                }
-            }
+    /// Waits until the output that was appended is durable, or some of it cannot be kept; `came` is its end. Returns the
+    /// offsets up to which stdout and stderr are durable. Cancel-safe.
+    pub(super) async fn durable(&mut self, came: [u64; 2]) -> Option<[u64; 2]> {
+        if self.syncing.is_none() && std::mem::take(&mut self.appended) {
+            let (outputs, id) = (Arc::clone(&self.outputs), self.id);
+            self.syncing = Some(Box::pin(async move { synced(&*outputs, id, came).await }));
         }
+        let Some(syncing) = &mut self.syncing else {
+            return pending().await;
+        };
+        let synced = syncing.as_mut().await;
+        self.syncing = None;
+        synced.map_err(|error| self.give_up(&error)).ok()
     }
 
     /// Waits until all output that came is durable; returns true if it is.
-    pub(super) async fn is_all_kept(&mut self) -> bool {
+    pub(super) async fn is_all_kept(&mut self, came: [u64; 2]) -> bool {
         if self.state == State::GaveUp {
             return false;
         }
-        let error = match self.outputs.synced(self.id).await {
-            Ok(synced) if synced[0] >= self.came[0] && synced[1] >= self.came[1] => return true,
-            // The output area has dropped some bytes; without this check, only another append would have shown it.
-            Ok(_) => lost_on_the_way(),
-            Err(error) => error,
-        };
-        self.give_up(&error);
-        false
-    }
-
-    fn grown(&mut self, synced: [u64; 2]) -> Vec<(OutputStream, u64)> {
-        let mut grown = Vec::new();
-        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
-            let (committed, synced) = (
-                &mut self.committed[stream as usize],
-                synced[stream as usize],
-            );
-            if *committed < synced {
-                *committed = synced;
-                grown.push((stream, synced));
-            }
-        }
-        grown
+        let synced = synced(&*self.outputs, self.id, came).await;
+        synced.map_err(|error| self.give_up(&error)).is_ok()
     }
 
     fn give_up(&mut self, error: &PortError) {
@@ -186,7 +130,12 @@ impl Keeping {
     }
 }
 
-/// The error for appended bytes that are not there, though no write of them has failed.
-fn lost_on_the_way() -> PortError {
-    PortError::new("some of it is not there")
+/// Waits until the appended bytes are durable, which end at `came`. Where the output area has dropped some of them,
+/// only another append would show it without this check.
+async fn synced(outputs: &dyn Outputs, id: OperationId, came: [u64; 2]) -> Synced {
+    let synced = outputs.synced(id).await?;
+    match synced[0] < came[0] || synced[1] < came[1] {
+        true => Err(PortError::new("some of it is not there")),
+        false => Ok(synced),
+    }
 }

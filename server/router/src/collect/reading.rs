@@ -136,7 +136,8 @@ impl Reading {
         }
         for index in [self.turn, 1 - self.turn] {
             let (stream, from) = (STREAMS[index], self.told[index]);
-            if from >= known.came[index] {
+            let came = known.shown[index].came;
+            if from >= came {
                 continue;
             }
             self.turn = 1 - index;
@@ -149,7 +150,7 @@ impl Reading {
                         data,
                     })
                 }
-                None => Next::Fetch(stream, known.came[index]),
+                None => Next::Fetch(stream, came),
             };
         }
         let ended = match known.take_offered(self.claim) {
@@ -189,7 +190,7 @@ impl Reading {
     ) -> Option<OperationEvent> {
         let known = self.board.lock();
         // Less, if the bytes come once more.
-        let came = came.min(known.came[stream as usize]);
+        let came = came.min(known.shown[stream as usize].came);
         let told = &mut self.told[stream as usize];
         let from = *told;
         match kept {
@@ -220,7 +221,7 @@ impl Events for Reading {
     }
 
     fn came(&self) -> [u64; 2] {
-        self.board.lock().came
+        self.board.lock().shown.map(|shown| shown.came)
     }
 
     fn end_token(&mut self) -> Option<EndToken> {

@@ -21,15 +21,15 @@ use proto::v1;
 use shared_sandbox::{Operation, OperationEvent, Outcome, OutputStream, Request};
 use shared_types::{
     Epoch, Generation, Incarnation, OperationId, Owner, Refusal, RefusalCode, RunnerId, SandboxId,
-    SpanId, Timestamp, clock::BootMoment,
+    SpanId, Timestamp, TraceId, clock::BootMoment,
 };
 
 use super::{
     Connection, Mail, RunnerState, Settled, StoredIntent,
     bounds::{EPOCHS, RESEND_AFTER_AT_LEAST, RESEND_AFTER_AT_MOST},
     passing::Passing,
+    progress::Progress,
     refusals::{expired, forgotten, lost_to_revocation, never_started},
-    sums::Sums,
 };
 use crate::wire;
 
@@ -93,10 +93,8 @@ pub struct Follow {
     /// The link that was there when the intent was stored. As long as it lives, a caller that cancels tells
     /// the runner itself, and no other process can have settled the operation.
     fresh: Option<Generation>,
-    /// The number of bytes of stdout and stderr that were sent to readers, or are kept and need not be sent.
-    told: [u64; 2],
     /// Of stdout and stderr.
-    sums: Sums,
+    progress: [Progress; 2],
     told_accepted: bool,
     /// It is known to have begun, for an earlier reader.
     has_begun: bool,
@@ -146,21 +144,20 @@ enum Sent {
 
 impl Follow {
     /// Follows an operation whose intent is stored. `asked` is the operation, where it is known. `fresh`: the
-    /// intent has just been committed, while the link of this generation was there. `told` is the length of
+    /// intent has just been committed, while the link of this generation was there. `kept` is the length of
     /// stdout and stderr that readers get without this, because it is kept here.
     pub fn new(
         id: OperationId,
         asked: Option<Arc<Operation>>,
         intent: StoredIntent,
         fresh: Option<Generation>,
-        told: [u64; 2],
+        kept: [u64; 2],
     ) -> Self {
         let mut follow = Self {
             id,
             linked: intent.incarnation.clone(),
             fresh: None,
-            told,
-            sums: Sums::after(told),
+            progress: kept.map(Progress::after),
             told_accepted: false,
             has_begun: false,
             told_unreachable: false,
@@ -191,6 +188,11 @@ impl Follow {
     /// The runner on which it was placed.
     pub fn runner(&self) -> RunnerId {
         self.intent.place.runner
+    }
+
+    /// The trace that it belongs to.
+    pub fn trace(&self) -> Option<TraceId> {
+        self.intent.trace.map(|of| of.trace)
     }
 
     /// The sandbox of that runner.
@@ -369,6 +371,7 @@ impl Follow {
     pub fn attached(&mut self) {
         if self.is_attached() {
             self.passing.attached();
+            self.progress.iter_mut().for_each(Progress::attached);
         }
     }
 
@@ -408,18 +411,17 @@ impl Follow {
                 offset,
                 data,
             } => {
-                let up_to = offset.saturating_add(data.len() as u64);
-                self.sums.add(stream, &data);
+                self.progress[stream as usize].output(offset, &data);
                 let event = OperationEvent::Output {
                     stream,
                     offset,
                     data,
                 };
-                self.output(event, stream, up_to);
+                self.output(event, stream);
             }
             Mail::Gap { stream, from, to } => {
-                self.sums.miss(stream, to);
-                self.output(OperationEvent::Gap { stream, from, to }, stream, to);
+                self.progress[stream as usize].gap(to);
+                self.output(OperationEvent::Gap { stream, from, to }, stream);
             }
             Mail::Ended(outcome) => match &self.intent.outcome {
                 // Only the output was missing, and an operation has one end.

@@ -11,10 +11,8 @@ use shared_types::{
     limits::{INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES, MAX_CONTROLS_WAITING},
 };
 
+use super::progress::Progress;
 use crate::{feed::Feed, wire};
-
-/// The fewest newly committed bytes of output that a frame to the runner reports.
-const COMMIT_EVERY: u64 = 256 * 1024;
 
 /// An answer of the runner about input and controls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +52,6 @@ pub(super) struct Passing {
     /// The offset that the reader was last told.
     told: Option<u64>,
     controls: VecDeque<Waiting>,
-    commits: [Commit; 2],
 }
 
 #[derive(Debug)]
@@ -66,13 +63,6 @@ struct Waiting {
     sent: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Commit {
-    up_to: u64,
-    /// Over the present link.
-    sent: u64,
-}
-
 impl Passing {
     pub(super) fn new(operation: OperationId, request: Option<&Request>) -> Self {
         Self {
@@ -82,7 +72,6 @@ impl Passing {
             refused: None,
             told: None,
             controls: VecDeque::new(),
-            commits: [Commit::default(); 2],
         }
     }
 
@@ -129,11 +118,6 @@ impl Passing {
         });
     }
 
-    pub(super) fn commit(&mut self, stream: OutputStream, up_to: u64) {
-        let commit = &mut self.commits[stream as usize];
-        commit.up_to = commit.up_to.max(up_to);
-    }
-
     /// The operation was asked for over a link.
     pub(super) fn attached(&mut self) {
         self.feed.disconnect();
@@ -142,7 +126,6 @@ impl Passing {
         self.controls
             .iter_mut()
             .for_each(|waiting| waiting.sent = false);
-        self.commits.iter_mut().for_each(|commit| commit.sent = 0);
     }
 
     /// The runner answers.
@@ -170,9 +153,10 @@ impl Passing {
         (self.told.replace(taken) != Some(taken)).then_some(taken)
     }
 
-    /// The next frame: what is small first. `fresh_id`: larger than any before of this operation.
+    /// The next frame: what is small first. `progress` has the commits of stdout and stderr. `fresh_id`: larger than any before of this operation.
     pub(super) fn next_frame(
         &mut self,
+        progress: &mut [Progress; 2],
         fresh_id: impl FnOnce() -> u64,
     ) -> Option<server_frame::Kind> {
         if let Some(waiting) = self.controls.iter_mut().find(|waiting| !waiting.sent) {
@@ -181,10 +165,8 @@ impl Passing {
             return Some(wire::control(self.operation, id, waiting.control));
         }
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
-            let commit = &mut self.commits[stream as usize];
-            if commit.up_to.saturating_sub(commit.sent) >= COMMIT_EVERY {
-                commit.sent = commit.up_to;
-                return Some(wire::commit(self.operation, stream, commit.up_to));
+            if let Some(up_to) = progress[stream as usize].report_due() {
+                return Some(wire::commit(self.operation, stream, up_to));
             }
         }
         if self.refused.is_some() {

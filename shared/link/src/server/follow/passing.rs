@@ -1,7 +1,7 @@
 //! The input and controls that go to an operation while it is followed.
 
 use proto::v1::server_frame;
-use shared_sandbox::{Control, Input, OperationEvent, OutputStream};
+use shared_sandbox::{Control, Input, OperationEvent};
 use shared_types::Refusal;
 
 use super::{Follow, Phase};
@@ -11,6 +11,9 @@ impl Follow {
     /// Goes on with what is passed on and not answered, where `before` has followed the same operation.
     pub fn take_over(&mut self, before: Self) {
         self.passing = before.passing;
+        for (progress, before) in self.progress.iter_mut().zip(&before.progress) {
+            progress.take_over(before);
+        }
         if let Some(asked) = &self.asked {
             self.passing.takes(&asked.request);
         }
@@ -44,11 +47,6 @@ impl Follow {
         self.passing.control(key, control);
     }
 
-    /// Output below this offset need not be kept by the runner any more.
-    pub fn commit(&mut self, stream: OutputStream, up_to: u64) {
-        self.passing.commit(stream, up_to);
-    }
-
     /// The runner answers to what was passed on.
     pub fn answer(&mut self, answer: Answer) -> Option<Controlled> {
         if answer == Answer::Accepted {
@@ -69,7 +67,7 @@ impl Follow {
     /// than any that this runner was ever sent.
     pub fn passed_on(&mut self, fresh_id: impl FnOnce() -> u64) -> Option<server_frame::Kind> {
         match self.is_attached() {
-            true => self.passing.next_frame(fresh_id),
+            true => self.passing.next_frame(&mut self.progress, fresh_id),
             false => None,
         }
     }

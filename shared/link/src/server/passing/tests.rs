@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use shared_sandbox::{Command, Exec, Signal};
 
-use super::*;
+use super::{super::progress::COMMIT_EVERY, *};
 
 const ID: OperationId = OperationId::from_u128(1);
 
@@ -22,12 +22,21 @@ fn piece(offset: u64, data: &'static [u8], end: bool) -> Input {
 
 /// Every frame that there is, with ids from `first` on.
 fn frames(passing: &mut Passing, first: u64) -> Vec<String> {
+    frames_with(passing, &mut streams(), first)
+}
+
+fn streams() -> [Progress; 2] {
+    [0, 0].map(Progress::after)
+}
+
+/// The same, with the commits of these streams.
+fn frames_with(passing: &mut Passing, progress: &mut [Progress; 2], first: u64) -> Vec<String> {
     let mut next = first;
     let mut fresh = || {
         next += 1;
         next - 1
     };
-    std::iter::from_fn(|| passing.next_frame(&mut fresh))
+    std::iter::from_fn(|| passing.next_frame(progress, &mut fresh))
         .map(|kind| match kind {
             server_frame::Kind::Input(input) => {
                 let end = if input.end { " end" } else { "" };
@@ -78,24 +87,25 @@ fn what_is_to_be_done_keeps_its_id_until_it_is_answered() {
 
 #[test]
 fn commits_never_decrease_and_are_sent_anew_over_each_link() {
-    let mut passing = passing(false);
-    passing.commit(OutputStream::Stdout, 2 * COMMIT_EVERY);
-    passing.commit(OutputStream::Stdout, 5);
+    let (mut passing, mut progress) = (passing(false), streams());
+    progress[0].commit(2 * COMMIT_EVERY);
+    progress[0].commit(5);
     let expected = format!("commit {}", 2 * COMMIT_EVERY);
-    assert_eq!(frames(&mut passing, 1), [expected]);
-    passing.commit(OutputStream::Stdout, 2 * COMMIT_EVERY + 1);
-    assert_eq!(frames(&mut passing, 1), [""; 0], "it is not worth a frame");
-    passing.attached();
+    assert_eq!(frames_with(&mut passing, &mut progress, 1), [expected]);
+    progress[0].commit(2 * COMMIT_EVERY + 1);
+    let none = frames_with(&mut passing, &mut progress, 1);
+    assert_eq!(none, [""; 0], "it is not worth a frame");
+    progress[0].attached();
     let all = format!("commit {}", 2 * COMMIT_EVERY + 1);
-    assert_eq!(frames(&mut passing, 1), [all]);
+    assert_eq!(frames_with(&mut passing, &mut progress, 1), [all]);
 }
 
 #[test]
 fn a_commit_of_more_than_there_can_be_is_sent_once() {
-    let mut passing = passing(false);
-    passing.commit(OutputStream::Stdout, u64::MAX);
+    let (mut passing, mut progress) = (passing(false), streams());
+    progress[0].commit(u64::MAX);
     let all = format!("commit {}", u64::MAX);
-    assert_eq!(frames(&mut passing, 1), [all]);
+    assert_eq!(frames_with(&mut passing, &mut progress, 1), [all]);
 }
 
 #[test]
