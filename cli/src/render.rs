@@ -54,7 +54,13 @@ pub(crate) struct Renderer {
     place: Option<Place>,
     tasks: Tasks,
     out: String,
-    /// True if the model's text is shown only once it is complete, because written text cannot be erased.
+    speech: Speech,
+}
+
+/// The model's text, which may have to be erased.
+#[derive(Debug, Default)]
+struct Speech {
+    /// True if it is shown only once it is complete, because written text cannot be erased.
     is_held_back: bool,
     /// The text that was written of the present attempt.
     spoken: Option<Spoken>,
@@ -112,21 +118,19 @@ impl Renderer {
             place: None,
             tasks: Tasks::default(),
             out: String::new(),
-            is_held_back: false,
-            spoken: None,
-            void: None,
+            speech: Speech::default(),
         }
     }
 
     /// For output from which nothing can be taken back: what the model says is written once it is whole.
     pub(crate) fn hold_back(mut self) -> Self {
-        self.is_held_back = true;
+        self.speech.is_held_back = true;
         self
     }
 
     /// Takes the void text, if the last text is void. It began at the beginning of a line.
     pub(crate) fn void(&mut self) -> Option<String> {
-        self.void.take()
+        self.speech.void.take()
     }
 
     /// The message with this client id comes from here; whether it stands on the screen already,
@@ -173,7 +177,7 @@ impl Renderer {
             }
         }
         let out = std::mem::take(&mut self.out);
-        if let Some(spoken) = &mut self.spoken {
+        if let Some(spoken) = &mut self.speech.spoken {
             spoken
                 .text
                 .push_str(&out[std::mem::take(&mut spoken.from)..]);
@@ -266,7 +270,7 @@ impl Renderer {
 
     fn live(&mut self, live: &Live) {
         match live {
-            Live::Reasoning { .. } | Live::Text { .. } if self.is_held_back => {}
+            Live::Reasoning { .. } | Live::Text { .. } if self.speech.is_held_back => {}
             Live::Reasoning {
                 turn,
                 step,
@@ -315,9 +319,9 @@ impl Renderer {
 
     /// Notes that the model begins to speak: the text from here on may have to be erased.
     fn speaks(&mut self) {
-        if self.spoken.is_none() {
+        if self.speech.spoken.is_none() {
             self.finish_line();
-            self.spoken = Some(Spoken {
+            self.speech.spoken = Some(Spoken {
                 text: String::new(),
                 from: self.out.len(),
                 block: self.block,
@@ -326,11 +330,11 @@ impl Renderer {
     }
 
     fn take_back(&mut self) {
-        if let Some(spoken) = self.spoken.take() {
+        if let Some(spoken) = self.speech.spoken.take() {
             self.thoughts = None;
             self.text = None;
             self.block = spoken.block;
-            self.void = Some(spoken.text);
+            self.speech.void = Some(spoken.text);
         }
     }
 
@@ -429,7 +433,7 @@ impl Renderer {
         }
         self.finish_line();
         self.text = None;
-        self.spoken = None;
+        self.speech.spoken = None;
         match finish {
             Finish::Complete | Finish::Cancelled => {}
             Finish::Length => self.note("the model reached its own length limit"),
@@ -495,7 +499,7 @@ impl Renderer {
         }
         self.thoughts = None;
         self.text = None;
-        self.spoken = None;
+        self.speech.spoken = None;
         self.calls.clear();
         self.focus = None;
         self.stopping = false;

@@ -171,18 +171,23 @@ pub(crate) struct OperationsService {
     unfinished: watch::Sender<Unfinished>,
     /// Of the present link.
     outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
-    /// Commands that are about to start.
-    starting: FuturesUnordered<Starting>,
-    /// Everything that is under way.
-    work: HashMap<OperationId, Work>,
-    /// The operations that this daemon has begun and that are not over; for metrics and traces.
-    begun: HashMap<OperationId, Begun>,
-    happenings: StreamMap<OperationId, Happenings>,
+    under_way: UnderWay,
     files: Files,
     disk: Disk,
     renewals: Interval,
     sync_before_start: bool,
     disconnect_for: Duration,
+}
+
+/// The operations that are under way.
+#[derive(Default)]
+struct UnderWay {
+    work: HashMap<OperationId, Work>,
+    /// Commands that are about to start.
+    starting: FuturesUnordered<Starting>,
+    /// The operations that this daemon has begun and that are not over; for metrics and traces.
+    begun: HashMap<OperationId, Begun>,
+    happenings: StreamMap<OperationId, Happenings>,
 }
 
 enum Event {
@@ -251,8 +256,8 @@ impl OperationsService {
             Some((link, order)) = self.orders.recv(), if self.table.takes_orders() => {
                 Event::Order(link, order)
             }
-            Some((id, taken)) = self.starting.next() => Event::Taken(id, Box::new(taken)),
-            Some((id, happened)) = self.happenings.next() => Event::Happened(id, happened),
+            Some((id, taken)) = self.under_way.starting.next() => Event::Taken(id, Box::new(taken)),
+            Some((id, happened)) = self.under_way.happenings.next() => Event::Happened(id, happened),
             Some(id) = self.files.downloads.read_on() => Event::Read(id),
             reports = news(self.pool.as_ref()) => Event::News(reports),
             permit = room(outgoing) => permit.map_or(Event::LinkGone, Event::Room),
@@ -263,7 +268,7 @@ impl OperationsService {
     /// Takes the events of an operation together, such as the last output and the end.
     fn gather(&mut self) -> Result<(), JournalError> {
         for _ in 0..GATHERED_AT_MOST {
-            let Some(Some((id, happened))) = self.happenings.next().now_or_never() else {
+            let Some(Some((id, happened))) = self.under_way.happenings.next().now_or_never() else {
                 break;
             };
             self.happened(id, happened)?;
@@ -295,7 +300,7 @@ impl OperationsService {
                 self.sandboxes.remove(id);
             }
             Wish::Drain => self.table.drain(),
-            Wish::Orphan => self.work.values_mut().for_each(Work::orphan),
+            Wish::Orphan => self.under_way.work.values_mut().for_each(Work::orphan),
         }
         Ok(())
     }
@@ -322,7 +327,7 @@ impl OperationsService {
                     kind: request.kind(),
                     at: self.clock.now(),
                 };
-                self.begun.insert(operation, begun);
+                self.under_way.begun.insert(operation, begun);
                 self.begin((operation, sandbox), request, times)
             }
             act => {
@@ -337,21 +342,26 @@ impl OperationsService {
     fn act(&mut self, act: Option<Act>) {
         match act {
             Some(Act::Stop(operation)) => {
-                self.work.entry(operation).and_modify(Work::cancel);
+                self.under_way
+                    .work
+                    .entry(operation)
+                    .and_modify(Work::cancel);
             }
             Some(Act::Commit {
                 operation,
                 stream,
                 up_to,
             }) => {
-                self.work
+                self.under_way
+                    .work
                     .entry(operation)
                     .and_modify(|work| work.commit(stream, up_to));
             }
             Some(Act::Drop(operation)) => self.drop_files(operation),
             Some(Act::LetGo(operation, why)) => self.let_go(operation, why),
             Some(Act::Input(operation, input)) => {
-                self.work
+                self.under_way
+                    .work
                     .entry(operation)
                     .and_modify(|work| work.input(&input));
             }
@@ -360,7 +370,8 @@ impl OperationsService {
                 id,
                 control,
             }) => {
-                self.work
+                self.under_way
+                    .work
                     .entry(operation)
                     .and_modify(|work| work.control(id, control));
             }
@@ -399,7 +410,8 @@ impl OperationsService {
             pool.rest(&self.table.busy_sandboxes());
         }
         if self.outgoing.is_some() {
-            self.work
+            self.under_way
+                .work
                 .values_mut()
                 .for_each(|work| work.renew(self.disconnect_for));
         }

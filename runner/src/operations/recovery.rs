@@ -23,7 +23,7 @@ use shared_types::{Clock, Entropy, Incarnation, JournalId, OperationId, Refusal,
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    Entry, ORDERS_WAITING, Operations, OperationsService, Unfinished, WISHES_WAITING,
+    Entry, ORDERS_WAITING, Operations, OperationsService, UnderWay, Unfinished, WISHES_WAITING,
     claim::Claim,
     disk::Disk,
     files::{Files, bytes_on_disk},
@@ -103,10 +103,7 @@ impl Operations {
             wishes: wishes_waiting,
             unfinished: unfinished_now,
             outgoing: None,
-            starting: Default::default(),
-            work: HashMap::new(),
-            begun: HashMap::new(),
-            happenings: Default::default(),
+            under_way: UnderWay::default(),
             files: Files::default(),
             disk: Disk::default(),
             renewals: renewals(found.disconnect_for),
@@ -244,7 +241,7 @@ impl OperationsService {
             }
         }
         for &id in &open {
-            if !self.work.contains_key(&id) && self.table.is_open(id) {
+            if !self.under_way.work.contains_key(&id) && self.table.is_open(id) {
                 self.without_a_place(id, same_boot).await;
             }
         }

@@ -157,14 +157,16 @@ impl OperationsService {
     }
 
     fn perform(&mut self, id: OperationId, work: Work, events: mpsc::Receiver<HostEvent>) {
-        self.work.insert(id, work);
+        self.under_way.work.insert(id, work);
         self.watch(id, ReceiverStream::new(events).map(Happened::Host));
     }
 
     fn prepare(&mut self, id: OperationId, sandbox: &Sandbox, exec: Exec, times: Times) {
         let planning = self.sandboxes.plan(sandbox.clone(), exec);
-        self.work.insert(id, Work::Starting(None, Passing::new()));
-        self.starting.push(Box::pin(async move {
+        self.under_way
+            .work
+            .insert(id, Work::Starting(None, Passing::new()));
+        self.under_way.starting.push(Box::pin(async move {
             let ready = match planning.await {
                 Ok((plan, processes)) => match processes.take().await {
                     Ok(waiting) => Ok(Ready {
@@ -192,7 +194,7 @@ impl OperationsService {
             times,
             placed,
         } = taken;
-        let (stopped, passing) = match self.work.remove(&id) {
+        let (stopped, passing) = match self.under_way.work.remove(&id) {
             Some(Work::Starting(stopped, passing)) => (stopped, passing),
             // Forgotten since, together with everything else.
             _ => return Ok(()),
@@ -246,8 +248,10 @@ impl OperationsService {
     /// Starts a command once everything that is written down of it is on the disk.
     fn start_when_synced(&mut self, id: OperationId, taken: Taken, passing: Passing) {
         let synced = self.journaled.journal.sync();
-        self.work.insert(id, Work::Starting(None, passing));
-        self.starting.push(Box::pin(async move {
+        self.under_way
+            .work
+            .insert(id, Work::Starting(None, passing));
+        self.under_way.starting.push(Box::pin(async move {
             let taken = match synced.wait().await {
                 Ok(()) => taken,
                 Err(error) => Taken {
@@ -291,14 +295,18 @@ impl OperationsService {
     /// Takes care of a command that runs.
     pub(super) fn attend(&mut self, id: OperationId, process: Process) {
         self.files.add(id, process.spool);
-        self.work.insert(id, Work::Running(process.control));
+        self.under_way
+            .work
+            .insert(id, Work::Running(process.control));
         let events = ReceiverStream::new(process.events).map(Happened::Process);
         self.watch(id, events);
     }
 
     fn watch(&mut self, id: OperationId, events: impl Stream<Item = Happened> + Send + 'static) {
         let silence = futures_util::stream::once(async { Happened::Silence });
-        self.happenings.insert(id, Box::pin(events.chain(silence)));
+        self.under_way
+            .happenings
+            .insert(id, Box::pin(events.chain(silence)));
     }
 }
 

@@ -160,7 +160,10 @@ impl OperationsService {
                 Ok(())
             }
             Happened::Host(HostEvent::InputTaken(up_to)) => {
-                self.work.entry(id).and_modify(|work| work.taken(up_to));
+                self.under_way
+                    .work
+                    .entry(id)
+                    .and_modify(|work| work.taken(up_to));
                 self.table.input_taken(id, up_to);
                 Ok(())
             }
@@ -191,7 +194,7 @@ impl OperationsService {
                     Outcome::Refused(Refusal::new(RefusalCode::Fenced, message)),
                 )
             }
-            Happened::Silence if self.work.contains_key(&id) => {
+            Happened::Silence if self.under_way.work.contains_key(&id) => {
                 let message = "the runner lost sight of the operation";
                 self.end(
                     id,
@@ -206,7 +209,7 @@ impl OperationsService {
     pub(super) fn end(&mut self, id: OperationId, outcome: Outcome) -> Result<(), JournalError> {
         let outcome = self.keepable(id, outcome);
         let begun = self.count_end(id, &outcome);
-        self.work.remove(&id);
+        self.under_way.work.remove(&id);
         if found_no_room(&outcome) {
             self.found_no_room();
         }
@@ -244,9 +247,9 @@ impl OperationsService {
 
     /// Counts an end, and returns its beginning. Only commands outlive the daemon that has begun them.
     pub(super) fn count_end(&mut self, id: OperationId, outcome: &Outcome) -> Option<Begun> {
-        let begun = self.begun.remove(&id);
+        let begun = self.under_way.begun.remove(&id);
         let kind = begun.map(|begun| begun.kind);
-        let kind = kind.or_else(|| match self.work.get(&id) {
+        let kind = kind.or_else(|| match self.under_way.work.get(&id) {
             Some(Work::Running(_)) => Some("exec"),
             _ => None,
         });
@@ -272,19 +275,19 @@ impl OperationsService {
     /// Stops a read, and closes what it reads. Its further events are ignored: the same operation may begin
     /// again at once.
     pub(super) fn let_go(&mut self, id: OperationId, why: Refusal) {
-        if self.work.contains_key(&id) {
+        if self.under_way.work.contains_key(&id) {
             self.count_end(id, &Outcome::Refused(why));
         }
-        if let Some(mut work) = self.work.remove(&id) {
+        if let Some(mut work) = self.under_way.work.remove(&id) {
             work.cancel();
         }
-        self.happenings.remove(&id);
+        self.under_way.happenings.remove(&id);
         self.drop_files(id);
     }
 
     /// Removes what is on disk of an operation.
     pub(super) fn drop_files(&mut self, id: OperationId) {
-        self.begun.remove(&id);
+        self.under_way.begun.remove(&id);
         self.journaled.known.forget(id);
         self.files.downloads.remove(id);
         if let Some(spool) = self.files.take(id) {
@@ -299,7 +302,7 @@ impl OperationsService {
             .begin_anew(journal, self.clock.as_ref(), std::iter::empty())?;
         for id in self.table.begin_journal(journal) {
             self.journaled.known.forget(id);
-            match self.work.get_mut(&id) {
+            match self.under_way.work.get_mut(&id) {
                 // Its files go once it has ended.
                 Some(work) => work.orphan(),
                 None => self.drop_files(id),

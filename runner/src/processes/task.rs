@@ -8,7 +8,7 @@
 use std::{
     collections::VecDeque,
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
@@ -62,7 +62,7 @@ pub(super) struct Supervised {
 /// Begins to listen to a command that was started, or whose start failed, or whose supervisor lives
 /// and accepts no connection for now.
 pub(super) fn spawn(
-    Supervised { path, realm, pool }: Supervised,
+    of: Supervised,
     started: Result<Operation, OperationError>,
     passing: Passing,
     overdue: Overdue,
@@ -70,15 +70,13 @@ pub(super) fn spawn(
 ) -> Process {
     let (control, wishes) = Control::new(passing.clone());
     let (events, receiver) = mpsc::channel(EVENTS_WAITING);
-    let from = pool.as_ref().map(Arc::downgrade).unwrap_or_default();
-    let spool = Spool::new(path.clone(), realm, from);
+    let from = of.pool.as_ref().map(Arc::downgrade).unwrap_or_default();
+    let spool = Spool::new(of.path.clone(), of.realm, from);
     let span = tracing::debug_span!("process", process.directory = spool.name());
     // One that is attached to was started by an earlier daemon.
     let attached = matches!(&started, Ok(operation) if operation.identity().is_none());
     let task = Task {
-        path,
-        realm,
-        pool,
+        of,
         started: attached,
         wishes,
         obeyed: Wishes::default(),
@@ -88,12 +86,9 @@ pub(super) fn spawn(
         ending: None,
         nobody_wishes: false,
         events,
-        readable: [0; 2],
-        told: None,
+        news: News::default(),
         passing,
         sent: Sent::default(),
-        taken: None,
-        done: VecDeque::new(),
     };
     tokio::spawn(task.run(started).instrument(span));
     Process {
@@ -104,10 +99,7 @@ pub(super) fn spawn(
 }
 
 struct Task {
-    path: PathBuf,
-    realm: Realm,
-    /// The pool that its supervisor goes to afterwards.
-    pool: Option<Arc<Pool>>,
+    of: Supervised,
     started: bool,
     wishes: watch::Receiver<Wishes>,
     /// The wishes that were passed on to the supervisor.
@@ -123,16 +115,47 @@ struct Task {
     /// True once no sender of wishes is left.
     nobody_wishes: bool,
     events: mpsc::Sender<ProcessEvent>,
+    news: News,
+    passing: Passing,
+    sent: Sent,
+}
+
+/// The events of a command that are to be reported.
+#[derive(Default)]
+struct News {
     /// The length of each stream that can be read.
     readable: [u64; 2],
     /// The lengths that were reported.
     told: Option<[u64; 2]>,
-    passing: Passing,
-    sent: Sent,
     /// The length of the input that was taken, until it is reported.
     taken: Option<u64>,
     /// The controls that were done, until they are reported; the table of operations bounds them.
     done: VecDeque<(u64, Result<(), Refusal>)>,
+}
+
+impl News {
+    /// The next event to report; output only of a command that has started.
+    fn next(&self, started: bool) -> Option<ProcessEvent> {
+        let done = self.done.front().cloned();
+        let done = done.map(|(id, result)| ProcessEvent::Done(id, result));
+        let runs = started || self.readable != [0; 2];
+        let readable = runs.then_some(self.readable);
+        let output = || {
+            readable
+                .filter(|_| self.told != readable)
+                .map(ProcessEvent::Output)
+        };
+        done.or_else(|| self.taken.map(ProcessEvent::InputTaken))
+            .or_else(output)
+    }
+
+    fn told(&mut self, event: ProcessEvent) {
+        match event {
+            ProcessEvent::Output(readable) => self.told = Some(readable),
+            ProcessEvent::InputTaken(_) => self.taken = None,
+            ProcessEvent::Done(..) | ProcessEvent::Ended(_) => drop(self.done.pop_front()),
+        }
+    }
 }
 
 /// The reason why the task stops to listen to a supervisor.
@@ -194,9 +217,9 @@ impl Task {
             };
             let settled = match halt {
                 Halt::Overdue(cause) => {
-                    let realm = self.realm;
+                    let realm = self.of.realm;
                     let force = move |directory| realm.end_by_force(directory, cause);
-                    settled((&self.path, realm), force).await
+                    settled(&self.of, force).await
                 }
                 Halt::Ended(_) | Halt::Cut => self.settled().await,
             };
@@ -212,17 +235,14 @@ impl Task {
 
     /// Settles the command by its records.
     async fn settled(&self) -> Result<Operation, ProcessEnd> {
-        let realm = self.realm;
-        settled((&self.path, realm), move |directory| {
-            realm.settle(directory)
-        })
-        .await
+        let realm = self.of.realm;
+        settled(&self.of, move |directory| realm.settle(directory)).await
     }
 
     fn ended(&self, ended: Ended, operation: Operation) -> ProcessEnd {
         match ended {
             Ended::Exited(record) => {
-                if let Some((spent, pool)) = operation.into_spent().zip(self.pool.as_ref()) {
+                if let Some((spent, pool)) = operation.into_spent().zip(self.of.pool.as_ref()) {
                     pool.keep(spent);
                 }
                 ProcessEnd::Outcome(outcome::of(record))
@@ -255,7 +275,7 @@ impl Task {
                 }
                 Step::Heard(event) => match event {
                     Event::Started(_) => self.started = true,
-                    Event::Output { out, err } => self.readable = [out, err],
+                    Event::Output { out, err } => self.news.readable = [out, err],
                     Event::Refused(reason) => {
                         tracing::warn!(reason, "a supervisor refused what it was told");
                         // The request: then it still waits, and is not to wait for ever.
@@ -265,11 +285,11 @@ impl Task {
                     }
                     Event::InputTaken(up_to) => {
                         self.passing.taken(&mut self.sent, up_to);
-                        self.taken = Some(up_to);
+                        self.news.taken = Some(up_to);
                     }
                     Event::Done(id) => {
                         self.passing.done(&mut self.sent, id);
-                        self.done.push_back((id, Ok(())));
+                        self.news.done.push_back((id, Ok(())));
                     }
                     Event::NotDone(id, reason) => {
                         self.not_done(id, RefusalCode::Invalid, reason);
@@ -289,11 +309,13 @@ impl Task {
 
     fn not_done(&mut self, id: u64, code: RefusalCode, reason: String) {
         self.passing.done(&mut self.sent, id);
-        self.done.push_back((id, Err(Refusal::new(code, reason))));
+        self.news
+            .done
+            .push_back((id, Err(Refusal::new(code, reason))));
     }
 
     async fn step(&mut self, socket: &mut AsyncFd<Operation>, unheard: Pin<&mut Sleep>) -> Step {
-        let untold = self.untold().is_some();
+        let untold = self.news.next(self.started).is_some();
         let ends = self.ending.is_some();
         tokio::select! {
             biased;
@@ -313,7 +335,7 @@ impl Task {
     async fn bring_about(&mut self, due: Due) -> Option<Halt> {
         match due {
             Due::Ask => {
-                ask(&self.path, self.realm).await;
+                ask(&self.of).await;
                 // A supervisor that was stopped early has not said whether the command started; the
                 // records tell.
                 (!self.started).then_some(Halt::Cut)
@@ -325,31 +347,12 @@ impl Task {
     /// Reports the news, if there is room for it; else it is reported later, with the news until
     /// then.
     fn tell(&mut self) {
-        while let Some(event) = self.untold() {
+        while let Some(event) = self.news.next(self.started) {
             if let Err(TrySendError::Full(_)) = self.events.try_send(event.clone()) {
                 return;
             }
-            match event {
-                ProcessEvent::Output(readable) => self.told = Some(readable),
-                ProcessEvent::InputTaken(_) => self.taken = None,
-                ProcessEvent::Done(..) | ProcessEvent::Ended(_) => drop(self.done.pop_front()),
-            }
+            self.news.told(event);
         }
-    }
-
-    /// The next event to send.
-    fn untold(&self) -> Option<ProcessEvent> {
-        let done = self.done.front().cloned();
-        let done = done.map(|(id, result)| ProcessEvent::Done(id, result));
-        let runs = self.started || self.readable != [0; 2];
-        let readable = runs.then_some(self.readable);
-        let output = || {
-            readable
-                .filter(|_| self.told != readable)
-                .map(ProcessEvent::Output)
-        };
-        done.or_else(|| self.taken.map(ProcessEvent::InputTaken))
-            .or_else(output)
     }
 
     /// Passes the wishes on, unless the supervisor is still busy with earlier ones. If the
@@ -421,8 +424,8 @@ fn observe(operation: Operation) -> io::Result<AsyncFd<Operation>> {
 }
 
 /// Asks a command to end whose supervisor is stopped.
-async fn ask(path: &Path, realm: Realm) {
-    let path = path.to_owned();
+async fn ask(of: &Supervised) {
+    let (path, realm) = (of.path.clone(), of.realm);
     let asked = run_blocking(move || realm.ask_to_end(&Directory::open(&path)?)).await;
     if let Err(error) = asked {
         tracing::warn!(%error, "failed to look after the supervisor of a command that is to end");
@@ -431,14 +434,13 @@ async fn ask(path: &Path, realm: Realm) {
 
 /// Settles by the records once the supervisor is gone, or is not waited for any longer: another
 /// connection to it, or the end.
-async fn settled<S>((path, realm): (&Path, Realm), settle: S) -> Result<Operation, ProcessEnd>
+async fn settled<S>(of: &Supervised, settle: S) -> Result<Operation, ProcessEnd>
 where
     S: Fn(Directory) -> Result<Recovered, RecordError> + Copy + Send + 'static,
 {
     let mut attempts = 1..=SETTLE_ATTEMPTS;
     loop {
-        let path = path.to_owned();
-        let settling = path.clone();
+        let settling = of.path.clone();
         let error = match run_blocking(move || settle(Directory::open(&settling)?)).await {
             Ok(Recovered::Running(operation)) => return Ok(*operation),
             Ok(Recovered::Fenced(_)) => return Err(ProcessEnd::Fenced),
@@ -452,7 +454,7 @@ where
             "failed to settle a command"
         );
         if attempts.next().is_none() {
-            return Err(given_up((path, realm), error).await);
+            return Err(given_up(of, error).await);
         }
         sleep(SETTLE_EVERY).await;
     }
@@ -460,7 +462,8 @@ where
 
 /// The end of a command that cannot be settled. Where its supervisor accepts no connection, its end
 /// would never be known, so it is ended by force.
-async fn given_up((path, realm): (PathBuf, Realm), error: RecordError) -> ProcessEnd {
+async fn given_up(of: &Supervised, error: RecordError) -> ProcessEnd {
+    let (path, realm) = (of.path.clone(), of.realm);
     let force = move || realm.end_by_force(Directory::open(&path)?, Cause::SupervisorLost);
     let forced = match &error {
         RecordError::Io(io) if io.kind() == io::ErrorKind::TimedOut => run_blocking(force).await,

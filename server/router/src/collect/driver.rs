@@ -54,29 +54,51 @@ pub(super) struct Driver {
     machine: server::Follow,
     mailbox: Mailbox,
     keeping: Keeping,
-    /// The time of the next check whether output can be kept that could not be.
-    look_for_room_at: Option<Instant>,
-    /// The pauses before the next check; they grow until something is kept.
-    room_pauses: Pauses,
+    room: RoomCheck,
     /// The time of the next check whether the end was stored while the runner is away.
     look_while_away_at: Instant,
     audience: Audience,
     /// The link that the machine knows of, and our key as a reader on it.
     link: Option<(LinkHandle, u64)>,
     wishes: Wishes,
-    /// The callers that wait for a control of the process, by key; the machine bounds them.
-    waiters: HashMap<u64, Answer<()>>,
-    /// Keys that were given so far.
-    waited: u64,
+    waiters: Waiters,
     /// Its end is stored.
     is_stored: bool,
     /// The runner may remember it.
     is_remembered: bool,
     /// The link over which it is sent first, and the time when its intent was committed; until its runner has it.
     placed: Option<(Generation, Instant)>,
-    again: Arc<Semaphore>,
+    again: Again,
+}
+
+/// The checks whether output can be kept that could not be.
+struct RoomCheck {
+    at: Option<Instant>,
+    /// The pauses before the next check; they grow until something is kept.
+    pauses: Pauses,
+}
+
+/// The callers that wait for a control of the process, by key; the machine bounds them.
+#[derive(Default)]
+struct Waiters {
+    by_key: HashMap<u64, Answer<()>>,
+    /// Keys that were given so far.
+    given: u64,
+}
+
+impl Waiters {
+    fn add(&mut self, waiter: Answer<()>) -> u64 {
+        self.given += 1;
+        self.by_key.insert(self.given, waiter);
+        self.given
+    }
+}
+
+/// The right to request the output of an ended operation once more.
+struct Again {
+    permits: Arc<Semaphore>,
     /// It has ended, and its output is requested once more: that takes a permit.
-    comes_again: bool,
+    is_needed: bool,
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -107,26 +129,26 @@ enum Event {
 
 impl Driver {
     pub(super) fn new(begin: Begin) -> Self {
-        let room_pauses = room_pauses(&begin.ports);
+        let pauses = room_pauses(&begin.ports);
         let mut driver = Self {
             mailbox: Mailbox::starting_at(begin.machine.came()),
             machine: begin.machine,
             ports: begin.ports,
             keeping: begin.keeping,
-            look_for_room_at: None,
-            room_pauses,
+            room: RoomCheck { at: None, pauses },
             look_while_away_at: Instant::now() + LOOK_WHILE_AWAY_EVERY,
             audience: begin.audience,
             link: None,
             wishes: begin.wishes,
-            waiters: HashMap::new(),
-            waited: 0,
+            waiters: Waiters::default(),
             is_stored: false,
             is_remembered: false,
             placed: begin.fresh.map(|link| (link, Instant::now())),
-            again: begin.again,
-            comes_again: false,
-            permit: None,
+            again: Again {
+                permits: begin.again,
+                is_needed: false,
+                permit: None,
+            },
         };
         driver.note_what_cannot_be_kept();
         driver
@@ -156,10 +178,10 @@ impl Driver {
                         self.forget(&mut connection).await;
                         return Ok(());
                     }
-                    self.permit = None;
+                    self.again.permit = None;
                     self.note_what_cannot_be_kept();
                     self.until_there_is_room().await;
-                    self.comes_again = true;
+                    self.again.is_needed = true;
                 }
                 Left::Output => {}
             }
@@ -360,7 +382,7 @@ impl Driver {
         while let Some(answer) = self.mailbox.answered() {
             self.handle(Event::Answered(answer));
         }
-        self.waiters.clear();
+        self.waiters.by_key.clear();
         (_, self.wishes) = RemoteControls::pair(None);
     }
 
@@ -374,7 +396,7 @@ impl Driver {
             asked,
         } = &mut self.wishes;
         let takes_mail = !self.audience.is_behind();
-        let (look_at, came) = (self.look_for_room_at, self.machine.came());
+        let (look_at, came) = (self.room.at, self.machine.came());
         tokio::select! {
             answer = self.mailbox.answer() => Event::Answered(answer),
             Some((input, answer)) = inputs.recv(), if self.machine.takes_input() => {
@@ -400,7 +422,7 @@ impl Driver {
             Event::Asked => self.asked(),
             Event::Answered(answer) => {
                 if let Some(controlled) = self.machine.answer(answer)
-                    && let Some(waiter) = self.waiters.remove(&controlled.key)
+                    && let Some(waiter) = self.waiters.by_key.remove(&controlled.key)
                 {
                     // A caller that stopped waiting needs no answer.
                     let _ = waiter.send(controlled.result);
@@ -414,9 +436,8 @@ impl Driver {
                 drop(answer.send(self.machine.input(&input)));
             }
             Event::Control(control, answer) => {
-                self.waited += 1;
-                self.waiters.insert(self.waited, answer);
-                self.machine.control(self.waited, control);
+                let key = self.waiters.add(answer);
+                self.machine.control(key, control);
             }
             Event::Committed => {
                 let confirmed = *self.wishes.commits.borrow_and_update();
@@ -426,7 +447,7 @@ impl Driver {
             }
             Event::Durable(durable) => {
                 if durable.is_some_and(|up_to| self.machine.durable(up_to)) {
-                    self.room_pauses = room_pauses(&self.ports);
+                    self.room.pauses = room_pauses(&self.ports);
                 }
                 self.note_what_cannot_be_kept();
             }
@@ -458,9 +479,9 @@ impl Driver {
     async fn wait_for_permit(&mut self, connection: &Watch) {
         let is_there = matches!(*connection.borrow(), Connection::Online(_));
         if !is_there {
-            self.permit = None;
-        } else if self.comes_again && self.permit.is_none() {
-            self.permit = Arc::clone(&self.again).acquire_owned().await.ok();
+            self.again.permit = None;
+        } else if self.again.is_needed && self.again.permit.is_none() {
+            self.again.permit = Arc::clone(&self.again.permits).acquire_owned().await.ok();
         }
     }
 
@@ -566,7 +587,7 @@ impl Driver {
     }
 
     fn note_what_cannot_be_kept(&mut self) {
-        if self.keeping.has_given_up() && self.look_for_room_at.is_none() {
+        if self.keeping.has_given_up() && self.room.at.is_none() {
             self.look_for_room_later();
             if let Audience::Board(board) = &self.audience {
                 board.cannot_keep();
@@ -575,12 +596,12 @@ impl Driver {
     }
 
     fn look_for_room_later(&mut self) {
-        self.look_for_room_at = Some(Instant::now() + self.room_pauses.next());
+        self.room.at = Some(Instant::now() + self.room.pauses.next());
     }
 
     async fn until_there_is_room(&mut self) {
         loop {
-            sleep(self.room_pauses.next()).await;
+            sleep(self.room.pauses.next()).await;
             if self.keeping.can_go_on().await {
                 return;
             }
@@ -599,12 +620,12 @@ impl Driver {
         let before = std::mem::replace(&mut self.machine, machine);
         self.mailbox = Mailbox::starting_at(kept);
         if has_ended {
-            self.waiters.clear();
+            self.waiters.by_key.clear();
         } else {
             // Input that this task has taken is nowhere else until the runner has taken it.
             self.machine.take_over(before);
         }
-        self.look_for_room_at = None;
+        self.room.at = None;
         if let Audience::Board(board) = &self.audience {
             board.begin_again(kept);
         }

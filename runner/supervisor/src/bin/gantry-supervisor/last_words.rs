@@ -19,14 +19,14 @@ pub(crate) fn ended(
 ) -> bool {
     // An end that cannot be written is reported all the same. A later daemon finds the operation
     // without an end and without a supervisor, and calls it lost.
-    let mut written = prepared.exit.write(record);
+    let mut written = prepared.records.exit.write(record);
     if sync == Sync::All {
-        written = written.and_then(|()| prepared.exit.sync());
+        written = written.and_then(|()| prepared.records.exit.sync());
     }
     faults.at(FaultPoint::ExitWritten, client.as_ref());
     if written.is_ok() {
         // Where a daemon has settled it before, that is its end.
-        let _ = prepared.exit.link(&prepared.directory);
+        let _ = prepared.records.exit.link(&prepared.directory);
         if sync == Sync::All {
             let _ = rustix::fs::fsync(&prepared.directory);
         }

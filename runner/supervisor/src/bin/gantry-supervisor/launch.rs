@@ -105,12 +105,12 @@ fn settle(
         }),
         claim: terms.claim.clone(),
     };
-    prepared.start.write(&Fate::Started(start.clone()))?;
+    prepared.records.fate.write(&Fate::Started(start.clone()))?;
     if terms.sync != Sync::Nothing {
-        prepared.start.sync()?;
+        prepared.records.fate.sync()?;
     }
     faults.at(FaultPoint::StartWritten, client);
-    let ours = prepared.start.link(&prepared.directory)?;
+    let ours = prepared.records.fate.link(&prepared.directory)?;
     if terms.sync != Sync::Nothing {
         rustix::fs::fsync(&prepared.directory)?;
     }

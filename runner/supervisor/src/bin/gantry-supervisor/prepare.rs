@@ -67,6 +67,14 @@ impl Host {
     }
 }
 
+/// The files of a command's records.
+#[derive(Debug)]
+pub(crate) struct Records {
+    /// Of its start.
+    pub(crate) fate: RecordFile,
+    pub(crate) exit: RecordFile,
+}
+
 /// A supervisor that waits for its request.
 #[derive(Debug)]
 pub(crate) struct Prepared {
@@ -76,8 +84,7 @@ pub(crate) struct Prepared {
     pub(crate) signals: SignalFd,
     pub(crate) listener: OwnedFd,
     pub(crate) orphan: BootTimer,
-    pub(crate) start: RecordFile,
-    pub(crate) exit: RecordFile,
+    pub(crate) records: Records,
     /// One for each stream.
     pub(crate) spools: Vec<File>,
     pub(crate) gaps: GapLog,
@@ -110,8 +117,10 @@ pub(crate) fn prepare(
         .map(|stream| directory.create_file(stream.file_name()))
         .collect::<io::Result<_>>()?;
     let gaps = GapLog::create(&directory)?;
-    let start = RecordFile::create(&directory, "fate")?;
-    let exit = RecordFile::create(&directory, "exit")?;
+    let records = Records {
+        fate: RecordFile::create(&directory, "fate")?,
+        exit: RecordFile::create(&directory, "exit")?,
+    };
     let listener = listen_at("sock", SocketType::STREAM)?;
     let pipes = vec![pipe()?, pipe()?];
     let nothing = Some(input::nothing()?);
@@ -141,8 +150,7 @@ pub(crate) fn prepare(
         signals,
         listener,
         orphan,
-        start,
-        exit,
+        records,
         spools,
         gaps,
         pipes,
