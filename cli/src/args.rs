@@ -14,7 +14,7 @@ mod remote;
 mod sessions;
 
 pub(crate) use config::{Config, Layer, ListConfig, values};
-pub(crate) use remote::{Attach, Copy, Exec, Kill, Ps, Shell};
+pub(crate) use remote::{Attach, Copy, CopyPlace, Exec, Kill, Ps, Shell};
 pub(crate) use sessions::{ListSessions, Sessions};
 
 /// The terminal client of Gantry: talk to agents that work on your own machines.

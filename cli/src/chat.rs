@@ -10,6 +10,7 @@ use shared_types::limits::MAX_MESSAGE_BYTES;
 use crate::{
     args,
     exit::Exit,
+    here::{self, Here},
     pick::{self, SessionName},
     render::clean::clean_line,
     runners,
@@ -19,7 +20,6 @@ use crate::{
 };
 
 mod conversation;
-pub(crate) mod here;
 mod pin;
 mod piped;
 mod prompt;
@@ -149,7 +149,7 @@ async fn begin(
 }
 
 /// The runner of this machine, and this folder in its workspace, where the person may use it.
-async fn here(client: &Client, home: &Path) -> anyhow::Result<Option<(Runner, here::Here)>> {
+async fn here(client: &Client, home: &Path) -> anyhow::Result<Option<(Runner, Here)>> {
     let Some(here) = here::find(home) else {
         return Ok(None);
     };
@@ -163,7 +163,7 @@ async fn here(client: &Client, home: &Path) -> anyhow::Result<Option<(Runner, he
     Ok(runner.filter(known).map(|runner| (runner, here)))
 }
 
-fn place(runner: &Runner, here: &here::Here) -> String {
+fn place(runner: &Runner, here: &Here) -> String {
     let directory = match here.directory.as_str() {
         "" => "the root of its workspace".to_owned(),
         directory => format!("its directory {directory}"),

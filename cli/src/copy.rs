@@ -2,19 +2,22 @@
 //! compared, a file takes the place of another one only once all of it is there, and a lost connection
 //! or runner only interrupts it.
 
-use std::{
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use shared_client::Client;
 
-use crate::{args, exit::Exit, remote::Signals, screen::Screen};
+use crate::{
+    args::{self, CopyPlace},
+    exit::Exit,
+    remote::Signals,
+    screen::Screen,
+};
 
 mod archive;
 mod copying;
 mod download;
+mod file;
 mod folder;
 mod local;
 mod progress;
@@ -24,41 +27,15 @@ mod upload;
 use copying::Copying;
 use progress::Progress;
 
-/// One side of a copy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
-    Here(PathBuf),
-    There {
-        runner: String,
-        /// Relative to the workspace.
-        path: String,
-    },
-}
-
-impl FromStr for Place {
-    type Err = std::convert::Infallible;
-
-    /// Reads NAME:PATH. The text before the first colon names a runner, as for `scp`, unless it has a slash.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text.split_once(':') {
-            Some((runner, path)) if !runner.is_empty() && !runner.contains('/') => Self::There {
-                runner: runner.to_owned(),
-                path: path.to_owned(),
-            },
-            _ => Self::Here(text.into()),
-        })
-    }
-}
-
 /// Copies a file or folder one way or the other.
 pub(crate) async fn run(client: Client, screen: Screen, args: args::Copy) -> anyhow::Result<Exit> {
     let here = file_here(&args.source);
     match (args.source, args.target) {
-        (Place::Here(source), Place::There { runner, path }) => {
+        (CopyPlace::Here(source), CopyPlace::There { runner, path }) => {
             let copying = Copying::new(client, runner, Progress::new(screen), args.preserve);
             until_interrupted(&copying, upload::run(&copying, &source, &path)).await
         }
-        (Place::There { runner, path }, Place::Here(target)) => {
+        (CopyPlace::There { runner, path }, CopyPlace::Here(target)) => {
             let copying = Copying::new(client, runner, Progress::new(screen), args.preserve);
             let copied = until_interrupted(&copying, download::run(&copying, &path, &target)).await;
             if let (Err(_), Some(file)) = (&copied, here) {
@@ -68,10 +45,10 @@ pub(crate) async fn run(client: Client, screen: Screen, args: args::Copy) -> any
             }
             copied
         }
-        (Place::Here(_), Place::Here(_)) => {
+        (CopyPlace::Here(_), CopyPlace::Here(_)) => {
             bail!("one of the two has to be on a runner: write it as NAME:PATH")
         }
-        (Place::There { .. }, Place::There { .. }) => {
+        (CopyPlace::There { .. }, CopyPlace::There { .. }) => {
             if let Some(file) = here {
                 bail!(
                     "{file} names a path on a runner, though there is such a file here; write ./{file} for that one"
@@ -85,8 +62,8 @@ pub(crate) async fn run(client: Client, screen: Screen, args: args::Copy) -> any
 }
 
 /// A file here whose name looks like a path on a runner.
-fn file_here(place: &Place) -> Option<String> {
-    let Place::There { runner, path } = place else {
+fn file_here(place: &CopyPlace) -> Option<String> {
+    let CopyPlace::There { runner, path } = place else {
         return None;
     };
     let name = format!("{runner}:{path}");
@@ -141,15 +118,15 @@ mod tests {
 
     #[test]
     fn a_place_on_a_runner_is_written_as_for_scp() {
-        let place = |text: &str| text.parse::<Place>().expect("any text is a place");
-        let there = |runner: &str, path: &str| Place::There {
+        let place = |text: &str| text.parse::<CopyPlace>().expect("any text is a place");
+        let there = |runner: &str, path: &str| CopyPlace::There {
             runner: runner.to_owned(),
             path: path.to_owned(),
         };
         assert_eq!(place("laptop:a/b:c"), there("laptop", "a/b:c"));
         assert_eq!(place("laptop:"), there("laptop", ""));
         for here in ["a/b", "./a:b", "/a:b", ":a"] {
-            assert_eq!(place(here), Place::Here(here.into()), "{here}");
+            assert_eq!(place(here), CopyPlace::Here(here.into()), "{here}");
         }
     }
 

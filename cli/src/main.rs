@@ -20,6 +20,7 @@ mod config;
 mod copy;
 mod exec;
 mod exit;
+mod here;
 mod keys;
 mod login;
 mod output;

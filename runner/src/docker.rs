@@ -14,6 +14,7 @@ mod probe;
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
@@ -33,7 +34,6 @@ use tokio::{
 };
 
 pub(crate) use container::Container;
-use container::make_folder;
 use elsewhere::Mounted;
 use engine::{Engine, EngineError};
 
@@ -701,6 +701,14 @@ fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(folders
         .filter(|path| path.is_dir() && !path.ends_with(PROGRAMS))
         .collect())
+}
+
+/// Makes a folder for this user alone, with its parents, where it is missing.
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

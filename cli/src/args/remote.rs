@@ -1,10 +1,11 @@
 //! The commands that use a runner directly: run, list, stop and copy.
 
+use std::{path::PathBuf, str::FromStr};
+
 use clap::Args as Arguments;
 use shared_types::{OperationId, parse_duration};
 
 use crate::{
-    copy::Place,
     pick::{IdName, operation_name},
     signals,
 };
@@ -127,9 +128,9 @@ pub(crate) struct Copy {
     #[arg(short, long)]
     pub(crate) preserve: bool,
     /// A file or folder here, or NAME:PATH on the runner NAME
-    pub(crate) source: Place,
+    pub(crate) source: CopyPlace,
     /// The file or folder that it becomes, or the folder that it goes to, here or on a runner
-    pub(crate) target: Place,
+    pub(crate) target: CopyPlace,
 }
 
 fn timeout_ms(text: &str) -> Result<u64, String> {
@@ -158,5 +159,31 @@ mod tests {
         for wrong in ["0", "10ms", "25h", "soon"] {
             assert!(timeout_ms(wrong).is_err(), "{wrong}");
         }
+    }
+}
+
+/// One side of a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CopyPlace {
+    Here(PathBuf),
+    There {
+        runner: String,
+        /// Relative to the workspace.
+        path: String,
+    },
+}
+
+impl FromStr for CopyPlace {
+    type Err = std::convert::Infallible;
+
+    /// Reads NAME:PATH. The text before the first colon names a runner, as for `scp`, unless it has a slash.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.split_once(':') {
+            Some((runner, path)) if !runner.is_empty() && !runner.contains('/') => Self::There {
+                runner: runner.to_owned(),
+                path: path.to_owned(),
+            },
+            _ => Self::Here(text.into()),
+        })
     }
 }

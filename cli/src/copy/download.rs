@@ -1,18 +1,14 @@
 //! From a runner to here.
 
-use std::{
-    path::{Path, PathBuf},
-    time::UNIX_EPOCH,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use shared_api::{Download, Entry, StartOperation};
-use shared_types::Timestamp;
 
 use super::{
-    copying::{Copying, Data, check},
+    copying::Copying,
+    file::{make_parents, preserved, receive},
     folder,
-    local::{ALGORITHM, Part, Preserved},
+    local::Part,
     own_name, there,
 };
 
@@ -42,14 +38,6 @@ pub(super) async fn run(copying: &Copying, source: &str, target: &Path) -> anyho
     }
 }
 
-/// Time and permissions of the file on the runner, where the file here is to have them.
-pub(super) fn preserved(copying: &Copying, entry: &Entry) -> Option<Preserved> {
-    copying.preserves().then(|| Preserved {
-        mode: entry.mode,
-        modified_at: UNIX_EPOCH + entry.modified_at.since(Timestamp::from_micros(0)),
-    })
-}
-
 /// The path of the copied file: `target` itself, or a file in it if it is a folder. A slash at its
 /// end also makes it a folder.
 fn file_target(name: &str, target: &Path) -> anyhow::Result<PathBuf> {
@@ -71,59 +59,5 @@ fn folder_target(name: Option<&str>, target: &Path) -> anyhow::Result<PathBuf> {
             target.display()
         ),
         _ => Ok(target.to_owned()),
-    }
-}
-
-/// Makes the folders above a path that are missing.
-pub(super) fn make_parents(path: &Path) -> anyhow::Result<()> {
-    let Some(parent) = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    else {
-        return Ok(());
-    };
-    std::fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))
-}
-
-/// Receives a whole file.
-pub(super) async fn receive(copying: &Copying, path: &str, part: Part) -> anyhow::Result<()> {
-    let mut receiving = Receiving {
-        copying: copying.clone(),
-        part,
-    };
-    let request = StartOperation {
-        download: Some(Download {
-            path: path.to_owned(),
-            digest: Some(ALGORITHM),
-        }),
-        ..StartOperation::default()
-    };
-    let end = copying.perform(request, &mut receiving).await?;
-    let part = receiving.part;
-    check(&end, part.digest(), part.bytes)?;
-    if let Some(lost) = part.finish()? {
-        copying.note(&lost);
-    }
-    copying.progress(|progress| progress.files(1));
-    Ok(())
-}
-
-struct Receiving {
-    copying: Copying,
-    part: Part,
-}
-
-impl Data for Receiving {
-    fn begin(&mut self) -> anyhow::Result<()> {
-        let bytes = self.part.bytes;
-        self.copying.progress(|progress| progress.take_back(bytes));
-        self.part.begin_again()
-    }
-
-    fn receive(&mut self, data: &[u8]) -> anyhow::Result<u64> {
-        self.part.write(data)?;
-        self.copying
-            .progress(|progress| progress.bytes(data.len() as u64));
-        Ok(self.part.bytes)
     }
 }

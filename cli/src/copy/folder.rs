@@ -20,9 +20,9 @@ use super::{
     archive::{Packing, Unpacking},
     beneath,
     copying::{AT_ONCE, Copying, is_fatal},
-    download,
+    file,
     local::{ALGORITHM, MODE, Part, Source},
-    there, upload as files,
+    there,
 };
 
 /// A file up to this size goes with others, in bytes.
@@ -107,7 +107,7 @@ pub(super) async fn download(copying: &Copying, source: &str, target: &Path) -> 
     let entries = there::tree(copying, source).await?;
     let mut tree = Tree::there(copying, entries);
     tree.announce(copying, Path::new(source));
-    download::make_parents(target)?;
+    file::make_parents(target)?;
     if !target.is_dir() {
         make_folder(target, MODE)?;
     }
@@ -382,7 +382,7 @@ impl Sending {
                     let mut source = Source::open_itself(&self.copying, &from)?;
                     let target = beneath(&self.target, &file.path);
                     let digest = source.digest(|_| ()).await?;
-                    files::send(&self.copying, &mut source, digest, &target).await
+                    file::send(&self.copying, &mut source, digest, &target).await
                 };
                 one(&self.copying, &file.path, sent.await)
             }
@@ -462,11 +462,10 @@ impl Receiving {
                         true => there::look(&self.copying, &from).await?,
                         false => None,
                     };
-                    let preserved =
-                        entry.and_then(|entry| download::preserved(&self.copying, &entry));
+                    let preserved = entry.and_then(|entry| file::preserved(&self.copying, &entry));
                     let part = Part::create_in(&self.target, &file.path, file.mode)?;
                     let part = part.preserving(preserved);
-                    download::receive(&self.copying, &from, part).await
+                    file::receive(&self.copying, &from, part).await
                 };
                 one(&self.copying, &file.path, received.await)
             }

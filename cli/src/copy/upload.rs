@@ -3,16 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use shared_api::{OperationEnd, StartOperation, Upload};
 use shared_types::FileDigest;
 
-use super::{
-    beneath,
-    copying::{Copying, check},
-    folder,
-    local::Source,
-    own_name, there,
-};
+use super::{beneath, copying::Copying, file::send, folder, local::Source, own_name, there};
 
 pub(super) async fn run(copying: &Copying, source: &Path, target: &str) -> anyhow::Result<()> {
     let found = std::fs::metadata(source);
@@ -73,30 +66,4 @@ async fn read(copying: &Copying, name: &str, file: &mut Source) -> anyhow::Resul
     let copying = copying.clone();
     file.digest(move |bytes| copying.progress(|progress| progress.bytes(bytes)))
         .await
-}
-
-/// Sends a whole file that has this digest.
-pub(super) async fn send(
-    copying: &Copying,
-    file: &mut Source,
-    digest: FileDigest,
-    target: &str,
-) -> anyhow::Result<()> {
-    let request = StartOperation {
-        upload: Some(Upload {
-            path: target.to_owned(),
-            bytes: file.bytes,
-            digest,
-            mode: Some(file.mode()),
-            modified_at: copying.preserves().then(|| file.modified_at()),
-        }),
-        ..StartOperation::default()
-    };
-    let end = copying.perform(request, file).await?;
-    if let OperationEnd::Done { bytes: None, .. } = end {
-        bail!("the runner does not say what it wrote");
-    }
-    check(&end, digest, file.bytes)?;
-    copying.progress(|progress| progress.files(1));
-    Ok(())
 }

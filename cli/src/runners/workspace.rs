@@ -11,7 +11,7 @@ use shared_types::RunnerId;
 use tokio::time::{Instant, sleep};
 
 use super::MAX_WORDS;
-use crate::{chat::here, render::clean::clean_line, screen::Screen};
+use crate::{here, render::clean::clean_line, screen::Screen};
 
 /// The longest wait until the server knows of a workspace.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);

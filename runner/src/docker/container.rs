@@ -22,7 +22,7 @@ use runner_host::{Inhabited, Inside};
 use shared_types::{Refusal, RefusalCode, SandboxId, SandboxPrivilege, SandboxSpec, SandboxState};
 use tokio::task::JoinHandle;
 
-pub(super) use self::note::{Note, make_folder};
+pub(super) use self::note::Note;
 use super::Surroundings;
 use crate::processes::Processes;
 

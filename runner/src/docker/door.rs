@@ -25,7 +25,7 @@ use rustix::{
     net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
 };
 
-use super::container::make_folder;
+use super::make_folder;
 
 /// A door that one may go through. It is closed with this.
 #[derive(Debug)]

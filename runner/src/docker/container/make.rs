@@ -6,8 +6,8 @@ use runner_host::Account;
 use runner_supervisor::KillMethod;
 use shared_types::{SandboxPrivilege, SandboxSpec};
 
-use super::{Container, SUDO_IS_FORBIDDEN, note::make_folder};
-use crate::docker::{door::Door, engine::Make};
+use super::{Container, SUDO_IS_FORBIDDEN};
+use crate::docker::{door::Door, engine::Make, make_folder};
 
 /// The directory where commands and relative paths begin; a volume.
 pub(super) const WORKSPACE: &str = "/workspace";

@@ -3,13 +3,13 @@
 use std::{
     fs,
     io::{self, Write as _},
-    os::unix::fs::DirBuilderExt as _,
     path::Path,
 };
 
 use shared_types::{SandboxId, SandboxSpec};
 
 use super::{Container, lock};
+use crate::docker::make_folder;
 
 /// The file in the folder of a sandbox that says whose it is, and what it is to be.
 pub(super) const NOTE: &str = "sandbox.json";
@@ -61,12 +61,4 @@ impl Container {
             tracing::warn!(%error, sandbox.id = %self.0.id, "failed to note a sandbox; the server tells of it again");
         }
     }
-}
-
-/// Makes a folder for this user alone, with its parents, where it is missing.
-pub(in crate::docker) fn make_folder(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
 }

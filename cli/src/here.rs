@@ -14,13 +14,13 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// A folder in the workspace of a runner.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Here {
+pub(crate) struct Here {
     /// The runner.
-    pub(super) runner: RunnerId,
+    pub(crate) runner: RunnerId,
     /// The workspace; absent for the runner's first one.
-    pub(super) workspace: Option<String>,
+    pub(crate) workspace: Option<String>,
     /// The folder, relative to the root of its workspace; empty for the root.
-    pub(super) directory: String,
+    pub(crate) directory: String,
 }
 
 /// The needed part of the runner's `runner.toml`.
@@ -40,7 +40,7 @@ struct Workspace {
 
 /// Finds the present folder in the workspaces of the runner with this home. `None` if it is in none of them, or if the
 /// enrolment cannot be read.
-pub(super) fn find(home: &Path) -> Option<Here> {
+pub(crate) fn find(home: &Path) -> Option<Here> {
     of(home, &env::current_dir().ok()?)
 }
 
