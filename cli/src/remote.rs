@@ -127,7 +127,7 @@ struct Remote {
     raw: Option<RawMode>,
 }
 
-enum Happened {
+enum ExecEvent {
     Heard(Option<Result<Attached, ClientError>>),
     /// Standard output takes nothing any more.
     Unread,
@@ -189,33 +189,33 @@ impl Remote {
         }
     }
 
-    async fn next(&mut self) -> Happened {
+    async fn next(&mut self) -> ExecEvent {
         tokio::select! {
-            signal = self.signals.next() => Happened::Signal(signal),
-            came = came(&mut self.asked) => Happened::Came(came),
-            () = end_of(&mut self.leaving) => Happened::Leaves,
-            () = end_of(&mut self.starting) => Happened::StartsLate,
-            key = typing::key(&mut self.typing, &self.controls) => Happened::Typed(key),
+            signal = self.signals.next() => ExecEvent::Signal(signal),
+            came = came(&mut self.asked) => ExecEvent::Came(came),
+            () = end_of(&mut self.leaving) => ExecEvent::Leaves,
+            () = end_of(&mut self.starting) => ExecEvent::StartsLate,
+            key = typing::key(&mut self.typing, &self.controls) => ExecEvent::Typed(key),
             heard = heard(&mut self.attach, &self.printer) => heard,
         }
     }
 
-    fn handle(&mut self, happened: Happened) -> anyhow::Result<Option<Over>> {
+    fn handle(&mut self, happened: ExecEvent) -> anyhow::Result<Option<Over>> {
         match happened {
-            Happened::Heard(item) => return self.heard(item),
-            Happened::Unread => return Ok(Some(Over::Unread)),
-            Happened::Typed(key) => return self.key(key),
-            Happened::Signal(signal) => return Ok(self.signal(&signal)),
-            Happened::Leaves => return Ok(Some(Over::Left(0))),
-            Happened::StartsLate => {
+            ExecEvent::Heard(item) => return self.heard(item),
+            ExecEvent::Unread => return Ok(Some(Over::Unread)),
+            ExecEvent::Typed(key) => return self.key(key),
+            ExecEvent::Signal(signal) => return Ok(self.signal(&signal)),
+            ExecEvent::Leaves => return Ok(Some(Over::Left(0))),
+            ExecEvent::StartsLate => {
                 self.starting = None;
                 self.notes
                     .say("it has not started yet; waiting for its runner");
             }
-            Happened::Came(Came::Late) => self
+            ExecEvent::Came(Came::Late) => self
                 .notes
                 .say("Ctrl-C has not reached the server; it is sent again until it has"),
-            Happened::Came(Came::Answered(answer)) => return Ok(self.answered(answer)),
+            ExecEvent::Came(Came::Answered(answer)) => return Ok(self.answered(answer)),
         }
         Ok(None)
     }
@@ -444,18 +444,18 @@ fn ended_by_itself(operation: &Operation) -> bool {
 }
 
 /// The next item that is no output; output is printed.
-async fn heard(attach: &mut Attach, printer: &Printer) -> Happened {
+async fn heard(attach: &mut Attach, printer: &Printer) -> ExecEvent {
     loop {
         let Some(room) = printer.room().await else {
-            return Happened::Unread;
+            return ExecEvent::Unread;
         };
         let item = tokio::select! {
             item = attach.next() => item,
-            () = printer.closed() => return Happened::Unread,
+            () = printer.closed() => return ExecEvent::Unread,
         };
         match item {
             Some(Ok(Attached::Output { stream, data, .. })) => room.fill(stream, data),
-            item => return Happened::Heard(item),
+            item => return ExecEvent::Heard(item),
         }
     }
 }

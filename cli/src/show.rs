@@ -9,7 +9,7 @@ use crate::{
     exit::Exit,
     screen::Screen,
     view::View,
-    watch::{Happened, Watch},
+    watch::{Watch, WatchEvent},
 };
 
 pub(crate) async fn run(
@@ -59,7 +59,7 @@ pub(crate) async fn follow(
             happened = watch.next(ticks) => happened?,
         };
         watch.show(&happened, &mut view)?;
-        if let Happened::Session(Followed::Event(event)) = &happened {
+        if let WatchEvent::Session(Followed::Event(event)) = &happened {
             match event.known() {
                 Some(Event::InputAccepted { .. }) => view.wait(true)?,
                 Some(Event::TurnEnded { .. }) => view.wait(false)?,

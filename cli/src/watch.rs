@@ -37,7 +37,7 @@ pub(crate) struct Watch {
 type HeardOfTask = (OperationId, Result<Attached, ClientError>);
 
 /// An event of a watched session.
-pub(crate) enum Happened {
+pub(crate) enum WatchEvent {
     Session(Followed),
     Task(HeardOfTask),
     /// Time passed.
@@ -77,7 +77,7 @@ impl Watch {
     ///
     /// # Errors
     /// Fails once the session cannot be followed any further. Later calls report only tasks.
-    pub(crate) async fn next(&mut self, ticks: bool) -> anyhow::Result<Happened> {
+    pub(crate) async fn next(&mut self, ticks: bool) -> anyhow::Result<WatchEvent> {
         let session = async {
             match &mut self.follow {
                 Some(follow) => follow.next().await,
@@ -88,8 +88,8 @@ impl Watch {
             // The log's message about a task goes before the task's output.
             biased;
             item = session => item,
-            Some(heard) = self.heard_of_tasks.recv() => return Ok(Happened::Task(heard)),
-            () = sleep(LOOK_AGAIN_AFTER), if ticks => return Ok(Happened::Tick),
+            Some(heard) = self.heard_of_tasks.recv() => return Ok(WatchEvent::Task(heard)),
+            () = sleep(LOOK_AGAIN_AFTER), if ticks => return Ok(WatchEvent::Tick),
         };
         let item = item.context("failed to follow the session any further");
         let item = item.and_then(|item| item.context("failed to follow the session"));
@@ -98,7 +98,7 @@ impl Watch {
                 if let Followed::Event(event) = &item {
                     self.seq = event.seq;
                 }
-                Ok(Happened::Session(item))
+                Ok(WatchEvent::Session(item))
             }
             Err(error) => {
                 self.follow = None;
@@ -108,11 +108,11 @@ impl Watch {
     }
 
     /// Shows it, and follows the tasks that it began.
-    pub(crate) fn show(&mut self, happened: &Happened, view: &mut View) -> anyhow::Result<()> {
+    pub(crate) fn show(&mut self, happened: &WatchEvent, view: &mut View) -> anyhow::Result<()> {
         match happened {
-            Happened::Session(item) => view.show(item)?,
-            Happened::Task((operation, item)) => view.task(*operation, item)?,
-            Happened::Tick => view.tick()?,
+            WatchEvent::Session(item) => view.show(item)?,
+            WatchEvent::Task((operation, item)) => view.task(*operation, item)?,
+            WatchEvent::Tick => view.tick()?,
         }
         while self.followers.try_join_next().is_some() {}
         for task in view.begin_to_follow() {

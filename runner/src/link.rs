@@ -24,7 +24,7 @@ use tonic::{Code, Status};
 
 use hearing::Unproven;
 pub(crate) use session::Introduction;
-use session::{Progress, Session};
+use session::{LinkProgress, Session};
 
 use crate::{
     backoff::Backoff,
@@ -62,7 +62,7 @@ impl LinkKeeper {
     pub(crate) async fn run(mut self) -> Result<(), LinkError> {
         let goodbye = self.goodbye.clone();
         loop {
-            let mut progress = Progress::default();
+            let mut progress = LinkProgress::default();
             // From before the attempt on: what comes while it fails is not missed.
             let mut news = NetworkNews::listen();
             // It watches for the goodbye itself, because it may have something to end.
@@ -132,7 +132,7 @@ impl LinkKeeper {
     /// Connects, proves itself and serves one link; `progress` says how far that came.
     async fn once(
         &mut self,
-        progress: &mut Progress,
+        progress: &mut LinkProgress,
         news: &mut NetworkNews,
     ) -> Result<(), LinkError> {
         let goodbye = self.goodbye.clone();

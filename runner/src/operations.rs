@@ -46,7 +46,7 @@ use self::{
     start::{Starting, Taken, Times},
     work::{Happened, Happenings, Work},
 };
-pub(crate) use self::{journaled::Entry, recovery::Found};
+pub(crate) use self::{journaled::JournalEntry, recovery::OperationsParts};
 use crate::{
     docker::Pool,
     journal::JournalError,

@@ -41,7 +41,7 @@ pub(crate) use control::Control;
 pub(crate) use left::Left;
 use overdue::Overdue;
 pub(crate) use passing::Passing;
-pub(crate) use spool::{Found, Spool};
+pub(crate) use spool::{Spool, SpoolRead};
 use task::Supervised;
 
 /// Supervisors that are started at once where none waits.
@@ -98,7 +98,7 @@ pub(crate) struct Processes {
 /// A supervisor that waits for its command. Dropped, it ends, nothing ever runs in it, and its
 /// directory is removed.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingSupervisor {
     /// Until it is started.
     supervisor: Option<runner_supervisor::Waiting>,
     name: String,
@@ -252,7 +252,7 @@ impl Processes {
     }
 
     /// A supervisor that waits now.
-    pub(crate) fn ready(&self) -> Option<Waiting> {
+    pub(crate) fn ready(&self) -> Option<WaitingSupervisor> {
         let ready = self.pool.ready();
         ready.map(|supervisor| self.waiting(supervisor))
     }
@@ -261,7 +261,7 @@ impl Processes {
     ///
     /// # Errors
     /// When the host has no room for one. Nothing was started.
-    pub(crate) async fn take(&self) -> Result<Waiting, NotStarted> {
+    pub(crate) async fn take(&self) -> Result<WaitingSupervisor, NotStarted> {
         if let Some(waiting) = self.ready() {
             return Ok(waiting);
         }
@@ -278,8 +278,8 @@ impl Processes {
         }
     }
 
-    fn waiting(&self, supervisor: runner_supervisor::Waiting) -> Waiting {
-        Waiting {
+    fn waiting(&self, supervisor: runner_supervisor::Waiting) -> WaitingSupervisor {
+        WaitingSupervisor {
             name: name(supervisor.directory().path()).to_owned(),
             supervisor: Some(supervisor),
             pool: Arc::clone(&self.pool),
@@ -291,7 +291,7 @@ impl Processes {
     /// never waits.
     pub(crate) fn start(
         &self,
-        mut waiting: Waiting,
+        mut waiting: WaitingSupervisor,
         operation: OperationId,
         plan: Plan,
         terms: ProcessTerms,
@@ -363,14 +363,14 @@ impl Processes {
     }
 }
 
-impl Waiting {
+impl WaitingSupervisor {
     /// The name of its directory below the root, to be noted before the start.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingSupervisor {
     fn drop(&mut self) {
         if let Some(supervisor) = self.supervisor.take() {
             self.pool.discard(supervisor);

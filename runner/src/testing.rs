@@ -20,7 +20,7 @@ use shared_types::{Clock, OsEntropy, SystemClock, limits::DISCONNECTED_AT_MOST};
 use crate::{
     endpoints::Endpoints,
     journal::{Journal, Opened, Repair},
-    operations::{Found, Operations, OperationsService},
+    operations::{Operations, OperationsParts, OperationsService},
     processes::{ProcessOptions, Processes},
     sandboxes::{Sandbox, Sandboxes},
 };
@@ -73,7 +73,7 @@ pub(crate) async fn operations(folder: &Path, boot: &str) -> (Operations, Operat
 }
 
 /// The remains that such a daemon finds.
-pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> Found {
+pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> OperationsParts {
     let workspace = folder.join("workspace");
     std::fs::create_dir_all(&workspace).expect("a workspace");
     let options = HostOptions {
@@ -96,7 +96,7 @@ pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> F
         .expect("a pool");
     let mut sandboxes = Sandboxes::new(PLACE, processes);
     sandboxes.add(PLACE, Sandbox::Workspace(host));
-    Found {
+    OperationsParts {
         sandboxes,
         pool: None,
         left,

@@ -107,11 +107,11 @@ enum Stop {
     Accepted,
 }
 
-enum Happened {
+enum TurnEvent {
     /// Time passed, or the terminal has another width.
     Tick,
     Sent(Result<MessageAccepted, ClientError>),
-    Watched(anyhow::Result<watch::Happened>),
+    Watched(anyhow::Result<watch::WatchEvent>),
     Cancelled(Result<CancelAccepted, ClientError>),
     Interrupt,
 }
@@ -135,44 +135,44 @@ impl Turn {
         }
     }
 
-    async fn next(&mut self, chat: &mut Chat) -> Happened {
+    async fn next(&mut self, chat: &mut Chat) -> TurnEvent {
         tokio::select! {
             // The accepted answer is handled before the events of the turn.
             biased;
-            sent = answer(&mut self.sending) => Happened::Sent(sent),
-            _ = self.interrupts.recv() => Happened::Interrupt,
-            cancelled = answer(&mut self.cancelling) => Happened::Cancelled(cancelled),
-            happened = chat.watch.next(false) => Happened::Watched(happened),
-            _ = self.seconds.tick() => Happened::Tick,
-            _ = self.resizes.recv() => Happened::Tick,
+            sent = answer(&mut self.sending) => TurnEvent::Sent(sent),
+            _ = self.interrupts.recv() => TurnEvent::Interrupt,
+            cancelled = answer(&mut self.cancelling) => TurnEvent::Cancelled(cancelled),
+            happened = chat.watch.next(false) => TurnEvent::Watched(happened),
+            _ = self.seconds.tick() => TurnEvent::Tick,
+            _ = self.resizes.recv() => TurnEvent::Tick,
         }
     }
 
-    fn handle(&mut self, happened: Happened, chat: &mut Chat) -> anyhow::Result<Option<Exit>> {
+    fn handle(&mut self, happened: TurnEvent, chat: &mut Chat) -> anyhow::Result<Option<Exit>> {
         match happened {
-            Happened::Sent(sent) => {
+            TurnEvent::Sent(sent) => {
                 self.sending = None;
                 self.began(sent.context("failed to send the message")?.turn, chat);
             }
-            Happened::Watched(happened) => return self.watched(&happened?, chat),
-            Happened::Cancelled(cancelled) => {
+            TurnEvent::Watched(happened) => return self.watched(&happened?, chat),
+            TurnEvent::Cancelled(cancelled) => {
                 self.cancelling = None;
                 cancelled.context("failed to stop the turn; it goes on")?;
                 self.stop = Stop::Accepted;
             }
-            Happened::Interrupt => return self.interrupt(chat),
-            Happened::Tick => chat.view.tick()?,
+            TurnEvent::Interrupt => return self.interrupt(chat),
+            TurnEvent::Tick => chat.view.tick()?,
         }
         Ok(None)
     }
 
     fn watched(
         &mut self,
-        happened: &watch::Happened,
+        happened: &watch::WatchEvent,
         chat: &mut Chat,
     ) -> anyhow::Result<Option<Exit>> {
         chat.watch.show(happened, &mut chat.view)?;
-        let watch::Happened::Session(Followed::Event(event)) = happened else {
+        let watch::WatchEvent::Session(Followed::Event(event)) = happened else {
             return Ok(None);
         };
         match event.known() {

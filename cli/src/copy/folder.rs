@@ -43,13 +43,13 @@ const NO_FOLDER: &str = "the folder that it lies in could not be made here";
 #[derive(Debug, Default)]
 struct Tree {
     folders: Vec<(String, u32)>,
-    files: Vec<Entry>,
+    files: Vec<FileEntry>,
     links: Vec<(String, String)>,
 }
 
 /// A file in a folder.
 #[derive(Debug, Clone)]
-struct Entry {
+struct FileEntry {
     path: String,
     bytes: u64,
     mode: u32,
@@ -194,7 +194,7 @@ impl Tree {
                     .context("it leads to a path that is not UTF-8")?;
                 self.link(path, to)?;
             }
-            kind if kind.is_file() => self.files.push(Entry {
+            kind if kind.is_file() => self.files.push(FileEntry {
                 path: path.to_owned(),
                 bytes: found.len(),
                 mode,
@@ -235,7 +235,7 @@ impl Tree {
                     bail!("the runner may not read it");
                 }
             }
-            ("file", _) => self.files.push(Entry {
+            ("file", _) => self.files.push(FileEntry {
                 path,
                 bytes: entry.bytes,
                 mode: entry.mode & MODE,
@@ -295,12 +295,12 @@ fn above(path: &str) -> &str {
 /// The files of one operation.
 #[derive(Debug)]
 enum Batch {
-    Small(Vec<Entry>),
-    Large(Entry),
+    Small(Vec<FileEntry>),
+    Large(FileEntry),
 }
 
 /// Files in the order in which they are copied.
-fn batches(files: Vec<Entry>) -> impl Iterator<Item = Batch> {
+fn batches(files: Vec<FileEntry>) -> impl Iterator<Item = Batch> {
     let mut files = files.into_iter().peekable();
     std::iter::from_fn(move || {
         let first = files.next()?;
@@ -389,7 +389,7 @@ impl Sending {
         }
     }
 
-    async fn send_small(&self, files: Vec<Entry>) -> anyhow::Result<()> {
+    async fn send_small(&self, files: Vec<FileEntry>) -> anyhow::Result<()> {
         let (copying, source) = (self.copying.clone(), self.source.clone());
         let named: Vec<_> = files.iter().map(|file| self.name(&file.path)).collect();
         let packed = spawn_blocking(move || {
@@ -472,7 +472,7 @@ impl Receiving {
         }
     }
 
-    async fn receive_small(&self, files: Vec<Entry>) -> anyhow::Result<()> {
+    async fn receive_small(&self, files: Vec<FileEntry>) -> anyhow::Result<()> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
         let request = StartOperation {
             pack: Some(Pack {
@@ -546,8 +546,8 @@ fn make_link(path: &Path, to: &str) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn entry(path: &str, bytes: u64) -> Entry {
-        Entry {
+    fn entry(path: &str, bytes: u64) -> FileEntry {
+        FileEntry {
             path: path.to_owned(),
             bytes,
             mode: 0o644,

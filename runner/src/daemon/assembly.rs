@@ -20,7 +20,7 @@ use crate::{
     home::Enrolled,
     journal::{Journal, JournalError, Opened, Repair},
     link::{Introduction, LinkKeeper},
-    operations::{Entry, Found, Operations, OperationsService},
+    operations::{JournalEntry, Operations, OperationsParts, OperationsService},
     processes::{Left, ProcessOptions, Processes},
     room,
     sandboxes::{Sandbox, Sandboxes},
@@ -52,7 +52,7 @@ pub(super) async fn assemble(
     if let Some(pool) = pool.clone() {
         tokio::spawn(pool.look_after(said.clone()));
     }
-    let (operations, service) = Operations::open(Found {
+    let (operations, service) = Operations::open(OperationsParts {
         sandboxes,
         pool,
         left: left.into_iter().chain(left_in_pool).collect(),
@@ -142,7 +142,7 @@ async fn capabilities(serving: &Serving, pool: Option<&Pool>) -> v1::Capabilitie
 }
 
 /// Opens the journal, and logs its repair.
-fn open_journal(options: &DaemonOptions) -> Result<Opened<Entry>, JournalError> {
+fn open_journal(options: &DaemonOptions) -> Result<Opened<JournalEntry>, JournalError> {
     let (clock, entropy) = (options.clock.as_ref(), options.entropy.as_ref());
     let opened = Journal::open(&options.home.journal(), clock, entropy)?;
     match &opened.repaired {

@@ -35,10 +35,10 @@ pub(super) struct Serving {
     facts: HostFacts,
     environment: BTreeMap<String, String>,
     clock: Arc<dyn Clock>,
-    known: Vec<Known>,
+    known: Vec<KnownWorkspace>,
 }
 
-struct Known {
+struct KnownWorkspace {
     workspace: Workspace,
     host: Result<Host, String>,
 }
@@ -102,7 +102,7 @@ impl Serving {
 
     /// The runner's description of itself.
     pub(super) fn capabilities(&self) -> v1::Capabilities {
-        let sandbox = |known: &Known| v1::Sandbox {
+        let sandbox = |known: &KnownWorkspace| v1::Sandbox {
             sandbox: self.id(&known.workspace.name).to_string(),
             name: known.workspace.name.clone(),
             root: known.workspace.folder.display().to_string(),
@@ -124,7 +124,7 @@ impl Serving {
 
     /// The workspaces as they are noted for people.
     pub(super) fn served(&self) -> Vec<Served> {
-        let served = |known: &Known| Served {
+        let served = |known: &KnownWorkspace| Served {
             name: known.workspace.name.clone(),
             folder: known.workspace.folder.clone(),
             problem: known.host.as_ref().err().cloned(),
@@ -214,7 +214,7 @@ impl Serving {
                 "a workspace is not served; once it can be used, restart the daemon"
             ),
         }
-        self.known.push(Known { workspace, host });
+        self.known.push(KnownWorkspace { workspace, host });
     }
 
     fn open_one(&self, workspace: &Workspace) -> Result<Host, OpenError> {
@@ -242,7 +242,7 @@ impl Serving {
     }
 }
 
-fn hosts(known: &[Known]) -> impl Iterator<Item = &Host> {
+fn hosts(known: &[KnownWorkspace]) -> impl Iterator<Item = &Host> {
     known.iter().filter_map(|known| known.host.as_ref().ok())
 }
 

@@ -33,10 +33,10 @@ const SUDO_IS_FORBIDDEN: &str = "its template gives commands root (sudo), and th
 
 /// See the module. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Container(Arc<Shared>);
+pub(crate) struct Container(Arc<ContainerState>);
 
 #[derive(Debug)]
-struct Shared {
+struct ContainerState {
     id: SandboxId,
     /// By which its container, its volumes and its folder are named: `id`, but of one that was made in advance.
     body: SandboxId,
@@ -115,7 +115,7 @@ impl Container {
     ) -> Self {
         let folder = around.root.join(body.to_string());
         let used_at = Mutex::new(around.clock.boot_time());
-        Self(Arc::new(Shared {
+        Self(Arc::new(ContainerState {
             id,
             body,
             around,

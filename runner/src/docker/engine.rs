@@ -88,7 +88,7 @@ pub(super) enum EngineError {
 
 /// The state of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ContainerStatus {
     /// There is none.
     Nothing,
     /// It is there.
@@ -123,7 +123,7 @@ pub(super) struct Make {
     pub(super) binds: Vec<(PathBuf, String, bool)>,
     /// Volumes that stay when the container goes: their suffix, and where they are.
     pub(super) volumes: Vec<(&'static str, String)>,
-    /// The purpose for [`Found`].
+    /// The purpose for [`ContainerStatus`].
     pub(super) made_for: String,
 }
 
@@ -193,16 +193,16 @@ impl Engine {
     }
 
     /// The state of the container of a sandbox.
-    pub(super) async fn find(&self, sandbox: SandboxId) -> Result<Found, EngineError> {
+    pub(super) async fn find(&self, sandbox: SandboxId) -> Result<ContainerStatus, EngineError> {
         let found = match self.docker.inspect_container(&name(sandbox), None).await {
             Ok(found) => found,
-            Err(error) if status(&error) == Some(404) => return Ok(Found::Nothing),
+            Err(error) if status(&error) == Some(404) => return Ok(ContainerStatus::Nothing),
             Err(error) => return Err(in_words(error)),
         };
         let labels = found.config.and_then(|config| config.labels);
         let labels = labels.unwrap_or_default();
         let state = found.state.unwrap_or_default();
-        Ok(Found::Container {
+        Ok(ContainerStatus::Container {
             running: state.status == Some(ContainerStateStatusEnum::RUNNING),
             paused: state.status == Some(ContainerStateStatusEnum::PAUSED),
             made_for: labels.get(MADE_FOR).cloned().unwrap_or_default(),

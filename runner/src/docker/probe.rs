@@ -15,7 +15,7 @@ use shared_types::{
 use tokio::time::{Duration, timeout};
 
 use super::{Container, container::Running};
-use crate::processes::{Found, Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms};
+use crate::processes::{Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, SpoolRead};
 
 /// The attempts.
 const SCRIPT: &str = include_str!("probe.sh");
@@ -145,7 +145,7 @@ async fn attempt_as(
 
 fn said(process: &mut Process) -> String {
     let mut text = Vec::new();
-    while let Ok(Found::Bytes(bytes)) =
+    while let Ok(SpoolRead::Bytes(bytes)) =
         process
             .spool
             .read(OutputStream::Stdout, text.len() as u64, 65536)

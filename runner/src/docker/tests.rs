@@ -21,7 +21,7 @@ mod sudo;
 
 use super::*;
 use crate::{
-    processes::{Found, Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool},
+    processes::{Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool, SpoolRead},
     sandboxes::Sandbox,
     testing::supervisor,
 };
@@ -166,7 +166,7 @@ fn output(spool: &mut Spool) -> String {
     let mut text = Vec::new();
     for stream in [OutputStream::Stdout, OutputStream::Stderr] {
         let mut at = 0;
-        while let Found::Bytes(bytes) = spool.read(stream, at, 65536).expect("readable") {
+        while let SpoolRead::Bytes(bytes) = spool.read(stream, at, 65536).expect("readable") {
             at += bytes.len() as u64;
             text.extend(bytes);
         }

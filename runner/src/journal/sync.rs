@@ -22,8 +22,8 @@ pub(crate) const SYNC_WITHIN: Duration = Duration::from_secs(1);
 /// The thread; it ends, with everything on the disk, when this is dropped.
 #[derive(Debug)]
 pub(super) struct Syncing {
-    shared: Arc<Shared>,
-    progress: watch::Receiver<Progress>,
+    shared: Arc<SyncMonitor>,
+    progress: watch::Receiver<SyncProgress>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -32,17 +32,17 @@ pub(super) struct Syncing {
 #[must_use = "nothing is known before it was waited for"]
 pub(crate) struct Synced {
     bytes: u64,
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<SyncProgress>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct SyncMonitor {
+    state: Mutex<SyncState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct SyncState {
     file: Arc<File>,
     appended: u64,
     /// A caller waits until this much is on the disk.
@@ -53,7 +53,7 @@ struct State {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Progress {
+struct SyncProgress {
     synced: u64,
     failure: Option<String>,
 }
@@ -61,8 +61,8 @@ struct Progress {
 impl Syncing {
     /// Begins with a file that is on the disk as it is.
     pub(super) fn start(file: File) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+        let shared = Arc::new(SyncMonitor {
+            state: Mutex::new(SyncState {
                 file: Arc::new(file),
                 appended: 0,
                 wanted: 0,
@@ -71,7 +71,7 @@ impl Syncing {
             }),
             changed: Condvar::new(),
         });
-        let (told, progress) = watch::channel(Progress::default());
+        let (told, progress) = watch::channel(SyncProgress::default());
         let run = {
             let shared = Arc::clone(&shared);
             move || run(&shared, &told)
@@ -139,7 +139,7 @@ impl Synced {
     /// Waits until it is there.
     pub(crate) async fn wait(mut self) -> Result<(), JournalError> {
         let there =
-            |progress: &Progress| progress.failure.is_some() || progress.synced >= self.bytes;
+            |progress: &SyncProgress| progress.failure.is_some() || progress.synced >= self.bytes;
         match self.progress.wait_for(there).await {
             Ok(progress) if progress.synced >= self.bytes => Ok(()),
             Ok(progress) => Err(JournalError::Broken(
@@ -150,28 +150,28 @@ impl Synced {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SyncMonitor {
+    fn state(&self) -> MutexGuard<'_, SyncState> {
         // Every change of it is a single assignment, so it is whole also after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until there is something to do; `None` where there never will be.
     fn next(&self, synced: u64) -> Option<(Arc<File>, u64)> {
-        let nothing = |state: &mut State| !state.over && state.appended <= synced;
+        let nothing = |state: &mut SyncState| !state.over && state.appended <= synced;
         let mut state = self.state();
         state.idle = true;
         let state = self.changed.wait_while(state, nothing);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         state.idle = false;
-        let gather = |state: &mut State| !state.over && state.wanted <= synced;
+        let gather = |state: &mut SyncState| !state.over && state.wanted <= synced;
         let gathered = self.changed.wait_timeout_while(state, SYNC_WITHIN, gather);
         let (state, _) = gathered.unwrap_or_else(PoisonError::into_inner);
         (state.appended > synced).then(|| (Arc::clone(&state.file), state.appended))
     }
 }
 
-fn run(shared: &Shared, told: &watch::Sender<Progress>) {
+fn run(shared: &SyncMonitor, told: &watch::Sender<SyncProgress>) {
     let mut synced = 0;
     while let Some((file, appended)) = shared.next(synced) {
         let began = Instant::now();

@@ -62,7 +62,7 @@ pub(crate) struct Session<'a> {
 
 /// The progress of a link.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct LinkProgress {
     /// The server has sent something on it.
     pub(crate) heard: bool,
     /// The time since which it served.
@@ -80,7 +80,7 @@ struct Link<'a> {
     began: Instant,
     hearing: Hearing<'a>,
     seals: KeyPlace<v1::RunnerFrame>,
-    progress: &'a mut Progress,
+    progress: &'a mut LinkProgress,
 }
 
 /// An event of a link.
@@ -99,7 +99,7 @@ impl Session<'_> {
         &self,
         proven: Proven,
         token: &str,
-        progress: &mut Progress,
+        progress: &mut LinkProgress,
     ) -> Result<(), LinkError> {
         let (outgoing, waiting) = mpsc::channel(FRAMES_WAITING);
         let entropy = self.entropy.as_ref();

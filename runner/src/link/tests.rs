@@ -104,7 +104,7 @@ fn link_of(
 }
 
 /// One link, on a network that stays as it is.
-async fn attempt(link: &mut LinkKeeper, progress: &mut Progress) -> Result<(), LinkError> {
+async fn attempt(link: &mut LinkKeeper, progress: &mut LinkProgress) -> Result<(), LinkError> {
     link.once(progress, &mut NetworkNews::listen()).await
 }
 
@@ -169,7 +169,7 @@ async fn only_a_link_that_was_welcomed_counts_as_one_that_served(over: Transport
     let mut server = FakeServer::over(over, 1).await;
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &server, None).await;
-    let mut served = Progress::default();
+    let mut served = LinkProgress::default();
     let ends = async {
         let mut link = server.next_link().await;
         link.challenge().await;
@@ -221,7 +221,7 @@ async fn a_refusal_that_proves_no_dismissal_is_not_the_end(over: Transport) {
     ];
     for refuse in refusals {
         refuse(&server);
-        let refused = attempt(&mut link, &mut Progress::default())
+        let refused = attempt(&mut link, &mut LinkProgress::default())
             .await
             .expect_err("it is refused");
         assert!(!refused.is_final(), "{refused:?}");
@@ -275,7 +275,7 @@ async fn a_challenge_that_the_server_did_not_sign_for_this_link_is_none(over: Tr
         }),
     ];
     for (what, spoil) in spoiled {
-        let mut served = Progress::default();
+        let mut served = LinkProgress::default();
         let ends = async {
             let mut link = server.next_link().await;
             let mut challenge = link.challenged();
@@ -392,7 +392,7 @@ async fn what_the_server_did_not_seal_ends_the_link_and_is_answered_with_nothing
         link.send(operation_frame(&running)).await;
         assert!(matches!(link.next().await, Some(Kind::Accepted(_))));
     };
-    let mut progress = Progress::default();
+    let mut progress = LinkProgress::default();
     let (ended, ()) = tokio::join!(attempt(&mut runner, &mut progress), starts);
     assert!(ended.is_err());
     let bare = orders(&running).into_iter();
@@ -406,7 +406,7 @@ async fn what_the_server_did_not_seal_ends_the_link_and_is_answered_with_nothing
             link.send_bare(bare.clone().into()).await;
             (hello.inventory, link.next().await)
         };
-        let mut progress = Progress::default();
+        let mut progress = LinkProgress::default();
         let (ended, (inventory, answer)) = tokio::join!(attempt(&mut runner, &mut progress), ends);
         let ended = ended.expect_err("the link ends");
         assert!(matches!(ended, LinkError::Unproven(_)), "{bare:?}: {ended}");

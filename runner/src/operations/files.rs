@@ -7,13 +7,13 @@ use std::{
 };
 
 use rustix::io::Errno;
-use shared_link::runner::{Piece, Spool as Output};
+use shared_link::runner::{Spool as Output, SpoolPiece};
 use shared_sandbox::{ExitRecord, Outcome, OutputStream};
 use shared_telemetry::{Counter, runner::OUTPUT_BYTES};
 use shared_types::{OperationId, limits::SPOOL_BYTES_PER_STREAM};
 
 use super::downloads::Downloads;
-use crate::processes::{Found, Spool};
+use crate::processes::{Spool, SpoolRead};
 
 /// Operations whose files are open at the same time, at most.
 const FILES_OPEN: usize = 64;
@@ -87,26 +87,26 @@ impl Output for Files {
         stream: OutputStream,
         from: u64,
         max: usize,
-    ) -> Piece {
+    ) -> SpoolPiece {
         if self.downloads.contains(operation) {
             return match self.downloads.read(operation, from, max) {
-                None => Piece::Later,
-                Some(Ok(bytes)) if !bytes.is_empty() => Piece::Bytes(bytes),
-                Some(Ok(_)) => Piece::Nothing,
+                None => SpoolPiece::Later,
+                Some(Ok(bytes)) if !bytes.is_empty() => SpoolPiece::Bytes(bytes),
+                Some(Ok(_)) => SpoolPiece::Nothing,
                 Some(Err(error)) => unreadable(operation, &error),
             };
         }
         self.opened(operation);
         let Some(spool) = self.spools.get_mut(&operation) else {
-            return Piece::Nothing;
+            return SpoolPiece::Nothing;
         };
         match spool.read(stream, from, max) {
-            Ok(Found::Bytes(bytes)) => {
+            Ok(SpoolRead::Bytes(bytes)) => {
                 self.sent.increment(bytes.len() as u64);
-                Piece::Bytes(bytes)
+                SpoolPiece::Bytes(bytes)
             }
-            Ok(Found::Gap { until }) => Piece::Gap(until),
-            Ok(Found::Nothing) => Piece::Nothing,
+            Ok(SpoolRead::Gap { until }) => SpoolPiece::Gap(until),
+            Ok(SpoolRead::Nothing) => SpoolPiece::Nothing,
             Err(error) => unreadable(operation, &error),
         }
     }
@@ -114,13 +114,13 @@ impl Output for Files {
 
 /// The piece for output that failed to be read. A host that lacks something for a while may have it
 /// again. Output that its disk has lost is gone, and becomes a gap.
-fn unreadable(operation: OperationId, error: &io::Error) -> Piece {
+fn unreadable(operation: OperationId, error: &io::Error) -> SpoolPiece {
     tracing::error!(operation.id = %operation, %error, "failed to read output back");
     match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR | Errno::AGAIN) => {
-            Piece::Later
+            SpoolPiece::Later
         }
-        _ => Piece::Nothing,
+        _ => SpoolPiece::Nothing,
     }
 }
 
@@ -142,10 +142,10 @@ mod tests {
     fn only_what_the_disk_has_lost_becomes_a_gap() {
         let told = |errno: Errno| unreadable(OperationId::from_u128(1), &errno.into());
         for passes in [Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
-            assert_eq!(told(passes), Piece::Later, "{passes}");
+            assert_eq!(told(passes), SpoolPiece::Later, "{passes}");
         }
         for lasts in [Errno::IO, Errno::NOENT] {
-            assert_eq!(told(lasts), Piece::Nothing, "{lasts}");
+            assert_eq!(told(lasts), SpoolPiece::Nothing, "{lasts}");
         }
     }
 }

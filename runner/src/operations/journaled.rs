@@ -14,7 +14,7 @@ use crate::journal::{Journal, JournalError};
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Entry {
+pub(crate) enum JournalEntry {
     /// The host's boot under which what follows was written.
     Boot(String),
     /// For the table of operations.
@@ -36,8 +36,8 @@ pub(crate) enum Entry {
 
 /// The journal, and what of it is not in the table.
 pub(super) struct Journaled {
-    pub(super) journal: Journal<Entry>,
-    pub(super) known: Known,
+    pub(super) journal: Journal<JournalEntry>,
+    pub(super) known: LocalRecords,
     /// The point at which the daemon dies.
     #[cfg(test)]
     pub(super) fault: Option<super::tests::Fault>,
@@ -45,7 +45,7 @@ pub(super) struct Journaled {
 
 /// The places of operations on this host.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct LocalRecords {
     pub(super) boot: String,
     /// The directories of commands.
     pub(super) places: HashMap<OperationId, String>,
@@ -53,19 +53,19 @@ pub(super) struct Known {
     pub(super) changes: Changes,
 }
 
-impl Known {
+impl LocalRecords {
     /// Splits what a journal holds; the table's part comes back. What names no sandbox is of the first.
-    pub(super) fn read(&mut self, entries: Vec<Entry>, first: SandboxId) -> Records {
+    pub(super) fn read(&mut self, entries: Vec<JournalEntry>, first: SandboxId) -> Records {
         let (mut records, mut accepted) = (Records::default(), HashSet::new());
         for entry in entries {
             match entry {
-                Entry::Boot(boot) => {
+                JournalEntry::Boot(boot) => {
                     if boot != self.boot {
                         records.begin_boot();
                     }
                     self.boot = boot;
                 }
-                Entry::Table(record) => {
+                JournalEntry::Table(record) => {
                     // Where it is accepted again, it begins again.
                     if let Record::Accepted(Accepted { operation, .. }) = record
                         && !accepted.insert(operation)
@@ -74,13 +74,13 @@ impl Known {
                     }
                     records.push(record);
                 }
-                Entry::Placed {
+                JournalEntry::Placed {
                     operation,
                     directory,
                 } => {
                     self.places.insert(operation, directory);
                 }
-                Entry::Changing {
+                JournalEntry::Changing {
                     operation,
                     sandbox,
                     change,
@@ -94,24 +94,24 @@ impl Known {
     }
 
     /// Everything that a journal is to have, in place of all records so far.
-    fn live<'a>(&'a self, table: &Table) -> impl Iterator<Item = Entry> + use<'a> {
+    fn live<'a>(&'a self, table: &Table) -> impl Iterator<Item = JournalEntry> + use<'a> {
         let places = self
             .places
             .iter()
-            .map(|(operation, directory)| Entry::Placed {
+            .map(|(operation, directory)| JournalEntry::Placed {
                 operation: *operation,
                 directory: directory.clone(),
             });
-        let changes = self
-            .changes
-            .all()
-            .map(|(operation, sandbox, change)| Entry::Changing {
-                operation,
-                sandbox,
-                change: change.clone(),
-            });
-        let records = table.all_records().into_iter().map(Entry::Table);
-        std::iter::once(Entry::Boot(self.boot.clone()))
+        let changes =
+            self.changes
+                .all()
+                .map(|(operation, sandbox, change)| JournalEntry::Changing {
+                    operation,
+                    sandbox,
+                    change: change.clone(),
+                });
+        let records = table.all_records().into_iter().map(JournalEntry::Table);
+        std::iter::once(JournalEntry::Boot(self.boot.clone()))
             .chain(records)
             .chain(places)
             .chain(changes)
@@ -146,7 +146,7 @@ impl Journaled {
         table: &mut Table,
         end: Record,
     ) -> Result<(), JournalError> {
-        let end = Entry::Table(end);
+        let end = JournalEntry::Table(end);
         match self.journal.has_room_for_end(&end) {
             Err(JournalError::TooLarge) => {
                 self.compact(table)?;
@@ -164,7 +164,7 @@ impl Journaled {
         operation: OperationId,
         directory: &str,
     ) -> Result<(), JournalError> {
-        let placed = Entry::Placed {
+        let placed = JournalEntry::Placed {
             operation,
             directory: directory.to_owned(),
         };
@@ -178,7 +178,7 @@ impl Journaled {
     /// Writes down the host's present boot.
     pub(super) fn write_boot(&mut self, table: &mut Table) -> Result<(), JournalError> {
         let boot = self.known.boot.clone();
-        match self.put(&[Entry::Boot(boot)], false) {
+        match self.put(&[JournalEntry::Boot(boot)], false) {
             Err(JournalError::TooLarge) => {
                 self.compact(table)?;
                 table.take_records();
@@ -195,7 +195,7 @@ impl Journaled {
         directory: &str,
     ) -> Result<(), JournalError> {
         let directory = directory.to_owned();
-        let entry = Entry::Placed {
+        let entry = JournalEntry::Placed {
             operation,
             directory: directory.clone(),
         };
@@ -210,7 +210,7 @@ impl Journaled {
         (operation, sandbox): (OperationId, Option<SandboxId>),
         change: Change,
     ) -> Result<(), JournalError> {
-        let entry = Entry::Changing {
+        let entry = JournalEntry::Changing {
             operation,
             sandbox,
             change: change.clone(),
@@ -221,7 +221,7 @@ impl Journaled {
     }
 
     /// Everything new that the journal gets goes through here.
-    fn put(&mut self, entries: &[Entry], begins: bool) -> Result<(), JournalError> {
+    fn put(&mut self, entries: &[JournalEntry], begins: bool) -> Result<(), JournalError> {
         #[cfg(test)]
         super::tests::Fault::reached(self.fault, entries, false);
         if begins {
@@ -265,12 +265,12 @@ impl Journaled {
         let live = live.inspect(|entry| super::tests::Fault::shortened(self.fault, entry, false));
         let compacted = self.journal.compact(live);
         #[cfg(test)]
-        super::tests::Fault::shortened(self.fault, &Entry::Table(Record::Sequence(0)), true);
+        super::tests::Fault::shortened(self.fault, &JournalEntry::Table(Record::Sequence(0)), true);
         compacted
     }
 }
 
 /// The table's records that the journal does not have yet.
-fn news(table: &mut Table) -> impl Iterator<Item = Entry> {
-    table.take_records().into_iter().map(Entry::Table)
+fn news(table: &mut Table) -> impl Iterator<Item = JournalEntry> {
+    table.take_records().into_iter().map(JournalEntry::Table)
 }

@@ -23,11 +23,12 @@ use shared_types::{Clock, Entropy, Incarnation, JournalId, OperationId, Refusal,
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    Entry, ORDERS_WAITING, Operations, OperationsService, UnderWay, Unfinished, WISHES_WAITING,
+    JournalEntry, ORDERS_WAITING, Operations, OperationsService, UnderWay, Unfinished,
+    WISHES_WAITING,
     claim::Claim,
     disk::Disk,
     files::{Files, bytes_on_disk},
-    journaled::{Journaled, Known},
+    journaled::{Journaled, LocalRecords},
     renewals,
 };
 use crate::{
@@ -38,7 +39,7 @@ use crate::{
 };
 
 /// The parts of a runner's operations.
-pub(crate) struct Found {
+pub(crate) struct OperationsParts {
     /// All that are served from the start.
     pub(crate) sandboxes: Sandboxes,
     /// Makes more of them.
@@ -46,7 +47,7 @@ pub(crate) struct Found {
     /// The remains of earlier daemons, each with its directory. No two directories have the same
     /// name, in any sandbox.
     pub(crate) left: Vec<(PathBuf, Left)>,
-    pub(crate) journal: journal::Opened<Entry>,
+    pub(crate) journal: journal::Opened<JournalEntry>,
     /// The host's present boot.
     pub(crate) boot: String,
     /// True if a command waits until its records are on the disk.
@@ -66,7 +67,9 @@ impl Operations {
     ///
     /// # Errors
     /// A result cannot be written down.
-    pub(crate) async fn open(found: Found) -> Result<(Self, OperationsService), JournalError> {
+    pub(crate) async fn open(
+        found: OperationsParts,
+    ) -> Result<(Self, OperationsService), JournalError> {
         let (orders, orders_waiting) = mpsc::channel(ORDERS_WAITING);
         let (wishes, wishes_waiting) = mpsc::channel(WISHES_WAITING);
         let (unfinished_now, unfinished) = watch::channel(Unfinished::default());
@@ -74,7 +77,7 @@ impl Operations {
             journal: found.journal.id,
             boot: found.boot.clone(),
         };
-        let mut known = Known::default();
+        let mut known = LocalRecords::default();
         let mut records = known.read(found.journal.records, found.sandboxes.first());
         let same_boot = known.boot == found.boot;
         if !same_boot {

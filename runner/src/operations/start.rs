@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     journal::JournalError,
-    processes::{Passing, Process, ProcessTerms, Processes, Waiting},
+    processes::{Passing, Process, ProcessTerms, Processes, WaitingSupervisor},
     sandboxes::Sandbox,
 };
 
@@ -54,7 +54,7 @@ pub(super) struct Taken {
 /// The parts that a command needs to start.
 struct Ready {
     plan: Plan,
-    waiting: Waiting,
+    waiting: WaitingSupervisor,
     processes: Processes,
 }
 

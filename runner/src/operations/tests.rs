@@ -48,11 +48,11 @@ impl Bench {
     /// A daemon in a home that may have been used before, in this boot of the host.
     async fn in_folder(folder: &Path, boot: &str, fault: Option<Fault>) -> Self {
         let found = found(folder, boot, Arc::new(SystemClock::new())).await;
-        Self::of(folder, Found { fault, ..found }).await
+        Self::of(folder, OperationsParts { fault, ..found }).await
     }
 
     /// A daemon that finds this in its home.
-    async fn of(folder: &Path, found: Found) -> Self {
+    async fn of(folder: &Path, found: OperationsParts) -> Self {
         let (operations, service) = Operations::open(found).await.expect("a table");
         let service = tokio::spawn(service.run());
         let (outgoing, frames) = mpsc::channel(8);

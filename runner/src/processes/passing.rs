@@ -17,18 +17,18 @@ use tokio::sync::Notify;
 
 /// Shared by the senders of wishes and the command's task.
 #[derive(Debug, Clone)]
-pub(crate) struct Passing(Arc<Shared>);
+pub(crate) struct Passing(Arc<PassingQueue>);
 
 #[derive(Debug)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct PassingQueue {
+    waiting: Mutex<Unsent>,
     changed: Notify,
 }
 
 /// The input and controls that the supervisor does not have yet. The table of operations bounds
 /// both.
 #[derive(Debug)]
-struct Waiting {
+struct Unsent {
     feed: Feed,
     controls: VecDeque<(u64, Control)>,
 }
@@ -44,8 +44,8 @@ pub(super) struct Sent {
 impl Passing {
     /// Of a command that takes nothing yet.
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Shared {
-            waiting: Mutex::new(Waiting {
+        Self(Arc::new(PassingQueue {
+            waiting: Mutex::new(Unsent {
                 feed: Feed::new(INPUT_WINDOW_BYTES as usize),
                 controls: VecDeque::new(),
             }),
@@ -133,7 +133,7 @@ impl Passing {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Unsent> {
         self.0
             .waiting
             .lock()

@@ -29,7 +29,7 @@ pub(crate) struct Spool {
 
 /// The thing at an offset of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum SpoolRead {
     /// These bytes, at least one.
     Bytes(Bytes),
     /// Bytes that were not kept; the output goes on at `until`.
@@ -66,17 +66,17 @@ impl Spool {
         stream: OutputStream,
         offset: u64,
         max: usize,
-    ) -> io::Result<Found> {
+    ) -> io::Result<SpoolRead> {
         let reader = match &mut self.readers[index(stream)] {
             Some(reader) => reader,
             closed => closed.insert(open(&self.path, stream)?),
         };
         let mut bytes = Vec::with_capacity(max);
         Ok(match reader.append_to(&mut bytes, offset)? {
-            runner_supervisor::Found::Bytes(_) => Found::Bytes(bytes.into()),
+            runner_supervisor::Found::Bytes(_) => SpoolRead::Bytes(bytes.into()),
             runner_supervisor::Found::Gap { until }
-            | runner_supervisor::Found::Evicted { until } => Found::Gap { until },
-            runner_supervisor::Found::Nothing => Found::Nothing,
+            | runner_supervisor::Found::Evicted { until } => SpoolRead::Gap { until },
+            runner_supervisor::Found::Nothing => SpoolRead::Nothing,
         })
     }
 

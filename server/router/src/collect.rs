@@ -55,10 +55,10 @@ use shared_link::server::StoredIntent;
 
 /// The operations that are being collected. Clones share them.
 #[derive(Debug, Clone)]
-pub(crate) struct Collectors(Arc<Shared>);
+pub(crate) struct Collectors(Arc<CollectorTable>);
 
 #[derive(Debug)]
-struct Shared {
+struct CollectorTable {
     all: Mutex<HashMap<OperationId, Arc<OnceCell<Collected>>>>,
     /// Permits of the collectors that may ask for output once more at the same time.
     again: Arc<Semaphore>,
@@ -180,7 +180,7 @@ impl Collected {
 
 impl Collectors {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(CollectorTable {
             all: Mutex::default(),
             again: Arc::new(Semaphore::new(ENDED_AT_ONCE)),
         }))

@@ -10,18 +10,18 @@ use tokio::sync::Notify;
 /// The taking end. It belongs to the operation's task.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
-    shared: Arc<Shared>,
+    shared: Arc<SharedInbox>,
 }
 
 /// The putting end for one seat. It belongs to a link's task; dropping it detaches.
 #[derive(Debug)]
 pub(crate) struct Post {
-    shared: Arc<Shared>,
+    shared: Arc<SharedInbox>,
     seat: Seat,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedInbox {
     inbox: Mutex<Inbox>,
     changed: Notify,
     answered: Notify,
@@ -31,9 +31,9 @@ impl Mailbox {
     /// An empty mailbox whose reader has stdout and stderr up to these offsets.
     pub(crate) fn starting_at(offsets: [u64; 2]) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedInbox {
                 inbox: Mutex::new(Inbox::starting_at(offsets)),
-                ..Shared::default()
+                ..SharedInbox::default()
             }),
         }
     }
@@ -97,7 +97,7 @@ impl Drop for Post {
     }
 }
 
-impl Shared {
+impl SharedInbox {
     fn lock(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,7 +16,7 @@ mod table;
 pub use crate::wire::{
     Figures, SandboxReport, heartbeat as heartbeat_frame, report as report_frame,
 };
-pub use delivery::{Piece, Spool};
+pub use delivery::{Spool, SpoolPiece};
 pub use orders::{Incoming, Order, SandboxOrder};
 pub use record::{Accepted, Receipt, ReceiptBlock, Record, Records, Takes};
 pub use session::{Ended, Session, Todo};

@@ -7,7 +7,7 @@ use shared_sandbox::{Command, Exec, OutputStream, Request};
 use shared_types::{Epoch, Incarnation, JournalId, OperationId, Owner, SandboxId, SessionId};
 
 use crate::{
-    runner::{Incoming, Piece, Spool},
+    runner::{Incoming, Spool, SpoolPiece},
     wire,
 };
 
@@ -42,20 +42,20 @@ impl Spool for Memory {
         stream: OutputStream,
         from: u64,
         max: usize,
-    ) -> Piece {
+    ) -> SpoolPiece {
         let at = from as usize;
         let mut up_to = at + max;
         if let Some(gap) = self.dropped.get(&(operation, stream)) {
             if gap.contains(&from) {
-                return Piece::Gap(gap.end);
+                return SpoolPiece::Gap(gap.end);
             }
             if from < gap.start {
                 up_to = up_to.min(gap.start as usize);
             }
         }
         match self.streams.get(&(operation, stream)) {
-            Some(bytes) => Piece::Bytes(bytes[at..up_to.min(bytes.len())].to_vec().into()),
-            None => Piece::Nothing,
+            Some(bytes) => SpoolPiece::Bytes(bytes[at..up_to.min(bytes.len())].to_vec().into()),
+            None => SpoolPiece::Nothing,
         }
     }
 }
@@ -65,8 +65,8 @@ impl Spool for Memory {
 pub struct Exhausted;
 
 impl Spool for Exhausted {
-    fn read(&mut self, _: OperationId, _: OutputStream, _: u64, _: usize) -> Piece {
-        Piece::Later
+    fn read(&mut self, _: OperationId, _: OutputStream, _: u64, _: usize) -> SpoolPiece {
+        SpoolPiece::Later
     }
 }
 

@@ -80,8 +80,9 @@ fn tree(list: &List, directory: OwnedFd, allowance: &Allowance) -> Result<Listed
     let failed = |errno| failure(&list.path, errno);
     let wanted = wanted(list.max_entries);
     let after = Path::new(&list.after);
-    let open_level =
-        |handle, below, after: &Path| Level::open((handle, below), after, list, allowance);
+    let open_level = |handle, below, after: &Path| {
+        ListedDirectory::open((handle, below), after, list, allowance)
+    };
     let first = open_level(directory, PathBuf::new(), after)?;
     let (mut levels, mut entries, mut size_so_far) = (vec![first], Vec::new(), 0);
     while let Some(level) = levels.last_mut() {
@@ -140,7 +141,7 @@ fn tree(list: &List, directory: OwnedFd, allowance: &Allowance) -> Result<Listed
 }
 
 /// A directory of a tree that is being listed.
-struct Level {
+struct ListedDirectory {
     handle: OwnedFd,
     /// Its path beneath the directory where the tree begins.
     below: PathBuf,
@@ -149,7 +150,7 @@ struct Level {
     more: bool,
 }
 
-impl Level {
+impl ListedDirectory {
     /// The first names that are not behind us with everything beneath them.
     fn open(
         (handle, below): (OwnedFd, PathBuf),

@@ -156,7 +156,7 @@ fn rename(target: &Target, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
 }
 
 /// A directory that is being emptied.
-struct Level {
+struct EmptiedDirectory {
     directory: OwnedFd,
     /// Its name in the one above.
     name: CString,
@@ -168,7 +168,7 @@ struct Level {
 /// ended it early.
 fn empty(directory: OwnedFd, allowance: &Allowance) -> (bool, Result<(), Failure>) {
     let mut removed = false;
-    let mut levels = vec![Level {
+    let mut levels = vec![EmptiedDirectory {
         directory,
         name: CString::default(),
         names: Vec::new(),
@@ -194,7 +194,7 @@ enum Went {
 }
 
 /// One step of it.
-fn go_on(levels: &mut Vec<Level>, allowance: &Allowance) -> Result<Went, Failure> {
+fn go_on(levels: &mut Vec<EmptiedDirectory>, allowance: &Allowance) -> Result<Went, Failure> {
     allowance.check()?;
     let depth = levels.len();
     let Some(level) = levels.last_mut() else {
@@ -225,7 +225,7 @@ fn go_on(levels: &mut Vec<Level>, allowance: &Allowance) -> Result<Went, Failure
         return Err(FileFailure::Io { reason }.into());
     }
     let directory = open(&level.directory, &name).map_err(|errno| told(&name, errno))?;
-    levels.push(Level {
+    levels.push(EmptiedDirectory {
         directory,
         name,
         names: Vec::new(),

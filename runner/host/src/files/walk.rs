@@ -77,7 +77,7 @@ struct Rules {
 type Identity = (u64, u64);
 
 /// A directory that is being visited.
-struct Level {
+struct VisitedDirectory {
     identity: Identity,
     /// Its path below the start.
     below: PathBuf,
@@ -185,7 +185,7 @@ impl Start {
 struct Walk<'a> {
     start: &'a Start,
     allowance: &'a Allowance,
-    levels: Vec<Level>,
+    levels: Vec<VisitedDirectory>,
     /// Names in all levels.
     pending: usize,
     /// Directories that were entered by way of a link.
@@ -259,7 +259,7 @@ impl Walk<'_> {
         } else {
             above
         };
-        self.levels.push(Level {
+        self.levels.push(VisitedDirectory {
             identity,
             below,
             names: names.into_iter(),

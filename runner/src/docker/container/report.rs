@@ -4,7 +4,7 @@ use shared_link::runner::SandboxReport;
 use shared_types::SandboxState;
 
 use super::{Container, lock};
-use crate::docker::engine::{self, EngineError, Found};
+use crate::docker::engine::{self, ContainerStatus, EngineError};
 
 impl Container {
     /// Goes on with a container that an earlier daemon has left running.
@@ -82,15 +82,15 @@ impl Container {
             Err(error) => Err(error),
         };
         match found {
-            Ok(Found::Nothing) => {
+            Ok(ContainerStatus::Nothing) => {
                 "its container was removed by hand; the next operation makes another one with the same files"
                     .to_owned()
             }
-            Ok(Found::Container {
+            Ok(ContainerStatus::Container {
                 out_of_memory: true,
                 ..
             }) => "its memory was used up".to_owned(),
-            Ok(Found::Container { exit_code, .. }) => {
+            Ok(ContainerStatus::Container { exit_code, .. }) => {
                 format!("its container ended (exit code {exit_code}): it was stopped by hand, or its engine was")
             }
             Err(error) => error.to_string(),

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     docker::{
         door::Door,
-        engine::{EngineError, Found, Make},
+        engine::{ContainerStatus, EngineError, Make},
     },
     processes::{ProcessOptions, Processes},
 };
@@ -65,11 +65,11 @@ impl Container {
         let spec = lock(&self.0.spec).clone();
         let make = self.make(&spec);
         let found = engine.find(id).await.map_err(told)?;
-        if matches!(found, Found::Container { paused: true, .. }) {
+        if matches!(found, ContainerStatus::Container { paused: true, .. }) {
             return Err(self.is_paused());
         }
         let mut runs_as = match &found {
-            Found::Container {
+            ContainerStatus::Container {
                 running: true,
                 made_for,
                 ..
@@ -93,10 +93,10 @@ impl Container {
         let privilege = runs_as.unwrap_or(make.privilege);
         if runs_as.is_none() {
             // Where root could change it a container is used once.
-            let is_as_made = matches!(&found, Found::Container { made_for, .. }
+            let is_as_made = matches!(&found, ContainerStatus::Container { made_for, .. }
                 if *made_for == make.made_for && privilege == SandboxPrivilege::Strict);
             if !is_as_made {
-                if found != Found::Nothing {
+                if found != ContainerStatus::Nothing {
                     engine.remove(id).await.map_err(told)?;
                 }
                 self.make_anew(&make, why).await.map_err(told)?;
@@ -167,7 +167,10 @@ impl Container {
         let engine = self.0.around.engine().await;
         let engine = engine.map_err(|error| error.to_string())?;
         let found = engine.find(self.0.body).await;
-        Ok(matches!(found, Ok(Found::Container { running: true, .. })))
+        Ok(matches!(
+            found,
+            Ok(ContainerStatus::Container { running: true, .. })
+        ))
     }
 
     async fn does_not_listen(&self) -> Result<String, String> {

@@ -132,7 +132,7 @@ async fn a_strict_template_has_no_sudo_and_one_with_it_starts_only_where_policy_
     assert!(
         !matches!(
             found,
-            super::super::engine::Found::Container { running: true, .. }
+            super::super::engine::ContainerStatus::Container { running: true, .. }
         ),
         "{found:?}"
     );
@@ -202,7 +202,7 @@ async fn runs(engine: &Engine, scene: &Scene) -> bool {
     let found = engine.find(scene.id("a")).await.expect("an answer");
     matches!(
         found,
-        super::super::engine::Found::Container { running: true, .. }
+        super::super::engine::ContainerStatus::Container { running: true, .. }
     )
 }
 

@@ -36,7 +36,7 @@ async fn links_that_end(end: fn(FakeLink) -> Ending) -> [Transport; 2] {
     let mut link = link(directory.path(), &server, None).await;
     let mut over = [Transport::Grpc; 2];
     for over in &mut over {
-        let mut progress = Progress::default();
+        let mut progress = LinkProgress::default();
         let ends = async {
             let link = server.next_link().await;
             *over = link.over;

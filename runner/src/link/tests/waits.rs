@@ -44,7 +44,7 @@ async fn an_attempt_that_hangs_is_given_up_where_the_host_gets_another_route_on_
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &server, None).await;
     link.endpoints = endpoints(&[&first, &server.url]);
-    let (mut progress, mut news) = (Progress::default(), NetworkNews::listen());
+    let (mut progress, mut news) = (LinkProgress::default(), NetworkNews::listen());
     let changes = async {
         let asked = silent.accept().await.expect("an attempt");
         network.ip("route add 10.8.0.0/16 dev lo");

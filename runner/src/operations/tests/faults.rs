@@ -37,7 +37,7 @@ macro_rules! kinds {
         impl Kind {
             const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            fn of(entry: &Entry) -> Self {
+            fn of(entry: &JournalEntry) -> Self {
                 match entry {
                     $($record => Self::$kind,)*
                 }
@@ -47,16 +47,16 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Boot: Entry::Boot(_),
-    Placed: Entry::Placed { .. },
-    Changing: Entry::Changing { .. },
-    Accepted: Entry::Table(Record::Accepted(_)),
-    Epoch: Entry::Table(Record::Epoch { .. }),
-    Ended: Entry::Table(Record::Ended { .. }),
-    Released: Entry::Table(Record::Released(_)),
-    Receipt: Entry::Table(Record::Receipt(_) | Record::Receipts(_)),
+    Boot: JournalEntry::Boot(_),
+    Placed: JournalEntry::Placed { .. },
+    Changing: JournalEntry::Changing { .. },
+    Accepted: JournalEntry::Table(Record::Accepted(_)),
+    Epoch: JournalEntry::Table(Record::Epoch { .. }),
+    Ended: JournalEntry::Table(Record::Ended { .. }),
+    Released: JournalEntry::Table(Record::Released(_)),
+    Receipt: JournalEntry::Table(Record::Receipt(_) | Record::Receipts(_)),
     // The first that a shorter journal gets, of all that it takes over.
-    Sequence: Entry::Table(Record::Sequence(_)),
+    Sequence: JournalEntry::Table(Record::Sequence(_)),
 }
 
 /// Where a daemon dies: at the nth record of a kind, before or after the journal has it.
@@ -70,7 +70,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     /// The journal is about to get these records, or has got them.
-    pub(crate) fn reached(fault: Option<Self>, entries: &[Entry], after: bool) {
+    pub(crate) fn reached(fault: Option<Self>, entries: &[JournalEntry], after: bool) {
         /// Records of the fault's kind that came so far.
         static CAME: AtomicUsize = AtomicUsize::new(0);
         let Some(fault) = fault.filter(|fault| fault.after == after) else {
@@ -89,7 +89,7 @@ impl Fault {
 impl Fault {
     /// The journal is made shorter and this is about to be taken over, or all of it is. Only one kind
     /// of record is written nowhere else.
-    pub(crate) fn shortened(fault: Option<Self>, entry: &Entry, after: bool) {
+    pub(crate) fn shortened(fault: Option<Self>, entry: &JournalEntry, after: bool) {
         if Kind::of(entry) == Kind::Sequence {
             Self::reached(fault, std::slice::from_ref(entry), after);
         }
@@ -399,7 +399,7 @@ fn fill_journal(place: &Path, bytes: u64) {
     let opened = Journal::open(&place.join("journal"), &SystemClock::new(), &OsEntropy);
     let mut journal = opened.expect("a journal").journal;
     let filler = bytes - size_of_journal(place) - EMPTY.len() as u64;
-    let boot = Entry::Boot("-".repeat(filler as usize));
+    let boot = JournalEntry::Boot("-".repeat(filler as usize));
     journal.append(&[boot]).expect("room");
     assert_eq!(size_of_journal(place), bytes);
 }
@@ -421,7 +421,7 @@ fn written_with_only(number: Option<u128>) -> (tempfile::TempDir, Vec<Kind>) {
     assert!(!died, "a death without a fault");
     let folder = place.path().join("journal");
     let opened = Journal::open(&folder, &SystemClock::new(), &OsEntropy);
-    let entries: Vec<Entry> = opened.expect("a journal").records;
+    let entries: Vec<JournalEntry> = opened.expect("a journal").records;
     let kinds = entries.iter().map(Kind::of).collect();
     (place, kinds)
 }

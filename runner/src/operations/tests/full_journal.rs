@@ -13,9 +13,9 @@ use crate::{
 /// Fills the journal of the daemon in this folder with what lives no more, to its very end.
 fn fill(folder: &Path) {
     let opened = Journal::open(&folder.join("journal"), &SystemClock::new(), &OsEntropy);
-    let mut journal: Journal<Entry> = opened.expect("a journal").journal;
+    let mut journal: Journal<JournalEntry> = opened.expect("a journal").journal;
     for length in [MAX_LINE_BYTES / 2, 1024, 0] {
-        let filler = [Entry::Boot("-".repeat(length))];
+        let filler = [JournalEntry::Boot("-".repeat(length))];
         while journal.append_end(&filler).is_ok() {}
     }
 }
@@ -69,7 +69,7 @@ async fn a_change_finds_no_room_in_the_reserve_and_an_end_does() {
     let folder = tempfile::tempdir().expect("a directory");
     let (mut service, id) = under_way(folder.path()).await;
     for length in [MAX_LINE_BYTES / 2, 1024, 0] {
-        let filler = [Entry::Boot("-".repeat(length))];
+        let filler = [JournalEntry::Boot("-".repeat(length))];
         while service.journaled.journal.append(&filler).is_ok() {}
     }
     let done = Outcome::MadeDirectory(MadeDirectory { made: true });

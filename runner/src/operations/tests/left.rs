@@ -18,12 +18,12 @@ const FIRST: &[u8] = b"first";
 const SECOND: &[u8] = b"second";
 
 /// A daemon that finds these lines in its journal, and this in the file `file`.
-async fn after(entries: &[Entry], content: Option<&[u8]>) -> Bench {
+async fn after(entries: &[JournalEntry], content: Option<&[u8]>) -> Bench {
     let temporary = tempfile::tempdir().expect("a directory");
     let journal = temporary.path().join("journal");
     let opened = Journal::open(&journal, &SystemClock::new(), &OsEntropy);
-    let mut journal: Journal<Entry> = opened.expect("a journal").journal;
-    let boot = Entry::Boot(incarnation().boot);
+    let mut journal: Journal<JournalEntry> = opened.expect("a journal").journal;
+    let boot = JournalEntry::Boot(incarnation().boot);
     journal.append(&[boot]).expect("room");
     journal.append(entries).expect("room");
     drop(journal);
@@ -38,9 +38,9 @@ async fn after(entries: &[Entry], content: Option<&[u8]>) -> Bench {
     }
 }
 
-fn accepted(number: u128, request: &Request) -> Entry {
+fn accepted(number: u128, request: &Request) -> JournalEntry {
     let incoming = incoming(number, request.clone());
-    Entry::Table(Record::Accepted(Accepted {
+    JournalEntry::Table(Record::Accepted(Accepted {
         operation: incoming.id,
         sandbox: None,
         digest: incoming.digest,
@@ -60,7 +60,7 @@ fn written(before: Option<&[u8]>, after: &[u8]) -> Written {
     }
 }
 
-fn changing(number: u128, before: Option<&[u8]>, after: &[u8]) -> Entry {
+fn changing(number: u128, before: Option<&[u8]>, after: &[u8]) -> JournalEntry {
     // As a runner wrote it down that named no effects.
     let entry = serde_json::json!({
         "changing": {
@@ -75,12 +75,12 @@ fn changing(number: u128, before: Option<&[u8]>, after: &[u8]) -> Entry {
     serde_json::from_value(entry).expect("a change")
 }
 
-fn released(number: u128) -> Entry {
-    Entry::Table(Record::Released(OperationId::from_u128(number)))
+fn released(number: u128) -> JournalEntry {
+    JournalEntry::Table(Record::Released(OperationId::from_u128(number)))
 }
 
 /// It was forgotten, so long ago that it may be accepted again.
-fn expired(number: u128) -> Entry {
+fn expired(number: u128) -> JournalEntry {
     let operation = OperationId::from_u128(number);
     let receipt = serde_json::json!({
         "receipt": {
@@ -89,7 +89,7 @@ fn expired(number: u128) -> Entry {
             "at": Duration::ZERO,
         }
     });
-    Entry::Table(serde_json::from_value(receipt).expect("a receipt"))
+    JournalEntry::Table(serde_json::from_value(receipt).expect("a receipt"))
 }
 
 /// What the write of operation 1 is told to have found.
@@ -107,7 +107,7 @@ async fn found_by(bench: &mut Bench) -> Option<Digest> {
 async fn a_change_whose_file_was_changed_again_before_its_end_was_written_down_was_made() {
     // The second puts back what was there before the first, or something else.
     for (old, second) in [(None, SECOND), (Some(SECOND), SECOND)] {
-        let end = Entry::Table(Record::Ended {
+        let end = JournalEntry::Table(Record::Ended {
             operation: OperationId::from_u128(2),
             outcome: Outcome::Written(written(Some(FIRST), second)),
             stopped: false,
@@ -144,7 +144,7 @@ async fn a_change_that_was_released_and_accepted_again_is_not_taken_for_the_one_
 #[tokio::test]
 async fn a_command_that_is_accepted_again_is_not_looked_for_where_it_was_before() {
     let request = shell("echo ran >> effects");
-    let placed = Entry::Placed {
+    let placed = JournalEntry::Placed {
         operation: OperationId::from_u128(1),
         directory: "cleared".to_owned(),
     };
@@ -167,14 +167,16 @@ async fn a_command_that_is_accepted_again_is_not_looked_for_where_it_was_before(
 async fn a_change_in_a_workspace_that_is_not_served_any_more_is_lost_and_never_made_anew() {
     let gone = SandboxId::from_u128(99);
     let request = write("file", FIRST);
-    let in_gone = |entry: Entry| match entry {
-        Entry::Table(Record::Accepted(accepted)) => Entry::Table(Record::Accepted(Accepted {
-            sandbox: Some(gone),
-            ..accepted
-        })),
-        Entry::Changing {
+    let in_gone = |entry: JournalEntry| match entry {
+        JournalEntry::Table(Record::Accepted(accepted)) => {
+            JournalEntry::Table(Record::Accepted(Accepted {
+                sandbox: Some(gone),
+                ..accepted
+            }))
+        }
+        JournalEntry::Changing {
             operation, change, ..
-        } => Entry::Changing {
+        } => JournalEntry::Changing {
             operation,
             sandbox: Some(gone),
             change,
@@ -200,10 +202,10 @@ async fn a_change_in_a_workspace_that_is_not_served_any_more_is_lost_and_never_m
 
 #[tokio::test]
 async fn what_another_workspace_found_at_the_same_path_tells_nothing_of_a_change() {
-    let other = |entry: Entry| match entry {
-        Entry::Changing {
+    let other = |entry: JournalEntry| match entry {
+        JournalEntry::Changing {
             operation, change, ..
-        } => Entry::Changing {
+        } => JournalEntry::Changing {
             operation,
             sandbox: Some(SandboxId::from_u128(99)),
             change,

@@ -75,9 +75,9 @@ async fn an_epoch_outlives_a_journal_without_room_for_the_operation_that_it_came
     let temporary = tempfile::tempdir().expect("a directory");
     let folder = temporary.path().join("journal");
     let opened = Journal::open(&folder, &SystemClock::new(), &OsEntropy);
-    let mut journal: Journal<Entry> = opened.expect("a journal").journal;
+    let mut journal: Journal<JournalEntry> = opened.expect("a journal").journal;
     for length in [MAX_LINE_BYTES / 2, 1024, 0] {
-        let filler = [Entry::Boot("-".repeat(length))];
+        let filler = [JournalEntry::Boot("-".repeat(length))];
         while journal.append(&filler).is_ok() {}
     }
     drop(journal);

@@ -21,7 +21,7 @@ async fn stand_in() {
     let place: PathBuf = std::env::var_os(PLACE).expect("a place").into();
     let found = found(&place, &incarnation().boot, Arc::new(SystemClock::new())).await;
     let sync_before_start = std::env::var_os(SYNCS).is_some();
-    let found = Found {
+    let found = OperationsParts {
         sync_before_start,
         ..found
     };

@@ -239,15 +239,15 @@ pub(super) fn read(spool: &mut Spool, stream: OutputStream) -> String {
     let (mut text, mut offset) = (String::new(), 0);
     loop {
         match spool.read(stream, offset, 64 * 1024).expect("a spool") {
-            Found::Bytes(bytes) => {
+            SpoolRead::Bytes(bytes) => {
                 text.push_str(&String::from_utf8_lossy(&bytes));
                 offset += bytes.len() as u64;
             }
-            Found::Gap { until } => {
+            SpoolRead::Gap { until } => {
                 text.push_str(&format!("[{}]", until - offset));
                 offset = until;
             }
-            Found::Nothing => return text,
+            SpoolRead::Nothing => return text,
         }
     }
 }

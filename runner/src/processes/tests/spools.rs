@@ -29,7 +29,7 @@ async fn much_output_is_complete_whoever_reads_when() {
         .spool
         .read(OutputStream::Stdout, 8 * MIB, 16)
         .expect("a spool");
-    assert_eq!(end, Found::Bytes("end\n".into()));
+    assert_eq!(end, SpoolRead::Bytes("end\n".into()));
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn what_is_committed_leaves_the_disk_and_lets_a_waiting_command_go_on() {
             ProcessEvent::Output([out, _]) => {
                 while offset < out {
                     match process.spool.read(OutputStream::Stdout, offset, 64 * 1024) {
-                        Ok(Found::Bytes(bytes)) => offset += bytes.len() as u64,
+                        Ok(SpoolRead::Bytes(bytes)) => offset += bytes.len() as u64,
                         other => panic!("no gap is possible here: {other:?}"),
                     }
                 }
@@ -84,7 +84,7 @@ async fn what_is_committed_leaves_the_disk_and_lets_a_waiting_command_go_on() {
         .spool
         .read(OutputStream::Stdout, 0, 16)
         .expect("a spool");
-    assert!(matches!(found, Found::Gap { .. }), "{found:?}");
+    assert!(matches!(found, SpoolRead::Gap { .. }), "{found:?}");
 }
 
 #[tokio::test]

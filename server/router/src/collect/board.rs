@@ -42,7 +42,7 @@ pub(super) struct Known {
     pub(super) unreachable: Option<Timestamp>,
     pub(super) input_taken: Option<u64>,
     /// Of stdout and stderr.
-    pub(super) shown: [Shown; 2],
+    pub(super) shown: [ReadableOffsets; 2],
     recent: VecDeque<(OutputStream, u64, Bytes)>,
     recent_bytes: usize,
     /// All of the output is kept.
@@ -64,7 +64,7 @@ pub(super) struct Known {
 /// The offsets of a stream that readers may rely on. They follow what the collector's task has kept
 /// ([`shared_link::server::Follow::came`]).
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Shown {
+pub(super) struct ReadableOffsets {
     /// The stream came up to here, or is known to be missing.
     pub(super) came: u64,
     /// Bytes before here that are not kept never came. It stays where the stream comes once more, so it may be ahead
@@ -72,7 +72,7 @@ pub(super) struct Shown {
     missing: u64,
 }
 
-impl Shown {
+impl ReadableOffsets {
     fn up_to(came: u64) -> Self {
         Self { came, missing: 0 }
     }
@@ -96,7 +96,7 @@ impl Board {
         whole: bool,
     ) -> Arc<Self> {
         let known = Known {
-            shown: kept.map(Shown::up_to),
+            shown: kept.map(ReadableOffsets::up_to),
             whole,
             ..Known::default()
         };
@@ -110,7 +110,7 @@ impl Board {
         kept: [u64; 2],
         outcome: Outcome,
     ) -> Arc<Self> {
-        let mut shown = kept.map(Shown::up_to);
+        let mut shown = kept.map(ReadableOffsets::up_to);
         if let Outcome::Exited(record) = &outcome {
             shown[0].output(record.stdout.offset);
             shown[1].output(record.stderr.offset);

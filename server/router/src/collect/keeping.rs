@@ -18,11 +18,11 @@ pub(super) struct Keeping {
     appended: bool,
     /// A sync that has begun.
     syncing: Option<Pin<Box<dyn Future<Output = Synced> + Send>>>,
-    state: State,
+    state: KeepingState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum KeepingState {
     Keeps,
     /// Nothing is kept, by the request.
     KeepsNothing,
@@ -39,31 +39,31 @@ impl Keeping {
             appended: false,
             syncing: None,
             state: match keeps {
-                true => State::Keeps,
-                false => State::KeepsNothing,
+                true => KeepingState::Keeps,
+                false => KeepingState::KeepsNothing,
             },
         }
     }
 
     /// True if the runner must keep all output that its reader has not confirmed.
     pub(super) fn is_left_to_the_reader(&self) -> bool {
-        self.state == State::KeepsNothing
+        self.state == KeepingState::KeepsNothing
     }
 
     /// True if some of it could not be kept.
     pub(super) fn has_given_up(&self) -> bool {
-        self.state == State::GaveUp
+        self.state == KeepingState::GaveUp
     }
 
     /// Continues behind the kept output; returns the offsets up to which stdout and stderr are kept.
     pub(super) async fn resume(&mut self) -> [u64; 2] {
-        if self.state == State::KeepsNothing {
+        if self.state == KeepingState::KeepsNothing {
             return [0, 0];
         }
         self.syncing = None;
         match self.outputs.resume(self.id).await {
             Ok(kept) => {
-                self.state = State::Keeps;
+                self.state = KeepingState::Keeps;
                 self.appended = kept != [0, 0];
                 kept
             }
@@ -91,7 +91,7 @@ impl Keeping {
             OperationEvent::Gap { stream, to, .. } => (*stream, *to, Bytes::new()),
             _ => return,
         };
-        if self.state != State::Keeps {
+        if self.state != KeepingState::Keeps {
             return;
         }
         self.appended = true;
@@ -117,7 +117,7 @@ impl Keeping {
 
     /// Waits until all output that came is durable; returns true if it is.
     pub(super) async fn is_all_kept(&mut self, came: [u64; 2]) -> bool {
-        if self.state == State::GaveUp {
+        if self.state == KeepingState::GaveUp {
             return false;
         }
         let synced = synced(&*self.outputs, self.id, came).await;
@@ -126,7 +126,7 @@ impl Keeping {
 
     fn give_up(&mut self, error: &PortError) {
         tracing::error!(operation.id = %self.id, %error, "the output of an operation cannot be kept now; its runner keeps it, and is asked for it again");
-        (self.state, self.appended) = (State::GaveUp, false);
+        (self.state, self.appended) = (KeepingState::GaveUp, false);
     }
 }
 

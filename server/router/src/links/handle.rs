@@ -37,7 +37,7 @@ const MAX_WAITERS: usize = 16;
 
 /// Speaks for one link.
 #[derive(Debug, Clone)]
-pub(crate) struct LinkHandle(Arc<Shared>);
+pub(crate) struct LinkHandle(Arc<LinkState>);
 
 /// The link is gone; the operation continues.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) type Outbound = mpsc::Sender<Box<v1::ServerFrame>>;
 
 type CancelWaiter = oneshot::Sender<Result<CancelAnswer, Refusal>>;
 
-struct Shared {
+struct LinkState {
     linked: Linked,
     /// Keys that were given so far.
     keys: AtomicU64,
@@ -76,7 +76,7 @@ pub(super) struct Open {
 impl LinkHandle {
     /// The handle of a link; the task that opens it has to close it.
     pub(super) fn open(linked: Linked, machine: server::Link<Post>, outbound: Outbound) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(LinkState {
             linked,
             keys: AtomicU64::new(0),
             open: Mutex::new(Some(Open {
@@ -371,7 +371,7 @@ impl Open {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for LinkState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("linked", &self.linked)

@@ -12,12 +12,12 @@ const AS_IT_CAME_BYTES: usize = INPUT_CHUNK_BYTES / 2;
 /// See the module.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kept {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<KeptPiece>,
     length: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Piece {
+enum KeptPiece {
     AsItCame(Bytes),
     Joined(BytesMut),
 }
@@ -36,10 +36,12 @@ impl Kept {
     pub(super) fn push(&mut self, data: Bytes) {
         self.length += data.len();
         match self.pieces.back_mut() {
-            _ if data.len() >= AS_IT_CAME_BYTES => self.pieces.push_back(Piece::AsItCame(data)),
-            Some(Piece::Joined(last)) => last.extend_from_slice(&data),
+            _ if data.len() >= AS_IT_CAME_BYTES => self.pieces.push_back(KeptPiece::AsItCame(data)),
+            Some(KeptPiece::Joined(last)) => last.extend_from_slice(&data),
             _ if data.is_empty() => {}
-            _ => self.pieces.push_back(Piece::Joined(BytesMut::from(data))),
+            _ => self
+                .pieces
+                .push_back(KeptPiece::Joined(BytesMut::from(data))),
         }
     }
 
@@ -53,8 +55,8 @@ impl Kept {
             let length = left.min(piece.bytes().len());
             left -= length;
             match piece {
-                Piece::AsItCame(data) => data.advance(length),
-                Piece::Joined(data) => data.advance(length),
+                KeptPiece::AsItCame(data) => data.advance(length),
+                KeptPiece::Joined(data) => data.advance(length),
             }
             if piece.bytes().is_empty() {
                 self.pieces.pop_front();
@@ -69,8 +71,8 @@ impl Kept {
             if place < length {
                 let range = place..length.min(place.saturating_add(max));
                 return match piece {
-                    Piece::AsItCame(data) => data.slice(range),
-                    Piece::Joined(data) => Bytes::copy_from_slice(&data[range]),
+                    KeptPiece::AsItCame(data) => data.slice(range),
+                    KeptPiece::Joined(data) => Bytes::copy_from_slice(&data[range]),
                 };
             }
             place -= length;
@@ -79,7 +81,7 @@ impl Kept {
     }
 }
 
-impl Piece {
+impl KeptPiece {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::AsItCame(data) => data,

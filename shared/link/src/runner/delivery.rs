@@ -20,12 +20,12 @@ pub trait Spool {
         stream: OutputStream,
         from: u64,
         max: usize,
-    ) -> Piece;
+    ) -> SpoolPiece;
 }
 
 /// The next piece of a stream for a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum SpoolPiece {
     /// At least one byte.
     Bytes(Bytes),
     /// The output here is not kept; the stream goes on at this offset.
@@ -100,7 +100,7 @@ impl Delivery {
             let max = max.min(OUTPUT_CHUNK_BYTES);
             let (operation, stream) = (id.to_string(), stream_to_wire(STREAMS[index]));
             let kind = match spool.read(id, STREAMS[index], lane.at, max) {
-                Piece::Bytes(data) if !data.is_empty() => {
+                SpoolPiece::Bytes(data) if !data.is_empty() => {
                     let offset = lane.at;
                     lane.at += data.len() as u64;
                     runner_frame::Kind::Output(v1::Output {
@@ -110,7 +110,7 @@ impl Delivery {
                         data,
                     })
                 }
-                Piece::Gap(to) if to > lane.at => {
+                SpoolPiece::Gap(to) if to > lane.at => {
                     let from = std::mem::replace(&mut lane.at, to);
                     runner_frame::Kind::Gap(v1::Gap {
                         operation,
@@ -119,7 +119,7 @@ impl Delivery {
                         to,
                     })
                 }
-                Piece::Later => continue,
+                SpoolPiece::Later => continue,
                 _ if complete => {
                     let from = std::mem::replace(&mut lane.at, written[index]);
                     runner_frame::Kind::Gap(v1::Gap {
@@ -129,7 +129,7 @@ impl Delivery {
                         to: written[index],
                     })
                 }
-                Piece::Bytes(_) | Piece::Gap(_) | Piece::Nothing => continue,
+                SpoolPiece::Bytes(_) | SpoolPiece::Gap(_) | SpoolPiece::Nothing => continue,
             };
             self.turn = 1 - index;
             return Some(from_runner(kind));

@@ -93,11 +93,11 @@ pub enum InboxError {
 #[derive(Debug)]
 struct Stream {
     received: Received,
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<InboxPiece>,
 }
 
 #[derive(Debug)]
-struct Piece {
+struct InboxPiece {
     arrived: u64,
     offset: u64,
     content: Content,
@@ -252,7 +252,7 @@ impl Inbox {
         if data.len() >= HELD_BYTES {
             return self.push(stream, offset, Content::Frame(data));
         }
-        if let Some(Piece {
+        if let Some(InboxPiece {
             content: Content::Joined(last),
             ..
         }) = self.stream(stream).pieces.back_mut()
@@ -265,7 +265,7 @@ impl Inbox {
     }
 
     fn push_gap(&mut self, stream: OutputStream, from: u64, to: u64) -> Result<(), InboxError> {
-        if let Some(Piece {
+        if let Some(InboxPiece {
             content: Content::GapUpTo(end),
             ..
         }) = self.stream(stream).pieces.back_mut()
@@ -288,7 +288,7 @@ impl Inbox {
         if pieces.len() >= MAX_PIECES {
             return Err(InboxError::TooManyGaps);
         }
-        pieces.push_back(Piece {
+        pieces.push_back(InboxPiece {
             arrived,
             offset,
             content,

@@ -51,11 +51,11 @@ pub(super) struct Passing {
     refused: Option<Refusal>,
     /// The offset that the reader was last told.
     told: Option<u64>,
-    controls: VecDeque<Waiting>,
+    controls: VecDeque<WaitingControl>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingControl {
     key: u64,
     control: Control,
     /// Given when it is sent for the first time.
@@ -110,7 +110,7 @@ impl Passing {
     }
 
     pub(super) fn control(&mut self, key: u64, control: Control) {
-        self.controls.push_back(Waiting {
+        self.controls.push_back(WaitingControl {
             key,
             control,
             id: None,

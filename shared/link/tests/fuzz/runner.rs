@@ -5,7 +5,9 @@ use std::{collections::BTreeSet, time::Duration};
 use prost::Message;
 use proto::v1;
 use shared_fuzz::{Dice, fuzz, peak_of};
-use shared_link::runner::{Act, Ended, LinkId, Opened, Piece, Record, Session, Spool, Table, Todo};
+use shared_link::runner::{
+    Act, Ended, LinkId, Opened, Record, Session, Spool, SpoolPiece, Table, Todo,
+};
 use shared_sandbox::{Outcome, OutputStream, Request, examples};
 use shared_types::{JournalId, OperationId, limits::MAX_FRAME_BYTES};
 
@@ -178,7 +180,7 @@ fn memory(opened: Opened) -> (u64, Vec<(String, bool)>) {
 struct Zeros;
 
 impl Spool for Zeros {
-    fn read(&mut self, _: OperationId, _: OutputStream, _: u64, max: usize) -> Piece {
-        Piece::Bytes(vec![0; max].into())
+    fn read(&mut self, _: OperationId, _: OutputStream, _: u64, max: usize) -> SpoolPiece {
+        SpoolPiece::Bytes(vec![0; max].into())
     }
 }

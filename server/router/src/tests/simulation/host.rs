@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use shared_link::runner::{Piece, Spool};
+use shared_link::runner::{Spool, SpoolPiece};
 use shared_sandbox::{
     ExitCause, ExitRecord, ExitStatus, Outcome, OutputStream, Request, Retention, StreamEnd,
 };
@@ -122,24 +122,24 @@ impl Spool for Host {
         stream: OutputStream,
         from: u64,
         max: usize,
-    ) -> Piece {
+    ) -> SpoolPiece {
         let Some(files) = self.files.get(&operation) else {
-            return Piece::Nothing;
+            return SpoolPiece::Nothing;
         };
         let evicted = files.evicted[stream as usize];
         if from < evicted {
-            return Piece::Gap(evicted);
+            return SpoolPiece::Gap(evicted);
         }
         let end = files.readable()[stream as usize];
         let tail = end.saturating_sub(RETAINED_TAIL_BYTES as u64);
         let up_to = match from < HEAD_BYTES {
             _ if files.retention != Retention::Bounded => end,
             true => end.min(HEAD_BYTES),
-            false if from < tail => return Piece::Gap(tail),
+            false if from < tail => return SpoolPiece::Gap(tail),
             false => end,
         };
         let len = max.min((up_to - from) as usize);
-        Piece::Bytes(bytes::Bytes::from_static(bytes_at(
+        SpoolPiece::Bytes(bytes::Bytes::from_static(bytes_at(
             operation, stream, from, len,
         )))
     }

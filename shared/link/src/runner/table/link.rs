@@ -142,7 +142,7 @@ impl Table {
         None
     }
 
-    /// Asks again for output that could not be read ([`super::super::Piece::Later`]).
+    /// Asks again for output that could not be read ([`super::super::SpoolPiece::Later`]).
     pub fn read_again(&mut self) {
         let behind = self.entries.iter().filter(|(_, entry)| {
             let delivery = entry.delivery.as_ref();
