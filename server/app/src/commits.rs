@@ -1,5 +1,5 @@
-//! What this process does once the store has committed something: it adds events to the logs that it knows, and tells
-//! those who watch.
+//! The listener of this process to the store's commits: adds events to the logs that it knows, and tells watchers and
+//! waits.
 
 use async_trait::async_trait;
 use server_agent::feed::LiveHub;

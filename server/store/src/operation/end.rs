@@ -72,7 +72,7 @@ impl<'a> Ending<'a> {
                 record.wall_ms, record.cause, record.status
             ),
             Outcome::Failed(failure) => format!("it failed: {failure}"),
-            // Nobody knows if it ran.
+            // It may have run or not.
             Outcome::Refused(refusal) if refusal.code == RefusalCode::Lost => {
                 format!("it is lost: {refusal}")
             }
@@ -116,7 +116,7 @@ pub(crate) struct Ended {
     pub(crate) ran: Ran,
     pub(super) figures: EndFigures,
     pub(super) at: Timestamp,
-    /// Where its call had ended before: the session, and the event in its log.
+    /// The session and the event in its log, if its call had ended before.
     pub(super) late: Option<Box<(SessionId, SessionEvent)>>,
 }
 
