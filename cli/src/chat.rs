@@ -49,7 +49,8 @@ pub(crate) async fn run(
     client: Client,
     screen: Screen,
     args: args::Chat,
-    (home, advice): (&Path, &'static str),
+    home: &Path,
+    advice: &'static str,
 ) -> anyhow::Result<Exit> {
     let text = message(screen, &args.text).await?;
     let me = client.me().await?;
@@ -62,7 +63,7 @@ pub(crate) async fn run(
     if text.is_none() && is_resumed(&args) && !args.json {
         screen.print(&recent::shown(&client, &session, screen.style()).await?)?;
     }
-    let mut chat = Chat::open((client, screen, advice), session, args.json);
+    let mut chat = Chat::open(client, screen, advice, session, args.json);
     match text {
         Some(text) => turn::run(&mut chat, &text, false).await,
         None => {
@@ -82,7 +83,9 @@ pub(crate) fn practice_label(me: &Me) -> Option<&'static str> {
 impl Chat {
     /// Follows a session from now on.
     fn open(
-        (client, screen, advice): (Client, Screen, &'static str),
+        client: Client,
+        screen: Screen,
+        advice: &'static str,
         session: Session,
         json: bool,
     ) -> Self {

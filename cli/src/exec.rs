@@ -46,21 +46,21 @@ pub(crate) async fn run(
         terminal: args.terminal.then(|| keyboard::window(io::stdin())),
         ..Exec::default()
     };
-    let attached = client.start(StartOperation {
+    let (attach, controls) = client.start(StartOperation {
         runner: args.runner,
         exec: Some(exec),
         timeout_ms: args.timeout,
         ..StartOperation::default()
     });
     if args.detach {
-        return detach(screen, attached).await;
+        return detach(screen, attach, controls).await;
     }
     let ties = Ties {
         input: args.input || args.terminal,
         terminal: args.terminal,
         is_ours: true,
     };
-    remote::run(client, screen, attached, ties).await
+    remote::run(client, screen, attach, controls, ties).await
 }
 
 /// Opens the user's login shell on a runner.
@@ -79,7 +79,7 @@ pub(crate) async fn shell(
         terminal: Some(keyboard::window(io::stdin())),
         ..Exec::default()
     };
-    let attached = client.start(StartOperation {
+    let (attach, controls) = client.start(StartOperation {
         runner: args.runner,
         exec: Some(exec),
         ..StartOperation::default()
@@ -89,7 +89,7 @@ pub(crate) async fn shell(
         terminal: true,
         is_ours: true,
     };
-    remote::run(client, screen, attached, ties).await
+    remote::run(client, screen, attach, controls, ties).await
 }
 
 /// Takes up a command that runs.
@@ -120,12 +120,12 @@ pub(crate) async fn attach(
         true => client.output(id, STDOUT, -1).await?.end,
         false => 0,
     };
-    let attached = client.attach(id, from, 0);
-    remote::run(client, screen, attached, ties).await
+    let (attach, controls) = client.attach(id, from, 0);
+    remote::run(client, screen, attach, controls, ties).await
 }
 
 /// Waits until the command has started, and prints its id.
-async fn detach(screen: Screen, (mut attach, _): (Attach, Controls)) -> anyhow::Result<Exit> {
+async fn detach(screen: Screen, mut attach: Attach, _controls: Controls) -> anyhow::Result<Exit> {
     loop {
         match attach
             .next()

@@ -25,11 +25,11 @@ pub(crate) async fn run(
     command: Option<Keys>,
 ) -> anyhow::Result<()> {
     match command {
-        None => list(client, screen, (None, json)).await,
+        None => list(client, screen, None, json).await,
         Some(Keys::List {
             service,
             json: also,
-        }) => list(client, screen, (service.as_deref(), json || also)).await,
+        }) => list(client, screen, service.as_deref(), json || also).await,
         Some(Keys::Add(add)) => self::add(client, screen, add).await,
         Some(Keys::Remove { key, service }) => {
             remove(client, screen, &key, service.as_deref()).await
@@ -52,7 +52,8 @@ async fn keys_of(client: &Client, service: Option<&str>) -> anyhow::Result<Vec<K
 async fn list(
     client: &Client,
     screen: Screen,
-    (service, json): (Option<&str>, bool),
+    service: Option<&str>,
+    json: bool,
 ) -> anyhow::Result<()> {
     let keys = keys_of(client, service).await?;
     if json {

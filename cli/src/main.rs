@@ -153,7 +153,7 @@ async fn run(
     let client = server::client(settings.load()?.as_ref(), &environment, entropy)?;
     match command {
         Command::Chat(args) => {
-            let chat = chat::run(client, screen, args, (settings.home(), advice));
+            let chat = chat::run(client, screen, args, settings.home(), advice);
             let mut signals = Signals::listen().context("failed to listen for signals")?;
             return tokio::select! {
                 exit = chat => exit,
@@ -204,7 +204,7 @@ async fn run(
             output::run(&client, screen, operation, stream, offset, follow).await?;
         }
         Command::Runners { json, command } => {
-            runners::run(&client, screen, json, (command, settings.home())).await?;
+            runners::run(&client, screen, json, command, settings.home()).await?;
         }
         Command::Sandboxes { json, command } => {
             sandboxes::run(&client, screen, json, command).await?;

@@ -39,7 +39,7 @@ pub(crate) async fn run(
             name,
             role,
             json: also,
-        }) => invite(client, screen, &name, (role, json || also)).await,
+        }) => invite(client, screen, &name, role, json || also).await,
         Some(People::AddService { name, role }) => add_service(client, screen, &name, role).await,
         Some(People::Role { name, role }) => change_role(client, screen, &name, role).await,
         Some(People::Remove { name, yes }) => remove(client, screen, &name, yes).await,
@@ -76,7 +76,8 @@ async fn invite(
     client: &Client,
     screen: Screen,
     name: &str,
-    (role, json): (Option<Role>, bool),
+    role: Option<Role>,
+    json: bool,
 ) -> anyhow::Result<()> {
     let role = match role {
         Some(role) => role.into(),

@@ -65,7 +65,8 @@ pub(crate) struct Ties {
 pub(crate) async fn run(
     client: Client,
     screen: Screen,
-    (attach, controls): (Attach, Controls),
+    attach: Attach,
+    controls: Controls,
     ties: Ties,
 ) -> anyhow::Result<Exit> {
     let remote = Remote {

@@ -39,7 +39,8 @@ pub(crate) async fn run(
     client: &Client,
     screen: Screen,
     json: bool,
-    (command, home): (Option<Runners>, &Path),
+    command: Option<Runners>,
+    home: &Path,
 ) -> anyhow::Result<()> {
     match command {
         None => list(client, screen, json).await,
@@ -54,8 +55,7 @@ pub(crate) async fn run(
             command,
         }) => tokens::run(client, screen, json || also, command).await,
         Some(Runners::AddWorkspace { folder, name }) => {
-            let wanted = (folder.as_path(), name.as_deref());
-            workspace::add(client, screen, wanted, home).await
+            workspace::add(client, screen, &folder, name.as_deref(), home).await
         }
         Some(Runners::Remove { name, yes }) => remove(client, screen, &name, yes).await,
         Some(Runners::Share { name, with }) => share(client, screen, &name, &with).await,

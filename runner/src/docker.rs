@@ -208,7 +208,7 @@ impl Pool {
                     let removed = note.removed;
                     let container = Container::again(body, note, Arc::clone(&around));
                     container.report_again();
-                    keep(&mut containers, &mut spares_left, (container, removed));
+                    keep(&mut containers, &mut spares_left, container, removed);
                 }
                 // Removed once nothing is left there.
                 None => drop(fs::remove_dir(operations).and_then(|()| fs::remove_dir(folder))),
@@ -625,7 +625,8 @@ impl Reports {
 fn keep(
     containers: &mut HashMap<SandboxId, Container>,
     left: &mut Vec<(Container, bool)>,
-    (container, removed): (Container, bool),
+    container: Container,
+    removed: bool,
 ) {
     if container.is_spare() {
         return left.push((container, removed));

@@ -328,7 +328,7 @@ impl OperationsService {
                     at: self.clock.now(),
                 };
                 self.under_way.begun.insert(operation, begun);
-                self.begin((operation, sandbox), request, times)
+                self.begin(operation, sandbox, request, times)
             }
             act => {
                 self.journaled.write(&mut self.table, false)?;

@@ -148,8 +148,13 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             };
             let session = chat.client.begin_session(&same_place).await?;
             let is_json = matches!(chat.view, View::Json(..));
-            let known = (chat.client.clone(), chat.screen, chat.advice);
-            *chat = Chat::open(known, session, is_json);
+            *chat = Chat::open(
+                chat.client.clone(),
+                chat.screen,
+                chat.advice,
+                session,
+                is_json,
+            );
             chat.view.aside("a new session begins")?;
         }
         Line::Stop => {

@@ -23,7 +23,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) async fn add(
     client: &Client,
     screen: Screen,
-    (folder, name): (&Path, Option<&str>),
+    folder: &Path,
+    name: Option<&str>,
     home: &Path,
 ) -> anyhow::Result<()> {
     let runners = client.runners().await?;

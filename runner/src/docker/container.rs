@@ -82,7 +82,7 @@ impl Container {
         around: Arc<Surroundings>,
         after: Option<JoinHandle<()>>,
     ) -> Self {
-        let container = Self::with_body((id, id), spec, around, false);
+        let container = Self::with_body(id, id, spec, around, false);
         if let Ok(mut removal) = container.0.after.try_lock() {
             *removal = after;
         }
@@ -93,7 +93,7 @@ impl Container {
     /// One that is no sandbox: it is tried out, or waits to become one.
     pub(super) fn spare(spec: SandboxSpec, around: Arc<Surroundings>) -> Self {
         let id = SandboxId::generate(&*around.clock, &*around.entropy);
-        let container = Self::with_body((id, id), spec, around, true);
+        let container = Self::with_body(id, id, spec, around, true);
         container.note();
         container
     }
@@ -102,13 +102,14 @@ impl Container {
     pub(super) fn again(body: SandboxId, note: Note, around: Arc<Surroundings>) -> Self {
         let is_spare = note.sandbox.is_none();
         let id = note.sandbox.unwrap_or(body);
-        let container = Self::with_body((id, body), note.spec, around, is_spare);
+        let container = Self::with_body(id, body, note.spec, around, is_spare);
         *lock(&container.0.told) = note.why;
         container
     }
 
     fn with_body(
-        (id, body): (SandboxId, SandboxId),
+        id: SandboxId,
+        body: SandboxId,
         spec: SandboxSpec,
         around: Arc<Surroundings>,
         is_spare: bool,
@@ -149,7 +150,7 @@ impl Container {
             return None;
         }
         let around = Arc::clone(&self.0.around);
-        let sandbox = Self::with_body((id, self.0.body), spec.clone(), around, false);
+        let sandbox = Self::with_body(id, self.0.body, spec.clone(), around, false);
         self.0.gone.store(true, Ordering::Relaxed);
         // Before anything is put into its volumes, which are found by this alone.
         if let Err(error) = sandbox.try_to_note() {

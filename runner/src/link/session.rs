@@ -132,8 +132,8 @@ impl Session<'_> {
             Err(LinkError::Changed) => Some(("the runner serves other workspaces", false)),
             Err(_) => None,
         };
-        if let Some(goodbye) = goodbye {
-            let left = leave(incoming, outgoing, goodbye);
+        if let Some((reason, for_good)) = goodbye {
+            let left = leave(incoming, outgoing, reason, for_good);
             let _ = timeout(GOODBYE_WITHIN, left).await;
         }
         served
@@ -274,7 +274,8 @@ impl Session<'_> {
 async fn leave(
     mut incoming: Frames,
     outgoing: mpsc::Sender<v1::RunnerFrame>,
-    (reason, for_good): (&str, bool),
+    reason: &str,
+    for_good: bool,
 ) {
     let goodbye = runner_frame::Kind::Goodbye(v1::Goodbye {
         reason: reason.to_owned(),

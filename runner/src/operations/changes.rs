@@ -23,7 +23,8 @@ struct Made {
 impl Changes {
     pub(super) fn add(
         &mut self,
-        (operation, sandbox): (OperationId, Option<SandboxId>),
+        operation: OperationId,
+        sandbox: Option<SandboxId>,
         change: Change,
     ) {
         self.0.push(Made {

@@ -86,7 +86,7 @@ impl LocalRecords {
                     change,
                 } => {
                     let sandbox = Some(sandbox.unwrap_or(first));
-                    self.changes.add((operation, sandbox), change);
+                    self.changes.add(operation, sandbox, change);
                 }
             }
         }
@@ -207,7 +207,8 @@ impl Journaled {
     /// Writes down what is to become of a file, where there is room beyond the reserve: that is for ends.
     pub(super) fn change(
         &mut self,
-        (operation, sandbox): (OperationId, Option<SandboxId>),
+        operation: OperationId,
+        sandbox: Option<SandboxId>,
         change: Change,
     ) -> Result<(), JournalError> {
         let entry = JournalEntry::Changing {
@@ -216,7 +217,7 @@ impl Journaled {
             change: change.clone(),
         };
         self.put(&[entry], true)?;
-        self.known.changes.add((operation, sandbox), change);
+        self.known.changes.add(operation, sandbox, change);
         Ok(())
     }
 

@@ -69,7 +69,8 @@ impl OperationsService {
     /// Something was accepted that may start: it is written down, and begun.
     pub(super) fn begin(
         &mut self,
-        (id, sandbox): (OperationId, SandboxId),
+        id: OperationId,
+        sandbox: SandboxId,
         request: Request,
         times: Times,
     ) -> Result<(), JournalError> {
@@ -86,7 +87,7 @@ impl OperationsService {
             None => self.journaled.write(&mut self.table, !request.only_reads()),
         };
         match written {
-            Ok(()) => self.start(id, &sandbox, (request, times), ready),
+            Ok(()) => self.start(id, &sandbox, request, times, ready),
             Err(error) => return self.not_begun(id, &error),
         }
         Ok(())
@@ -119,7 +120,8 @@ impl OperationsService {
         &mut self,
         id: OperationId,
         sandbox: &Sandbox,
-        (request, times): (Request, Times),
+        request: Request,
+        times: Times,
         ready: Option<Ready>,
     ) {
         match request {

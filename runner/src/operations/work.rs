@@ -145,10 +145,7 @@ impl OperationsService {
         match happened {
             Happened::Host(HostEvent::Changing(announced)) => {
                 let sandbox = self.table.sandbox_of(id);
-                match self
-                    .journaled
-                    .change((id, sandbox), announced.change.clone())
-                {
+                match self.journaled.change(id, sandbox, announced.change.clone()) {
                     Ok(()) => announced.go_ahead(),
                     Err(error) => announced.refuse(no_room(&error)),
                 }

@@ -91,15 +91,16 @@ async fn left_in(path: PathBuf, realm: Realm, clock: &Arc<dyn Clock>) -> Option<
         (!is_gone).then_some(settled)
     });
     let settled = settled.await?;
-    Some((path.clone(), left((path, realm), settled, clock)))
+    Some((path.clone(), left(path, realm, settled, clock)))
 }
 
 fn left(
-    (path, realm): (PathBuf, Realm),
+    path: PathBuf,
+    realm: Realm,
     settled: Result<Recovered, RecordError>,
     clock: &Arc<dyn Clock>,
 ) -> Left {
-    let attend = |path, attached| attend((path, realm), attached, clock);
+    let attend = |path, attached| attend(path, realm, attached, clock);
     match settled {
         Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path, realm, Weak::new())),
         Ok(Recovered::Running(operation)) => Left::Running(attend(path, Ok(*operation))),
@@ -118,7 +119,8 @@ fn left(
 
 /// Listens to a command of an earlier daemon.
 fn attend(
-    (path, realm): (PathBuf, Realm),
+    path: PathBuf,
+    realm: Realm,
     attached: Result<Operation, OperationError>,
     clock: &Arc<dyn Clock>,
 ) -> Process {

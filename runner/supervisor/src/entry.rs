@@ -173,15 +173,16 @@ impl Orders {
 /// Has the entry process of this folder carry out an order; `None` where it does not run, so that nothing of
 /// its container does. An entry process that accepts no connection, or does not answer, is a time-out.
 pub(crate) fn ask(root: &Path, order: &Order) -> io::Result<Option<Answer>> {
-    ask_within(root, order, (ACCEPTS_WITHIN, ANSWERS_WITHIN))
+    ask_within(root, order, ACCEPTS_WITHIN, ANSWERS_WITHIN)
 }
 
 fn ask_within(
     root: &Path,
     order: &Order,
-    (accepts, answers): (Duration, Duration),
+    accepts: Duration,
+    answers: Duration,
 ) -> io::Result<Option<Answer>> {
-    let asked = ask_once(root, order, (accepts, answers));
+    let asked = ask_once(root, order, accepts, answers);
     asked.map_err(|error| match is_busy(&error) {
         true => io::ErrorKind::TimedOut.into(),
         false => error,
@@ -191,7 +192,8 @@ fn ask_within(
 fn ask_once(
     root: &Path,
     order: &Order,
-    (accepts, answers): (Duration, Duration),
+    accepts: Duration,
+    answers: Duration,
 ) -> io::Result<Option<Answer>> {
     let orders = match Orders::connect_within(root, Some(accepts)) {
         Ok(orders) => orders,
@@ -264,7 +266,7 @@ mod tests {
         // take it too.
         for _ in 0..4 {
             assert!(Orders::listens(root));
-            let asked = ask_within(root, &order, (AT_ONCE, AT_ONCE));
+            let asked = ask_within(root, &order, AT_ONCE, AT_ONCE);
             let error = asked.expect_err("nobody answers");
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         }

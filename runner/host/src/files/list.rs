@@ -80,9 +80,8 @@ fn tree(list: &List, directory: OwnedFd, allowance: &Allowance) -> Result<Listed
     let failed = |errno| failure(&list.path, errno);
     let wanted = wanted(list.max_entries);
     let after = Path::new(&list.after);
-    let open_level = |handle, below, after: &Path| {
-        ListedDirectory::open((handle, below), after, list, allowance)
-    };
+    let open_level =
+        |handle, below, after: &Path| ListedDirectory::open(handle, below, after, list, allowance);
     let first = open_level(directory, PathBuf::new(), after)?;
     let (mut levels, mut entries, mut size_so_far) = (vec![first], Vec::new(), 0);
     while let Some(level) = levels.last_mut() {
@@ -153,7 +152,8 @@ struct ListedDirectory {
 impl ListedDirectory {
     /// The first names that are not behind us with everything beneath them.
     fn open(
-        (handle, below): (OwnedFd, PathBuf),
+        handle: OwnedFd,
+        below: PathBuf,
         after: &Path,
         list: &List,
         allowance: &Allowance,

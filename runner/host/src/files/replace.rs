@@ -113,8 +113,8 @@ fn put_synced(
             let path = asked.to_owned();
             return Err(FileFailure::Changed { path }.into());
         }
-        let from = (&target.directory, unfinished);
-        put(file, from, target, now.as_ref()).map_err(|error| io_failure(asked, &error))
+        put(file, &target.directory, unfinished, target, now.as_ref())
+            .map_err(|error| io_failure(asked, &error))
     });
     step();
     match &put {
@@ -130,7 +130,8 @@ fn put_synced(
 /// Puts a file, which has all of its content and this name, where another one is `now`, or nothing.
 pub(super) fn put(
     file: &File,
-    (directory, name): (&OwnedFd, &str),
+    directory: &OwnedFd,
+    name: &str,
     target: &Target,
     now: Option<&Stat>,
 ) -> io::Result<()> {

@@ -395,7 +395,7 @@ impl Step {
                 let before = crate::workspace::stat_entry(&target.directory, &target.name);
                 let before = before.map_err(failed)?;
                 let before = before.as_ref().map(|before| (&target, before));
-                let file = fill(archive, (*at, *bytes), place, name, (*mode, before));
+                let file = fill(archive, *at, *bytes, place, name, *mode, before);
                 file.and_then(|file| match modified_us {
                     Some(modified_us) => access::set(&file, *mode, *modified_us),
                     None => Ok(()),
@@ -432,7 +432,7 @@ impl Step {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&place.handle, name, flags, Mode::empty());
         let file = File::from(file.map_err(failed)?);
-        replace::put(&file, (&place.handle, name), &target, now.as_ref())
+        replace::put(&file, &place.handle, name, &target, now.as_ref())
             .map_err(|error| crate::workspace::io_failure(&self.path, &error))
     }
 }
@@ -440,10 +440,12 @@ impl Step {
 /// Writes a file of the archive.
 fn fill(
     archive: &File,
-    (mut at, mut left): (u64, u64),
+    mut at: u64,
+    mut left: u64,
     place: &Place,
     name: &str,
-    (mode, before): (u32, Option<(&Target, &Stat)>),
+    mode: u32,
+    before: Option<(&Target, &Stat)>,
 ) -> Result<File, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // No other process reads it before it has the mode that it is to keep.

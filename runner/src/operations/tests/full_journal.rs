@@ -82,7 +82,7 @@ async fn a_change_finds_no_room_in_the_reserve_and_an_end_does() {
         unfinished: None,
         done: done.clone(),
     };
-    let refused = service.journaled.change((id, Some(PLACE)), change);
+    let refused = service.journaled.change(id, Some(PLACE), change);
     assert!(
         matches!(refused, Err(JournalError::TooLarge)),
         "{refused:?}"

@@ -69,9 +69,8 @@ fn of_a_large_directory_no_more_names_are_kept_than_are_wanted() {
     };
     let (_stop, stopping) = Stopping::pair();
     let allowance = Allowance::new(Arc::new(SystemClock::new()), LONG, stopping);
-    let place = (OwnedFd::from(handle), PathBuf::new());
-    let level =
-        ListedDirectory::open(place, Path::new("b"), &asked, &allowance).expect("its names");
+    let (handle, below, after) = (OwnedFd::from(handle), PathBuf::new(), Path::new("b"));
+    let level = ListedDirectory::open(handle, below, after, &asked, &allowance).expect("its names");
     let kept: Vec<_> = level.names.map(|name| name.shown).collect();
     assert_eq!(
         (kept, level.more),
