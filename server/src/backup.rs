@@ -8,7 +8,7 @@ use server_store::{BackupContent, BackupMade, CopiedTable, copy, require_empty, 
 use shared_program::say;
 use shared_types::{Clock as _, SystemClock};
 
-use crate::{alone::Alone, make_private_folder, settings::Database};
+use crate::{folder_lock::FolderLock, make_private_folder, settings::Database};
 
 /// Writes a backup, also while the server runs.
 ///
@@ -61,11 +61,11 @@ pub(crate) async fn move_to(database: &Database, to: &str, home: &Path) -> anyho
     }
     // PostgreSQL's rows may come into a new home.
     make_private_folder(&home.join("server"))?;
-    let alone = Alone::in_folder(&home.join("server")).await?;
+    let lock = FolderLock::in_folder(&home.join("server")).await?;
     let opening = "failed to open the database that is to be moved";
     let source = database.open_beside().await.context(opening)?;
     let others = source
-        .replicas_elsewhere(&alone.place(SystemClock::new().boot())?)
+        .replicas_elsewhere(&lock.place(SystemClock::new().boot())?)
         .await;
     let others = others.context("failed to look for other servers")?;
     if source.is_shared() && others > 0 {

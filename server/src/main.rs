@@ -3,10 +3,10 @@
 // A closed pipe must not end a program with a panic: see `shared_program::say`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-mod alone;
 mod backup;
 mod certificate;
 mod check;
+mod folder_lock;
 mod health;
 mod listeners;
 mod operator;
@@ -38,8 +38,8 @@ use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock, clean::cle
 use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use alone::Alone;
 use certificate::Certificate;
+use folder_lock::FolderLock;
 use listeners::Listeners;
 use reload::{Origin, Reloader};
 use running::Running;
@@ -188,12 +188,12 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let descriptors = listeners::allow_many_descriptors();
     make_private_folder(&folder.join("keys"))?;
-    let alone = Alone::in_folder(folder).await?;
+    let lock = FolderLock::in_folder(folder).await?;
     let (store, outputs) = open_storage(&settings.database, folder).await?;
     let tls = tls(&settings.tls, folder)?;
     let archives = Archives::in_folder(&settings.downloads)?;
     let listeners = Listeners::bind(&settings).await?;
-    let place = alone.place(process.clock.boot())?;
+    let place = lock.place(process.clock.boot())?;
     let app = start_app(settings.app, store, outputs, folder, place, &process).await?;
     let sha256 = tls.as_ref().map(ServerTls::certificate_sha256);
     let running = Running::here(listeners.address()?, sha256);

@@ -15,8 +15,8 @@ use server_store::{Backup, BackupContent};
 use shared_program::say;
 
 use crate::{
-    alone::Alone,
     backup::{require_empty_database, told},
+    folder_lock::FolderLock,
     make_private_folder,
     schema::migrate,
     settings::Database,
@@ -50,7 +50,7 @@ pub(crate) async fn restore(database: &Database, folder: &Path, file: &Path) -> 
         .context("failed to open the database")?;
     let backup = Backup::open(file, schema.known).context("failed to restore")?;
     make_private_folder(folder)?;
-    let _alone = Alone::in_folder(folder).await?;
+    let _lock = FolderLock::in_folder(folder).await?;
     let staged = folder.join(UNFINISHED);
     if !staged.exists() {
         make_room(folder)?;

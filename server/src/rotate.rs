@@ -7,7 +7,7 @@ use server_app::keys::{LinkKeys, TokensOfBefore};
 use shared_program::say;
 use shared_types::OsEntropy;
 
-use crate::{alone, ownership, reload};
+use crate::{folder_lock, ownership, reload};
 
 /// Makes a new key and has a server that runs use it; with `now`, tokens of the key before are refused at once.
 ///
@@ -37,7 +37,7 @@ pub(crate) async fn rotate(home: &Path, now: bool) -> anyhow::Result<()> {
     );
     // Before the server reads it.
     rotated.and(ownership::give_to_owner(home))?;
-    if !alone::is_taken(folder)? {
+    if !folder_lock::is_taken(folder)? {
         say!("the link key is new; no server runs here, so it counts from the next start on")?;
         return Ok(());
     }

@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context as _, anyhow, bail};
 use shared_types::{Digest, clean::clean_line};
 
-use crate::alone;
+use crate::folder_lock;
 
 const FILE: &str = "server.running";
 
@@ -71,7 +71,7 @@ impl Running {
     /// Fails if no server runs, or it has not started completely.
     pub(crate) fn of(folder: &Path) -> anyhow::Result<Self> {
         let place = folder.display();
-        if !alone::is_taken(folder)? {
+        if !folder_lock::is_taken(folder)? {
             bail!("no server runs on {place}: start it with gantry-server run");
         }
         match fs::read_to_string(folder.join(FILE)) {

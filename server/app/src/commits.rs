@@ -6,13 +6,13 @@ use server_agent::feed::LiveHub;
 use server_records::CommitListener;
 use shared_types::{SessionEvent, SessionId, TenantId};
 
-use crate::known_logs::KnownLogs;
+use crate::log_cache::LogCache;
 
 /// See the module.
 #[derive(Clone)]
 pub(crate) struct Commits {
     pub(crate) hub: LiveHub,
-    pub(crate) logs: KnownLogs,
+    pub(crate) logs: LogCache,
 }
 
 #[async_trait]

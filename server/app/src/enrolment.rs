@@ -38,7 +38,7 @@ use crate::{
     link_challenge::LinkChallenge,
     link_token::{LINK_TOKEN_FOR, LinkClaims, LinkTokens, SignedUntilNow},
     refusals::{Refusals, place},
-    whole::whole,
+    shielded::shielded,
 };
 
 /// Failed enrolments that one address may make in [`ATTEMPTS_WITHIN`].
@@ -237,7 +237,7 @@ impl Enrolment {
             known: inner.renewals.known(row.id, challenge.number),
         };
         let renewing = self.clone().renew_join_state(row.id, shown);
-        let next = match whole(renewing).await? {
+        let next = match shielded(renewing).await? {
             JoinState::Renewed(next) | JoinState::WentBack(next) => next,
             JoinState::Late | JoinState::Unordered(_) => return Err(Refused::late()),
             JoinState::NeverGiven => return Err(Refused::never_given()),

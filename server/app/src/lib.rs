@@ -14,19 +14,20 @@ mod enrolment;
 mod error;
 mod fleet;
 mod gate;
+mod gauges;
 mod guarded;
 mod isolation;
 pub mod keys;
-mod known_logs;
 mod link_challenge;
 mod link_token;
+mod log_cache;
 mod measured;
 mod operations;
 mod operator;
-mod outdated;
 mod pages;
 mod people;
 mod ready;
+mod reaper;
 mod refusals;
 mod replicas;
 mod requests;
@@ -36,15 +37,11 @@ mod sandboxes;
 mod session_log;
 mod sessions;
 mod settings;
-mod silence;
-mod silent;
+mod shielded;
 mod spans;
-mod stock;
-mod sweep;
 #[cfg(test)]
 mod testing;
 mod turns;
-mod whole;
 
 use std::{sync::Arc, time::Duration};
 
@@ -100,17 +97,15 @@ use crate::{
     enrolment::ServerKeys,
     fleet::Started,
     gate::Gate,
+    gauges::Gauges,
     isolation::Forbidding,
     keys::{LinkKeys, SigningKey},
-    known_logs::KnownLogs,
+    log_cache::LogCache,
     ready::DISK_KEPT_FREE,
+    reaper::{Reaper, SilenceLimits},
     refusals::Refusals,
     replicas::Replicas,
     runners::JoinTokens,
-    silence::Silence,
-    silent::Silent,
-    stock::StockTaker,
-    sweep::Sweep,
     turns::{Bench, Turns},
 };
 
@@ -224,7 +219,7 @@ pub struct App {
     /// The enrolment and authentication of runners.
     pub enrolment: Enrolment,
     store: Store,
-    stock: StockTaker,
+    gauges: Gauges,
     allowance: Allowance,
     replica: ReplicaId,
     links: Links,
@@ -249,7 +244,7 @@ impl App {
         let (tasks, hub) = (TaskTracker::new(), LiveHub::start());
         let commits = Commits {
             hub: hub.clone(),
-            logs: KnownLogs::new(),
+            logs: LogCache::new(),
         };
         parts.store = parts.store.heard_by(Arc::new(commits.clone()));
         let model = parts.models.first().info();
@@ -323,17 +318,18 @@ impl App {
             changed: policy_changed,
         };
         tasks.spawn(forbidding.run(parts.stop.clone()));
-        let sweep = Sweep {
-            runners: runners.clone(),
-            silence: parts.ephemeral_silence,
+        let limits = SilenceLimits {
+            operations_lost_after: parts.link.lost_after,
+            ephemeral_removed_after: parts.ephemeral_silence,
         };
-        let silent = Silent {
-            store: store.clone(),
-            clock: clock.clone(),
-            lost_after: parts.link.lost_after,
-        };
-        let silence = Silence::from_now(store.clone(), clock.clone(), parts.replica);
-        tasks.spawn(silence.run(silent, sweep, parts.stop.clone()));
+        let reaper = Reaper::from_now(
+            store.clone(),
+            links.clone(),
+            clock.clone(),
+            parts.replica,
+            limits,
+        );
+        tasks.spawn(reaper.run(parts.stop.clone()));
         let sessions = Sessions::new(
             (store.clone(), gate.clone()),
             hub.clone(),
@@ -367,7 +363,7 @@ impl App {
             operations: operations.clone(),
         };
         tasks.spawn(replicas.run(parts.stop.clone()));
-        let stock = StockTaker::new(store.clone(), clock.clone(), links.clone());
+        let gauges = Gauges::new(store.clone(), clock.clone(), links.clone());
         let audit = Audit {
             store: store.clone(),
             gate: gate.clone(),
@@ -401,7 +397,7 @@ impl App {
             requests,
             enrolment,
             store,
-            stock,
+            gauges,
             allowance,
             replica: parts.replica,
             links,
@@ -418,8 +414,8 @@ impl App {
     }
 
     /// Brings those metrics up to date that tell of what there is now.
-    pub async fn take_stock(&self) {
-        self.stock.take().await;
+    pub async fn update_gauges(&self) {
+        self.gauges.update().await;
     }
 
     /// Checks that requests can be served.
@@ -471,7 +467,6 @@ impl App {
         outbound: mpsc::Sender<Box<v1::ServerFrame>>,
     ) {
         LINKS.gauge(&[]).increment(1.0);
-        self.runners.is_let_in(identity.runner);
         let who = identity.clone();
         let end = self.links.attach(identity, hello, inbound, outbound).await;
         LINKS.gauge(&[]).decrement(1.0);
@@ -480,7 +475,7 @@ impl App {
         if matches!(end, LinkEnd::Left(_))
             && let Err(error) = Box::pin(self.runners.left(&who)).await
         {
-            // The sweep removes it later.
+            // The reaper removes it later.
             tracing::warn!(runner.id = %who.runner, %error, "a runner that left cannot be removed");
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     pages::{and_one, cut},
     rights::Action,
     sessions::Sessions,
-    whole::whole,
+    shielded::shielded,
 };
 
 /// The time for which an invitation can be used.
@@ -206,7 +206,7 @@ impl People {
             .person(ctx, Action::RemovePerson, id, None)
             .await?;
         let (this, ctx) = (self.clone(), ctx.clone());
-        whole(async move {
+        shielded(async move {
             let (tenant, by) = (ctx.tenant, ctx.by());
             let removed = this.store.remove_person(tenant, id, &by, this.clock.now());
             removed.await?;

@@ -19,11 +19,10 @@ use crate::{
     allowance::Allowance,
     gate::Gate,
     isolation::IsolationPolicy,
-    outdated::Outdated,
     pages::{and_one, cut},
     rights::Action,
     settings::Settings,
-    whole::whole,
+    shielded::shielded,
 };
 
 /// Longest time that a join token can be used, in seconds: 30 days, for fleets.
@@ -53,7 +52,7 @@ pub struct Runner {
     /// The time at which it showed that the database is an older copy, within the last week.
     pub server_went_back: Option<Timestamp>,
     /// The version of the link protocol for which it is refused, where it is.
-    pub outdated: Option<u32>,
+    pub refused_version: Option<u32>,
     /// True if it is removed when it leaves for good or stays away.
     pub ephemeral: bool,
     /// The isolation that it reports of its first workspace.
@@ -99,7 +98,6 @@ pub struct Runners {
     links: Links,
     join_tokens: JoinTokens,
     allowance: Allowance,
-    outdated: Arc<Outdated>,
     isolation: Arc<IsolationPolicy>,
     clock: Arc<dyn Clock>,
 }
@@ -121,7 +119,6 @@ impl Runners {
             join_tokens,
             allowance,
             isolation,
-            outdated: Arc::default(),
             clock,
         }
     }
@@ -177,7 +174,7 @@ impl Runners {
         let named = runner.to_string();
         self.gate.runner(ctx, Action::RemoveRunner, &named).await?;
         let (this, tenant, by) = (self.clone(), ctx.tenant, ctx.by());
-        whole(async move { this.revoke(tenant, runner, by).await }).await
+        shielded(async move { this.revoke(tenant, runner, by).await }).await
     }
 
     /// Shares a runner with a person, by name or id, or with `everyone`.
@@ -355,24 +352,20 @@ impl Runners {
 
     /// Notes that the link of a peer with an access token of this runner was refused. This server
     /// no longer speaks this version of the link protocol. The list of runners shows the reason.
-    pub fn is_outdated(&self, runner: RunnerId, version: u32) {
-        self.outdated.refused(runner, version);
-    }
-
-    pub(crate) fn is_let_in(&self, runner: RunnerId) {
-        self.outdated.forget(runner);
+    pub fn version_refused(&self, runner: RunnerId, version: u32) {
+        self.links.version_refused(runner, version);
     }
 
     /// A runner left for good: if it is ephemeral, it is removed, and turns that wait for it hear
     /// so.
     pub(crate) async fn left(&self, who: &LinkIdentity) -> Result<(), AppError> {
         let (this, tenant, runner) = (self.clone(), who.tenant, who.runner);
-        let removed = whole(async move {
+        let removed = shielded(async move {
             let now = this.clock.now();
             let left = this.store.runner_left(tenant, runner, now).await?;
             let removed = left.is_some();
             if removed {
-                this.gone(runner).await;
+                this.links.revoke(runner).await;
             }
             Ok(removed)
         });
@@ -380,18 +373,6 @@ impl Runners {
             tracing::info!(runner.id = %runner, runner.name = who.name, "an ephemeral runner left and was removed");
         }
         Ok(())
-    }
-
-    /// Ends the ephemeral runners that were silent for this long; answers which.
-    pub(crate) async fn remove_silent(&self, silence: Duration) -> Result<Vec<RunnerId>, AppError> {
-        let now = self.clock.now();
-        let silent = self.store.remove_silent_runners(silence, now);
-        let mut removed = Vec::new();
-        for (runner, _) in silent.await? {
-            self.gone(runner).await;
-            removed.push(runner);
-        }
-        Ok(removed)
     }
 
     /// Ends a runner, its link, and all that waits for what it has open.
@@ -405,19 +386,13 @@ impl Runners {
         self.links.bar(runner).await;
         let revoked = self.store.revoke_runner(tenant, runner, by, now);
         match revoked.await {
-            Ok(_) => self.gone(runner).await,
+            Ok(_) => self.links.revoke(runner).await,
             Err(error) => {
                 self.links.unbar(runner).await;
                 return Err(not_found(error));
             }
         }
         Ok(())
-    }
-
-    /// The runner is ended in the store: its link ends.
-    async fn gone(&self, runner: RunnerId) {
-        self.links.revoke(runner).await;
-        self.outdated.forget(runner);
     }
 
     async fn shown(&self, row: RunnerRow, active: Option<RunnerId>) -> Result<Runner, AppError> {
@@ -437,7 +412,7 @@ impl Runners {
                 .went_back_at
                 .filter(|at| now.since(*at) < WENT_BACK_SHOWN_FOR),
             ephemeral: row.ephemeral,
-            outdated: self.outdated.version(row.id),
+            refused_version: self.links.refused_version(row.id),
             figures: self.links.figures(row.id),
             last_seen: row.last_seen_at,
             id: row.id,
@@ -597,8 +572,6 @@ impl JoinTerms {
         Err(AppError::Invalid(refused))
     }
 }
-
-/// The outcome of operations that are open on a runner which is ended.
 
 /// The error for a store that has no such runner.
 pub(crate) fn not_found(error: server_store::StoreError) -> AppError {

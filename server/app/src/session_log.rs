@@ -7,16 +7,16 @@ use std::sync::{
 
 use async_trait::async_trait;
 use server_agent::{Live, LiveSink, LogError, SessionLog, feed::LiveHub};
-use server_store::{Store, StoreError};
+use server_store::{CallEnd, Store, StoreError};
 use shared_sandbox::Outcome;
 use shared_types::{Clock, Epoch, Event, OperationId, SessionEvent, SessionId, TenantId};
 
-use crate::{known_logs::KnownLogs, measured::Counted};
+use crate::{log_cache::LogCache, measured::Counted};
 
 /// Writes of one worker to one session.
 pub(crate) struct StoredLog {
     pub(crate) store: Store,
-    pub(crate) logs: KnownLogs,
+    pub(crate) logs: LogCache,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
@@ -61,8 +61,12 @@ impl SessionLog for StoredLog {
         outcome: &Outcome,
     ) -> Result<(), LogError> {
         let (tenant, session, now) = (self.tenant, self.session, self.clock.now());
-        let stored =
-            (self.store).append_end(tenant, session, self.epoch, &ended, operation, outcome, now);
+        let end = CallEnd {
+            event: &ended,
+            operation,
+            outcome,
+        };
+        let stored = (self.store).append_end(tenant, session, self.epoch, &end, now);
         stored.await.map_err(refused)?;
         self.counted.recorded(&[ended], now);
         Ok(())

@@ -32,8 +32,8 @@ use crate::{
     pages::{and_one, cut},
     rights::Action,
     settings::Settings,
+    shielded::shielded,
     turns::Turns,
-    whole::whole,
 };
 
 /// A session as its user sees it.
@@ -288,7 +288,7 @@ impl Sessions {
         };
         let allowed = self.allowance.message(ctx, input.text.len())?;
         let (this, tenant, now) = (self.clone(), ctx.tenant, self.clock.now());
-        whole(async move {
+        shielded(async move {
             let sent = this.store.send_input(tenant, session, &input, now).await;
             if !sent.as_ref().is_ok_and(|sent| sent.event.is_some()) {
                 this.allowance.back(allowed);
@@ -322,7 +322,7 @@ impl Sessions {
             return Ok(None);
         };
         let (this, ctx, turn) = (self.clone(), ctx.clone(), row.id);
-        whole(async move { this.stop(ctx.tenant, (ctx.user, None), session, turn).await }).await
+        shielded(async move { this.stop(ctx.tenant, (ctx.user, None), session, turn).await }).await
     }
 
     /// Stops a turn of any user, in the name of this user. Returns it, unless it has ended.

@@ -31,7 +31,7 @@ use crate::{
     fleet::{Started, TurnFleet},
     guarded::Guarded,
     isolation::IsolationPolicy,
-    known_logs::KnownLogs,
+    log_cache::LogCache,
     measured::Counted,
     session_log::{SessionSink, StoredLog},
     spans::TurnSpans,
@@ -101,7 +101,7 @@ impl Under {
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
     pub(crate) store: Store,
-    pub(crate) logs: KnownLogs,
+    pub(crate) logs: LogCache,
     pub(crate) ports: Ports,
     pub(crate) links: Links,
     pub(crate) hub: LiveHub,

@@ -13,6 +13,7 @@ mod figures;
 mod gate;
 mod handle;
 mod link;
+mod refused_versions;
 mod registry;
 mod reports;
 mod seal;
@@ -37,7 +38,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use self::figures::FleetFigures;
+use self::{figures::FleetFigures, refused_versions::RefusedVersions};
 pub use self::{gate::Gate, seal::LinkSealer};
 pub(crate) use self::{
     handle::{Gone, LinkHandle, Reader},
@@ -170,6 +171,7 @@ struct Serving {
     /// Links that are being served.
     links: AtomicU32,
     figures: FleetFigures,
+    refused_versions: RefusedVersions,
 }
 
 impl std::fmt::Debug for Serving {
@@ -200,6 +202,7 @@ impl Links {
                 shutdown,
                 links: AtomicU32::new(0),
                 figures: FleetFigures::default(),
+                refused_versions: RefusedVersions::default(),
             }),
             collectors: Collectors::new(),
         }
@@ -222,6 +225,7 @@ impl Links {
             runner.name = %identity.name,
             link.generation = tracing::field::Empty
         );
+        self.serving.refused_versions.forget(identity.runner);
         match self.spawn(span, identity, hello, inbound, outbound).await {
             Ok(end) => end,
             Err(error) => LinkEnd::Failed(error.to_string()),
@@ -245,6 +249,17 @@ impl Links {
     /// The figures that a runner reported last, if it is linked to this process.
     pub fn figures(&self, runner: RunnerId) -> Option<Figures> {
         self.serving.figures.of(runner)
+    }
+
+    /// Notes that a link of this runner was refused because of its version of the protocol. The runner has shown an
+    /// access token.
+    pub fn version_refused(&self, runner: RunnerId, version: u32) {
+        self.serving.refused_versions.add(runner, version);
+    }
+
+    /// The version for which the runner's last link was refused, until it is let in.
+    pub fn refused_version(&self, runner: RunnerId) -> Option<u32> {
+        self.serving.refused_versions.version(runner)
     }
 
     /// Brings the metrics of the linked runners up to date.
@@ -279,6 +294,7 @@ impl Links {
     /// The revocation is committed before this is called.
     pub async fn revoke(&self, runner: RunnerId) {
         self.registry.revoke(runner).await;
+        self.serving.refused_versions.forget(runner);
     }
 
     /// Ends the runner's link and turns it away from now on. Its operations are not lost before the runner is revoked.

@@ -22,6 +22,17 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Events of such a page that are read at once.
 const PAGE_READ_AT_ONCE: usize = 32;
 
+/// The end of a call whose operation has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct CallEnd<'a> {
+    /// The event that tells of it.
+    pub event: &'a Event,
+    /// The operation.
+    pub operation: OperationId,
+    /// Its outcome.
+    pub outcome: &'a Outcome,
+}
+
 impl Store {
     /// Appends an event that the engine reports under its epoch, all or nothing, and returns the events at their
     /// places. [`Event::CallEnded`] closes the call's operations, [`Event::TurnEnded`] ends the turn.
@@ -57,11 +68,14 @@ impl Store {
         tenant: TenantId,
         session: SessionId,
         epoch: Epoch,
-        ended: &Event,
-        operation: OperationId,
-        outcome: &Outcome,
+        end: &CallEnd<'_>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        let CallEnd {
+            event: ended,
+            operation,
+            outcome,
+        } = *end;
         let ending = Ending::of(outcome)?;
         retried!({
             let mut tx = self.write(tenant).await?;

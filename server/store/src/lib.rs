@@ -8,7 +8,7 @@
 //!   each gives a reason: [`Store::first_owner`], [`Store::subject_by_hash`], [`Store::redeem_sign_in_code`],
 //!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the attempts,
 //!   [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`], [`Store::session_by_link`],
-//!   [`Store::take_stream_ticket`], [`Store::deleted_sessions`], [`Store::stock`] and [`Store::start_replica`].
+//!   [`Store::take_stream_ticket`], [`Store::deleted_sessions`], [`Store::counts`] and [`Store::start_replica`].
 //! - **Facts that must be true together are written together.** One transaction holds an event and the row that it
 //!   describes, a spent token and the thing that it bought, or a change and its audit entry. When a method returns, its
 //!   transaction is synced to disk.
@@ -30,6 +30,7 @@ mod audit;
 mod backup;
 mod browser;
 mod columns;
+mod counts;
 mod credential;
 mod database;
 mod error;
@@ -49,7 +50,6 @@ mod service_account;
 mod session;
 mod setting;
 mod sign_in_code;
-mod stock;
 mod stream_ticket;
 mod subject;
 mod tenant;
@@ -61,13 +61,14 @@ pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
 pub use audit::{Actor, AuditEntry, AuditFilter, AuditRow, By, Origin};
 pub use backup::{Backup, BackupContent, BackupError, BackupMade, write_backup};
 pub use browser::{CookieRow, Replaced};
+pub use counts::Counts;
 pub use credential::{CredentialKind, CredentialRow, KEYS_OF_USER_AT_MOST, NewCredential};
 pub use database::{
     BadPostgresUrl, CopiedTable, CopyError, MAX_PAGE, Page, PostgresUrl, Schema, Store, copy,
     require_empty,
 };
 pub use error::{Full, OpenError, StoreError};
-pub use event::{Appended, StoredEvent};
+pub use event::{Appended, CallEnd, StoredEvent};
 pub use fleet::{CallerPlace, FleetRow};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{
@@ -98,7 +99,6 @@ pub use setting::{
     SettingsOf, StoredSettings,
 };
 pub use sign_in_code::{NewSignInCode, RedeemRefusal};
-pub use stock::Stock;
 pub use stream_ticket::{NewStreamTicket, TICKETS_OF_CREDENTIAL_AT_MOST};
 pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};

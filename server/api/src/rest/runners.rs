@@ -263,7 +263,7 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         active: runner.active,
         locked: runner.locked,
         server_went_back: runner.server_went_back,
-        refused: runner.outdated.map(too_old),
+        refused: runner.refused_version.map(too_old),
         ephemeral: runner.ephemeral,
         isolation: runner.isolation.to_string(),
         isolation_believed: runner.believed,

@@ -36,7 +36,7 @@ pub(crate) async fn metrics_alone(State(doors): State<Doors>) -> Response {
 }
 
 async fn rendered(doors: &Doors) -> Response {
-    doors.app.take_stock().await;
+    doors.app.update_gauges().await;
     (
         [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
         doors.metrics.render(),

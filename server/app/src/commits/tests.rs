@@ -3,6 +3,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use server_agent::feed::Signal;
 use server_records::{LinkIdentity, LinkRows};
+use server_router::links::{LinkOptions, Links};
 use server_store::{
     IfRunning, Input, LinkClaim, NewJoinToken, NewOperation, NewRunner, NewSession, NewTenant,
     NewUser, OutputKey, Outputs, Ports, Store,
@@ -18,9 +19,10 @@ use shared_types::{
     event::{CallOutcome, Parts, Place, TurnSettings},
 };
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{silence::Silence, silent::Silent};
+use crate::reaper::{Reaper, SilenceLimits};
 
 const TENANT: TenantId = TenantId::from_u128(1);
 const OWNER: UserId = UserId::from_u128(2);
@@ -62,7 +64,7 @@ struct Waiting {
     rows: Rows,
     who: LinkIdentity,
     clock: Arc<ManualClock>,
-    silence: Silence,
+    reaper: Reaper,
 }
 
 impl Waiting {
@@ -75,7 +77,7 @@ impl Waiting {
         let clock = Arc::new(ManualClock::at(rows.clock.now()));
         Self {
             _folder: folder,
-            silence: Silence::from_now(store.clone(), clock.clone(), REPLICA),
+            reaper: reaper(&store, &rows, clock.clone()),
             store,
             rows,
             who,
@@ -84,13 +86,7 @@ impl Waiting {
     }
 
     async fn look(&mut self) {
-        let silent = Silent {
-            store: self.store.clone(),
-            clock: self.clock.clone(),
-            lost_after: server_router::links::LinkOptions::default().lost_after,
-        };
-        let looked = self.silence.look(async || silent.settle().await).await;
-        looked.expect("the store answers");
+        self.reaper.look().await.expect("the store answers");
     }
 
     /// Looks as often as it takes to count, and to do what is due.
@@ -102,13 +98,29 @@ impl Waiting {
     /// The server ends, and another one begins to look, when its host's clocks show something else.
     fn restart(&mut self) {
         self.clock.advance(10 * WEEK);
-        self.silence = Silence::from_now(self.store.clone(), self.clock.clone(), REPLICA);
+        self.reaper = reaper(&self.store, &self.rows, self.clock.clone());
     }
 
     async fn outcome(&self) -> Option<server_store::StoredOutcome> {
         let row = self.store.operation(TENANT, OPERATION).await;
         row.expect("it is there").outcome
     }
+}
+
+fn reaper(store: &Store, rows: &Rows, clock: Arc<ManualClock>) -> Reaper {
+    let options = LinkOptions::default();
+    let limits = SilenceLimits {
+        operations_lost_after: options.lost_after,
+        ephemeral_removed_after: 100 * WEEK,
+    };
+    let links = Links::start(
+        Arc::clone(&rows.links),
+        clock.clone(),
+        Arc::new(SeededEntropy::new(1)),
+        options,
+        CancellationToken::new(),
+    );
+    Reaper::from_now(store.clone(), links, clock, REPLICA, limits)
 }
 
 #[tokio::test]
@@ -292,7 +304,7 @@ async fn rows(folder: &std::path::Path) -> (Store, Rows) {
     let hub = LiveHub::start();
     let commits = Commits {
         hub: hub.clone(),
-        logs: KnownLogs::new(),
+        logs: LogCache::new(),
     };
     let store = store.expect("a new database").heard_by(Arc::new(commits));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());

@@ -11,7 +11,7 @@ use shared_types::{OperationId, SessionId, TenantId};
 use tokio_util::sync::CancellationToken;
 
 use super::Sessions;
-use crate::{AppError, OpContext, rights::Action, whole::whole};
+use crate::{AppError, OpContext, rights::Action, shielded::shielded};
 
 /// The pause before what still runs is looked at again; it doubles up to [`LOOK_AT_MOST`].
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -31,7 +31,7 @@ impl Sessions {
             .session(ctx, Action::DeleteSession, session)
             .await?;
         let (this, ctx) = (self.clone(), ctx.clone());
-        whole(async move {
+        shielded(async move {
             let (by, now) = (ctx.by(), this.clock.now());
             let deleted = this.store.delete_session(ctx.tenant, session, &by, now);
             deleted.await?;

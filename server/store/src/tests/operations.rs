@@ -12,7 +12,9 @@ use super::{
     },
     join_states::shown,
 };
-use crate::{AskedBy, JoinState, MAX_OUTCOME_BYTES, OperationState, Placed, Store, StoreError};
+use crate::{
+    AskedBy, CallEnd, JoinState, MAX_OUTCOME_BYTES, OperationState, Placed, Store, StoreError,
+};
 
 on_every_backend!(
     an_intent_and_its_event_are_stored_once,
@@ -495,7 +497,12 @@ async fn the_end_of_a_call_brings_the_outcome_of_its_operation(fixture: Fixture)
     place(&ours, &work).await;
     let (call, end) = (call_ended(work.turn, CallOutcome::Completed), end_of("1"));
     let (session, id) = (work.session, work.operation.id);
-    db.append_end(ours.id, session, work.epoch, &call, id, &end, at(5))
+    let end_of_call = CallEnd {
+        event: &call,
+        operation: id,
+        outcome: &end,
+    };
+    db.append_end(ours.id, session, work.epoch, &end_of_call, at(5))
         .await
         .expect("it runs");
     let row = db.operation(ours.id, work.operation.id).await;
@@ -516,8 +523,12 @@ async fn the_end_of_a_call_is_not_stored_where_its_operation_has_another_outcome
     settle(&ours, work.operation.id, "lost", 5).await;
     let call = call_ended(work.turn, CallOutcome::Completed);
     let end = async |epoch, words| {
-        let (session, id, outcome) = (work.session, work.operation.id, end_of(words));
-        db.append_end(ours.id, session, epoch, &call, id, &outcome, at(6))
+        let end = CallEnd {
+            event: &call,
+            operation: work.operation.id,
+            outcome: &end_of(words),
+        };
+        db.append_end(ours.id, work.session, epoch, &end, at(6))
             .await
     };
     let other = end(work.epoch, "done").await;

@@ -75,14 +75,14 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_micros(second * 1_000_000)
 }
 
-async fn load(logs: &KnownLogs, database: &Database) -> Vec<SessionEvent> {
+async fn load(logs: &LogCache, database: &Database) -> Vec<SessionEvent> {
     let log = logs.load(&database.store, KEY, None, at(0)).await;
     log.expect("the session is there").to_vec()
 }
 
 #[tokio::test]
 async fn a_log_is_whole_however_often_it_grows_between_two_loads() {
-    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    let (logs, database) = (LogCache::new(), Database::begun_at(1).await);
     for number in 10..13 {
         assert_eq!(load(&logs, &database).await, database.stored().await);
         database.say(number).await;
@@ -94,7 +94,7 @@ async fn a_log_is_whole_however_often_it_grows_between_two_loads() {
 
 #[tokio::test]
 async fn what_was_read_of_a_log_is_not_read_again() {
-    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    let (logs, database) = (LogCache::new(), Database::begun_at(1).await);
     let similar = Database::begun_at(2).await;
     for database in [&database, &similar] {
         database.say(10).await;
@@ -109,7 +109,7 @@ async fn what_was_read_of_a_log_is_not_read_again() {
 
 #[tokio::test]
 async fn what_this_server_appends_to_a_known_log_is_not_read() {
-    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    let (logs, database) = (LogCache::new(), Database::begun_at(1).await);
     load(&logs, &database).await;
     database.say(10).await;
     logs.appended(KEY, &database.stored().await[1..]);
@@ -127,7 +127,7 @@ async fn what_this_server_appends_to_a_known_log_is_not_read() {
 
 #[tokio::test]
 async fn a_log_that_grows_beyond_what_is_kept_is_forgotten() {
-    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    let (logs, database) = (LogCache::new(), Database::begun_at(1).await);
     load(&logs, &database).await;
     let begun = database.stored().await.pop().expect("an event");
     let long = SessionEvent {
@@ -146,7 +146,7 @@ async fn a_log_that_grows_beyond_what_is_kept_is_forgotten() {
 
 #[tokio::test]
 async fn what_another_server_has_appended_in_between_is_read() {
-    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    let (logs, database) = (LogCache::new(), Database::begun_at(1).await);
     load(&logs, &database).await;
     database.say(10).await;
     database.say(11).await;
@@ -159,7 +159,7 @@ async fn what_another_server_has_appended_in_between_is_read() {
 
 #[tokio::test]
 async fn a_turn_begins_with_what_was_known_at_its_claim_and_is_given_up_with_all_that_there_is() {
-    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    let (logs, database) = (LogCache::new(), Database::begun_at(1).await);
     load(&logs, &database).await;
     // By another server.
     database.say(10).await;
@@ -187,7 +187,7 @@ async fn a_turn_begins_with_what_was_known_at_its_claim_and_is_given_up_with_all
 
 #[tokio::test]
 async fn an_event_in_the_place_of_a_known_one_has_the_log_read_anew() {
-    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    let (logs, database) = (LogCache::new(), Database::begun_at(1).await);
     let older = Database::begun_at(1).await;
     database.say(10).await;
     database.say(11).await;
@@ -201,7 +201,7 @@ async fn an_event_in_the_place_of_a_known_one_has_the_log_read_anew() {
 
 #[tokio::test]
 async fn a_log_that_was_put_back_is_read_as_it_is_now() {
-    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    let (logs, database) = (LogCache::new(), Database::begun_at(1).await);
     let older = Database::begun_at(1).await;
     database.say(10).await;
     load(&logs, &database).await;
@@ -215,7 +215,7 @@ async fn a_log_that_was_put_back_is_read_as_it_is_now() {
 
 #[tokio::test]
 async fn of_a_deleted_session_nothing_is_known() {
-    let (logs, database) = (KnownLogs::new(), Database::begun_at(1).await);
+    let (logs, database) = (LogCache::new(), Database::begun_at(1).await);
     load(&logs, &database).await;
     let by = By::from(OWNER);
     let deleted = database.store.delete_session(KEY.0, KEY.1, &by, at(5));
@@ -230,13 +230,13 @@ async fn of_a_deleted_session_nothing_is_known() {
 }
 
 /// How many logs are kept, and their bytes.
-fn kept(logs: &KnownLogs) -> (usize, usize) {
+fn kept(logs: &LogCache) -> (usize, usize) {
     logs.with(|kept| (kept.logs.len(), kept.bytes))
 }
 
 #[test]
 fn the_logs_that_were_used_least_lately_make_room() {
-    let logs = KnownLogs::new();
+    let logs = LogCache::new();
     let key = |number| (KEY.0, SessionId::from_u128(number));
     let put = |number, bytes, now| {
         let known = Known {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use server_router::links::Links;
-use server_store::{Stock, Store, StoreError};
+use server_store::{Counts, Store, StoreError};
 use shared_telemetry::server::{
     OPERATIONS_OPEN, OPERATIONS_UNKNOWN, RUNNER_VERSIONS, RUNNERS, STORE_CONNECTIONS,
     TURNS_OLDEST_QUEUED, TURNS_QUEUED,
@@ -15,68 +15,68 @@ use tokio::{
 };
 
 /// The database is asked at most this often.
-const TAKEN_EVERY: Duration = Duration::from_secs(1);
+const UPDATED_EVERY: Duration = Duration::from_secs(1);
 
 /// The version by which runners are told apart: that of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The longest time that the database may take to count.
-const TAKEN_WITHIN: Duration = Duration::from_secs(3);
+const COUNTED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Counts what there is.
 #[derive(Clone)]
-pub(crate) struct StockTaker {
+pub(crate) struct Gauges {
     store: Store,
     clock: Arc<dyn Clock>,
     links: Links,
-    taken_at: Arc<Mutex<Option<Instant>>>,
+    updated_at: Arc<Mutex<Option<Instant>>>,
 }
 
-impl StockTaker {
+impl Gauges {
     pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, links: Links) -> Self {
         Self {
             store,
             clock,
             links,
-            taken_at: Arc::default(),
+            updated_at: Arc::default(),
         }
     }
 
     /// Brings the metrics of what there is up to date; where the database does not answer, they stay
     /// as they were. Several that ask at once are answered by one look.
-    pub(crate) async fn take(&self) {
+    pub(crate) async fn update(&self) {
         self.links.update_metrics();
         let (in_use, idle) = self.store.connections();
         STORE_CONNECTIONS.set(&["in_use"], count(in_use as u64));
         STORE_CONNECTIONS.set(&["idle"], count(idle as u64));
-        let mut taken_at = self.taken_at.lock().await;
-        if taken_at.is_some_and(|at| at.elapsed() < TAKEN_EVERY) {
+        let mut updated_at = self.updated_at.lock().await;
+        if updated_at.is_some_and(|at| at.elapsed() < UPDATED_EVERY) {
             return;
         }
-        match timeout(TAKEN_WITHIN, self.store.stock(VERSION)).await {
-            Ok(Ok(stock)) => self.set(&stock),
+        match timeout(COUNTED_WITHIN, self.store.counts(VERSION)).await {
+            Ok(Ok(counts)) => self.set(&counts),
             Ok(Err(error)) => failed(&error),
             Err(_) => tracing::warn!(
-                waited_s = TAKEN_WITHIN.as_secs(),
+                waited_s = COUNTED_WITHIN.as_secs(),
                 "what there is cannot be counted in time; its metrics are old"
             ),
         }
-        *taken_at = Some(Instant::now());
+        *updated_at = Some(Instant::now());
     }
 
-    fn set(&self, stock: &Stock) {
-        let oldest = stock.oldest_queued.map(|at| self.clock.now().since(at));
-        TURNS_QUEUED.set(&[], count(stock.turns_queued));
+    fn set(&self, counts: &Counts) {
+        let oldest = counts.oldest_queued.map(|at| self.clock.now().since(at));
+        TURNS_QUEUED.set(&[], count(counts.turns_queued));
         TURNS_OLDEST_QUEUED.set(&[], oldest.unwrap_or_default().as_secs_f64());
-        OPERATIONS_OPEN.set(&[], count(stock.operations_open));
-        OPERATIONS_UNKNOWN.set(&[], count(stock.operations_unknown));
-        RUNNERS.set(&["online"], count(stock.runners_online));
-        RUNNERS.set(&["offline"], count(stock.runners_offline));
-        RUNNERS.set(&["locked"], count(stock.runners_locked));
-        let others = stock
+        OPERATIONS_OPEN.set(&[], count(counts.operations_open));
+        OPERATIONS_UNKNOWN.set(&[], count(counts.operations_unknown));
+        RUNNERS.set(&["online"], count(counts.runners_online));
+        RUNNERS.set(&["offline"], count(counts.runners_offline));
+        RUNNERS.set(&["locked"], count(counts.runners_locked));
+        let others = counts
             .runners_online
-            .saturating_sub(stock.runners_of_version);
-        RUNNER_VERSIONS.set(&["same"], count(stock.runners_of_version));
+            .saturating_sub(counts.runners_of_version);
+        RUNNER_VERSIONS.set(&["same"], count(counts.runners_of_version));
         RUNNER_VERSIONS.set(&["other"], count(others));
     }
 }

@@ -26,7 +26,7 @@ type Key = (TenantId, SessionId);
 
 /// A cheap handle to the logs that this process knows.
 #[derive(Clone)]
-pub(crate) struct KnownLogs {
+pub(crate) struct LogCache {
     kept: Arc<Mutex<Kept>>,
 }
 
@@ -42,7 +42,7 @@ struct Known {
     used_at: Timestamp,
 }
 
-impl KnownLogs {
+impl LogCache {
     pub(crate) fn new() -> Self {
         let kept = Kept {
             logs: LruCache::new_unbounded(),

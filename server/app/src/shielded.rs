@@ -1,4 +1,4 @@
-//! Work that is done whole once it is begun.
+//! Work that goes on once it is begun, whoever stops waiting for it.
 //!
 //! A door drops the future of a request whose client leaves. The work of a use case after its
 //! commit (wake a worker, end a link) must happen all the same. The commit itself is not undone,
@@ -12,7 +12,7 @@ use crate::AppError;
 ///
 /// # Errors
 /// Those of the work; [`AppError::Unavailable`] if it panics.
-pub(crate) async fn whole<T: Send + 'static>(
+pub(crate) async fn shielded<T: Send + 'static>(
     work: impl Future<Output = Result<T, AppError>> + Send + 'static,
 ) -> Result<T, AppError> {
     let done = tokio::spawn(work.in_current_span()).await;

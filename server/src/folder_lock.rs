@@ -23,11 +23,11 @@ const TRIES_BEHIND_VERBS: u32 = 500;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// Holds the folder until the process ends.
-pub(crate) struct Alone {
+pub(crate) struct FolderLock {
     lock: File,
 }
 
-impl Alone {
+impl FolderLock {
     /// Takes the folder.
     ///
     /// # Errors
@@ -112,16 +112,16 @@ mod tests {
         let asked = File::create(folder.path().join(LOCK)).expect("it is made");
         asked.lock_shared().expect("it is free");
         assert!(!is_taken(), "only a verb asks");
-        let mut taking = std::pin::pin!(Alone::in_folder(folder.path()));
+        let mut taking = std::pin::pin!(FolderLock::in_folder(folder.path()));
         let early = tokio::time::timeout(TRY_AGAIN_AFTER / 2, taking.as_mut()).await;
         assert!(early.is_err(), "it waits for the verb");
         drop(asked);
-        let alone = taking.await.expect("it is free");
+        let lock = taking.await.expect("it is free");
         assert!(is_taken());
-        let second = Alone::in_folder(folder.path()).await.err();
+        let second = FolderLock::in_folder(folder.path()).await.err();
         let second = second.expect("it is taken").to_string();
         assert!(second.contains("another server"), "{second}");
-        drop(alone);
+        drop(lock);
         assert!(!is_taken());
     }
 }

@@ -16,14 +16,14 @@ const KEPT_AT_MOST: usize = 4096;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Outdated {
+pub(crate) struct RefusedVersions {
     versions: Mutex<BTreeMap<RunnerId, u32>>,
 }
 
-impl Outdated {
+impl RefusedVersions {
     /// Notes that a link of this runner was refused. Call it only for a peer that has shown an
     /// access token: no other peer may fill this memory.
-    pub(crate) fn refused(&self, runner: RunnerId, version: u32) {
+    pub(crate) fn add(&self, runner: RunnerId, version: u32) {
         self.with(|versions| {
             if versions.len() < KEPT_AT_MOST || versions.contains_key(&runner) {
                 versions.insert(runner, version);
@@ -52,25 +52,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_runner_is_outdated_until_it_is_let_in() {
-        let (outdated, runner) = (Outdated::default(), RunnerId::from_u128(1));
-        outdated.refused(runner, 0);
-        outdated.refused(runner, 1);
-        assert_eq!(outdated.version(runner), Some(1));
-        assert_eq!(outdated.version(RunnerId::from_u128(2)), None);
-        outdated.forget(runner);
-        assert_eq!(outdated.version(runner), None);
+    fn a_version_is_refused_until_its_runner_is_let_in() {
+        let (refused, runner) = (RefusedVersions::default(), RunnerId::from_u128(1));
+        refused.add(runner, 0);
+        refused.add(runner, 1);
+        assert_eq!(refused.version(runner), Some(1));
+        assert_eq!(refused.version(RunnerId::from_u128(2)), None);
+        refused.forget(runner);
+        assert_eq!(refused.version(runner), None);
     }
 
     #[test]
     fn many_runners_fill_no_memory_and_those_that_are_known_stay_so() {
-        let outdated = Outdated::default();
+        let refused = RefusedVersions::default();
         for runner in 0..=KEPT_AT_MOST as u128 {
-            outdated.refused(RunnerId::from_u128(runner), 1);
+            refused.add(RunnerId::from_u128(runner), 1);
         }
         let last = RunnerId::from_u128(KEPT_AT_MOST as u128);
-        assert_eq!(outdated.version(last), None);
-        outdated.refused(RunnerId::from_u128(0), 0);
-        assert_eq!(outdated.version(RunnerId::from_u128(0)), Some(0));
+        assert_eq!(refused.version(last), None);
+        refused.add(RunnerId::from_u128(0), 0);
+        assert_eq!(refused.version(RunnerId::from_u128(0)), Some(0));
     }
 }

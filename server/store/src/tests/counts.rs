@@ -1,18 +1,18 @@
 use super::fixture::{Fixture, Tenant, at, heard_at, link_claim};
-use crate::{Placed, Stock};
+use crate::{Counts, Placed};
 
 on_every_backend!(
-    the_stock_tells_what_there_is_now_of_all_tenants,
+    the_counts_tell_what_there_is_now_of_all_tenants,
     a_turn_behind_another_one_of_its_session_waits_for_no_worker,
 );
 
-async fn stock(fixture: &Fixture) -> Stock {
+async fn counts(fixture: &Fixture) -> Counts {
     let version = link_claim(1, 0).hello.software_version;
-    fixture.db.stock(&version).await.expect("it answers")
+    fixture.db.counts(&version).await.expect("it answers")
 }
 
-async fn the_stock_tells_what_there_is_now_of_all_tenants(fixture: Fixture) {
-    assert_eq!(stock(&fixture).await, Stock::default());
+async fn the_counts_tell_what_there_is_now_of_all_tenants(fixture: Fixture) {
+    assert_eq!(counts(&fixture).await, Counts::default());
     let (ours, theirs) = (fixture.tenant().await, fixture.tenant().await);
     let works = [ours.at_work().await, theirs.at_work().await];
     for (tenant, work) in [&ours, &theirs].into_iter().zip(&works) {
@@ -21,13 +21,13 @@ async fn the_stock_tells_what_there_is_now_of_all_tenants(fixture: Fixture) {
             .place_operation(tenant.id, work.epoch, &work.operation, at(4));
         assert!(matches!(placed.await, Ok(Placed::New { .. })));
     }
-    let there = Stock {
+    let there = Counts {
         operations_open: 2,
         runners_online: 2,
         runners_of_version: 2,
-        ..Stock::default()
+        ..Counts::default()
     };
-    assert_eq!(stock(&fixture).await, there);
+    assert_eq!(counts(&fixture).await, there);
 
     let row = ours.db.runner(ours.id, works[0].runner).await;
     let link = row.expect("it is there").generation;
@@ -35,15 +35,15 @@ async fn the_stock_tells_what_there_is_now_of_all_tenants(fixture: Fixture) {
         .db
         .link_ended(ours.id, works[0].runner, heard_at(link, at(9), 0));
     assert!(ended.await.expect("it answers"));
-    let away = Stock {
+    let away = Counts {
         operations_unknown: 1,
         runners_online: 1,
         runners_offline: 1,
         runners_of_version: 1,
         ..there
     };
-    assert_eq!(stock(&fixture).await, away);
-    let other = fixture.db.stock("another").await.expect("it answers");
+    assert_eq!(counts(&fixture).await, away);
+    let other = fixture.db.counts("another").await.expect("it answers");
     assert_eq!(other.runners_of_version, 0);
 }
 
@@ -52,10 +52,10 @@ async fn a_turn_behind_another_one_of_its_session_waits_for_no_worker(fixture: F
     let session = ours.session().await;
     ours.send(session, "first").await;
     ours.send(session, "second").await;
-    let before = stock(&fixture).await;
+    let before = counts(&fixture).await;
     assert_eq!(before.turns_queued, 2);
     assert!(before.oldest_queued.is_some());
     ours.claim(session).await;
-    let behind = stock(&fixture).await;
+    let behind = counts(&fixture).await;
     assert_eq!((behind.turns_queued, behind.oldest_queued), (0, None));
 }

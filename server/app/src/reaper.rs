@@ -1,0 +1,113 @@
+//! The reaper of runners that do not come back (docs/internals/contracts.md#a15). Once they were silent for long
+//! enough, their open operations are lost, and those that are ephemeral are removed: machines of a fleet are killed more
+//! often than asked to leave.
+//!
+//! Only silence counts in which this server was there to hear them: what goes by between its looks on
+//! the boot-time clock, which is stored with the runner. So no wall clock that is set makes anything
+//! due; another process goes on where the one before ended, and the time in between counts as nothing.
+//! What a look counts is due with the next one at the earliest, and a server that was just started, or
+//! whose host was suspended, gives every runner that lives the time until then to come back (it tries
+//! again at least every 30 s).
+
+use std::{sync::Arc, time::Duration};
+
+use server_router::links::Links;
+use server_store::Store;
+use shared_types::{Clock, ReplicaId};
+use tokio_util::sync::CancellationToken;
+
+use crate::AppError;
+
+/// The pause between two looks for such runners, and before the first one. A process that ends in
+/// between has counted less by so much at most.
+const EVERY: Duration = Duration::from_secs(10 * 60);
+
+/// The time without a word after which something is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SilenceLimits {
+    /// Of a runner whose open operations are lost.
+    pub(crate) operations_lost_after: Duration,
+    /// Of an ephemeral runner that is removed.
+    pub(crate) ephemeral_removed_after: Duration,
+}
+
+/// See the module.
+pub(crate) struct Reaper {
+    store: Store,
+    links: Links,
+    clock: Arc<dyn Clock>,
+    replica: ReplicaId,
+    limits: SilenceLimits,
+    /// The moment up to which the time is counted, on the boot-time clock.
+    counted_to: Duration,
+}
+
+impl Reaper {
+    /// Counts from now on.
+    pub(crate) fn from_now(
+        store: Store,
+        links: Links,
+        clock: Arc<dyn Clock>,
+        replica: ReplicaId,
+        limits: SilenceLimits,
+    ) -> Self {
+        Self {
+            counted_to: clock.boot_time(),
+            store,
+            links,
+            clock,
+            replica,
+            limits,
+        }
+    }
+
+    /// Looks now and again, until `stop`.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(EVERY) => {}
+                () = stop.cancelled() => return,
+            }
+            if let Err(error) = self.look().await {
+                tracing::warn!(%error, "what is due of silent runners cannot be done; trying again later");
+            }
+        }
+    }
+
+    /// Does what is due, then counts what has gone by: all of it with the next look, where this fails.
+    pub(crate) async fn look(&mut self) -> Result<(), AppError> {
+        self.lose_operations().await?;
+        self.remove_ephemeral().await?;
+        let now = self.clock.boot_time();
+        let passed = now.saturating_sub(self.counted_to);
+        self.store.count_silence(self.replica, passed).await?;
+        self.counted_to = now;
+        Ok(())
+    }
+
+    /// Settles the operations whose runner will never report on them, a page at a time, so that others can write in
+    /// between.
+    async fn lose_operations(&self) -> Result<(), AppError> {
+        loop {
+            let (after, now) = (self.limits.operations_lost_after, self.clock.now());
+            let (settled, _) = self.store.lose_silent(after, now).await?;
+            if settled == 0 {
+                return Ok(());
+            }
+            tracing::info!(operations = settled, "silent runners' operations are lost");
+        }
+    }
+
+    /// Ends the ephemeral runners that stayed away, and their links.
+    async fn remove_ephemeral(&self) -> Result<(), AppError> {
+        let (after, now) = (self.limits.ephemeral_removed_after, self.clock.now());
+        for (runner, _) in self.store.remove_silent_runners(after, now).await? {
+            self.links.revoke(runner).await;
+            tracing::info!(runner.id = %runner, "an ephemeral runner stayed away and was removed");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
