@@ -1,5 +1,5 @@
 use serde_json::Value;
-use shared_link::server::{Settled, lost_to_revocation};
+use shared_link::server::{Settled, forgotten, lost_to_revocation};
 use shared_sandbox::Outcome;
 use shared_types::{
     Digest, Effect, Epoch, Event, OperationId, TenantId,
@@ -442,12 +442,16 @@ async fn what_a_runner_forgot_is_lost_with_the_claim_of_its_link(fixture: Fixtur
     for id in [work.operation.id, sibling(&work, 1).id] {
         let row = db.operation(ours.id, id).await.expect("it is there");
         let outcome = row.outcome.expect("it is lost");
-        assert_eq!((outcome.json.as_str(), outcome.at), ("\"lost\"", at(7)));
+        let lost = Outcome::Refused(forgotten());
+        assert_eq!(
+            (outcome.decode().expect("it is ours"), outcome.at),
+            (lost, at(7))
+        );
     }
     let log = db.events_after(ours.id, work.session, 6, 9).await;
     let told = Event::OperationSettled {
         operation: work.operation.id,
-        summary: "lost".to_owned(),
+        summary: format!("it is lost: {}", forgotten()),
     };
     let log = log.expect("it is there");
     assert_eq!(log.len(), 1, "only of the call that had ended: {log:?}");
@@ -568,7 +572,7 @@ async fn the_end_of_what_may_change_something_is_one_line_of_the_audit_log(fixtu
     let Value::Object(detail) = &row.detail else {
         panic!("{row:?}");
     };
-    assert_eq!(detail["exit"], "exited with 0");
+    assert_eq!(detail["exit"], "refused");
     assert_eq!(detail["operation"], work.operation.label.kind);
     let runner = db.runner(ours.id, work.operation.place.runner).await;
     let place = detail["place"].as_str().expect("a place");
