@@ -1,4 +1,4 @@
-//! Work that goes on once it is begun, whoever stops waiting for it.
+//! Work that goes on although its caller stops waiting for it.
 //!
 //! A door drops the future of a request whose client leaves. The work of a use case after its
 //! commit (wake a worker, end a link) must happen all the same. The commit itself is not undone,

@@ -111,7 +111,7 @@ pub fn init_logs(
             lines.map_event_format(bounded).boxed()
         }
     };
-    // The filter is of the lines alone: spans of requests go to the collector whatever is logged.
+    // The filter holds for lines only. Spans of requests go to the collector also where their lines are left out.
     let lines = lines.and_then(RunnerSpans).with_filter(filter);
     let registry = Registry::default().with(lines).with(traces::layer());
     registry

@@ -30,7 +30,7 @@ pub(crate) struct Ran {
     /// Its id.
     pub(super) id: OperationId,
     /// The kind of the request; empty where an earlier release has placed it.
-    kind: String,
+    pub(crate) kind: String,
     /// The runner that it was placed on.
     runner: RunnerId,
     sandbox: SandboxId,

@@ -212,10 +212,8 @@ async fn an_outcome_that_comes_after_its_call_ended_is_told_in_the_log(fixture: 
     };
     let log = db.events_after(ours.id, work.session, 6, 9).await;
     let log = log.expect("it is there");
-    assert_eq!(
-        log.iter().map(|event| event.known()).collect::<Vec<_>>(),
-        [Some(&told)]
-    );
+    let log: Vec<_> = log.iter().map(|event| (event.seq, event.known())).collect();
+    assert_eq!(log, [(7, Some(&told))]);
     let again = settle(&ours, work.operation.id, "[]", 901).await;
     assert_eq!(again, Settled::Already(end_of("no such file")));
     let session = db.session(ours.id, work.session).await;
@@ -516,8 +514,8 @@ async fn the_end_of_a_call_brings_the_outcome_of_its_operation(fixture: Fixture)
     assert_eq!(row.closed_at, Some(at(5)));
     let log = db.events_after(ours.id, work.session, 4, 9).await;
     let log = log.expect("it is there");
-    let log: Vec<_> = log.iter().map(|event| event.known()).collect();
-    assert_eq!(log, [Some(&call)], "nothing came late");
+    let log: Vec<_> = log.iter().map(|event| (event.seq, event.known())).collect();
+    assert_eq!(log, [(5, Some(&call))], "nothing came late");
 }
 
 async fn the_end_of_a_call_is_not_stored_where_its_operation_has_another_outcome(fixture: Fixture) {

@@ -56,6 +56,7 @@ async fn a_turn_and_an_operation_keep_where_they_stand_in_a_trace(fixture: Fixtu
     assert_eq!(listed.expect("it answers")[0].row.trace, trace());
     let ran = ours.ran(operation.id).await;
     assert_eq!((ran.trace, ran.before), (trace(), None));
+    assert_eq!(ran.kind, operation.label.kind);
 
     let again = NewOperation {
         id: OperationId::from_u128(1),
