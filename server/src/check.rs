@@ -72,7 +72,7 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
                 "no key"
             };
             let others: String = others.iter().map(|name| format!(", or {name}")).collect();
-            format!("{}{others}, with {key}", options.model)
+            format!("{}{others}, with {key}", options.profile.model)
         }
     };
     // Refuses an address that is none.

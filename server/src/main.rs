@@ -29,7 +29,9 @@ use server_app::{
     App, JoinTerms, Parts,
     keys::{LinkKeys, SigningKey},
 };
-use server_llm::{Measured, Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
+use server_llm::{
+    Measured, Model, Models, Practice, Profile, Retry, RetryOptions, ServerOptions, WireFormat,
+};
 use server_store::{Outputs, Store};
 use shared_program::note;
 use shared_telemetry::{MetricsHandle, server, traces::TraceOptions};
@@ -417,8 +419,11 @@ fn models(
         }
         ModelChoice::OpenAi(first, others) => (*first, others),
     };
-    let others = others.into_iter().map(|model| OpenAiOptions {
-        model,
+    let others = others.into_iter().map(|model| ServerOptions {
+        profile: Profile {
+            model,
+            ..first.profile.clone()
+        },
         ..first.clone()
     });
     let others: anyhow::Result<Vec<_>> = others
@@ -428,11 +433,11 @@ fn models(
 }
 
 fn vendor(
-    options: OpenAiOptions,
+    options: ServerOptions,
     clock: &Arc<dyn Clock>,
     entropy: &Arc<dyn Entropy>,
 ) -> anyhow::Result<Arc<dyn Model>> {
-    let vendor = OpenAi::new(options)
+    let vendor = server_llm::vendor(WireFormat::OpenAiChat, options)
         .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
     let retry = RetryOptions::default();
     let retry = Retry::new(vendor, retry, entropy.clone());

@@ -87,7 +87,8 @@ async fn text_that_is_cut_at_odd_bytes_arrives_whole_with_its_usage() {
         Usage {
             input: 10,
             cached: 4,
-            output: 5
+            output: 5,
+            ..Usage::default()
         }
     );
     let sent = &server.requests()[0];

@@ -26,6 +26,7 @@ pub(crate) fn request(
         system: system(transcript, turn, tools),
         messages: messages::messages(transcript, turn, model, View::of(transcript)),
         tools: tools.specs(),
+        images: server_llm::Images::new(),
         trace: None,
     }
 }

@@ -419,6 +419,7 @@ pub(crate) fn model(name: &str) -> ModelInfo {
     ModelInfo {
         name: name.to_owned(),
         practice: true,
+        profile: server_llm::Profile::default(),
         origin: Origin {
             format: "scripted".to_owned(),
             account: String::new(),

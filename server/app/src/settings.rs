@@ -203,6 +203,7 @@ impl Settings {
                 None => ModelInfo {
                     name: row.value.clone(),
                     practice: false,
+                    profile: server_llm::Profile::default(),
                     origin: Origin::default(),
                 },
             },

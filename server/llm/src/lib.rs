@@ -1,30 +1,38 @@
 //! The model behind a session: one contract, the wire formats that fulfil it, and the layers
-//! around a wire format.
+//! around a call.
 //!
-//! [`Model`] is the engine's view of a model. A vendor's wire format ([`OpenAi`]) makes one attempt
-//! and knows nothing of repetition; [`Retry`] turns it into a model that repeats passing failures.
-//! [`Practice`] is a model without a vendor.
+//! [`Model`] is the engine's view of a model. A [`Vendor`] makes one attempt, in a wire format ([`formats`]), and knows
+//! nothing of repetition; [`Retry`] turns it into a model that repeats passing failures. [`Practice`] is a model
+//! without a vendor.
 //!
 //! This crate knows no tenants, sessions or tools. A call's arguments are a string that the model
 //! wrote, and the tool's runner checks it.
 
+mod client;
 mod error;
+mod formats;
 mod key;
-mod measured;
+mod layers;
 mod model;
 mod models;
-pub mod openai;
 pub mod practice;
-pub mod retry;
+mod profile;
 mod sse;
+mod vendor;
 
+pub use client::{DEFAULT_BASE_URL, Named, Reach, ServerOptions, ServerOptionsError};
 pub use error::ModelError;
+pub use formats::{UnknownFormat, WireFormat, vendor};
 pub use key::ApiKey;
-pub use measured::Measured;
+pub use layers::{
+    measured::Measured,
+    retry::{self, Retry, RetryOptions},
+};
 pub use model::{
-    Answer, CallTrace, Message, Model, ModelEvent, ModelInfo, ModelRequest, Piece, ToolSpec, Voice,
+    Answer, CallTrace, Images, Message, Model, ModelEvent, ModelInfo, ModelRequest, Piece,
+    ToolSpec, Voice,
 };
 pub use models::Models;
-pub use openai::{OpenAi, OpenAiOptions};
 pub use practice::Practice;
-pub use retry::{Retry, RetryOptions};
+pub use profile::{Price, Profile, Thinking};
+pub use vendor::{Failure, Vendor};

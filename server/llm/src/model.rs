@@ -1,16 +1,17 @@
 //! The contract between the engine and a model.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use serde_json::Value;
 use shared_types::{
-    SpanId, TraceContext,
+    Digest, SpanId, TraceContext,
     event::{Finish, Origin, Parts, Usage},
 };
 use tokio::sync::mpsc;
 
-use crate::ModelError;
+use crate::{ModelError, Profile};
 
 /// Something that answers a conversation.
 #[async_trait]
@@ -40,6 +41,8 @@ pub struct ModelInfo {
     pub practice: bool,
     /// Where its answers come from.
     pub origin: Origin,
+    /// Its abilities and its price.
+    pub profile: Profile,
 }
 
 /// A conversation that waits for its next answer.
@@ -51,9 +54,14 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
     /// The tools that the model may ask for; may be empty.
     pub tools: Vec<ToolSpec>,
+    /// The bytes of the images in the messages. An image that is not here is described in words.
+    pub images: Images,
     /// The place of the call in a trace, if it is part of one.
     pub trace: Option<CallTrace>,
 }
+
+/// The bytes of images, by their digests.
+pub type Images = HashMap<Digest, Bytes>;
 
 /// The place of a model call in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -43,6 +43,7 @@ impl Model for Practice {
         ModelInfo {
             name: NAME.to_owned(),
             practice: true,
+            profile: crate::Profile::default(),
             origin: Origin {
                 format: "practice".to_owned(),
                 account: String::new(),

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use server_llm::{ApiKey, OpenAiOptions};
+use server_llm::{ApiKey, DEFAULT_BASE_URL, Profile, ServerOptions};
 use shared_types::clean::is_clean_line;
 
 /// The shortest and the longest that a wait may be, in seconds.
@@ -70,7 +70,7 @@ pub(crate) enum ModelChoice {
     Practice,
     /// Any server that speaks OpenAI's format: the model that answers where no other one was chosen, and
     /// the names of the others.
-    OpenAi(Box<OpenAiOptions>, Vec<String>),
+    OpenAi(Box<ServerOptions>, Vec<String>),
 }
 
 impl ModelSection {
@@ -122,11 +122,13 @@ impl ModelSection {
                 "a model is named but there is no way to reach it: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server without keys"
             ),
             (Some(name), base_url, key) => {
-                let mut options = OpenAiOptions::new(name);
+                let profile = Profile {
+                    model: name,
+                    ..Profile::default()
+                };
+                let base_url = base_url.unwrap_or_else(|| DEFAULT_BASE_URL.to_owned());
+                let mut options = ServerOptions::new(base_url, profile);
                 options.key = key;
-                if let Some(base_url) = base_url {
-                    options.base_url = base_url;
-                }
                 if let Some(seconds) = first_byte_within {
                     options.first_byte_within = wait("first_byte_within_s", seconds)?;
                 }
@@ -191,7 +193,7 @@ mod tests {
         format!("{:#}", choose(toml, args).err().expect("it is refused"))
     }
 
-    fn options(toml: &str, args: ModelArgs) -> OpenAiOptions {
+    fn options(toml: &str, args: ModelArgs) -> ServerOptions {
         match choose(toml, args).expect("it is fine") {
             ModelChoice::OpenAi(options, _) => *options,
             ModelChoice::Practice => panic!("a model is named"),
@@ -217,7 +219,7 @@ mod tests {
         assert!(error("", named("gpt-5")).contains("OPENAI_API_KEY"));
         assert!(error("", based).contains("GANTRY_MODEL"));
         let options = options(LOCAL, named("qwen"));
-        assert_eq!(options.model, "qwen");
+        assert_eq!(options.profile.model, "qwen");
         assert_eq!(options.base_url, "http://127.0.0.1:1/v1");
         assert!(options.key.is_none());
     }
@@ -232,7 +234,7 @@ mod tests {
         let ModelChoice::OpenAi(first, others_offered) = offered.expect("they are fine") else {
             panic!("a model is named");
         };
-        assert_eq!(first.model, "llama");
+        assert_eq!(first.profile.model, "llama");
         assert_eq!(others_offered, ["qwen", "phi"]);
         for wrong in [r#"[""]"#, r#"["a\nb"]"#] {
             let message = error(&others(wrong), ModelArgs::default());

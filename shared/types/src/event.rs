@@ -437,8 +437,18 @@ pub struct Usage {
     pub input: u64,
     /// Of those, tokens that the vendor had cached.
     pub cached: u64,
+    /// Of those that were sent, tokens that the vendor cached now, where it asks a price of their own for it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cache_written: u64,
     /// Tokens that came back.
     pub output: u64,
+    /// Of those that came back, tokens of thoughts, where the vendor counts them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub thoughts: u64,
+}
+
+fn is_none(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 /// The place where an operation runs.

@@ -7,6 +7,9 @@ use shared_types::event::{Part, Parts, ToolCall};
 /// The bytes of a message or a call in a vendor's format beside its text.
 const FRAME_BYTES: usize = 64;
 
+/// The bytes of text that cost about as much as an image.
+const IMAGE_BYTES: usize = 4800;
+
 /// Longest name of a tool that is sent, in bytes.
 const NAME_BYTES: usize = 64;
 
@@ -16,6 +19,7 @@ pub(super) fn bytes_of(request: &ModelRequest) -> usize {
         system,
         messages,
         tools,
+        images: _,
         trace: _,
     } = request;
     let tools = tools.iter().map(|tool| {
@@ -40,8 +44,7 @@ fn bytes_of_parts(parts: &Parts) -> usize {
         Part::Reasoning { text, signature } => {
             text.len() + signature.as_ref().map_or(0, String::len)
         }
-        // Words stand in its place.
-        Part::Image { .. } => FRAME_BYTES,
+        Part::Image { .. } => IMAGE_BYTES,
         Part::ToolCall(call) => bytes_of_call(call),
         Part::Opaque { fields } => bytes_of_fields(fields),
     });

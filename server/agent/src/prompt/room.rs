@@ -151,6 +151,7 @@ impl<'a> Conversation<'a> {
             system: system(transcript, turn, tools),
             messages: Vec::new(),
             tools: tools.specs(),
+            images: server_llm::Images::new(),
             trace: None,
         };
         Self {
@@ -167,6 +168,7 @@ impl<'a> Conversation<'a> {
             system: String::new(),
             messages: messages(self.transcript, self.turn, self.model, view),
             tools: Vec::new(),
+            images: server_llm::Images::new(),
             trace: None,
         };
         self.fixed + bytes_of(&request)

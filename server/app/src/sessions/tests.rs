@@ -21,6 +21,7 @@ impl Model for Mute {
         ModelInfo {
             name: "mute".to_owned(),
             practice: false,
+            profile: server_llm::Profile::default(),
             origin: Origin::default(),
         }
     }

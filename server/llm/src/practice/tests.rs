@@ -27,6 +27,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
                 parameters: json!({ "type": "object" }),
             })
             .collect(),
+        images: crate::Images::new(),
         trace: None,
     }
 }

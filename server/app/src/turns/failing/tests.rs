@@ -20,6 +20,7 @@ impl Model for Fragile {
         ModelInfo {
             name: "fragile".to_owned(),
             practice: false,
+            profile: server_llm::Profile::default(),
             origin: Origin::default(),
         }
     }

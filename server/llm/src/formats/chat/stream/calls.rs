@@ -10,15 +10,17 @@ use shared_types::event::ToolCall;
 
 use super::{
     arguments::{is_object, mended},
-    broken,
     opaque::{self, TooMany},
     wire::CallPart,
 };
-use crate::ModelError;
-use crate::openai::request::id_of_ours;
-
-/// Most tool calls in one answer.
-pub(super) const MAX_CALLS: usize = 128;
+use crate::{
+    ModelError,
+    formats::{
+        MAX_CALLS, broken,
+        conversation::{id_of_ours, meant},
+        too_many_calls,
+    },
+};
 
 /// The calls of an answer.
 #[derive(Debug, Default)]
@@ -88,9 +90,7 @@ impl Calls {
         let place = match self.step(&part) {
             Step::GoesOn(place) => place,
             Step::Begins { .. } if self.calls.len() == MAX_CALLS => {
-                return Err(broken(&format!(
-                    "the answer asks for more than {MAX_CALLS} tools at once"
-                )));
+                return Err(too_many_calls());
             }
             Step::Begins { is_doubtful } => {
                 self.calls.push(GrowingCall {
@@ -183,20 +183,6 @@ impl Calls {
         let is_tool = self.tools.iter().any(|tool| tool == piece);
         let joined = format!("{begun}{piece}");
         !is_tool && self.tools.iter().any(|tool| tool.starts_with(&joined))
-    }
-}
-
-/// The tool that a name can only mean: models write `functions.Shell`, `shell` or `Shell:0`.
-fn meant(tools: &[String], name: String) -> String {
-    if tools.contains(&name) {
-        return name;
-    }
-    let bare = name.trim().rsplit(['.', '/']).next().unwrap_or_default();
-    let bare = bare.split(':').next().unwrap_or_default();
-    let mut alike = tools.iter().filter(|tool| tool.eq_ignore_ascii_case(bare));
-    match (alike.next(), alike.next()) {
-        (Some(tool), None) => tool.clone(),
-        _ => name,
     }
 }
 

@@ -11,9 +11,17 @@ use tokio::{
 use shared_types::event::{Part, Parts};
 
 use super::*;
-use crate::{ApiKey, Message, ToolSpec};
+use crate::{ApiKey, Message, Profile, ToolSpec, Voice, formats::Chat};
 
 mod quirks;
+
+fn options(base_url: &str) -> ServerOptions {
+    let profile = Profile {
+        model: "m".to_owned(),
+        ..Profile::default()
+    };
+    ServerOptions::new(base_url, profile)
+}
 
 const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n";
@@ -90,11 +98,8 @@ impl Responder {
         }
     }
 
-    fn options(&self) -> OpenAiOptions {
-        OpenAiOptions {
-            base_url: self.base_url.clone(),
-            ..OpenAiOptions::new("m")
-        }
+    fn options(&self) -> ServerOptions {
+        options(&self.base_url)
     }
 }
 
@@ -131,12 +136,13 @@ fn request() -> ModelRequest {
             parts: Parts::text("hi"),
         }],
         tools: tools.into(),
+        images: crate::Images::new(),
         trace: None,
     }
 }
 
-async fn ask(options: OpenAiOptions) -> Result<Answer, ModelError> {
-    let vendor = OpenAi::new(options).expect("the options are usable");
+async fn ask(options: ServerOptions) -> Result<Answer, ModelError> {
+    let vendor = Client::<Chat>::new(options).expect("the options are usable");
     let (events, mut heard) = mpsc::channel(1000);
     let result = vendor.attempt(&request(), &events).await;
     drop(events);
@@ -293,11 +299,7 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable() {
-    let options = OpenAiOptions {
-        base_url: "http://127.0.0.1:1/v1?secret=s3cr3t".to_owned(),
-        ..OpenAiOptions::new("m")
-    };
-    let result = ask(options).await;
+    let result = ask(options("http://127.0.0.1:1/v1?secret=s3cr3t")).await;
     let Err(ModelError::Unavailable(message)) = result else {
         panic!("{result:?}");
     };
@@ -313,7 +315,7 @@ async fn a_server_that_is_not_there_is_unavailable() {
 async fn silence_before_and_within_the_answer_ends_the_attempt() {
     for response in ["", STREAM, &format!("{STREAM}{HELLO}")] {
         let server = Responder::start(response, true).await;
-        let result = ask(OpenAiOptions {
+        let result = ask(ServerOptions {
             first_byte_within: SOON,
             idle_at_most: SOON,
             ..server.options()
@@ -331,7 +333,7 @@ async fn silence_before_and_within_the_answer_ends_the_attempt() {
 #[tokio::test]
 async fn an_answer_that_never_ends_is_given_up() {
     let server = Responder::start(format!("{STREAM}{HELLO}"), true).await;
-    let result = ask(OpenAiOptions {
+    let result = ask(ServerOptions {
         answer_within: SOON,
         ..server.options()
     })
@@ -342,7 +344,7 @@ async fn an_answer_that_never_ends_is_given_up() {
 #[tokio::test]
 async fn dropping_the_future_closes_the_connection() {
     let server = Responder::start(format!("{STREAM}{HELLO}"), true).await;
-    let vendor = OpenAi::new(server.options()).expect("the options are usable");
+    let vendor = Client::<Chat>::new(server.options()).expect("the options are usable");
     let (events, mut heard) = mpsc::channel(8);
     let asking = tokio::spawn(async move { vendor.attempt(&request(), &events).await });
     let text = heard.recv().await;
@@ -359,14 +361,10 @@ async fn dropping_the_future_closes_the_connection() {
 
 #[test]
 fn unusable_options_are_refused_with_what_to_do() {
-    let options = |base_url: &str| OpenAiOptions {
-        base_url: base_url.to_owned(),
-        ..OpenAiOptions::new("m")
-    };
     let secret = "http://user:hunter22@localhost/v1";
-    let with_key = OpenAiOptions {
+    let with_key = ServerOptions {
         key: ApiKey::new("a\nb"),
-        ..OpenAiOptions::new("m")
+        ..options("http://unused/v1")
     };
     for (options, words) in [
         (options("localhost"), "OPENAI_BASE_URL"),
@@ -374,9 +372,12 @@ fn unusable_options_are_refused_with_what_to_do() {
         (options("file:///tmp"), "OPENAI_BASE_URL"),
         (options(secret), "OPENAI_API_KEY"),
         (with_key, "OPENAI_API_KEY"),
-        (OpenAiOptions::new(" "), "GANTRY_MODEL"),
+        (
+            ServerOptions::new("http://unused/v1", Profile::default()),
+            "GANTRY_MODEL",
+        ),
     ] {
-        let error = OpenAi::new(options)
+        let error = Client::<Chat>::new(options)
             .expect_err("it is unusable")
             .to_string();
         assert!(error.contains(words), "{error}");
@@ -389,11 +390,7 @@ async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on
     let whole = format!("{STREAM}{HELLO}{STOP}");
     let refused = refusal(400, r#"{"detail":"extra fields: stream_options"}"#);
     let server = Responders::start([refused, whole.clone(), whole]).await;
-    let vendor = OpenAi::new(OpenAiOptions {
-        base_url: server.base_url.clone(),
-        ..OpenAiOptions::new("m")
-    })
-    .expect("the options are usable");
+    let vendor = Client::<Chat>::new(options(&server.base_url)).expect("the options are usable");
     let (events, _heard) = mpsc::channel(100);
     for _ in 0..2 {
         let answer = vendor.attempt(&request(), &events).await;
@@ -414,16 +411,11 @@ async fn a_server_that_refuses_the_parts_of_an_answer_is_asked_without_them() {
         r#"{"error":{"message":"property 'reasoning_content' is unsupported"}}"#,
     );
     let server = Responders::start([refused, format!("{STREAM}{HELLO}{STOP}")]).await;
-    let vendor = OpenAi::new(OpenAiOptions {
-        base_url: server.base_url.clone(),
-        ..OpenAiOptions::new("m")
-    })
-    .expect("the options are usable");
-    let mut own = own::Own::default();
-    let thought = "reasoning_content".to_owned();
-    own.fields.insert(thought, "I thought so".into());
+    let vendor = Client::<Chat>::new(options(&server.base_url)).expect("the options are usable");
+    let fields = serde_json::json!({ "fields": { "reasoning_content": "I thought so" } });
+    let fields = fields.as_object().expect("an object").clone();
     let mut parts = Parts::text("hi");
-    parts.0.extend(own.into_parts().into_iter().flatten());
+    parts.0.push(Part::Opaque { fields });
     let mut request = request();
     request.messages.push(Message::Assistant { parts });
     let (events, _heard) = mpsc::channel(100);
@@ -522,7 +514,7 @@ async fn an_error_in_the_choice_that_it_broke_off_is_told() {
 #[tokio::test]
 async fn headers_alone_are_not_the_first_byte() {
     let server = Responder::start(STREAM, true).await;
-    let result = ask(OpenAiOptions {
+    let result = ask(ServerOptions {
         first_byte_within: SOON,
         ..server.options()
     })

@@ -100,6 +100,7 @@ impl Vendor for Failing {
         ModelInfo {
             name: "failing".to_owned(),
             practice: false,
+            profile: crate::Profile::default(),
             origin: Origin::default(),
         }
     }
@@ -143,6 +144,7 @@ async fn answer_after(
         system: String::new(),
         messages: Vec::new(),
         tools: Vec::new(),
+        images: crate::Images::new(),
         trace: None,
     };
     let (sender, mut receiver) = mpsc::channel(100);
@@ -226,6 +228,7 @@ async fn the_next_attempt_waits_for_as_long_as_the_vendor_asked() {
         system: String::new(),
         messages: Vec::new(),
         tools: Vec::new(),
+        images: crate::Images::new(),
         trace: None,
     };
     let began = tokio::time::Instant::now();

@@ -8,22 +8,22 @@ const CLOSE: &str = "</think>";
 
 /// The parts of a piece, by kind.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::openai) struct Said {
+pub(in crate::formats::chat) struct Said {
     /// More of the thoughts.
-    pub(in crate::openai) reasoning: String,
+    pub(in crate::formats::chat) reasoning: String,
     /// More of the text.
-    pub(in crate::openai) text: String,
+    pub(in crate::formats::chat) text: String,
     /// The places of the two among the parts of the answer.
-    pub(in crate::openai) places: Places,
+    pub(in crate::formats::chat) places: Places,
 }
 
 /// The places of thoughts and text among the parts of an answer, in the order in which they began.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(in crate::openai) struct Places {
+pub(in crate::formats::chat) struct Places {
     /// The place of the thoughts, from 0, once there are any.
-    pub(in crate::openai) reasoning: Option<u32>,
+    pub(in crate::formats::chat) reasoning: Option<u32>,
     /// The place of the text, from 0, once there is any.
-    pub(in crate::openai) text: Option<u32>,
+    pub(in crate::formats::chat) text: Option<u32>,
 }
 
 impl Places {

@@ -1,26 +1,36 @@
 //! A conversation in the words of the Chat Completions API.
 
-use std::collections::{BTreeSet, VecDeque};
-
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared_types::event::{Parts, ToolCall};
 
-use super::own::Own;
+use super::{
+    super::conversation::{ENDED_HERE, Ids, arguments_text, tool_name},
+    own::Own,
+};
 use crate::{Message, ModelRequest, ToolSpec};
 
 /// The optional parts of a request, which some servers refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// True to ask for the usage, with `stream_options`.
     pub(super) usage: bool,
     /// The vendor's own parts of earlier answers.
     pub(super) own: OwnParts,
 }
 
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            usage: true,
+            own: OwnParts::AsTheyCame,
+        }
+    }
+}
+
 /// The treatment of the vendor's own parts of earlier answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OwnParts {
+pub(crate) enum OwnParts {
     /// Unchanged.
     AsTheyCame,
     /// Not at all.
@@ -31,17 +41,10 @@ pub(super) enum OwnParts {
     WithSignatures,
 }
 
-/// Longest name of a tool, in letters.
-const MAX_NAME: usize = 64;
-
 /// The signature that Google documents for calls of another model.
 const UNCHECKED_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// The text in place of an answer, for a turn that ended without one.
-const ENDED_HERE: &str = "(This turn ended here, without an answer.)";
-
-/// The body of a request. Constant parts come before growing ones. So a request begins like the one before it, and a
-/// vendor's cache of prefixes applies.
+/// The body of a request.
 #[derive(Debug, Serialize)]
 pub(super) struct Body<'a> {
     model: &'a str,
@@ -55,7 +58,7 @@ pub(super) struct Body<'a> {
 
 /// The body of the request. `tool_choice` is absent, so that the model decides, and an empty
 /// list of tools is left out, because servers refuse it.
-pub(super) fn body<'a>(model: &'a str, request: &ModelRequest, shape: &Shape) -> Body<'a> {
+pub(super) fn body<'a>(model: &'a str, request: &ModelRequest, shape: Shape) -> Body<'a> {
     let system = (!request.system.is_empty())
         .then(|| json!({ "role": "system", "content": request.system }));
     let mut messages: Vec<Value> = system.into_iter().collect();
@@ -82,38 +85,6 @@ pub(super) fn body<'a>(model: &'a str, request: &ModelRequest, shape: &Shape) ->
         tools: request.tools.iter().map(tool).collect(),
         messages,
     }
-}
-
-/// The ids of calls as they are sent: each stands for one call of the whole conversation, also
-/// where the vendor used it again. Without an id, one that every vendor takes.
-#[derive(Debug, Default)]
-struct Ids {
-    sent: BTreeSet<String>,
-    /// Those without a result yet: the vendor's, and ours for it.
-    open: VecDeque<(String, String)>,
-}
-
-impl Ids {
-    fn of_call(&mut self, id: &str) -> String {
-        let mut all = std::iter::once(id.to_owned()).chain((0..).map(id_of_ours));
-        let is_free = |id: &String| !id.is_empty() && !self.sent.contains(id);
-        let sent = all.find(is_free).expect("there is always another number");
-        self.sent.insert(sent.clone());
-        self.open.push_back((id.to_owned(), sent.clone()));
-        sent
-    }
-
-    /// Results of calls with the same id stand in the order of the calls.
-    fn of_result(&mut self, id: &str) -> String {
-        let place = self.open.iter().position(|(vendors, _)| vendors == id);
-        let open = place.and_then(|place| self.open.remove(place));
-        open.map_or_else(|| id.to_owned(), |(_, sent)| sent)
-    }
-}
-
-/// Of nine letters and digits, as Mistral asks for (others bound the length and the letters).
-pub(super) fn id_of_ours(number: usize) -> String {
-    format!("call{number:05}")
 }
 
 fn message(message: &Message, own: OwnParts, ids: &mut Ids) -> Value {
@@ -178,8 +149,11 @@ fn sent_call(call: &ToolCall, own: OwnParts, ids: &mut Ids) -> Value {
         Some(Value::Object(function)) => function,
         _ => Map::new(),
     };
-    function.insert("name".to_owned(), name(&call.name).into());
-    function.insert("arguments".to_owned(), arguments(&call.arguments).into());
+    function.insert("name".to_owned(), tool_name(&call.name).into());
+    function.insert(
+        "arguments".to_owned(),
+        arguments_text(&call.arguments).into(),
+    );
     fields.insert("id".to_owned(), ids.of_call(&call.vendor_id).into());
     fields.insert("type".to_owned(), "function".into());
     fields.insert("function".to_owned(), function.into());
@@ -188,33 +162,6 @@ fn sent_call(call: &ToolCall, own: OwnParts, ids: &mut Ids) -> Value {
 
 fn is_signed(call: &Value) -> bool {
     !call["extra_content"]["google"]["thought_signature"].is_null()
-}
-
-/// A model may write a name that no tool can have, and the vendor refuses the whole conversation with it:
-/// names are of `[a-zA-Z0-9_-]`, 64 at most.
-fn name(written: &str) -> String {
-    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
-    let letters = written.chars().take(MAX_NAME);
-    let name: String = letters
-        .map(|letter| if allowed(letter) { letter } else { '_' })
-        .collect();
-    match name.is_empty() {
-        true => "unknown".to_owned(),
-        false => name,
-    }
-}
-
-/// Many servers parse the arguments of earlier calls and refuse the whole conversation, now and
-/// for ever, where they are not an object. So what the model wrote wrongly is shown to it
-/// inside of one.
-fn arguments(written: &str) -> String {
-    if written.trim().is_empty() {
-        return "{}".to_owned();
-    }
-    match serde_json::from_str::<Map<String, Value>>(written) {
-        Ok(_) => written.to_owned(),
-        Err(_) => json!({ "invalid_arguments": written }).to_string(),
-    }
 }
 
 fn tool(tool: &ToolSpec) -> Value {

@@ -4,8 +4,6 @@
 //! part that others refuse, and a conversation can have begun with another model. So the words of a
 //! refusal decide, and each part is changed at most once.
 
-use reqwest::StatusCode;
-
 use super::{
     own::Own,
     request::{OwnParts, Shape},
@@ -13,26 +11,14 @@ use super::{
 use crate::{Message, ModelRequest};
 
 /// The form of the next attempt after this refusal; `None` if the refusal is not about the form.
-pub(super) fn after_refusal(
-    shape: Shape,
-    status: StatusCode,
-    said: &[u8],
-    request: &ModelRequest,
-) -> Option<Shape> {
-    if !matches!(
-        status,
-        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
-    ) {
-        return None;
-    }
-    let said = String::from_utf8_lossy(said).to_lowercase();
+pub(super) fn after_refusal(shape: Shape, said: &str, request: &ModelRequest) -> Option<Shape> {
     if shape.usage && said.contains("stream_options") {
         return Some(Shape {
             usage: false,
             ..shape
         });
     }
-    let own = own(&said, request)?;
+    let own = own(said, request)?;
     (shape.own == OwnParts::AsTheyCame).then_some(Shape { own, ..shape })
 }
 
@@ -76,7 +62,7 @@ mod tests {
         own: OwnParts::AsTheyCame,
     };
 
-    fn adapted(shape: Shape, status: u16, said: &str) -> Option<Shape> {
+    fn adapted(shape: Shape, said: &str) -> Option<Shape> {
         let own = Own {
             fields: Map::from_iter([("reasoning_content".to_owned(), json!("hm"))]),
             ..Own::default()
@@ -87,10 +73,10 @@ mod tests {
             system: String::new(),
             messages: vec![Message::Assistant { parts }],
             tools: Vec::new(),
+            images: crate::Images::new(),
             trace: None,
         };
-        let status = StatusCode::from_u16(status).expect("it is a status");
-        after_refusal(shape, status, said.as_bytes(), &request)
+        after_refusal(shape, &said.to_lowercase(), &request)
     }
 
     #[test]
@@ -114,27 +100,26 @@ mod tests {
             ),
         ] {
             let expected = Some(Shape { own, ..FIRST });
-            assert_eq!(adapted(FIRST, 400, said), expected, "{said}");
+            assert_eq!(adapted(FIRST, said), expected, "{said}");
         }
         let without_usage = Some(Shape {
             usage: false,
             ..FIRST
         });
         assert_eq!(
-            adapted(FIRST, 422, "stream_options: no such field"),
+            adapted(FIRST, "stream_options: no such field"),
             without_usage
         );
     }
 
     #[test]
     fn another_refusal_changes_nothing_and_no_part_is_changed_twice() {
-        assert_eq!(adapted(FIRST, 400, "no such model"), None);
-        assert_eq!(adapted(FIRST, 500, "stream_options"), None);
+        assert_eq!(adapted(FIRST, "no such model"), None);
         let last = Shape {
             usage: false,
             own: OwnParts::LeftOut,
         };
-        assert_eq!(adapted(last, 400, "stream_options"), None);
-        assert_eq!(adapted(last, 400, "reasoning_content is missing"), None);
+        assert_eq!(adapted(last, "stream_options"), None);
+        assert_eq!(adapted(last, "reasoning_content is missing"), None);
     }
 }

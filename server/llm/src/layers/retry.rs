@@ -10,42 +10,7 @@ use shared_telemetry::server::MODEL_RETRIES;
 use shared_types::{Entropy, backoff::full_jitter, human};
 use tokio::sync::mpsc;
 
-use crate::{Answer, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
-
-/// A wire format: makes one attempt, and knows nothing of repetition.
-#[async_trait]
-pub trait Vendor: Send + Sync {
-    /// The name and kind of the model.
-    fn info(&self) -> ModelInfo;
-
-    /// One attempt. Sends only [`ModelEvent::Reasoning`] and [`ModelEvent::Text`]; dropping the future cancels it.
-    ///
-    /// # Errors
-    /// Fails if it did not lead to a whole answer.
-    async fn attempt(
-        &self,
-        request: &ModelRequest,
-        events: &mpsc::Sender<ModelEvent>,
-    ) -> Result<Answer, Failure>;
-}
-
-/// The reason why an attempt failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// The error for the user, if this was the last attempt.
-    pub error: ModelError,
-    /// The wait that the vendor demands.
-    pub retry_after: Option<Duration>,
-}
-
-impl From<ModelError> for Failure {
-    fn from(error: ModelError) -> Self {
-        Self {
-            error,
-            retry_after: None,
-        }
-    }
-}
+use crate::{Answer, Failure, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Vendor};
 
 /// The number of attempts, and the pauses between them.
 #[derive(Debug, Clone)]

@@ -21,16 +21,18 @@ use self::{
     think::{Divider, Places},
     wire::{Part, Source},
 };
-pub(super) use self::{think::Said, wire::Chunk};
-use super::own::Own;
-use crate::{Answer, ModelError};
-
-/// Largest answer with all its parts, in bytes.
-pub(super) const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
+use self::{think::Said, wire::Chunk};
+use super::{Chat, own::Own};
+use crate::{
+    Answer, ModelError, Piece, Voice,
+    formats::{
+        self, Format as _, MAX_ANSWER_BYTES, Stage, StreamEnd, broken, malformed, too_large,
+    },
+};
 
 /// Takes pieces and becomes an answer.
 #[derive(Debug, Default)]
-pub(super) struct Growing {
+pub(crate) struct Growing {
     divider: Divider,
     text: String,
     reasoning: String,
@@ -44,8 +46,6 @@ pub(super) struct Growing {
     usage: Usage,
     /// Which model says that it answers.
     model: String,
-    /// The first half of a character whose second one is to come.
-    pub(super) half: Option<u32>,
 }
 
 impl Growing {
@@ -61,7 +61,7 @@ impl Growing {
     ///
     /// # Errors
     /// Fails if the answer outgrows its bounds, broke off, or was withheld.
-    pub(super) fn absorb(&mut self, piece: Chunk) -> Result<Said, ModelError> {
+    fn absorb(&mut self, piece: Chunk) -> Result<Said, ModelError> {
         if let Some(usage) = piece.usage {
             self.usage = usage;
         }
@@ -83,7 +83,7 @@ impl Growing {
     }
 
     /// True once the vendor has announced the end of the answer. Only its usage may follow.
-    pub(super) fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         matches!(self.end, Some(End::Known(_)))
     }
 
@@ -93,7 +93,10 @@ impl Growing {
     /// # Errors
     /// Fails if the end was never announced, if nothing came before the mark, or if a call has no
     /// name.
-    pub(super) fn conclude(mut self, announced: bool) -> Result<(Answer, Said), ModelError> {
+    fn conclude(
+        mut self,
+        StreamEnd { announced, torn }: StreamEnd,
+    ) -> Result<(Answer, Said), ModelError> {
         let finish = match &self.end {
             Some(End::Known(finish)) => *finish,
             Some(End::Unknown(_)) if announced && !self.is_empty() && self.calls.are_whole() => {
@@ -110,7 +113,7 @@ impl Growing {
             self.reasoning.clear();
         }
         let (before_text, mut rest) = self.divider.finish(is_text);
-        if self.half.is_some() && !self.text.is_empty() {
+        if torn && !self.text.is_empty() {
             rest.text.push(char::REPLACEMENT_CHARACTER);
         }
         self.places.take(&rest);
@@ -211,19 +214,43 @@ impl Growing {
             self.calls.weigh();
         }
         if self.weight() > MAX_ANSWER_BYTES {
-            return Err(ModelError::Refused(format!(
-                "the model's answer is larger than {} MiB: ask for less at a time",
-                MAX_ANSWER_BYTES / (1024 * 1024)
-            )));
+            return Err(too_large());
         }
         Ok(())
     }
 }
 
-fn broken(what: &str) -> ModelError {
-    ModelError::Broken(format!(
-        "{what}: if this repeats, look at the model server's log"
-    ))
+impl formats::Growing for Growing {
+    fn absorb(&mut self, piece: Value) -> Result<Vec<Piece>, ModelError> {
+        let chunk = Chunk::of(piece).map_err(|error| malformed(Chat::NAME, &error))?;
+        Ok(self.absorb(chunk)?.into_pieces())
+    }
+
+    fn stage(&self) -> Stage {
+        match self.has_ended() {
+            true => Stage::Ended,
+            false => Stage::Open,
+        }
+    }
+
+    fn conclude(self, end: StreamEnd) -> Result<(Answer, Vec<Piece>), ModelError> {
+        let (answer, rest) = self.conclude(end)?;
+        Ok((answer, rest.into_pieces()))
+    }
+}
+
+impl Said {
+    fn into_pieces(self) -> Vec<Piece> {
+        let reasoning = (Voice::Reasoning, self.places.reasoning, self.reasoning);
+        let text = (Voice::Text, self.places.text, self.text);
+        let said = [reasoning, text]
+            .into_iter()
+            .filter_map(|(voice, part, text)| {
+                let part = part.filter(|_| !text.is_empty())?;
+                Some(Piece { part, voice, text })
+            });
+        said.collect()
+    }
 }
 
 #[cfg(test)]

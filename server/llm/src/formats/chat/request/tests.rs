@@ -8,7 +8,7 @@ const FIRST: Shape = Shape {
 };
 
 fn sent(request: &ModelRequest) -> Value {
-    serde_json::to_value(body("m", request, &FIRST)).expect("it is JSON")
+    serde_json::to_value(body("m", request, FIRST)).expect("it is JSON")
 }
 
 fn request(messages: Vec<Message>) -> ModelRequest {
@@ -16,6 +16,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         system: String::new(),
         messages,
         tools: Vec::new(),
+        images: crate::Images::new(),
         trace: None,
     }
 }
@@ -44,6 +45,7 @@ fn what_a_user_says_in_a_row_is_one_message() {
         system: String::new(),
         messages: vec![said("one"), said("two"), asked("{}"), said("three")],
         tools: Vec::new(),
+        images: crate::Images::new(),
         trace: None,
     });
     let messages = body["messages"].as_array().expect("a list");
@@ -72,6 +74,7 @@ fn a_conversation_with_tools_has_the_vendors_form() {
             description: "runs".to_owned(),
             parameters: json!({ "type": "object" }),
         }],
+        images: crate::Images::new(),
         trace: None,
     });
     assert_eq!(
@@ -122,7 +125,7 @@ fn a_name_that_no_tool_can_have_is_sent_as_one_that_it_could() {
         (long.as_str(), &long[..64]),
         ("", "unknown"),
     ] {
-        assert_eq!(name(written), expected);
+        assert_eq!(tool_name(written), expected);
     }
 }
 
@@ -250,7 +253,7 @@ fn the_vendors_own_parts_are_sent_back_unchanged_and_do_not_replace_ours() {
 fn each_shape_of_the_request_is_as_its_server_wants_it() {
     let request = request(vec![with_parts(), calling(&["c2", "c3"])]);
     let messages = |own| {
-        let body = serde_json::to_value(body("m", &request, &Shape { usage: false, own }))
+        let body = serde_json::to_value(body("m", &request, Shape { usage: false, own }))
             .expect("it is JSON");
         assert!(body.get("stream_options").is_none());
         (body["messages"][0].clone(), body["messages"][1].clone())

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 fn quotes() -> Quotes {
-    Quotes::new(crate::ApiKey::new("sk-0123456789"))
+    Quotes::new(crate::ApiKey::new("sk-0123456789"), Named::default())
 }
 
 fn refusal(status: u16, body: &str) -> ModelError {

@@ -262,7 +262,7 @@ async fn sent_again(answer: Answer) -> Value {
 
 async fn bytes_sent(request: &ModelRequest) -> String {
     let server = Responder::start(format!("{STREAM}{HELLO}{STOP}"), false).await;
-    let vendor = OpenAi::new(server.options()).expect("the options are usable");
+    let vendor = Client::<Chat>::new(server.options()).expect("the options are usable");
     let (events, _heard) = mpsc::channel(100);
     vendor.attempt(request, &events).await.expect("it is whole");
     let sent = server.done.await.expect("no panic").expect("it was read");

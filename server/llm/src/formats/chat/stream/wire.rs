@@ -6,12 +6,14 @@
 use serde_json::{Map, Value};
 use shared_types::event::Usage;
 
+use crate::formats::tokens;
+
 /// Longest name of a model that is kept, in bytes.
 const MAX_MODEL_BYTES: usize = 128;
 
 /// A piece, read.
 #[derive(Debug, Default)]
-pub(in crate::openai) struct Chunk {
+pub(in crate::formats::chat) struct Chunk {
     pub(super) choices: Vec<Choice>,
     pub(super) usage: Option<Usage>,
     /// Cut where it is too long for a name.
@@ -63,12 +65,12 @@ pub(super) struct CallPart {
 /// The part of an answer that does not have OpenAI's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0} has another type")]
-pub(in crate::openai) struct Malformed(&'static str);
+pub(in crate::formats::chat) struct Malformed(&'static str);
 
 impl Chunk {
     /// # Errors
     /// Fails if a part of the answer itself has another type.
-    pub(in crate::openai) fn of(value: Value) -> Result<Self, Malformed> {
+    pub(in crate::formats::chat) fn of(value: Value) -> Result<Self, Malformed> {
         let Value::Object(mut fields) = value else {
             return Err(Malformed("the answer"));
         };
@@ -229,21 +231,10 @@ fn read_usage(usage: &Value) -> Usage {
     Usage {
         input: tokens(&usage["prompt_tokens"]),
         cached: cached.into_iter().map(tokens).max().unwrap_or_default(),
+        cache_written: tokens(&usage["prompt_tokens_details"]["cache_write_tokens"]),
         output: tokens(&usage["completion_tokens"]),
+        thoughts: tokens(&usage["completion_tokens_details"]["reasoning_tokens"]),
     }
-}
-
-/// A number of tokens; any other value counts as zero.
-fn tokens(value: &Value) -> u64 {
-    let number = match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    // The conversion saturates: negative numbers and NaN become zero.
-    value
-        .as_u64()
-        .unwrap_or_else(|| number.unwrap_or(0.0).round() as u64)
 }
 
 fn whole_number(value: &Value) -> Option<u64> {

@@ -5,10 +5,16 @@ use super::{
         own::Own,
         request::{OwnParts, Shape, body},
     },
-    calls::MAX_CALLS,
     *,
 };
-use crate::{Message, ModelRequest};
+use crate::{Message, ModelRequest, formats::MAX_CALLS};
+
+fn end(announced: bool) -> StreamEnd {
+    StreamEnd {
+        announced,
+        torn: false,
+    }
+}
 
 fn grow(pieces: &[Value]) -> Result<Growing, ModelError> {
     let mut growing = Growing::default();
@@ -33,7 +39,7 @@ fn ended(reason: &str) -> Value {
 
 fn whole(pieces: &[Value]) -> Answer {
     grow(pieces)
-        .and_then(|growing| growing.conclude(true))
+        .and_then(|growing| growing.conclude(end(true)))
         .expect("the answer is whole")
         .0
 }
@@ -70,7 +76,8 @@ fn text_and_usage_come_together_from_their_pieces() {
         Usage {
             input: 12,
             cached: 8,
-            output: 3
+            output: 3,
+            ..Usage::default()
         }
     );
 }
@@ -162,18 +169,27 @@ fn broken_arguments_are_kept_as_the_model_wrote_them() {
 #[test]
 fn without_an_announced_end_there_is_no_answer() {
     let cut = grow(&[delta(json!({ "content": "Hel" }))]).expect("it is well formed");
-    assert!(matches!(cut.conclude(false), Err(ModelError::Broken(_))));
+    assert!(matches!(
+        cut.conclude(end(false)),
+        Err(ModelError::Broken(_))
+    ));
     let empty = grow(&[]).expect("nothing is well formed");
-    assert!(matches!(empty.conclude(true), Err(ModelError::Broken(_))));
+    assert!(matches!(
+        empty.conclude(end(true)),
+        Err(ModelError::Broken(_))
+    ));
 }
 
 #[test]
 fn either_kind_of_end_suffices() {
     let text = delta(json!({ "content": "x" }));
     let marked = grow(std::slice::from_ref(&text)).expect("it is well formed");
-    assert_eq!(marked.conclude(true).expect("it ended").0.text(), "x");
+    assert_eq!(marked.conclude(end(true)).expect("it ended").0.text(), "x");
     let reasoned = grow(&[text, ended("stop")]).expect("it is well formed");
-    assert_eq!(reasoned.conclude(false).expect("it ended").0.text(), "x");
+    assert_eq!(
+        reasoned.conclude(end(false)).expect("it ended").0.text(),
+        "x"
+    );
 }
 
 #[test]
@@ -197,7 +213,10 @@ fn a_call_that_is_never_named_breaks_the_answer() {
         ended("stop"),
     ];
     let growing = grow(&pieces).expect("it is well formed");
-    assert!(matches!(growing.conclude(true), Err(ModelError::Broken(_))));
+    assert!(matches!(
+        growing.conclude(end(true)),
+        Err(ModelError::Broken(_))
+    ));
 }
 
 #[test]
@@ -361,6 +380,7 @@ fn usage_that_is_damaged_does_not_spoil_the_answer() {
             input,
             cached,
             output,
+            ..
         } = answer.usage;
         assert_eq!((input, cached, output), expected);
     }
@@ -566,13 +586,14 @@ fn a_whole_answer_comes_back_in_order_and_goes_out_unchanged() {
         system: String::new(),
         messages: vec![Message::Assistant { parts }],
         tools: Vec::new(),
+        images: crate::Images::new(),
         trace: None,
     };
     let shape = Shape {
         usage: true,
         own: OwnParts::AsTheyCame,
     };
-    let sent = serde_json::to_value(body("m", &request, &shape)).expect("JSON");
+    let sent = serde_json::to_value(body("m", &request, shape)).expect("JSON");
     let called = |id: &str| {
         let arguments = format!("{{\"path\": \"{id}\"}}");
         json!({

@@ -12,8 +12,8 @@ use reqwest::{
 };
 use serde_json::Value;
 
-use super::{json, quote::Quotes};
-use crate::{ModelError, retry::Failure};
+use super::{Named, json, quote::Quotes};
+use crate::{ModelError, vendor::Failure};
 
 /// A refusal by status, headers and body.
 pub(super) fn of_response(
@@ -30,7 +30,7 @@ pub(super) fn of_response(
             ..Said::default()
         },
     };
-    let error = classify(Some(status), &said);
+    let error = classify(Some(status), &said, &quotes.named);
     Failure {
         retry_after: retry_after(headers).or(said.retry_after),
         error,
@@ -68,7 +68,7 @@ pub(super) fn of_value(value: &Value, quotes: &Quotes) -> ModelError {
         .ok()
         .and_then(|code| StatusCode::from_u16(code).ok())
         .filter(|status| status.is_client_error() || status.is_server_error());
-    classify(status, &said)
+    classify(status, &said, &quotes.named)
 }
 
 /// A server's words about its refusal; empty if there are none.
@@ -130,7 +130,7 @@ impl Said {
     }
 }
 
-fn classify(status: Option<StatusCode>, said: &Said) -> ModelError {
+fn classify(status: Option<StatusCode>, said: &Said, named: &Named) -> ModelError {
     let code = status.map_or(0, |status| status.as_u16());
     let detail = said.detail(status);
     if code == 402 || said.names(QUOTA) {
@@ -145,28 +145,31 @@ fn classify(status: Option<StatusCode>, said: &Said) -> ModelError {
         ));
     }
     match code {
-        401 | 403 => unauthenticated(&detail),
+        401 | 403 => unauthenticated(&detail, named),
         400 if said.names(UNAUTHENTICATED) || said.speaks_of(UNAUTHENTICATED_WORDS) => {
-            unauthenticated(&detail)
+            unauthenticated(&detail, named)
         }
         404 => ModelError::Refused(format!(
-            "the model server does not know the model or the address{detail}: check the model's name (GANTRY_MODEL) and the address (OPENAI_BASE_URL usually ends in /v1)"
+            "the model server does not know the model or the address{detail}: check the model's name ({}) and the address ({} usually ends in /v1)",
+            named.model, named.address
         )),
         408 => ModelError::TimedOut(format!(
             "the model server gave up waiting{detail}: try again"
         )),
         429 => rate_limited(&detail),
         409 | 425 | 500..=599 => unavailable(&detail),
-        400..=499 => refused(&detail),
+        400..=499 => refused(&detail, named),
         300..=399 => ModelError::Refused(format!(
-            "the model server redirects elsewhere{detail}: set OPENAI_BASE_URL to the final address"
+            "the model server redirects elsewhere{detail}: set {} to the final address",
+            named.address
         )),
-        0 if said.names(UNAUTHENTICATED) => unauthenticated(&detail),
+        0 if said.names(UNAUTHENTICATED) => unauthenticated(&detail, named),
         0 if said.names(RATE_LIMITED) => rate_limited(&detail),
-        0 if said.names(REFUSED) => refused(&detail),
+        0 if said.names(REFUSED) => refused(&detail, named),
         0 => unavailable(&detail),
         _ => ModelError::Broken(format!(
-            "the model server answered unexpectedly{detail}: check that OPENAI_BASE_URL is the address of an OpenAI-compatible server"
+            "the model server answered unexpectedly{detail}: check that {} is the address of a model server",
+            named.address
         )),
     }
 }
@@ -228,9 +231,10 @@ const UNAUTHENTICATED_WORDS: &[&str] = &[
 const RATE_LIMITED: &[&str] = &["rate_limit_exceeded", "rate_limit_error"];
 const REFUSED: &[&str] = &["invalid_request_error", "model_not_found"];
 
-fn unauthenticated(detail: &str) -> ModelError {
+fn unauthenticated(detail: &str, named: &Named) -> ModelError {
     ModelError::Unauthenticated(format!(
-        "the model server does not accept the key{detail}: check OPENAI_API_KEY and that it belongs to OPENAI_BASE_URL"
+        "the model server does not accept the key{detail}: check {} and that it belongs to {}",
+        named.key, named.address
     ))
 }
 
@@ -246,9 +250,10 @@ fn unavailable(detail: &str) -> ModelError {
     ))
 }
 
-fn refused(detail: &str) -> ModelError {
+fn refused(detail: &str, named: &Named) -> ModelError {
     ModelError::Refused(format!(
-        "the model server refuses the request{detail}: check that the model (GANTRY_MODEL) can use tools and that OPENAI_BASE_URL is right"
+        "the model server refuses the request{detail}: check that the model ({}) can use tools and that {} is right",
+        named.model, named.address
     ))
 }
 

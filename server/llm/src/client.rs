@@ -1,0 +1,415 @@
+//! One attempt at an answer, over HTTP, in any wire format.
+//!
+//! One attempt is one request. It ends well only where the server announced the answer's end;
+//! every wait and everything that is read has a bound. Redirects are not followed: the key goes
+//! to the configured address only. Proxies are those of the standard variables (`HTTPS_PROXY`,
+//! `NO_PROXY`), which the HTTP client reads itself; a server on this machine is never asked
+//! through one.
+
+mod body;
+pub(crate) mod json;
+mod options;
+mod quote;
+mod reach;
+mod refusal;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use reqwest::{
+    Response, StatusCode,
+    header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap},
+    redirect,
+};
+use serde_json::Value;
+use shared_types::{address::is_loopback_host, event::Origin};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
+use url::{Position, Url};
+
+pub use self::options::{DEFAULT_BASE_URL, Named, Reach, ServerOptions, ServerOptionsError};
+use self::{body::Body, quote::Quotes};
+use crate::{
+    Answer, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece,
+    formats::{Format, Growing as _, Stage, StreamEnd, broken},
+    sse,
+    vendor::{Failure, Vendor},
+};
+
+/// Largest answer of a server that does not stream, in bytes.
+const MAX_DOCUMENT_BYTES: usize = sse::MAX_EVENT_BYTES;
+
+/// Most of a refusal's body that is read, in bytes.
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
+
+/// The longest wait for the usage after the answer has ended.
+const USAGE_WITHIN: Duration = Duration::from_secs(5);
+
+/// The end mark of a stream, where the format has one.
+const DONE: &str = "[DONE]";
+
+/// A model behind a server that speaks this format.
+#[derive(Debug)]
+pub(crate) struct Client<F: Format> {
+    options: ServerOptions,
+    endpoint: Url,
+    /// The address in messages: without its query, which may hold a secret.
+    shown: String,
+    origin: Origin,
+    headers: HeaderMap,
+    quotes: Quotes,
+    http: reqwest::Client,
+    /// The form that is tried first: without the parts that this server has refused in any conversation.
+    shape: Mutex<F::Shape>,
+}
+
+impl<F: Format> Client<F> {
+    /// A client for the server that the options name; nothing is sent yet.
+    ///
+    /// # Errors
+    /// Fails if the address, the key or the model's name cannot be used.
+    pub(crate) fn new(options: ServerOptions) -> Result<Self, ServerOptionsError> {
+        let model = options.profile.model.trim();
+        if model.is_empty() {
+            return Err(ServerOptionsError::Model(options.named.model));
+        }
+        let endpoint = F::endpoint(options::base(&options)?, model);
+        let key = options.key.as_ref();
+        let headers =
+            F::headers(key).map_err(|_| ServerOptionsError::Key(options.named.key.clone()))?;
+        let shown = endpoint[..Position::AfterPath].to_owned();
+        let is_here = endpoint.host_str().is_some_and(is_loopback_host);
+        if key.is_some() && endpoint.scheme() == "http" && !is_here {
+            tracing::warn!(
+                model.url = shown,
+                "the model's key travels unencrypted: use an https address"
+            );
+        }
+        let mut http = reqwest::Client::builder()
+            .user_agent(concat!("gantry/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .connect_timeout(options.connect_within);
+        if is_here {
+            http = http.no_proxy();
+        }
+        if options.reach == Reach::PublicOnly {
+            if !reach::may_be_public(&endpoint) {
+                return Err(ServerOptionsError::Private(shown));
+            }
+            http = http.dns_resolver(Arc::new(reach::PublicOnly));
+        }
+        Ok(Self {
+            http: http.build().map_err(ServerOptionsError::Client)?,
+            quotes: Quotes::new(options.key.clone(), options.named.clone()),
+            origin: Origin {
+                format: F::NAME.to_owned(),
+                account: endpoint[Position::BeforeHost..Position::AfterPort].to_owned(),
+            },
+            shown,
+            options,
+            endpoint,
+            headers,
+            shape: Mutex::new(F::Shape::default()),
+        })
+    }
+
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<Answer, Failure> {
+        let (response, first_byte_until) = self.accepted(request).await?;
+        if is_web_page(&response) {
+            return Err(ModelError::Refused(format!(
+                "{} answered with a web page: check {} (it usually ends in /v1)",
+                self.shown, self.options.named.address
+            ))
+            .into());
+        }
+        let mut body = self.body(response)?;
+        let left = first_byte_until.saturating_duration_since(Instant::now());
+        let Some(first) = body.first(left).await? else {
+            return Err(broken("the model server's answer is empty").into());
+        };
+        let within = self.options.answer_within;
+        let reading = Reading::<F>::of(self, request, events);
+        let read = timeout(within, reading.read(body, first)).await;
+        Ok(read.unwrap_or_else(|_| {
+            Err(ModelError::TimedOut(format!(
+                "the model did not finish its answer within {} s: ask for less at a time",
+                within.as_secs_f32()
+            )))
+        })?)
+    }
+
+    /// The response of a server that takes the request, and the time until which its first byte may come. A part that
+    /// the server refuses is left out, or added, and the server is asked again.
+    async fn accepted(&self, request: &ModelRequest) -> Result<(Response, Instant), Failure> {
+        let mut shape = *self.shape.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let first_byte_until = Instant::now() + self.options.first_byte_within;
+            let response = self.send(request, shape).await?;
+            let status = response.status();
+            if status.is_success() {
+                return Ok((response, first_byte_until));
+            }
+            let headers = response.headers().clone();
+            let said = self.refusal_body(response).await;
+            let refused = refusal::of_response(status, &headers, &said, &self.quotes);
+            let is_about_the_form = matches!(refused.error, ModelError::Refused(_))
+                && matches!(
+                    status,
+                    StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+                );
+            let other = is_about_the_form
+                .then(|| String::from_utf8_lossy(&said).to_lowercase())
+                .and_then(|said| F::after_refusal(shape, &said, request));
+            let Some(other) = other else {
+                return Err(refused);
+            };
+            tracing::debug!(?other, "the model server refuses a part of the request");
+            *self.shape.lock().unwrap_or_else(PoisonError::into_inner) = F::remembered(other);
+            shape = other;
+        }
+    }
+
+    async fn send(&self, request: &ModelRequest, shape: F::Shape) -> Result<Response, ModelError> {
+        let body = F::body(&self.options.profile, request, shape);
+        let trace = request.trace;
+        let mut request = self.http.post(self.endpoint.clone()).body(body);
+        // A stream that is compressed on its way comes late and in lumps.
+        request = request
+            .header(ACCEPT_ENCODING, "identity")
+            .header(CONTENT_TYPE, "application/json")
+            .headers(self.headers.clone());
+        if let Some(trace) = trace {
+            request = request.header("traceparent", trace.own.to_string());
+        }
+        match timeout(self.options.first_byte_within, request.send()).await {
+            Err(_) => Err(silent(&self.shown, self.options.first_byte_within)),
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(ModelError::Unavailable(format!(
+                "the model server at {} cannot be reached ({}): check that it runs and that {} is right",
+                self.shown,
+                root_cause(&error),
+                self.options.named.address
+            ))),
+        }
+    }
+
+    fn body(&self, response: Response) -> Result<Body, ModelError> {
+        let shown = self.shown.clone();
+        Body::of(response, move |waited| silent(&shown, waited))
+    }
+
+    /// The body of a refusal, up to the part that arrives in time.
+    async fn refusal_body(&self, response: Response) -> Vec<u8> {
+        let mut said = Vec::new();
+        let reading = async {
+            let Ok(mut body) = self.body(response) else {
+                return;
+            };
+            while let Ok(Some(chunk)) = body.next(self.options.idle_at_most).await {
+                let room = MAX_REFUSAL_BYTES - said.len();
+                said.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                if chunk.len() >= room {
+                    break;
+                }
+            }
+        };
+        let _ = timeout(self.options.idle_at_most, reading).await;
+        said
+    }
+}
+
+#[async_trait]
+impl<F: Format> Vendor for Client<F> {
+    fn info(&self) -> ModelInfo {
+        ModelInfo {
+            name: self.options.profile.model.clone(),
+            practice: false,
+            origin: self.origin.clone(),
+            profile: self.options.profile.clone(),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: &ModelRequest,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<Answer, Failure> {
+        self.ask(request, events).await
+    }
+}
+
+/// The reading of one answer.
+struct Reading<'a, F: Format> {
+    client: &'a Client<F>,
+    growing: F::Growing,
+    events: &'a mpsc::Sender<ModelEvent>,
+    /// The first half of a character whose second half is still to come.
+    half: Option<u32>,
+}
+
+impl<'a, F: Format> Reading<'a, F> {
+    fn of(
+        client: &'a Client<F>,
+        request: &ModelRequest,
+        events: &'a mpsc::Sender<ModelEvent>,
+    ) -> Self {
+        Self {
+            client,
+            growing: F::growing(request),
+            events,
+            half: None,
+        }
+    }
+
+    async fn read(self, body: Body, first: Bytes) -> Result<Answer, ModelError> {
+        match first[..] {
+            [b'{' | b'[', ..] => self.read_document(body, first).await,
+            _ => self.read_stream(body, first).await,
+        }
+    }
+
+    /// One document: the answer of a server that does not stream.
+    async fn read_document(mut self, mut body: Body, first: Bytes) -> Result<Answer, ModelError> {
+        let mut document = first.to_vec();
+        while let Some(chunk) = body.next(self.client.options.idle_at_most).await? {
+            document.extend_from_slice(&chunk);
+            if document.len() > MAX_DOCUMENT_BYTES {
+                return Err(broken("the model server's answer is too large"));
+            }
+        }
+        let said = self.absorb(json::parse(&document))?;
+        self.say(said).await;
+        self.conclude(false).await
+    }
+
+    async fn read_stream(mut self, mut body: Body, first: Bytes) -> Result<Answer, ModelError> {
+        let mut decoder = sse::Decoder::default();
+        let mut next = Some(first);
+        let mut usage_until = None;
+        while let Some(chunk) = next {
+            let pieces = decoder
+                .push(&chunk)
+                .map_err(|_| broken("the model server sent an event that is too large"))?;
+            for event in pieces {
+                if event.data.trim() == DONE {
+                    return self.conclude(true).await;
+                }
+                self.take(&event).await?;
+            }
+            next = match self.growing.stage() {
+                Stage::Over => return self.conclude(true).await,
+                Stage::Ended => {
+                    let until = *usage_until.get_or_insert_with(|| Instant::now() + USAGE_WITHIN);
+                    let left = until.saturating_duration_since(Instant::now());
+                    body.next(left).await.unwrap_or(None)
+                }
+                Stage::Open => body.next(self.client.options.idle_at_most).await?,
+            };
+        }
+        for last in decoder.finish() {
+            if last.data.trim() == DONE {
+                return self.conclude(true).await;
+            }
+            match self.take(&last).await {
+                // It was cut, and the missing end says so better.
+                Ok(()) | Err(ModelError::Broken(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.conclude(false).await
+    }
+
+    /// Takes an event into the answer. Once that is whole, nothing that follows can spoil it:
+    /// only its usage is still to come.
+    async fn take(&mut self, event: &sse::Event) -> Result<(), ModelError> {
+        match self.absorb_event(event) {
+            Ok(said) => {
+                self.say(said).await;
+                Ok(())
+            }
+            Err(_) if self.growing.stage() != Stage::Open => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn absorb_event(&mut self, event: &sse::Event) -> Result<Vec<Piece>, ModelError> {
+        if event.data.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        if event.name == "error" {
+            let said = json::parse(event.data.as_bytes())
+                .unwrap_or_else(|_| Value::String(event.data.clone()));
+            return Err(refusal::of_value(&said, &self.client.quotes));
+        }
+        let parsed = json::parse_piece(event.data.as_bytes(), &mut self.half);
+        self.absorb(parsed)
+    }
+
+    fn absorb(
+        &mut self,
+        parsed: Result<Value, serde_json::Error>,
+    ) -> Result<Vec<Piece>, ModelError> {
+        let value = parsed
+            .map_err(|error| broken(&format!("the model server sent broken JSON ({error})")))?;
+        if let Some(error) = refusal::in_value(&value, &self.client.quotes) {
+            return Err(error);
+        }
+        self.growing.absorb(value)
+    }
+
+    /// The answer is wanted also where no listener is left.
+    async fn say(&self, said: Vec<Piece>) {
+        for piece in said {
+            let _ = self.events.send(ModelEvent::Said(piece)).await;
+        }
+    }
+
+    async fn conclude(self, announced: bool) -> Result<Answer, ModelError> {
+        let end = StreamEnd {
+            announced,
+            torn: self.half.is_some(),
+        };
+        let (answer, rest) = self.growing.conclude(end)?;
+        for piece in rest {
+            let _ = self.events.send(ModelEvent::Said(piece)).await;
+        }
+        Ok(answer)
+    }
+}
+
+fn silent(shown: &str, waited: Duration) -> ModelError {
+    ModelError::TimedOut(format!(
+        "the model server at {shown} was silent for {} s: check that it is not overloaded, or let the server wait longer (first_byte_within_s and idle_at_most_s under [model] in gantry.toml)",
+        waited.as_secs_f32()
+    ))
+}
+
+fn is_web_page(response: &Response) -> bool {
+    response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|kind| kind.starts_with("text/html"))
+}
+
+/// The innermost reason: the outer ones only repeat the address.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! OpenAI's Chat Completions API, streaming, as OpenAI and many other servers speak it.
+
+mod own;
+mod refusal;
+mod request;
+mod stream;
+
+use reqwest::header::{HeaderMap, InvalidHeaderValue};
+use url::Url;
+
+use self::{request::Shape, stream::Growing};
+use super::{Format, bearer, below, to_json};
+use crate::{ApiKey, ModelRequest, Profile};
+
+/// The format.
+#[derive(Debug)]
+pub(crate) struct Chat;
+
+impl Format for Chat {
+    const NAME: &'static str = "openai-chat";
+
+    type Shape = Shape;
+    type Growing = Growing;
+
+    fn endpoint(base: Url, _model: &str) -> Url {
+        below(base, &["chat", "completions"])
+    }
+
+    fn headers(key: Option<&ApiKey>) -> Result<HeaderMap, InvalidHeaderValue> {
+        bearer(key)
+    }
+
+    fn body(profile: &Profile, request: &ModelRequest, shape: Shape) -> Vec<u8> {
+        to_json(&request::body(&profile.model, request, shape))
+    }
+
+    fn after_refusal(shape: Shape, said: &str, request: &ModelRequest) -> Option<Shape> {
+        refusal::after_refusal(shape, said, request)
+    }
+
+    fn remembered(shape: Shape) -> Shape {
+        Shape {
+            usage: shape.usage,
+            ..Shape::default()
+        }
+    }
+
+    fn growing(request: &ModelRequest) -> Growing {
+        Growing::new(request.tools.iter().map(|tool| tool.name.clone()))
+    }
+}

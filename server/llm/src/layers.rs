@@ -1,0 +1,4 @@
+//! The layers around one model call. Each has one job, and knows nothing of the others.
+
+pub(crate) mod measured;
+pub mod retry;

@@ -1,0 +1,58 @@
+//! The seam between the layers around a call and a vendor's wire format.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
+use crate::{Answer, ModelError, ModelEvent, ModelInfo, ModelRequest};
+
+/// A model server: makes one attempt, and knows nothing of repetition.
+#[async_trait]
+pub trait Vendor: Send + Sync {
+    /// The name and kind of the model.
+    fn info(&self) -> ModelInfo;
+
+    /// One attempt. Sends only [`ModelEvent::Said`]; dropping the future cancels it.
+    ///
+    /// # Errors
+    /// Fails if it did not lead to a whole answer.
+    async fn attempt(
+        &self,
+        request: &ModelRequest,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<Answer, Failure>;
+}
+
+#[async_trait]
+impl Vendor for Box<dyn Vendor> {
+    fn info(&self) -> ModelInfo {
+        (**self).info()
+    }
+
+    async fn attempt(
+        &self,
+        request: &ModelRequest,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<Answer, Failure> {
+        (**self).attempt(request, events).await
+    }
+}
+
+/// The reason why an attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The error for the user, if this was the last attempt.
+    pub error: ModelError,
+    /// The wait that the vendor demands.
+    pub retry_after: Option<Duration>,
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self {
+            error,
+            retry_after: None,
+        }
+    }
+}
