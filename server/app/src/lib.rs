@@ -27,7 +27,6 @@ mod operator;
 mod pages;
 mod people;
 mod ready;
-mod reaper;
 mod refusals;
 mod replicas;
 mod requests;
@@ -48,7 +47,10 @@ use std::{sync::Arc, time::Duration};
 use proto::v1;
 use server_agent::{BuiltIn, Engine, EngineLimits, feed::LiveHub};
 use server_llm::{ModelInfo, Models};
-use server_router::links::{Inbound, LinkEnd, LinkOptions, Links};
+use server_router::{
+    Reaper, SilenceLimits,
+    links::{Inbound, LinkEnd, LinkOptions, Links},
+};
 use server_store::{Ports, Store};
 use shared_telemetry::server::{LINKS, LINKS_ENDED};
 use shared_types::{Clock, Entropy, ReplicaId};
@@ -102,7 +104,6 @@ use crate::{
     keys::{LinkKeys, SigningKey},
     log_cache::LogCache,
     ready::DISK_KEPT_FREE,
-    reaper::{Reaper, SilenceLimits},
     refusals::Refusals,
     replicas::Replicas,
     runners::JoinTokens,
@@ -323,10 +324,9 @@ impl App {
             ephemeral_removed_after: parts.ephemeral_silence,
         };
         let reaper = Reaper::from_now(
-            store.clone(),
+            ports.clone().silent_runners(parts.replica),
             links.clone(),
             clock.clone(),
-            parts.replica,
             limits,
         );
         tasks.spawn(reaper.run(parts.stop.clone()));

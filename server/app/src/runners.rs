@@ -580,3 +580,6 @@ pub(crate) fn not_found(error: server_store::StoreError) -> AppError {
         other => other.into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,9 @@
 //! router reads and writes them.
 //!
 //! The store returns these records and implements the ports. No layer has a copy of its own. Every implementor of a port
-//! is bound to its tenant (and session, where it is one session's) when it is made, so no method names one. There is no
-//! SQL here, no protobuf and no message of the API. The facts that a runner reports over its link are the link's words
-//! ([`shared_link::server`]).
+//! is bound to its tenant (and session, where it is one session's) when it is made, so no method names one. A port of a
+//! loop that works for all tenants, such as [`SilentRunners`], names none either. There is no SQL here, no protobuf and
+//! no message of the API. The facts that a runner reports over its link are the link's words ([`shared_link::server`]).
 
 mod commit;
 mod error;
@@ -12,6 +12,7 @@ mod fleet;
 mod link;
 mod operation;
 mod output;
+mod silence;
 
 pub use commit::CommitListener;
 pub use error::PortError;
@@ -19,3 +20,4 @@ pub use fleet::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot};
 pub use link::{Heard, LinkIdentity, LinkRows};
 pub use operation::{Intents, NewIntent, Operations, PlaceError};
 pub use output::{Outputs, is_kept_nowhere};
+pub use silence::SilentRunners;

@@ -11,9 +11,11 @@ mod frame;
 pub mod links;
 mod mailbox;
 pub mod placement;
+mod reaper;
 mod sandbox_router;
 
 pub use collect::{Collected, Reading};
+pub use reaper::{Reaper, SilenceLimits};
 pub use sandbox_router::{SandboxRouter, not_allowed};
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server_records::{Intents, LinkRows, Operations, PortError};
+use server_records::{Intents, LinkRows, Operations, PortError, SilentRunners};
 use shared_types::{Clock, ReplicaId, SessionId, TenantId};
 
 use crate::{Outputs, Store, StoreError};
@@ -11,12 +11,14 @@ mod intents;
 mod links;
 mod operations;
 mod outputs;
+mod silence;
 
 use intents::SessionIntents;
 pub use intents::{CallerIntents, IntentsOf};
 use links::Rows;
 use operations::TenantOperations;
 pub use outputs::TenantOutputs;
+use silence::Silence;
 
 /// Makes the ports.
 #[derive(Clone)]
@@ -35,6 +37,14 @@ impl Ports {
     /// The rows of the runners that link to this replica.
     pub fn links(self, replica: ReplicaId) -> Arc<dyn LinkRows> {
         Arc::new(Rows {
+            ports: self,
+            replica,
+        })
+    }
+
+    /// The rows of silent runners, to which this replica adds the time that passes.
+    pub fn silent_runners(self, replica: ReplicaId) -> Arc<dyn SilentRunners> {
+        Arc::new(Silence {
             ports: self,
             replica,
         })

@@ -3,7 +3,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use server_agent::feed::Signal;
 use server_records::{LinkIdentity, LinkRows};
-use server_router::links::{LinkOptions, Links};
+use server_router::{
+    Reaper, SilenceLimits,
+    links::{LinkOptions, Links},
+};
 use server_store::{
     IfRunning, Input, LinkClaim, NewJoinToken, NewOperation, NewRunner, NewSession, NewTenant,
     NewUser, OutputKey, Outputs, Ports, Store,
@@ -22,7 +25,6 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::reaper::{Reaper, SilenceLimits};
 
 const TENANT: TenantId = TenantId::from_u128(1);
 const OWNER: UserId = UserId::from_u128(2);
@@ -77,7 +79,7 @@ impl Waiting {
         let clock = Arc::new(ManualClock::at(rows.clock.now()));
         Self {
             _folder: folder,
-            reaper: reaper(&store, &rows, clock.clone()),
+            reaper: reaper(&rows, clock.clone()),
             store,
             rows,
             who,
@@ -98,7 +100,7 @@ impl Waiting {
     /// The server ends, and another one begins to look, when its host's clocks show something else.
     fn restart(&mut self) {
         self.clock.advance(10 * WEEK);
-        self.reaper = reaper(&self.store, &self.rows, self.clock.clone());
+        self.reaper = reaper(&self.rows, self.clock.clone());
     }
 
     async fn outcome(&self) -> Option<server_store::StoredOutcome> {
@@ -107,7 +109,7 @@ impl Waiting {
     }
 }
 
-fn reaper(store: &Store, rows: &Rows, clock: Arc<ManualClock>) -> Reaper {
+fn reaper(rows: &Rows, clock: Arc<ManualClock>) -> Reaper {
     let options = LinkOptions::default();
     let limits = SilenceLimits {
         operations_lost_after: options.lost_after,
@@ -120,7 +122,11 @@ fn reaper(store: &Store, rows: &Rows, clock: Arc<ManualClock>) -> Reaper {
         options,
         CancellationToken::new(),
     );
-    Reaper::from_now(store.clone(), links, clock, REPLICA, limits)
+    let ports = Ports {
+        clock: clock.clone(),
+        ..rows.ports.clone()
+    };
+    Reaper::from_now(ports.silent_runners(REPLICA), links, clock, limits)
 }
 
 #[tokio::test]
@@ -294,6 +300,7 @@ fn exited(stdout: u64) -> Outcome {
 
 /// The ports of a server, and the hub that hears of its commits.
 struct Rows {
+    ports: Ports,
     links: Arc<dyn LinkRows>,
     hub: LiveHub,
     clock: Arc<dyn Clock>,
@@ -314,8 +321,13 @@ async fn rows(folder: &std::path::Path) -> (Store, Rows) {
         clock: clock.clone(),
         forbids_sudo: false,
     };
-    let links = ports.links(REPLICA);
-    (store, Rows { links, hub, clock })
+    let rows = Rows {
+        links: ports.clone().links(REPLICA),
+        ports,
+        hub,
+        clock,
+    };
+    (store, rows)
 }
 
 async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {

@@ -11,12 +11,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use server_router::links::Links;
-use server_store::Store;
-use shared_types::{Clock, ReplicaId};
+use server_records::{PortError, SilentRunners};
+use shared_types::Clock;
 use tokio_util::sync::CancellationToken;
 
-use crate::AppError;
+use crate::links::Links;
 
 /// The pause between two looks for such runners, and before the first one. A process that ends in
 /// between has counted less by so much at most.
@@ -24,19 +23,18 @@ const EVERY: Duration = Duration::from_secs(10 * 60);
 
 /// The time without a word after which something is over.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SilenceLimits {
+pub struct SilenceLimits {
     /// Of a runner whose open operations are lost.
-    pub(crate) operations_lost_after: Duration,
+    pub operations_lost_after: Duration,
     /// Of an ephemeral runner that is removed.
-    pub(crate) ephemeral_removed_after: Duration,
+    pub ephemeral_removed_after: Duration,
 }
 
 /// See the module.
-pub(crate) struct Reaper {
-    store: Store,
+pub struct Reaper {
+    rows: Arc<dyn SilentRunners>,
     links: Links,
     clock: Arc<dyn Clock>,
-    replica: ReplicaId,
     limits: SilenceLimits,
     /// The moment up to which the time is counted, on the boot-time clock.
     counted_to: Duration,
@@ -44,25 +42,23 @@ pub(crate) struct Reaper {
 
 impl Reaper {
     /// Counts from now on.
-    pub(crate) fn from_now(
-        store: Store,
+    pub fn from_now(
+        rows: Arc<dyn SilentRunners>,
         links: Links,
         clock: Arc<dyn Clock>,
-        replica: ReplicaId,
         limits: SilenceLimits,
     ) -> Self {
         Self {
             counted_to: clock.boot_time(),
-            store,
+            rows,
             links,
             clock,
-            replica,
             limits,
         }
     }
 
     /// Looks now and again, until `stop`.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    pub async fn run(mut self, stop: CancellationToken) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(EVERY) => {}
@@ -75,22 +71,25 @@ impl Reaper {
     }
 
     /// Does what is due, then counts what has gone by: all of it with the next look, where this fails.
-    pub(crate) async fn look(&mut self) -> Result<(), AppError> {
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn look(&mut self) -> Result<(), PortError> {
         self.lose_operations().await?;
         self.remove_ephemeral().await?;
         let now = self.clock.boot_time();
         let passed = now.saturating_sub(self.counted_to);
-        self.store.count_silence(self.replica, passed).await?;
+        self.rows.count_silence(passed).await?;
         self.counted_to = now;
         Ok(())
     }
 
     /// Settles the operations whose runner will never report on them, a page at a time, so that others can write in
     /// between.
-    async fn lose_operations(&self) -> Result<(), AppError> {
+    async fn lose_operations(&self) -> Result<(), PortError> {
         loop {
-            let (after, now) = (self.limits.operations_lost_after, self.clock.now());
-            let (settled, _) = self.store.lose_silent(after, now).await?;
+            let after = self.limits.operations_lost_after;
+            let settled = self.rows.lose_operations(after).await?;
             if settled == 0 {
                 return Ok(());
             }
@@ -99,15 +98,12 @@ impl Reaper {
     }
 
     /// Ends the ephemeral runners that stayed away, and their links.
-    async fn remove_ephemeral(&self) -> Result<(), AppError> {
-        let (after, now) = (self.limits.ephemeral_removed_after, self.clock.now());
-        for (runner, _) in self.store.remove_silent_runners(after, now).await? {
+    async fn remove_ephemeral(&self) -> Result<(), PortError> {
+        let after = self.limits.ephemeral_removed_after;
+        for runner in self.rows.remove_ephemeral(after).await? {
             self.links.revoke(runner).await;
             tracing::info!(runner.id = %runner, "an ephemeral runner stayed away and was removed");
         }
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,9 +1,9 @@
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use server_store::NewRunner;
+use server_router::{Reaper, SilenceLimits};
+use server_store::{NewRunner, Outputs, Ports};
 use shared_types::{Clock as _, Digest, OsEntropy, RunnerId, SystemClock, clock::ManualClock};
 
-use super::*;
 use crate::{JoinTerms, testing::Fixture};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -37,8 +37,14 @@ async fn an_ephemeral_runner_that_stays_away_is_removed_and_any_other_one_stays(
         operations_lost_after: 100 * DAY,
         ephemeral_removed_after: DAY,
     };
-    let (store, links) = (app.store.clone(), app.links.clone());
-    let mut reaper = Reaper::from_now(store, links, clock.clone(), app.replica, limits);
+    let ports = Ports {
+        store: app.store.clone(),
+        outputs: Outputs::start(&fixture.folder().join("other")).expect("a folder"),
+        clock: clock.clone(),
+        forbids_sudo: false,
+    };
+    let (rows, links) = (ports.silent_runners(app.replica), app.links.clone());
+    let mut reaper = Reaper::from_now(rows, links, clock.clone(), limits);
     let mut left_after = async |by| {
         clock.advance(by);
         for _ in 0..2 {
