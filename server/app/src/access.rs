@@ -33,7 +33,7 @@ pub use self::{
 
 use self::last_use::LastUse;
 use crate::{
-    AppError, OpContext,
+    AppError, OpContext, Parts,
     allowance::Allowance,
     gate::Gate,
     refusals::{Refusal, place},
@@ -105,6 +105,12 @@ pub struct Access {
 }
 
 impl Access {
+    pub(crate) fn of(parts: &Parts, gate: &Gate, allowance: &Allowance) -> Self {
+        let (clock, entropy) = (parts.clock.clone(), parts.entropy.clone());
+        let stored = (parts.store.clone(), gate.clone());
+        Self::new(stored, clock, entropy, allowance.clone())
+    }
+
     pub(crate) fn new(
         (store, gate): (Store, Gate),
         clock: Arc<dyn Clock>,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use server_store::{AuditFilter, AuditRow, Store};
 use shared_types::Timestamp;
 
-use crate::{AppError, OpContext, gate::Gate, pages::cut, rights::Action};
+use crate::{AppError, OpContext, Parts, gate::Gate, pages::cut, rights::Action};
 
 /// The actor of entries that the server made itself, or that an unknown peer caused.
 const SYSTEM: &str = "system";
@@ -28,11 +28,18 @@ pub struct AuditQuery {
 /// The use cases of this file.
 #[derive(Clone)]
 pub struct Audit {
-    pub(crate) store: Store,
-    pub(crate) gate: Gate,
+    store: Store,
+    gate: Gate,
 }
 
 impl Audit {
+    pub(crate) fn of(parts: &Parts, gate: &Gate) -> Self {
+        Self {
+            store: parts.store.clone(),
+            gate: gate.clone(),
+        }
+    }
+
     /// A page of the log, in order, and whether there is more behind it; with the names of what the ids in
     /// it stand for.
     ///

@@ -15,6 +15,15 @@ pub(crate) struct Commits {
     pub(crate) logs: LogCache,
 }
 
+impl Commits {
+    pub(crate) fn start() -> Self {
+        Self {
+            hub: LiveHub::start(),
+            logs: LogCache::new(),
+        }
+    }
+}
+
 #[async_trait]
 impl CommitListener for Commits {
     async fn appended(&self, tenant: TenantId, session: SessionId, events: Vec<SessionEvent>) {

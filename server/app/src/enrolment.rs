@@ -32,7 +32,7 @@ pub use self::{
 };
 use self::{refused::Refused, renewals::Renewals};
 use crate::{
-    AppError,
+    AppError, Parts,
     challenges::Challenges,
     keys::{LinkKeys, SigningKey, verifies},
     link_challenge::LinkChallenge,
@@ -92,6 +92,17 @@ pub struct AuthenticateRequest {
 }
 
 impl Enrolment {
+    /// Takes the server's keys.
+    pub(crate) fn of(parts: Parts, links: &Links, refusals: Refusals) -> Self {
+        let keys = ServerKeys {
+            identity: parts.identity,
+            link_keys: parts.link_keys,
+        };
+        let (clock, entropy) = (parts.clock, parts.entropy);
+        let keys = (parts.replica, keys);
+        Self::new(parts.store, links.clone(), clock, entropy, keys, refusals)
+    }
+
     pub(crate) fn new(
         store: Store,
         links: Links,
@@ -128,6 +139,7 @@ impl Enrolment {
     }
 
     /// The key that join tokens pin.
+    #[cfg(test)]
     pub(crate) fn identity_key(&self) -> [u8; 32] {
         self.inner.identity.public()
     }

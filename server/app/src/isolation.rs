@@ -7,7 +7,9 @@ use server_router::links::Links;
 use server_store::{Store, StoreError};
 use shared_types::{Isolation, ReplicaId, RunnerId, SandboxSpec, TenantId};
 use tokio::{sync::Notify, time::sleep};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{Parts, settings::Settings};
 
 /// The pause between two searches for sandboxes that policy forbids. A search finds those whose policy another
 /// replica changed, and those of runners that link again.
@@ -46,17 +48,28 @@ impl IsolationPolicy {
 
 /// Has runners stop sandboxes whose commands may be root, once policy forbids that.
 pub(crate) struct Forbidding {
-    pub(crate) store: Store,
-    pub(crate) links: Links,
-    pub(crate) policy: Arc<IsolationPolicy>,
-    pub(crate) replica: ReplicaId,
+    store: Store,
+    links: Links,
+    policy: Arc<IsolationPolicy>,
+    replica: ReplicaId,
     /// A tenant's policy has changed here.
-    pub(crate) changed: Arc<Notify>,
+    changed: Arc<Notify>,
 }
 
 impl Forbidding {
+    pub(crate) fn start(parts: &Parts, links: &Links, settings: &Settings, tasks: &TaskTracker) {
+        let forbidding = Self {
+            store: parts.store.clone(),
+            links: links.clone(),
+            policy: parts.isolation.clone(),
+            replica: parts.replica,
+            changed: settings.policy_changed(),
+        };
+        tasks.spawn(forbidding.run(parts.stop.clone()));
+    }
+
     /// Looks now and again, until `stop`.
-    pub(crate) async fn run(self, stop: CancellationToken) {
+    async fn run(self, stop: CancellationToken) {
         loop {
             if let Err(error) = self.look().await {
                 tracing::warn!(%error, "sandboxes whose root is forbidden cannot be found; looking again");

@@ -25,6 +25,7 @@ mod measured;
 mod operations;
 mod operator;
 mod pages;
+mod parts;
 mod people;
 mod ready;
 mod refusals;
@@ -42,19 +43,15 @@ mod spans;
 mod testing;
 mod turns;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use proto::v1;
-use server_agent::{BuiltIn, Engine, EngineLimits, feed::LiveHub};
-use server_llm::{ModelInfo, Models};
-use server_router::{
-    Reaper, SilenceLimits,
-    links::{Inbound, LinkEnd, LinkOptions, Links},
-};
-use server_store::{Ports, Store};
+use server_llm::ModelInfo;
+use server_router::links::{Inbound, LinkEnd, Links};
+use server_store::Store;
 use shared_telemetry::server::{LINKS, LINKS_ENDED};
-use shared_types::{Clock, Entropy, ReplicaId};
-use tokio::sync::{Notify, mpsc};
+use shared_types::ReplicaId;
+use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use access::{
@@ -74,6 +71,7 @@ pub use operations::{
     Reading, StartOperation, TakesInput,
 };
 pub use operator::Operator;
+pub use parts::Parts;
 pub use people::{Invited, People, Person};
 pub use ready::NotReady;
 
@@ -94,107 +92,10 @@ pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use turns::TurnLimits;
 
 use crate::{
-    allowance::Allowance,
-    commits::Commits,
-    enrolment::ServerKeys,
-    fleet::Started,
-    gate::Gate,
-    gauges::Gauges,
-    isolation::Forbidding,
-    keys::{LinkKeys, SigningKey},
-    log_cache::LogCache,
-    ready::DISK_KEPT_FREE,
-    refusals::Refusals,
+    allowance::Allowance, commits::Commits, fleet::Started, gate::Gate, gauges::Gauges,
+    isolation::Forbidding, keys::LinkKeys, ready::DISK_KEPT_FREE, refusals::Refusals,
     replicas::Replicas,
-    runners::JoinTokens,
-    turns::{Bench, Turns},
 };
-
-/// The parts of a server; `main` alone chooses them.
-pub struct Parts {
-    /// The database.
-    pub store: Store,
-    /// The store of operations' output.
-    pub outputs: server_store::Outputs,
-    /// The models that can answer.
-    pub models: Models,
-    /// The operator's settings for all tenants.
-    pub operator: OperatorSettings,
-    /// Tokens that fit into one request to any of the models and its answer, where that is known.
-    pub model_window: Option<usize>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Randomness.
-    pub entropy: Arc<dyn Entropy>,
-    /// The key by which runners know this server.
-    pub identity: SigningKey,
-    /// The keys that sign and verify link tokens.
-    pub link_keys: LinkKeys,
-    /// The times of the runners' links.
-    pub link: LinkOptions,
-    /// After this long without a word an ephemeral runner is removed.
-    pub ephemeral_silence: Duration,
-    /// The number of turns at once, and the times that they wait.
-    pub turns: TurnLimits,
-    /// The isolation that sandboxes must have, and the runners whose reports of it count.
-    pub isolation: Arc<IsolationPolicy>,
-    /// The limits of one user.
-    pub user_limits: UserLimits,
-    /// This process.
-    pub replica: ReplicaId,
-    /// The place where it runs: no other process runs at the same place at the same time.
-    pub place: String,
-    /// Ends everything.
-    pub stop: CancellationToken,
-}
-
-impl Parts {
-    fn ports(&self) -> Ports {
-        Ports {
-            store: self.store.clone(),
-            outputs: self.outputs.clone(),
-            clock: self.clock.clone(),
-            forbids_sudo: self.isolation.forbids_sudo,
-        }
-    }
-
-    fn links(&self, ports: Ports) -> Links {
-        Links::start(
-            ports.links(self.replica),
-            self.clock.clone(),
-            self.entropy.clone(),
-            self.link.clone(),
-            self.stop.clone(),
-        )
-    }
-
-    fn bench(&self, ports: &Ports, links: &Links, commits: Commits, settings: &Settings) -> Bench {
-        let limits = EngineLimits {
-            model_window: self.model_window,
-            parked_at_most: self.turns.waited_for,
-            parks_after: self.turns.parks_after,
-            ..EngineLimits::default()
-        };
-        Bench {
-            engine: Engine::new(
-                self.models.clone(),
-                vec![Arc::new(BuiltIn)],
-                limits,
-                self.clock.clone(),
-            ),
-            store: self.store.clone(),
-            ports: ports.clone(),
-            links: links.clone(),
-            logs: commits.logs,
-            hub: commits.hub,
-            clock: self.clock.clone(),
-            replica: self.replica,
-            started: Started::now(self.clock.now()),
-            isolation: self.isolation.clone(),
-            unless_set: settings.of_operator(),
-        }
-    }
-}
 
 /// All use cases; cheap to clone.
 #[derive(Clone)]
@@ -237,174 +138,49 @@ impl App {
     /// # Errors
     /// If the store does not answer.
     pub async fn start(mut parts: Parts) -> Result<Self, AppError> {
-        // No link of an earlier process here is alive, and its generation must not look as if it were.
-        let now = parts.clock.now();
-        (parts.store)
-            .start_replica(parts.replica, &parts.place, now)
-            .await?;
-        let (tasks, hub) = (TaskTracker::new(), LiveHub::start());
-        let commits = Commits {
-            hub: hub.clone(),
-            logs: LogCache::new(),
-        };
+        let (commits, tasks) = (Commits::start(), TaskTracker::new());
+        parts.store = replicas::begin(&parts).await?;
         parts.store = parts.store.heard_by(Arc::new(commits.clone()));
-        let model = parts.models.first().info();
-        let ports = parts.ports();
-        let links = parts.links(ports.clone());
-        let (stop, store) = (parts.stop.clone(), parts.store.clone());
-        let refusals = Refusals::start(store.clone(), parts.clock.clone(), stop, &tasks);
-        let gate = Gate::new(store, refusals.clone());
-        let policy_changed = Arc::new(Notify::new());
-        let settings = Settings::new(
-            (parts.store.clone(), gate.clone()),
-            parts.models.clone(),
-            parts.operator.clone(),
-            parts.clock.clone(),
-            Arc::clone(&policy_changed),
+        let links = parts.links();
+        let allowance = Allowance::new(parts.user_limits, parts.clock.clone());
+        let refusals = Refusals::of(&parts, &tasks);
+        let gate = Gate::new(parts.store.clone(), refusals.clone());
+        let settings = Settings::of(&parts, &gate);
+        let started = Started::now(parts.clock.now());
+        let turns = turns::start(&parts, started, &links, &commits, &settings, &tasks);
+        let access = Access::of(&parts, &gate, &allowance);
+        let runners = Runners::of(&parts, &gate, &links, &allowance, &settings);
+        let sessions = Sessions::start(
+            &parts, &gate, &commits, &turns, &allowance, &settings, &tasks,
         );
-        let bench = Arc::new(parts.bench(&ports, &links, commits, &settings));
-        let started = bench.started;
-        let turns = Turns::start(bench, parts.turns.at_once, parts.stop.clone(), &tasks);
-        let Parts {
-            store,
-            outputs,
-            clock,
-            entropy,
-            ..
-        } = parts;
-        let keys = ServerKeys {
-            identity: parts.identity,
-            link_keys: parts.link_keys,
-        };
-        let enrolment = Enrolment::new(
-            store.clone(),
-            links.clone(),
-            clock.clone(),
-            entropy.clone(),
-            (parts.replica, keys),
-            refusals,
+        let operations = Operations::resumed(
+            &parts, &gate, &links, started, &sessions, &allowance, &tasks,
         );
-        let allowance = Allowance::new(parts.user_limits, clock.clone());
-        let access = Access::new(
-            (store.clone(), gate.clone()),
-            clock.clone(),
-            entropy.clone(),
-            allowance.clone(),
-        );
-        let join_tokens = JoinTokens::new(
-            store.clone(),
-            enrolment.identity_key(),
-            clock.clone(),
-            entropy.clone(),
-        );
-        let runners = Runners::new(
-            (store.clone(), gate.clone(), settings.clone()),
-            links.clone(),
-            join_tokens,
-            allowance.clone(),
-            parts.isolation.clone(),
-            clock.clone(),
-        );
-        let sandboxes = Sandboxes::new(
-            (store.clone(), gate.clone()),
-            links.clone(),
-            clock.clone(),
-            parts.isolation.clone(),
-        );
-        let forbidding = Forbidding {
-            store: store.clone(),
-            links: links.clone(),
-            policy: parts.isolation.clone(),
-            replica: parts.replica,
-            changed: policy_changed,
-        };
-        tasks.spawn(forbidding.run(parts.stop.clone()));
-        let limits = SilenceLimits {
-            operations_lost_after: parts.link.lost_after,
-            ephemeral_removed_after: parts.ephemeral_silence,
-        };
-        let reaper = Reaper::from_now(
-            ports.clone().silent_runners(parts.replica),
-            links.clone(),
-            clock.clone(),
-            limits,
-        );
-        tasks.spawn(reaper.run(parts.stop.clone()));
-        let sessions = Sessions::new(
-            (store.clone(), gate.clone()),
-            hub.clone(),
-            turns.clone(),
-            allowance.clone(),
-            clock.clone(),
-            entropy.clone(),
-            settings.clone(),
-        );
-        tasks.spawn(sessions.deletions(outputs).run(parts.stop.clone()));
-        let operations = Operations {
-            store: store.clone(),
-            gate: gate.clone(),
-            ports,
-            links: links.clone(),
-            waiting: Default::default(),
-            sessions: sessions.clone(),
-            allowance: allowance.clone(),
-            started,
-            isolation: parts.isolation,
-            clock: clock.clone(),
-            entropy: entropy.clone(),
-        };
-        operations.resume(&tasks, parts.stop.clone());
-        let replicas = Replicas {
-            store: store.clone(),
-            clock: clock.clone(),
-            replica: parts.replica,
-            place: parts.place,
-            turns,
-            operations: operations.clone(),
-        };
-        tasks.spawn(replicas.run(parts.stop.clone()));
-        let gauges = Gauges::new(store.clone(), clock.clone(), links.clone());
-        let audit = Audit {
-            store: store.clone(),
-            gate: gate.clone(),
-        };
-        let requests = Requests {
-            store: store.clone(),
-            gate: gate.clone(),
-            clock: clock.clone(),
-        };
-        let people = People {
-            store: store.clone(),
-            gate,
-            access: access.clone(),
-            sessions: sessions.clone(),
-            operations: operations.clone(),
-            allowance: allowance.clone(),
-            clock,
-            entropy,
-        };
-        tasks.spawn(people.clone().finish_removals(parts.stop.clone()));
-        tasks.spawn(people.clone().end_with_rights(parts.stop.clone()));
+        let of_people = (&access, &sessions, &operations);
+        let people = People::start(&parts, &gate, of_people, &allowance, &tasks);
+        Forbidding::start(&parts, &links, &settings, &tasks);
+        runners::start_reaper(&parts, &links, &tasks);
+        Replicas::start(&parts, turns, &operations, &tasks);
         Ok(Self {
             access,
             sessions,
             operations,
             settings,
             runners,
-            sandboxes,
+            sandboxes: Sandboxes::of(&parts, &gate, &links),
             people,
-            audit,
-            requests,
-            enrolment,
-            store,
-            gauges,
+            audit: Audit::of(&parts, &gate),
+            requests: Requests::of(&parts, &gate),
+            store: parts.store.clone(),
+            gauges: Gauges::new(parts.store.clone(), parts.clock.clone(), links.clone()),
             allowance,
             replica: parts.replica,
-            links,
-            model,
+            model: parts.models.first().info(),
             tasks,
             leaving: CancellationToken::new(),
-            stop: parts.stop,
+            stop: parts.stop.clone(),
+            enrolment: Enrolment::of(parts, &links, refusals),
+            links,
         })
     }
 

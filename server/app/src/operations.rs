@@ -29,6 +29,7 @@ use shared_types::{
     event::StopReason, limits::COMMAND_RUNS_AT_MOST,
 };
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 use self::{
     alone::{Alone, Closing, Waiting},
@@ -40,7 +41,7 @@ pub use self::{
     view::{Attached, OperationView, Reading, TakesInput},
 };
 use crate::{
-    AppError, OpContext,
+    AppError, OpContext, Parts,
     allowance::Allowance,
     fleet::{CallerFleet, Started},
     gate::Gate,
@@ -90,6 +91,33 @@ pub struct Operations {
 }
 
 impl Operations {
+    /// Goes on with what an earlier process left open.
+    pub(crate) fn resumed(
+        parts: &Parts,
+        gate: &Gate,
+        links: &Links,
+        started: Started,
+        sessions: &Sessions,
+        allowance: &Allowance,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let operations = Self {
+            store: parts.store.clone(),
+            gate: gate.clone(),
+            ports: parts.ports(),
+            links: links.clone(),
+            waiting: Default::default(),
+            sessions: sessions.clone(),
+            allowance: allowance.clone(),
+            started,
+            isolation: parts.isolation.clone(),
+            clock: parts.clock.clone(),
+            entropy: parts.entropy.clone(),
+        };
+        operations.resume(tasks, parts.stop.clone());
+        operations
+    }
+
     /// Starts an operation, unless the user has started it before under this key. Also answers
     /// whether it is new.
     ///

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt as _;
 use server_store::{NewUser, Page, PersonRow, Role, Store, ToStop, UserKind, Work};
 use shared_types::{Clock, Entropy, TenantId, Timestamp, UserId, event::StopReason};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    AppError, OpContext,
+    AppError, OpContext, Parts,
     access::Access,
     allowance::Allowance,
     gate::Gate,
@@ -59,17 +59,40 @@ pub struct Invited {
 /// The use cases of this file.
 #[derive(Clone)]
 pub struct People {
-    pub(crate) store: Store,
-    pub(crate) gate: Gate,
-    pub(crate) access: Access,
-    pub(crate) sessions: Sessions,
-    pub(crate) operations: Operations,
-    pub(crate) allowance: Allowance,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) entropy: Arc<dyn Entropy>,
+    store: Store,
+    gate: Gate,
+    access: Access,
+    sessions: Sessions,
+    operations: Operations,
+    allowance: Allowance,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
 }
 
 impl People {
+    /// Stops work whose right has ended from now on.
+    pub(crate) fn start(
+        parts: &Parts,
+        gate: &Gate,
+        (access, sessions, operations): (&Access, &Sessions, &Operations),
+        allowance: &Allowance,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let people = Self {
+            store: parts.store.clone(),
+            gate: gate.clone(),
+            access: access.clone(),
+            sessions: sessions.clone(),
+            operations: operations.clone(),
+            allowance: allowance.clone(),
+            clock: parts.clock.clone(),
+            entropy: parts.entropy.clone(),
+        };
+        tasks.spawn(people.clone().finish_removals(parts.stop.clone()));
+        tasks.spawn(people.clone().end_with_rights(parts.stop.clone()));
+        people
+    }
+
     /// A page of the people with this text in their names (empty: all), by name, and whether there are
     /// more.
     ///
@@ -218,7 +241,7 @@ impl People {
 
     /// Stops, for as long as the server runs, what is still under way for people who were removed: the server
     /// may have died behind a removal, or the database have been away.
-    pub(crate) async fn finish_removals(self, stop: CancellationToken) {
+    async fn finish_removals(self, stop: CancellationToken) {
         loop {
             if let Err(error) = self.stop_removed().await {
                 tracing::warn!(%error, "what removed people left under way cannot be stopped yet");
@@ -262,7 +285,7 @@ impl People {
 
     /// Stops, for as long as the server runs, what is under way or queued under credentials that were revoked or
     /// have expired, and what runs on runners that its user may not use any more. A wake-up carries no data, and one that is lost costs [`LOOK_AGAIN_EVERY`].
-    pub(crate) async fn end_with_rights(self, stop: CancellationToken) {
+    async fn end_with_rights(self, stop: CancellationToken) {
         loop {
             match self.store.work_to_stop(self.clock.now()).await {
                 Ok(all) => self.stop(all).await,

@@ -23,7 +23,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{OpContext, rights::Action};
+use crate::{OpContext, Parts, rights::Action};
 
 /// For how long refusals are counted together.
 const TOGETHER: Duration = Duration::from_secs(60);
@@ -125,7 +125,12 @@ struct Counted {
 
 impl Refusals {
     /// Starts to record; with `stop`, what was counted is recorded.
-    pub(crate) fn start(
+    pub(crate) fn of(parts: &Parts, tasks: &TaskTracker) -> Self {
+        let (store, clock) = (parts.store.clone(), parts.clock.clone());
+        Self::start(store, clock, parts.stop.clone(), tasks)
+    }
+
+    fn start(
         store: Store,
         clock: Arc<dyn Clock>,
         stop: CancellationToken,

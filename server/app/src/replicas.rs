@@ -6,9 +6,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use server_store::{OtherReplica, Store};
 use shared_types::{Clock, ReplicaId};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{AppError, operations::Operations, turns::Turns};
+use crate::{AppError, Parts, operations::Operations, turns::Turns};
 
 /// The pause between two renewals of a replica's row, with a look at the rows of the others. The turns of a
 /// server that stops may wait so long for another one.
@@ -19,12 +19,12 @@ const LEASE: Duration = Duration::from_secs(20);
 
 /// See the module.
 pub(crate) struct Replicas {
-    pub(crate) store: Store,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) replica: ReplicaId,
-    pub(crate) place: String,
-    pub(crate) turns: Turns,
-    pub(crate) operations: Operations,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    replica: ReplicaId,
+    place: String,
+    turns: Turns,
+    operations: Operations,
 }
 
 /// After this long without a look of our own nothing is known of the others: the database was away, for them
@@ -39,10 +39,35 @@ struct Seen {
     looked_at: Duration,
 }
 
+/// Begins this process in the store, and returns that.
+///
+/// # Errors
+/// If the store does not answer.
+pub(crate) async fn begin(parts: &Parts) -> Result<Store, AppError> {
+    let (store, now) = (parts.store.clone(), parts.clock.now());
+    // No link of an earlier process here is alive, and its generation must not look as if it were.
+    let begun = store.start_replica(parts.replica, &parts.place, now);
+    begun.await?;
+    Ok(store)
+}
+
 impl Replicas {
+    /// Renews the row of this process from now on.
+    pub(crate) fn start(parts: &Parts, turns: Turns, operations: &Operations, tasks: &TaskTracker) {
+        let replicas = Self {
+            store: parts.store.clone(),
+            clock: parts.clock.clone(),
+            replica: parts.replica,
+            place: parts.place.clone(),
+            turns,
+            operations: operations.clone(),
+        };
+        tasks.spawn(replicas.run(parts.stop.clone()));
+    }
+
     /// Renews now and again, until `stop`. A database that is a file has one server alone, and nothing to
     /// be renewed.
-    pub(crate) async fn run(self, stop: CancellationToken) {
+    async fn run(self, stop: CancellationToken) {
         if !self.store.is_shared() {
             return;
         }

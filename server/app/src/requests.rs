@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use server_store::{KnownRequest, RequestAnswer, RequestKey, Store};
 use shared_types::{Clock, Digest};
 
-use crate::{AppError, OpContext, gate::Gate, rights::Action};
+use crate::{AppError, OpContext, Parts, gate::Gate, rights::Action};
 
 /// The longest time that a request may be carried out. A key without an answer after it is of a server
 /// that died.
@@ -42,6 +42,14 @@ pub struct Requests {
 }
 
 impl Requests {
+    pub(crate) fn of(parts: &Parts, gate: &Gate) -> Self {
+        Self {
+            store: parts.store.clone(),
+            gate: gate.clone(),
+            clock: parts.clock.clone(),
+        }
+    }
+
     /// Takes a key for a request that does this, or says what is known of the key.
     ///
     /// # Errors

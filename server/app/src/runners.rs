@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use server_records::LinkIdentity;
-use server_router::links::Links;
+use server_router::{Reaper, SilenceLimits, links::Links};
 use server_store::{
     By, CredentialKind, JoinTokenRow, NewJoinToken, Page, RunnerRow, RunnerShares, SandboxRow,
     SharedWith, Store,
@@ -13,9 +13,10 @@ use shared_types::{
     AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
     clean::is_clean_line, limits::is_name,
 };
+use tokio_util::task::TaskTracker;
 
 use crate::{
-    AppError, OpContext,
+    AppError, OpContext, Parts,
     allowance::Allowance,
     gate::Gate,
     isolation::IsolationPolicy,
@@ -103,22 +104,24 @@ pub struct Runners {
 }
 
 impl Runners {
-    pub(crate) fn new(
-        (store, gate, settings): (Store, Gate, Settings),
-        links: Links,
-        join_tokens: JoinTokens,
-        allowance: Allowance,
-        isolation: Arc<IsolationPolicy>,
-        clock: Arc<dyn Clock>,
+    pub(crate) fn of(
+        parts: &Parts,
+        gate: &Gate,
+        links: &Links,
+        allowance: &Allowance,
+        settings: &Settings,
     ) -> Self {
+        let (store, clock) = (parts.store.clone(), parts.clock.clone());
+        let identity = parts.identity.public();
+        let entropy = parts.entropy.clone();
         Self {
+            join_tokens: JoinTokens::new(store.clone(), identity, clock.clone(), entropy),
             store,
-            gate,
-            settings,
-            links,
-            join_tokens,
-            allowance,
-            isolation,
+            gate: gate.clone(),
+            settings: settings.clone(),
+            links: links.clone(),
+            allowance: allowance.clone(),
+            isolation: parts.isolation.clone(),
             clock,
         }
     }
@@ -579,6 +582,17 @@ pub(crate) fn not_found(error: server_store::StoreError) -> AppError {
         server_store::StoreError::NotFound => AppError::NotFound("runner"),
         other => other.into(),
     }
+}
+
+/// Starts the reaper of runners that do not come back.
+pub(crate) fn start_reaper(parts: &Parts, links: &Links, tasks: &TaskTracker) {
+    let limits = SilenceLimits {
+        operations_lost_after: parts.link.lost_after,
+        ephemeral_removed_after: parts.ephemeral_silence,
+    };
+    let rows = parts.ports().silent_runners(parts.replica);
+    let reaper = Reaper::from_now(rows, links.clone(), parts.clock.clone(), limits);
+    tasks.spawn(reaper.run(parts.stop.clone()));
 }
 
 #[cfg(test)]

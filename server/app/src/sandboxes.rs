@@ -8,7 +8,7 @@ use server_store::{AuditEntry, PooledSandbox, RunnerRow, SandboxChange as StateC
 use shared_types::{Clock, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec};
 
 use crate::{
-    AppError, OpContext,
+    AppError, OpContext, Parts,
     gate::Gate,
     isolation::{IsolationPolicy, SUDO_IS_FORBIDDEN},
     pages::cut,
@@ -58,18 +58,13 @@ pub struct Sandboxes {
 }
 
 impl Sandboxes {
-    pub(crate) fn new(
-        (store, gate): (Store, Gate),
-        links: Links,
-        clock: Arc<dyn Clock>,
-        isolation: Arc<IsolationPolicy>,
-    ) -> Self {
+    pub(crate) fn of(parts: &Parts, gate: &Gate, links: &Links) -> Self {
         Self {
-            store,
-            gate,
-            links,
-            clock,
-            isolation,
+            store: parts.store.clone(),
+            gate: gate.clone(),
+            links: links.clone(),
+            clock: parts.clock.clone(),
+            isolation: parts.isolation.clone(),
         }
     }
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use server_agent::feed::LiveHub;
 use server_store::{
-    Cancel, Input, NewSession, Outputs, Page, SessionChange, SessionFilter, SessionRow, Store,
-    StoreError,
+    Cancel, Input, NewSession, Page, SessionChange, SessionFilter, SessionRow, Store, StoreError,
 };
 use shared_types::{
     Clock, Entropy, SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
@@ -14,20 +13,22 @@ use shared_types::{
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
 use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
 
 mod deletion;
 mod following;
 mod sharing;
 mod tasks;
 
-pub(crate) use deletion::Deletions;
+use deletion::Deletions;
 pub use following::Subscription;
 
 pub use sharing::{SessionLink, SharedSession};
 
 use crate::{
-    AppError, OpContext,
+    AppError, OpContext, Parts,
     allowance::Allowance,
+    commits::Commits,
     gate::Gate,
     pages::{and_one, cut},
     rights::Action,
@@ -70,26 +71,34 @@ pub struct SessionTerms<'a> {
 }
 
 impl Sessions {
-    pub(crate) fn new(
-        (store, gate): (Store, Gate),
-        hub: LiveHub,
-        turns: Turns,
-        allowance: Allowance,
-        clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
-        settings: Settings,
+    /// Finishes deletions from now on.
+    pub(crate) fn start(
+        parts: &Parts,
+        gate: &Gate,
+        commits: &Commits,
+        turns: &Turns,
+        allowance: &Allowance,
+        settings: &Settings,
+        tasks: &TaskTracker,
     ) -> Self {
-        Self {
-            store,
-            gate,
-            hub,
-            turns,
-            allowance,
-            clock,
-            entropy,
-            settings,
+        let sessions = Self {
+            store: parts.store.clone(),
+            gate: gate.clone(),
+            hub: commits.hub.clone(),
+            turns: turns.clone(),
+            allowance: allowance.clone(),
+            clock: parts.clock.clone(),
+            entropy: parts.entropy.clone(),
+            settings: settings.clone(),
             deletions: Arc::default(),
-        }
+        };
+        let deletions = Deletions {
+            store: parts.store.clone(),
+            outputs: parts.outputs.clone(),
+            sessions: sessions.clone(),
+        };
+        tasks.spawn(deletions.run(parts.stop.clone()));
+        sessions
     }
 
     /// Begins a session.
@@ -345,15 +354,6 @@ impl Sessions {
         }
         self.turns.wake(tenant, session).await;
         Ok(Some(turn))
-    }
-
-    /// The task that finishes the deletions.
-    pub(crate) fn deletions(&self, outputs: Outputs) -> Deletions {
-        Deletions {
-            store: self.store.clone(),
-            outputs,
-            sessions: self.clone(),
-        }
     }
 
     /// Has workers look again where a commit may have happened although its answer was lost.

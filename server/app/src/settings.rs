@@ -21,7 +21,7 @@ mod value;
 
 pub use value::OperatorSettings;
 
-use crate::{AppError, OpContext, gate::Gate, rights::Action};
+use crate::{AppError, OpContext, Parts, gate::Gate, rights::Action};
 
 /// The layer that has set the value that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,21 +88,20 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn new(
-        (store, gate): (Store, Gate),
-        models: Models,
-        operator: OperatorSettings,
-        clock: Arc<dyn Clock>,
-        policy_changed: Arc<Notify>,
-    ) -> Self {
+    pub(crate) fn of(parts: &Parts, gate: &Gate) -> Self {
         Self {
-            policy_changed,
-            store,
-            gate,
-            models,
-            operator: Arc::new(operator),
-            clock,
+            store: parts.store.clone(),
+            gate: gate.clone(),
+            models: parts.models.clone(),
+            operator: Arc::new(parts.operator.clone()),
+            clock: parts.clock.clone(),
+            policy_changed: Arc::default(),
         }
+    }
+
+    /// Notified when the setting changes that tells if commands may be root.
+    pub(crate) fn policy_changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.policy_changed)
     }
 
     /// The settings that count for the user, or for one of the user's sessions.

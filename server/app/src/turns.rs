@@ -16,7 +16,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use server_agent::{Engine, SessionPorts, feed::LiveHub};
+use server_agent::{BuiltIn, Engine, EngineLimits, SessionPorts, feed::LiveHub};
 use server_router::{SandboxRouter, links::Links};
 use server_store::{Ports, SessionRow, Store, StoreError, TurnRow};
 use shared_sandbox::CancelAnswer;
@@ -28,12 +28,15 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    Parts,
+    commits::Commits,
     fleet::{Started, TurnFleet},
     guarded::Guarded,
     isolation::IsolationPolicy,
     log_cache::LogCache,
     measured::Counted,
     session_log::{SessionSink, StoredLog},
+    settings::Settings,
     spans::TurnSpans,
 };
 
@@ -286,6 +289,39 @@ impl Turns {
         let ports = self.bench.ports(tenant, under, turn, None);
         ports.sandbox.cancel(operation, session.epoch).await
     }
+}
+
+/// Starts the work on turns.
+pub(crate) fn start(
+    parts: &Parts,
+    started: Started,
+    links: &Links,
+    commits: &Commits,
+    settings: &Settings,
+    tasks: &TaskTracker,
+) -> Turns {
+    let limits = EngineLimits {
+        model_window: parts.model_window,
+        parked_at_most: parts.turns.waited_for,
+        parks_after: parts.turns.parks_after,
+        ..EngineLimits::default()
+    };
+    let (models, clock) = (parts.models.clone(), parts.clock.clone());
+    let bench = Bench {
+        engine: Engine::new(models, vec![Arc::new(BuiltIn)], limits, clock.clone()),
+        store: parts.store.clone(),
+        ports: parts.ports(),
+        links: links.clone(),
+        logs: commits.logs.clone(),
+        hub: commits.hub.clone(),
+        clock,
+        replica: parts.replica,
+        started,
+        isolation: parts.isolation.clone(),
+        unless_set: settings.of_operator(),
+    };
+    let (at_once, stop) = (parts.turns.at_once, parts.stop.clone());
+    Turns::start(Arc::new(bench), at_once, stop, tasks)
 }
 
 /// Wakes every session that an earlier process left with work.

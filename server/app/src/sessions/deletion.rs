@@ -43,14 +43,14 @@ impl Sessions {
 }
 
 /// Finishes deletions; see the module.
-pub(crate) struct Deletions {
-    pub(crate) store: Store,
-    pub(crate) outputs: Outputs,
-    pub(crate) sessions: Sessions,
+pub(super) struct Deletions {
+    pub(super) store: Store,
+    pub(super) outputs: Outputs,
+    pub(super) sessions: Sessions,
 }
 
 impl Deletions {
-    pub(crate) async fn run(self, stop: CancellationToken) {
+    pub(super) async fn run(self, stop: CancellationToken) {
         let mut pause = LOOK_AGAIN;
         loop {
             let left = tokio::select! {
