@@ -10,6 +10,7 @@
 mod bounds;
 mod engine;
 pub mod feed;
+pub mod log;
 mod prompt;
 mod session;
 pub mod tools;

@@ -2,11 +2,9 @@
 //! waits.
 
 use async_trait::async_trait;
-use server_agent::feed::LiveHub;
-use server_records::CommitListener;
+use server_agent::{feed::LiveHub, log::LogCache};
+use server_records::{CommitListener, SessionKey};
 use shared_types::{SessionEvent, SessionId, TenantId};
-
-use crate::log_cache::LogCache;
 
 /// See the module.
 #[derive(Clone)]
@@ -27,7 +25,7 @@ impl Commits {
 #[async_trait]
 impl CommitListener for Commits {
     async fn appended(&self, tenant: TenantId, session: SessionId, events: Vec<SessionEvent>) {
-        self.logs.appended((tenant, session), &events);
+        self.logs.appended(SessionKey { tenant, session }, &events);
         self.hub.appended(session, events).await;
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use server_records::SessionError;
 use server_store::StoreError;
 use shared_types::token::TokenError;
 
@@ -68,6 +69,15 @@ impl From<StoreError> for AppError {
                 "{what} is longer than {max_bytes} bytes; shorten it"
             )),
             StoreError::Full(full) => Self::Full(full.to_string()),
+            other => Self::unavailable(other),
+        }
+    }
+}
+
+impl From<SessionError> for AppError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::NotFound => Self::NotFound("it"),
             other => Self::unavailable(other),
         }
     }

@@ -16,9 +16,14 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use server_agent::{BuiltIn, Engine, EngineLimits, SessionPorts, feed::LiveHub};
+use server_agent::{
+    BuiltIn, Engine, EngineLimits, SessionPorts,
+    feed::LiveHub,
+    log::{Counted, LogCache, SessionSink, StoredLog, TurnSpans},
+};
+use server_records::{SessionError, SessionKey};
 use server_router::{SandboxRouter, links::Links};
-use server_store::{Ports, SessionRow, Store, StoreError, TurnRow};
+use server_store::{Ports, SessionRow, Store, TurnRow};
 use shared_sandbox::CancelAnswer;
 use shared_types::{
     Clock, Epoch, OperationId, OperationScope, Refusal, ReplicaId, SessionEvent, SessionId, SpanId,
@@ -33,11 +38,7 @@ use crate::{
     fleet::{Started, TurnFleet},
     guarded::Guarded,
     isolation::IsolationPolicy,
-    log_cache::LogCache,
-    measured::Counted,
-    session_log::{SessionSink, StoredLog},
     settings::Settings,
-    spans::TurnSpans,
 };
 
 mod failing;
@@ -163,11 +164,10 @@ impl Bench {
         );
         SessionPorts {
             log: Arc::new(StoredLog {
-                store: store.clone(),
+                rows: ports.log(SessionKey { tenant, session }),
                 logs: logs.clone(),
                 clock: clock.clone(),
-                tenant,
-                session,
+                of: SessionKey { tenant, session },
                 epoch,
                 claimed_at: AtomicU64::new(claimed_at.unwrap_or(0)),
                 counted: Counted::new(
@@ -257,21 +257,22 @@ impl Turns {
     /// The whole log of a session, in order.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if there is no such session.
+    /// [`SessionError::NotFound`] if there is no such session.
     pub(crate) async fn log(
         &self,
         tenant: TenantId,
         session: SessionId,
-    ) -> Result<Arc<Vec<SessionEvent>>, StoreError> {
+    ) -> Result<Arc<Vec<SessionEvent>>, SessionError> {
         let Bench {
-            store, logs, clock, ..
+            ports, logs, clock, ..
         } = &*self.bench;
-        logs.load(store, (tenant, session), None, clock.now()).await
+        let of = SessionKey { tenant, session };
+        logs.load(&*ports.log(of), of, None, clock.now()).await
     }
 
     /// Drops what this process keeps of a session that was deleted.
     pub(crate) fn forget(&self, tenant: TenantId, session: SessionId) {
-        self.bench.logs.forget((tenant, session));
+        self.bench.logs.forget(SessionKey { tenant, session });
     }
 
     /// Stops an operation of a turn, whether that turn is under way or over.

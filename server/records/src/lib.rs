@@ -1,5 +1,5 @@
 //! The words that the server's parts say to one another: the records of what is stored, and the ports through which the
-//! router reads and writes them.
+//! router and the engine read and write them.
 //!
 //! The store returns these records and implements the ports. No layer has a copy of its own. Every implementor of a port
 //! is bound to its tenant (and session, where it is one session's) when it is made, so no method names one. A port of a
@@ -10,14 +10,18 @@ mod commit;
 mod error;
 mod fleet;
 mod link;
+mod log;
 mod operation;
 mod output;
+mod session;
 mod silence;
 
 pub use commit::CommitListener;
 pub use error::PortError;
 pub use fleet::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot};
 pub use link::{Heard, LinkIdentity, LinkRows};
+pub use log::{Appended, CallEnd, LogRows, StoredEvent};
 pub use operation::{Intents, NewIntent, Operations, PlaceError};
 pub use output::{Outputs, is_kept_nowhere};
+pub use session::{SessionError, SessionKey};
 pub use silence::SilentRunners;

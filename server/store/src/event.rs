@@ -2,9 +2,9 @@
 //! begins something is written by the method that makes its row. An event that the engine reports is written by
 //! [`Store::append`], with its effects on rows.
 
-use shared_sandbox::Outcome;
+use server_records::{Appended, CallEnd, StoredEvent};
 use shared_types::{
-    Epoch, Event, OperationId, SessionEvent, SessionId, TenantId, Timestamp, event::EventBody,
+    Epoch, Event, SessionEvent, SessionId, TenantId, Timestamp, event::EventBody,
     limits::MAX_EVENTS_PAGE,
 };
 
@@ -21,17 +21,6 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Events of such a page that are read at once.
 const PAGE_READ_AT_ONCE: usize = 32;
-
-/// The end of a call whose operation has ended.
-#[derive(Debug, Clone, Copy)]
-pub struct CallEnd<'a> {
-    /// The event that tells of it.
-    pub event: &'a Event,
-    /// The operation.
-    pub operation: OperationId,
-    /// Its outcome.
-    pub outcome: &'a Outcome,
-}
 
 impl Store {
     /// Appends an event that the engine reports under its epoch, all or nothing, and returns the events at their
@@ -391,24 +380,6 @@ async fn take_effect(
             "this event is written by the method that writes its row",
         )),
     }
-}
-
-/// The result of an append to a log.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Appended {
-    /// The events, at their places.
-    pub events: Vec<SessionEvent>,
-    /// For the end of a turn: the number of turns of the session that are unfinished now.
-    pub turns_left: Option<u64>,
-}
-
-/// An event as it was read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredEvent {
-    /// The event.
-    pub event: SessionEvent,
-    /// Bytes of its stored form.
-    pub bytes: usize,
 }
 
 impl FromRow for StoredEvent {

@@ -68,7 +68,6 @@ pub use database::{
     require_empty,
 };
 pub use error::{Full, OpenError, StoreError};
-pub use event::{Appended, CallEnd, StoredEvent};
 pub use fleet::{CallerPlace, FleetRow};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{

@@ -1,14 +1,17 @@
-//! The ports of the router ([`server_records`]) over the database and the output of operations.
+//! The ports of the router and of the engine ([`server_records`]) over the database and the output of operations.
 
 use std::sync::Arc;
 
-use server_records::{Intents, LinkRows, Operations, PortError, SilentRunners};
+use server_records::{
+    Intents, LinkRows, LogRows, Operations, PortError, SessionError, SessionKey, SilentRunners,
+};
 use shared_types::{Clock, ReplicaId, SessionId, TenantId};
 
 use crate::{Outputs, Store, StoreError};
 
 mod intents;
 mod links;
+mod logs;
 mod operations;
 mod outputs;
 mod silence;
@@ -16,6 +19,7 @@ mod silence;
 use intents::SessionIntents;
 pub use intents::{CallerIntents, IntentsOf};
 use links::Rows;
+use logs::SessionLogRows;
 use operations::TenantOperations;
 pub use outputs::TenantOutputs;
 use silence::Silence;
@@ -48,6 +52,12 @@ impl Ports {
             ports: self,
             replica,
         })
+    }
+
+    /// The log of a session.
+    pub fn log(&self, of: SessionKey) -> Arc<dyn LogRows> {
+        let store = self.store.clone();
+        Arc::new(SessionLogRows { store, of })
     }
 
     /// The operations of a tenant.
@@ -86,6 +96,17 @@ impl From<StoreError> for PortError {
         match error.is_passing() {
             true => Self::new(error),
             false => Self::lasting(error),
+        }
+    }
+}
+
+/// The store's answer about a session, where it is none that was wanted.
+impl From<StoreError> for SessionError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound => Self::NotFound,
+            StoreError::StaleEpoch { .. } => Self::StaleEpoch,
+            other => Self::Store(other.into()),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use server_agent::{Carried, Claim, SessionPorts, TurnError, WaitingCall};
+use server_agent::{Carried, Claim, SessionPorts, TurnError, WaitingCall, log::RunningTurn};
 use server_store::{ClaimedTurn, IfRunning, NextTurn, StoreError};
 use shared_types::{SessionId, TenantId};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{Bench, RETRY_AFTER, Traced, Under, View};
-use crate::measured::RunningTurn;
 
 /// The longest pause between attempts.
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(300);

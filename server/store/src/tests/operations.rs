@@ -1,4 +1,5 @@
 use serde_json::Value;
+use server_records::CallEnd;
 use shared_link::server::{Settled, forgotten, lost_to_revocation};
 use shared_sandbox::Outcome;
 use shared_types::{
@@ -12,9 +13,7 @@ use super::{
     },
     join_states::shown,
 };
-use crate::{
-    AskedBy, CallEnd, JoinState, MAX_OUTCOME_BYTES, OperationState, Placed, Store, StoreError,
-};
+use crate::{AskedBy, JoinState, MAX_OUTCOME_BYTES, OperationState, Placed, Store, StoreError};
 
 on_every_backend!(
     an_intent_and_its_event_are_stored_once,

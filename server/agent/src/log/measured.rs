@@ -14,13 +14,14 @@ use shared_types::{
     event::{CallOutcome, Parts, TurnOutcome},
 };
 
-use crate::spans::TurnSpans;
+use super::spans::TurnSpans;
 
 /// A turn that a worker carries, for as long as this lives.
-pub(crate) struct RunningTurn(());
+pub struct RunningTurn(());
 
 impl RunningTurn {
-    pub(crate) fn begin() -> Self {
+    /// Counts it as running.
+    pub fn begin() -> Self {
         TURNS_RUNNING.gauge(&[]).increment(1.0);
         Self(())
     }
@@ -35,7 +36,7 @@ impl Drop for RunningTurn {
 /// Counts and traces what the log of one turn's worker tells of. The ends of calls do not name their tools, so
 /// the last answer's are remembered.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub struct Counted {
     asked: Mutex<Asked>,
     /// The spans of the turn, if it is traced.
     spans: Option<TurnSpans>,
@@ -49,7 +50,8 @@ struct Asked {
 }
 
 impl Counted {
-    pub(crate) fn new(spans: Option<TurnSpans>) -> Self {
+    /// Counts from now on.
+    pub fn new(spans: Option<TurnSpans>) -> Self {
         Self {
             asked: Mutex::default(),
             spans,
@@ -57,7 +59,7 @@ impl Counted {
     }
 
     /// The log as it was before this worker.
-    pub(crate) fn loaded(&self, log: &[SessionEvent]) {
+    pub(super) fn loaded(&self, log: &[SessionEvent]) {
         if let Some(spans) = &self.spans {
             spans.loaded(log);
         }
@@ -68,7 +70,7 @@ impl Counted {
     }
 
     /// These events were recorded.
-    pub(crate) fn recorded(&self, events: &[Event], now: Timestamp) {
+    pub(super) fn recorded(&self, events: &[Event], now: Timestamp) {
         for event in events {
             if let Some((answer, parts)) = answer(event) {
                 self.asked(answer, parts);
@@ -175,7 +177,7 @@ mod tests {
             }
         }
         let tools = values(&TOOL_CALLS, "tool");
-        for tool in server_agent::ToolSet::standard().specs() {
+        for tool in crate::ToolSet::standard().specs() {
             let name = tool.name.to_ascii_lowercase();
             assert!(tools.contains(&name.as_str()), "{name}");
         }

@@ -12,8 +12,8 @@ use std::{
 };
 
 use hashlink::LruCache;
-use server_store::{Store, StoreError, StoredEvent};
-use shared_types::{SessionEvent, SessionId, TenantId, Timestamp};
+use server_records::{LogRows, SessionError, SessionKey, StoredEvent};
+use shared_types::{SessionEvent, Timestamp};
 
 /// Bytes of events that are kept at most, of all sessions together.
 const KEPT_BYTES: usize = 16 * 1024 * 1024;
@@ -21,18 +21,15 @@ const KEPT_BYTES: usize = 16 * 1024 * 1024;
 /// The time for which a log is kept after its last use.
 const KEPT_FOR: Duration = Duration::from_secs(10 * 60);
 
-/// A session, by its tenant.
-type Key = (TenantId, SessionId);
-
 /// A cheap handle to the logs that this process knows.
 #[derive(Clone)]
-pub(crate) struct LogCache {
+pub struct LogCache {
     kept: Arc<Mutex<Kept>>,
 }
 
 struct Kept {
     /// The one that was used last is the last.
-    logs: LruCache<Key, Known>,
+    logs: LruCache<SessionKey, Known>,
     bytes: usize,
 }
 
@@ -42,8 +39,15 @@ struct Known {
     used_at: Timestamp,
 }
 
+impl Default for LogCache {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl LogCache {
-    pub(crate) fn new() -> Self {
+    /// A cache that knows none.
+    pub fn new() -> Self {
         let kept = Kept {
             logs: LruCache::new_unbounded(),
             bytes: 0,
@@ -57,23 +61,23 @@ impl LogCache {
     /// this number at least.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if there is no such session.
-    pub(crate) async fn load(
+    /// [`SessionError::NotFound`] if there is no such session.
+    pub async fn load(
         &self,
-        store: &Store,
-        key: Key,
+        rows: &dyn LogRows,
+        key: SessionKey,
         at_least: Option<u64>,
         now: Timestamp,
-    ) -> Result<Arc<Vec<SessionEvent>>, StoreError> {
+    ) -> Result<Arc<Vec<SessionEvent>>, SessionError> {
         // While it is taken out no other load holds it, so it grows in place.
         let known = match self.with(|kept| kept.take(key)) {
             Some(known) if at_least.is_some_and(|seq| known.last_seq() >= seq) => Some(known),
-            Some(known) => known.read_on(store, key).await?,
+            Some(known) => known.read_on(rows).await?,
             None => None,
         };
         let known = match known {
             Some(known) => known,
-            None => Known::read(store, key).await?,
+            None => Known::read(rows).await?,
         };
         let log = known.log.clone();
         self.with(|kept| kept.put(key, known, now));
@@ -82,12 +86,12 @@ impl LogCache {
 
     /// Adds what was just appended to the session's log, if all before it is known. If another event is known at
     /// its place, the log is read again.
-    pub(crate) fn appended(&self, key: Key, events: &[SessionEvent]) {
+    pub fn appended(&self, key: SessionKey, events: &[SessionEvent]) {
         self.with(|kept| kept.add(key, events));
     }
 
     /// Drops the log of a session that was deleted.
-    pub(crate) fn forget(&self, key: Key) {
+    pub fn forget(&self, key: SessionKey) {
         self.with(|kept| kept.take(key));
     }
 
@@ -97,13 +101,13 @@ impl LogCache {
 }
 
 impl Kept {
-    fn take(&mut self, key: Key) -> Option<Known> {
+    fn take(&mut self, key: SessionKey) -> Option<Known> {
         let known = self.logs.remove(&key)?;
         self.bytes -= known.bytes;
         Some(known)
     }
 
-    fn add(&mut self, key: Key, events: &[SessionEvent]) {
+    fn add(&mut self, key: SessionKey, events: &[SessionEvent]) {
         let Some(known) = self.logs.get_mut(&key) else {
             return;
         };
@@ -130,7 +134,7 @@ impl Kept {
     }
 
     /// Makes room for it: those that were used least lately go, and all that were not used for long.
-    fn put(&mut self, key: Key, known: Known, now: Timestamp) {
+    fn put(&mut self, key: SessionKey, known: Known, now: Timestamp) {
         self.take(key);
         if known.bytes > KEPT_BYTES {
             return;
@@ -152,26 +156,22 @@ impl Kept {
 }
 
 impl Known {
-    async fn read(store: &Store, (tenant, session): Key) -> Result<Self, StoreError> {
+    async fn read(rows: &dyn LogRows) -> Result<Self, SessionError> {
         let mut known = Self {
             log: Arc::default(),
             bytes: 0,
             used_at: Timestamp::from_micros(0),
         };
-        known.grow(store.log_from(tenant, session, 1).await?);
+        known.grow(rows.read_from(1).await?);
         Ok(known)
     }
 
     /// With what was added since; nothing where the log does not go on from here.
-    async fn read_on(
-        mut self,
-        store: &Store,
-        (tenant, session): Key,
-    ) -> Result<Option<Self>, StoreError> {
+    async fn read_on(mut self, rows: &dyn LogRows) -> Result<Option<Self>, SessionError> {
         let Some(last) = self.log.last() else {
             return Ok(None);
         };
-        let mut added = store.log_from(tenant, session, last.seq).await?;
+        let mut added = rows.read_from(last.seq).await?;
         if added.first().is_none_or(|again| again.event != *last) {
             return Ok(None);
         }

@@ -11,7 +11,7 @@ use shared_types::{Event, SessionEvent, SessionId, SpanId, Timestamp, TraceConte
 
 /// A turn as its spans tell of it.
 #[derive(Debug)]
-pub(crate) struct TurnSpans {
+pub struct TurnSpans {
     session: SessionId,
     turn: TurnId,
     /// The turn's own span.
@@ -32,7 +32,7 @@ struct Before {
 
 impl TurnSpans {
     /// Of a turn that was sent with this request.
-    pub(crate) fn new(
+    pub fn new(
         session: SessionId,
         turn: TurnId,
         request: TraceContext,
@@ -48,7 +48,8 @@ impl TurnSpans {
         }
     }
 
-    pub(crate) fn loaded(&self, log: &[SessionEvent]) {
+    /// Reads the state of the turn before this worker.
+    pub(super) fn loaded(&self, log: &[SessionEvent]) {
         let mut before = Before::default();
         for event in log {
             match event.known() {
@@ -68,7 +69,7 @@ impl TurnSpans {
     }
 
     /// A call took so long in this worker, and longer where an earlier one had placed it.
-    pub(crate) fn call_ended(
+    pub(super) fn call_ended(
         &self,
         (step, ordinal): (u32, u32),
         (tool, outcome): (&str, &str),
@@ -101,7 +102,8 @@ impl TurnSpans {
         .record();
     }
 
-    pub(crate) fn turn_ended(&self, outcome: &'static str, now: Timestamp) {
+    /// The turn has ended: its span is made.
+    pub(super) fn turn_ended(&self, outcome: &'static str, now: Timestamp) {
         let claims = self.before.lock();
         let claims = claims.unwrap_or_else(PoisonError::into_inner).claims;
         Span::new(self.own, "invoke_agent gantry", (self.sent_at, now))

@@ -1,0 +1,68 @@
+//! The log of a session as it is stored.
+
+use async_trait::async_trait;
+use shared_sandbox::Outcome;
+use shared_types::{Epoch, Event, OperationId, SessionEvent, Timestamp};
+
+use crate::SessionError;
+
+/// The events of one session.
+#[async_trait]
+pub trait LogRows: Send + Sync {
+    /// The whole log from the event of this number on, in order.
+    ///
+    /// # Errors
+    /// There is no such session, or the store did not answer.
+    async fn read_from(&self, seq: u64) -> Result<Vec<StoredEvent>, SessionError>;
+
+    /// Appends events under the epoch of a worker, all or nothing.
+    ///
+    /// # Errors
+    /// They are not stored.
+    async fn append(
+        &self,
+        epoch: Epoch,
+        events: &[Event],
+        now: Timestamp,
+    ) -> Result<Appended, SessionError>;
+
+    /// Appends the end of a call and stores the outcome of its operation, in one transaction.
+    ///
+    /// # Errors
+    /// Those of [`LogRows::append`]. It also fails if another outcome is stored, or if this one is too long.
+    async fn append_end(
+        &self,
+        epoch: Epoch,
+        end: &CallEnd<'_>,
+        now: Timestamp,
+    ) -> Result<(), SessionError>;
+}
+
+/// The end of a call whose operation has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct CallEnd<'a> {
+    /// The event that tells of it.
+    pub event: &'a Event,
+    /// The operation.
+    pub operation: OperationId,
+    /// Its outcome.
+    pub outcome: &'a Outcome,
+}
+
+/// The result of an append to a log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Appended {
+    /// The events, at their places.
+    pub events: Vec<SessionEvent>,
+    /// For the end of a turn: the number of turns of the session that are unfinished now.
+    pub turns_left: Option<u64>,
+}
+
+/// An event as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEvent {
+    /// The event.
+    pub event: SessionEvent,
+    /// Bytes of its stored form.
+    pub bytes: usize,
+}
