@@ -8,7 +8,8 @@
 //!   each gives a reason: [`Store::first_owner`], [`Store::subject_by_hash`], [`Store::redeem_sign_in_code`],
 //!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the attempts,
 //!   [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`], [`Store::session_by_link`],
-//!   [`Store::take_stream_ticket`], [`Store::deleted_sessions`], [`Store::counts`] and [`Store::start_replica`].
+//!   [`Store::take_stream_ticket`], [`Store::deleted_sessions`], [`Store::counts`], [`Store::start_replica`],
+//!   [`Store::data_keys_after`], [`Store::master_keys_in_use`] and [`Store::data_key_of_master_key`].
 //! - **Facts that must be true together are written together.** One transaction holds an event and the row that it
 //!   describes, a spent token and the thing that it bought, or a change and its audit entry. When a method returns, its
 //!   transaction is synced to disk.
@@ -36,7 +37,10 @@ mod database;
 mod error;
 mod event;
 mod fleet;
+mod image;
 mod join_token;
+mod model_account;
+mod model_call;
 mod operation;
 mod output;
 mod person;
@@ -46,6 +50,7 @@ mod request_key;
 mod runner;
 mod sandbox;
 mod scope;
+mod secret;
 mod service_account;
 mod session;
 mod setting;
@@ -69,7 +74,13 @@ pub use database::{
 };
 pub use error::{Full, OpenError, StoreError};
 pub use fleet::{CallerPlace, FleetRow};
+pub use image::{IMAGES_OF_SESSION_AT_MOST, IMAGES_OF_SESSION_BYTES, ImageRow, MAX_IMAGE_BYTES};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
+pub use model_account::{
+    AccountOf, AccountTerms, MAX_ACCOUNT_NAME_BYTES, MAX_BASE_URL_BYTES, MAX_MODEL_NAME_BYTES,
+    MODEL_ACCOUNTS_AT_MOST, MODELS_OF_ACCOUNT_AT_MOST, ModelAccountRow, NewModelAccount,
+};
+pub use model_call::{ModelCall, ModelCost, ModelTokens, ModelUsage, PaidBy, UsageBy, UsageOf};
 pub use operation::{
     AskedBy, CallOf, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
     NewCallerOperation, NewOperation, OpenCallerOperation, OperationAccess, OperationFilter,
@@ -89,6 +100,7 @@ pub use runner::{
 };
 pub use sandbox::{PooledSandbox, Reported, SandboxChange, SandboxRow};
 pub use scope::{Scope, Scopes};
+pub use secret::{DataKeyRow, MAX_SEALED_BYTES, MasterKeyInUse, SealedSecret};
 pub use session::{
     DeletedSession, LINKS_OF_SESSION_AT_MOST, NewSession, NewSessionLink, SessionChange,
     SessionFilter, SessionRow, Unended,

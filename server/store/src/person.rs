@@ -16,6 +16,7 @@ use crate::{
         Connection, FromRow, Page, Query, Row, containing, lock_user, page, query, query_as,
         retried,
     },
+    model_account,
     operation::end_access,
     setting, sign_in_code, user,
 };
@@ -174,7 +175,7 @@ impl Store {
     }
 
     /// Ends a person's access: credentials, codes and join tokens stop working, and no runner is shared with or by the
-    /// person. Sessions and runners stay.
+    /// person. The person's model accounts go with their keys. Sessions and runners stay.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such person; [`StoreError::Conflict`] if the tenant would have no owner
@@ -229,6 +230,7 @@ impl Store {
                     .execute(&mut tx)
                     .await?;
             }
+            model_account::remove_of_user(&mut tx, tenant, person).await?;
             record(&mut tx, tenant, by, ("person.removed", person), detail, now).await?;
             require_an_owner(&mut tx, tenant).await?;
             end_access(&mut tx, tenant, by.user, now).await?;

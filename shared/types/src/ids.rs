@@ -109,6 +109,12 @@ ids! {
     JournalId = "jrn";
     /// One server process.
     ReplicaId = "rep";
+    /// A sealed text, such as the key of an account at a provider.
+    SecretId = "sec";
+    /// An account at a provider of models.
+    ModelAccountId = "mac";
+    /// One request to a model that was sent.
+    ModelCallId = "mca";
 }
 
 /// A text that is not an id of the kind that was expected.

@@ -31,6 +31,9 @@ pub(crate) use tables::Table;
 /// database is one statement.
 const STEP_WITHIN: Duration = Duration::from_secs(600);
 
+/// Rows are written once they have so many bytes, or are as many as one statement takes.
+const BYTES_AT_ONCE: usize = 1024 * 1024;
+
 /// The reason why statements here have no tenant.
 const WHY: &str = "a copy has the rows of all tenants";
 
@@ -127,13 +130,17 @@ pub async fn copy(from: &Store, to: &Store) -> Result<Vec<CopiedTable>, CopyErro
     let mut copied = Vec::with_capacity(tables.len());
     for table in &tables {
         let (mut count, mut hasher, mut batch) = (0, FileHasher::default(), Vec::new());
+        let mut bytes = 0;
         let mut rows = snapshot.rows(table)?;
         while let Some(row) = next(&mut rows).await? {
-            hasher.update(&line(&row));
+            let line = line(&row);
+            hasher.update(&line);
             count += 1;
+            bytes += line.len();
             batch.push(row);
-            if batch.len() == rows::AT_ONCE {
+            if batch.len() == rows::AT_ONCE || bytes >= BYTES_AT_ONCE {
                 filling.insert(table, std::mem::take(&mut batch)).await?;
+                bytes = 0;
             }
         }
         filling.insert(table, batch).await?;

@@ -176,6 +176,7 @@ impl Store {
                      (SELECT id FROM turns WHERE tenant_id = $1 AND session_id = $2)",
                 "DELETE FROM turns WHERE tenant_id = $1 AND session_id = $2",
                 "DELETE FROM events WHERE tenant_id = $1 AND session_id = $2",
+                "DELETE FROM session_images WHERE tenant_id = $1 AND session_id = $2",
                 "DELETE FROM settings WHERE tenant_id = $1 AND subject = $2",
                 "DELETE FROM sessions WHERE tenant_id = $1 AND id = $2",
             ] {

@@ -1,8 +1,8 @@
 //! A row in every table, in the words of each schema, and databases of every schema since the first.
 
 use shared_types::{
-    CredentialId, Digest, JoinTokenId, JournalId, OperationId, ReplicaId, RunnerId, SandboxId,
-    SessionId, TenantId, TurnId, UserId,
+    CredentialId, Digest, JoinTokenId, JournalId, ModelAccountId, ModelCallId, OperationId,
+    ReplicaId, RunnerId, SandboxId, SecretId, SessionId, TenantId, TurnId, UserId,
 };
 
 use super::fixture::{Fixture, at};
@@ -31,6 +31,11 @@ fn statements(schema: i64) -> Vec<String> {
         ReplicaId::from_u128(10),
         JournalId::from_u128(11),
         Digest::of(b"a"),
+    );
+    let (secret, account, call) = (
+        SecretId::from_u128(12),
+        ModelAccountId::from_u128(13),
+        ModelCallId::from_u128(14),
     );
     let event = r#"{"kind":"from.before","version":1,"said":"ü, and \u0000"}"#;
     let all = [
@@ -70,6 +75,16 @@ fn statements(schema: i64) -> Vec<String> {
         (22, format!("INSERT INTO output_frames (tenant_id, operation_id, stream, begins, ends, bytes) VALUES ('{TENANT}', 'an operation', 'stdout', 0, 2, $1)")),
         (31, format!("INSERT INTO turn_waits (tenant_id, turn_id, step, ordinal, awaits, subject, waits_until)
              VALUES ('{TENANT}', '{TURN}', 1, 1, 'turn', '{TURN}', 5)")),
+        (32, format!("INSERT INTO data_keys (tenant_id, version, master_key, wrapped, created_at) VALUES ('{TENANT}', 1, 'mk_one', $1, 1)")),
+        (32, format!("INSERT INTO secrets (tenant_id, id, version, data_key_version, sealed, created_at, changed_at)
+             VALUES ('{TENANT}', '{secret}', 1, 1, $1, 1, 1)")),
+        (32, format!("INSERT INTO model_accounts (tenant_id, id, user_id, name, provider, models, secret_id, created_by, created_at, changed_at)
+             VALUES ('{TENANT}', '{account}', '{USER}', 'mine', 'openai', '[\"large\"]', '{secret}', '{USER}', 1, 1)")),
+        (32, format!("INSERT INTO model_calls (tenant_id, id, at, user_id, session_id, turn_id, step, attempt, model, provider, account, whose,
+                 input, cached, cache_written, output, thoughts, duration_ms, outcome)
+             VALUES ('{TENANT}', '{call}', 1, '{USER}', '{SESSION}', '{TURN}', 1, 1, 'large', 'openai', '{account}', 'own', 9, 1, 1, 2, 1, 5, 'ok')")),
+        (32, format!("INSERT INTO session_images (tenant_id, session_id, digest, media_type, bytes, created_at)
+             VALUES ('{TENANT}', '{SESSION}', '{digest}', 'image/png', $1, 1)")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

@@ -1,0 +1,369 @@
+//! Secrets at rest. A secret is sealed (encrypted) by a data key of its tenant, and a data key is wrapped by a master
+//! key, which is not in the database. The store has only the sealed forms: `server_app::vault` makes and opens them.
+
+use std::fmt;
+
+use shared_types::{SecretId, TenantId, Timestamp};
+
+use crate::{
+    Store, StoreError,
+    columns::Columns as _,
+    database::{Connection, FromRow, Row, page, query, query_as},
+};
+
+/// Largest sealed secret, in bytes.
+pub const MAX_SEALED_BYTES: usize = 64 * 1024;
+
+/// A data key of a tenant, wrapped by a master key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DataKeyRow {
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// Its number in the tenant, from 1.
+    pub version: u32,
+    /// The id of the master key that wraps it.
+    pub master_key: String,
+    /// The wrapped key.
+    pub wrapped: Vec<u8>,
+}
+
+/// A secret as it is stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SealedSecret {
+    /// Its id.
+    pub id: SecretId,
+    /// The number of its text, from 1; each new text has the next one.
+    pub version: u32,
+    /// The version of the data key that seals it.
+    pub data_key: u32,
+    /// The sealed text.
+    pub sealed: Vec<u8>,
+}
+
+/// The number of data keys that a master key wraps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MasterKeyInUse {
+    /// The id of the master key.
+    pub id: String,
+    /// The number of data keys.
+    pub data_keys: u64,
+}
+
+impl Store {
+    /// The newest data key of the tenant, if it has any.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn newest_data_key(
+        &self,
+        tenant: TenantId,
+    ) -> Result<Option<DataKeyRow>, StoreError> {
+        let row = query_as(
+            "SELECT tenant_id, version, master_key, wrapped FROM data_keys WHERE tenant_id = $1
+             ORDER BY version DESC LIMIT 1",
+        )
+        .bind(tenant.to_string())
+        .fetch_optional(&mut self.read(tenant).await?)
+        .await?;
+        Ok(row)
+    }
+
+    /// One data key of the tenant.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn data_key(&self, tenant: TenantId, version: u32) -> Result<DataKeyRow, StoreError> {
+        data_key(&mut self.read(tenant).await?, tenant, version).await
+    }
+
+    /// Stores a data key, unless the tenant has one of this version already. Returns the stored one.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such tenant.
+    pub async fn add_data_key(
+        &self,
+        key: &DataKeyRow,
+        now: Timestamp,
+    ) -> Result<DataKeyRow, StoreError> {
+        let mut tx = self.write(key.tenant).await?;
+        query(
+            "INSERT INTO data_keys (tenant_id, version, master_key, wrapped, created_at)
+             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (tenant_id, version) DO NOTHING",
+        )
+        .bind(key.tenant.to_string())
+        .bind(i64::from(key.version))
+        .bind(&key.master_key)
+        .bind(key.wrapped.clone())
+        .bind(now.as_micros())
+        .execute(&mut tx)
+        .await?;
+        let stored = data_key(&mut tx, key.tenant, key.version).await?;
+        tx.commit().await?;
+        Ok(stored)
+    }
+
+    /// The data keys of all tenants, by tenant and version, `limit` at most, beginning behind that one.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn data_keys_after(
+        &self,
+        after: Option<(TenantId, u32)>,
+        limit: u32,
+    ) -> Result<Vec<DataKeyRow>, StoreError> {
+        let (tenant, version) = after.unzip();
+        let rows = query_as(
+            "SELECT tenant_id, version, master_key, wrapped FROM data_keys
+             WHERE (tenant_id, version) > ($1, $2) ORDER BY tenant_id, version LIMIT $3",
+        )
+        .bind(tenant.map_or(String::new(), |tenant| tenant.to_string()))
+        .bind(version.map_or(0, i64::from))
+        .bind(page(limit))
+        .fetch_all(
+            &mut self
+                .read_any("master keys are those of all tenants")
+                .await?,
+        )
+        .await?;
+        Ok(rows)
+    }
+
+    /// Replaces the wrapped form of a data key, if `from` is still the master key that wraps it. Returns false if
+    /// another rotation was first.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn rewrap_data_key(
+        &self,
+        rewrapped: &DataKeyRow,
+        from: &str,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.write(rewrapped.tenant).await?;
+        let changed = query(
+            "UPDATE data_keys SET master_key = $4, wrapped = $5
+             WHERE tenant_id = $1 AND version = $2 AND master_key = $3",
+        )
+        .bind(rewrapped.tenant.to_string())
+        .bind(i64::from(rewrapped.version))
+        .bind(from)
+        .bind(&rewrapped.master_key)
+        .bind(rewrapped.wrapped.clone())
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await?;
+        Ok(changed > 0)
+    }
+
+    /// The master keys that wrap a data key of any tenant.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn master_keys_in_use(&self) -> Result<Vec<MasterKeyInUse>, StoreError> {
+        let rows = query_as(
+            "SELECT master_key, COUNT(*) AS data_keys FROM data_keys GROUP BY master_key
+             ORDER BY master_key",
+        )
+        .fetch_all(
+            &mut self
+                .read_any("master keys are those of all tenants")
+                .await?,
+        )
+        .await?;
+        Ok(rows)
+    }
+
+    /// A data key of any tenant that this master key wraps, with which the master key is tried.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn data_key_of_master_key(&self, id: &str) -> Result<Option<DataKeyRow>, StoreError> {
+        let row = query_as(
+            "SELECT tenant_id, version, master_key, wrapped FROM data_keys WHERE master_key = $1
+             ORDER BY tenant_id, version LIMIT 1",
+        )
+        .bind(id)
+        .fetch_optional(
+            &mut self
+                .read_any("master keys are those of all tenants")
+                .await?,
+        )
+        .await?;
+        Ok(row)
+    }
+
+    /// Stores a secret, or a new text of one.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if its version is not the next one; [`StoreError::NotFound`] if the tenant has no such
+    /// data key; [`StoreError::TooLarge`] for more than [`MAX_SEALED_BYTES`].
+    pub async fn put_secret(
+        &self,
+        tenant: TenantId,
+        secret: &SealedSecret,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        put(&mut tx, tenant, secret, now).await?;
+        tx.commit().await
+    }
+
+    /// One secret.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn secret(
+        &self,
+        tenant: TenantId,
+        secret: SecretId,
+    ) -> Result<SealedSecret, StoreError> {
+        let row = query_as(
+            "SELECT id, version, data_key_version, sealed FROM secrets
+             WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.to_string())
+        .bind(secret.to_string())
+        .fetch_one(&mut self.read(tenant).await?)
+        .await?;
+        Ok(row)
+    }
+
+    /// Removes a secret that nothing refers to.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], also where something refers to it.
+    pub async fn remove_secret(
+        &self,
+        tenant: TenantId,
+        secret: SecretId,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        remove(&mut tx, tenant, secret).await?;
+        tx.commit().await
+    }
+}
+
+/// Stores a secret, or a new text of one.
+pub(crate) async fn put(
+    tx: &mut Connection,
+    tenant: TenantId,
+    secret: &SealedSecret,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if secret.sealed.len() > MAX_SEALED_BYTES {
+        return Err(StoreError::TooLarge {
+            what: "the secret",
+            max_bytes: MAX_SEALED_BYTES,
+        });
+    }
+    // The first version meets no row, and each later one the version before it.
+    let statement = match secret.version {
+        1 => {
+            "INSERT INTO secrets
+                 (tenant_id, id, version, data_key_version, sealed, created_at, changed_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (tenant_id, id) DO NOTHING"
+        }
+        _ => {
+            "UPDATE secrets SET version = $3, data_key_version = $4, sealed = $5, changed_at = $6
+             WHERE tenant_id = $1 AND id = $2 AND version = $3 - 1"
+        }
+    };
+    let put = query(statement)
+        .bind(tenant.to_string())
+        .bind(secret.id.to_string())
+        .bind(i64::from(secret.version))
+        .bind(i64::from(secret.data_key))
+        .bind(secret.sealed.clone())
+        .bind(now.as_micros())
+        .execute(tx)
+        .await?;
+    match put {
+        0 => Err(StoreError::Conflict(
+            "another request has changed the secret, try again",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a secret.
+pub(crate) async fn remove(
+    tx: &mut Connection,
+    tenant: TenantId,
+    secret: SecretId,
+) -> Result<(), StoreError> {
+    let removed = query("DELETE FROM secrets WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant.to_string())
+        .bind(secret.to_string())
+        .execute(tx)
+        .await?;
+    match removed {
+        0 => Err(StoreError::NotFound),
+        _ => Ok(()),
+    }
+}
+
+async fn data_key(
+    connection: &mut Connection,
+    tenant: TenantId,
+    version: u32,
+) -> Result<DataKeyRow, StoreError> {
+    let row = query_as(
+        "SELECT tenant_id, version, master_key, wrapped FROM data_keys
+         WHERE tenant_id = $1 AND version = $2",
+    )
+    .bind(tenant.to_string())
+    .bind(i64::from(version))
+    .fetch_one(connection)
+    .await?;
+    Ok(row)
+}
+
+/// Names the key without its bytes.
+impl fmt::Debug for DataKeyRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            tenant,
+            version,
+            master_key,
+            ..
+        } = self;
+        write!(f, "DataKeyRow({tenant}, {version}, {master_key})")
+    }
+}
+
+/// Names the secret without its bytes.
+impl fmt::Debug for SealedSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SealedSecret({}, {})", self.id, self.version)
+    }
+}
+
+impl FromRow for DataKeyRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            tenant: row.parsed("tenant_id")?,
+            version: row.small("version")?,
+            master_key: row.text("master_key")?,
+            wrapped: row.bytes("wrapped")?,
+        })
+    }
+}
+
+impl FromRow for SealedSecret {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.parsed("id")?,
+            version: row.small("version")?,
+            data_key: row.small("data_key_version")?,
+            sealed: row.bytes("sealed")?,
+        })
+    }
+}
+
+impl FromRow for MasterKeyInUse {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.text("master_key")?,
+            data_keys: row.count("data_keys")?,
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! The usage of models.
+
+use std::time::Duration;
+
+use shared_types::{ModelAccountId, ModelCallId, SessionId, Timestamp, TurnId, UserId};
+
+use super::fixture::{Fixture, Tenant, at, unique};
+use crate::{ModelCall, ModelCost, ModelTokens, ModelUsage, PaidBy, UsageBy, UsageOf};
+
+on_every_backend!(
+    a_call_that_is_recorded_twice_counts_once,
+    usage_is_summed_by_model_person_and_day_and_an_unknown_price_is_not_zero,
+    usage_survives_its_session,
+    usage_of_another_tenant_is_not_counted,
+);
+
+const DAY: i64 = 24 * 60 * 60;
+
+fn call(tenant: &Tenant, session: SessionId, turn: TurnId, step: u32) -> ModelCall {
+    ModelCall {
+        id: ModelCallId::from_u128(unique()),
+        at: at(5),
+        user: tenant.owner,
+        session,
+        turn,
+        step,
+        attempt: 1,
+        model: "large".to_owned(),
+        provider: "openai".to_owned(),
+        paid_by: PaidBy::Own(ModelAccountId::from_u128(1)),
+        tokens: ModelTokens {
+            input: 100,
+            cached: 50,
+            cache_written: 25,
+            output: 10,
+            thoughts: 5,
+        },
+        cost: Some(ModelCost {
+            micros: 1000,
+            price_date: "2026-11-01".to_owned(),
+        }),
+        duration: Duration::from_millis(1500),
+        first_byte: Some(Duration::from_millis(300)),
+        outcome: "ok".to_owned(),
+    }
+}
+
+fn sums(calls: u64, unpriced: u64) -> ModelUsage {
+    ModelUsage {
+        calls,
+        unpriced,
+        cost_micros: 1000 * (calls - unpriced),
+        tokens: ModelTokens {
+            input: 100 * calls,
+            cached: 50 * calls,
+            cache_written: 25 * calls,
+            output: 10 * calls,
+            thoughts: 5 * calls,
+        },
+    }
+}
+
+impl Tenant {
+    async fn record(&self, call: &ModelCall) -> bool {
+        let recorded = self.db.record_model_call(self.id, call).await;
+        recorded.expect("the tenant is there")
+    }
+
+    async fn usage(
+        &self,
+        user: Option<UserId>,
+        since: Timestamp,
+        by: UsageBy,
+    ) -> Vec<(UsageOf, ModelUsage)> {
+        let usage = self.db.usage(self.id, user, since, by).await;
+        usage.expect("it answers")
+    }
+}
+
+async fn a_call_that_is_recorded_twice_counts_once(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let (session, turn) = (SessionId::from_u128(1), TurnId::from_u128(1));
+    let first = call(&ours, session, turn, 1);
+    assert!(ours.record(&first).await);
+    let again = call(&ours, session, turn, 1);
+    assert!(!ours.record(&again).await, "another id, the same attempt");
+    let mut retried = call(&ours, session, turn, 1);
+    retried.attempt = 2;
+    (retried.cost, retried.first_byte) = (None, None);
+    assert!(ours.record(&retried).await);
+    let other = call(&ours, session, TurnId::from_u128(2), 1);
+    assert!(ours.record(&other).await);
+    let of_turn = ours.db.usage_of_turn(ours.id, turn).await;
+    assert_eq!(of_turn.expect("it answers"), sums(2, 1));
+    let of_session = ours.db.usage_of_session(ours.id, session).await;
+    assert_eq!(of_session.expect("it answers"), sums(3, 1));
+    let none = ours.db.usage_of_turn(ours.id, TurnId::from_u128(3)).await;
+    assert_eq!(none.expect("it answers"), ModelUsage::default());
+}
+
+async fn usage_is_summed_by_model_person_and_day_and_an_unknown_price_is_not_zero(
+    fixture: Fixture,
+) {
+    let ours = fixture.tenant().await;
+    let (session, other) = (SessionId::from_u128(1), UserId::from_u128(unique()));
+    for (turn, (day, user, model, priced)) in [
+        (0, ours.owner, "large", true),
+        (0, ours.owner, "small", true),
+        (1, ours.owner, "large", true),
+        (1, other, "large", true),
+        (2, other, "small", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let turn = TurnId::from_u128(turn as u128);
+        let mut call = call(&ours, session, turn, 1);
+        (call.at, call.user) = (at(day * DAY + 7), user);
+        call.model = model.to_owned();
+        call.paid_by = PaidBy::Operator;
+        if !priced {
+            call.cost = None;
+        }
+        assert!(ours.record(&call).await);
+    }
+    let model = |model: &str| UsageOf::Model {
+        provider: "openai".to_owned(),
+        model: model.to_owned(),
+    };
+    let day = |day: i64| UsageOf::Day(at(day * DAY));
+    let all = at(0);
+    assert_eq!(
+        ours.usage(None, all, UsageBy::Model).await,
+        [(model("large"), sums(3, 0)), (model("small"), sums(2, 1))]
+    );
+    assert_eq!(
+        ours.usage(None, all, UsageBy::Person).await,
+        [
+            (UsageOf::Person(ours.owner), sums(3, 0)),
+            (UsageOf::Person(other), sums(2, 1))
+        ]
+    );
+    assert_eq!(
+        ours.usage(None, at(DAY), UsageBy::Day).await,
+        [(day(2), sums(1, 1)), (day(1), sums(2, 0))]
+    );
+    assert_eq!(
+        ours.usage(Some(other), all, UsageBy::Day).await,
+        [(day(2), sums(1, 1)), (day(1), sums(1, 0))]
+    );
+    assert_eq!(
+        ours.usage(Some(other), all, UsageBy::Model).await,
+        [(model("large"), sums(1, 0)), (model("small"), sums(1, 1))]
+    );
+}
+
+async fn usage_survives_its_session(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let session = ours.session().await;
+    let turn = TurnId::from_u128(unique());
+    assert!(ours.record(&call(&ours, session, turn, 1)).await);
+    let by = ours.owner.into();
+    let deleted = ours.db.delete_session(ours.id, session, &by, at(6)).await;
+    deleted.expect("it is there");
+    let purged = ours.db.purge_session(ours.id, session).await;
+    assert!(purged.expect("nothing of it runs"));
+    let usage = ours.db.usage_of_session(ours.id, session).await;
+    assert_eq!(usage.expect("it answers"), sums(1, 0));
+}
+
+async fn usage_of_another_tenant_is_not_counted(fixture: Fixture) {
+    let (ours, theirs) = (fixture.tenant().await, fixture.tenant().await);
+    let (session, turn) = (SessionId::from_u128(1), TurnId::from_u128(1));
+    assert!(theirs.record(&call(&theirs, session, turn, 1)).await);
+    let nothing = ModelUsage::default();
+    let of_turn = ours.db.usage_of_turn(ours.id, turn).await;
+    assert_eq!(of_turn.expect("it answers"), nothing);
+    let of_session = ours.db.usage_of_session(ours.id, session).await;
+    assert_eq!(of_session.expect("it answers"), nothing);
+    for user in [None, Some(theirs.owner)] {
+        assert_eq!(ours.usage(user, at(0), UsageBy::Person).await, []);
+    }
+    assert!(ours.record(&call(&ours, session, turn, 1)).await, "its own");
+}
