@@ -36,7 +36,7 @@ use url::{Position, Url};
 pub use self::options::{DEFAULT_BASE_URL, Named, Reach, ServerOptions, ServerOptionsError};
 use self::{body::Body, quote::Quotes};
 use crate::{
-    Answer, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece,
+    Account, Answer, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece, Whose,
     formats::{Format, Growing as _, Stage, StreamEnd, broken},
     sse,
     vendor::{Failure, Vendor},
@@ -109,7 +109,7 @@ impl<F: Format> Client<F> {
             quotes: Quotes::new(options.key.clone(), options.named.clone()),
             origin: Origin {
                 format: F::NAME.to_owned(),
-                account: endpoint[Position::BeforeHost..Position::AfterPort].to_owned(),
+                account: origin(&endpoint, &options.account),
             },
             shown,
             options,
@@ -124,6 +124,7 @@ impl<F: Format> Client<F> {
         request: &ModelRequest,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, Failure> {
+        let began = Instant::now();
         let (response, first_byte_until) = self.accepted(request).await?;
         if is_web_page(&response) {
             return Err(ModelError::Refused(format!(
@@ -137,15 +138,20 @@ impl<F: Format> Client<F> {
         let Some(first) = body.first(left).await? else {
             return Err(broken("the model server's answer is empty").into());
         };
+        let first_byte = began.elapsed();
         let within = self.options.answer_within;
         let reading = Reading::<F>::of(self, request, events);
         let read = timeout(within, reading.read(body, first)).await;
-        Ok(read.unwrap_or_else(|_| {
+        let answer = read.unwrap_or_else(|_| {
             Err(ModelError::TimedOut(format!(
                 "the model did not finish its answer within {} s: ask for less at a time",
                 within.as_secs_f32()
             )))
-        })?)
+        })?;
+        Ok(Answer {
+            first_byte: Some(first_byte),
+            ..answer
+        })
     }
 
     /// The response of a server that takes the request, and the time until which its first byte may come. A part that
@@ -236,6 +242,7 @@ impl<F: Format> Vendor for Client<F> {
             practice: false,
             origin: self.origin.clone(),
             profile: self.options.profile.clone(),
+            account: self.options.account.clone(),
         }
     }
 
@@ -384,6 +391,16 @@ impl<'a, F: Format> Reading<'a, F> {
             let _ = self.events.send(ModelEvent::Said(piece)).await;
         }
         Ok(answer)
+    }
+}
+
+/// The account as the log names it, to which a vendor's own state goes back. That of the operator has the name of
+/// its host, as in earlier releases.
+fn origin(endpoint: &Url, account: &Account) -> String {
+    let host = &endpoint[Position::BeforeHost..Position::AfterPort];
+    match account.whose {
+        Whose::Operator => host.to_owned(),
+        Whose::Own | Whose::Tenant => format!("{host} {}", account.id),
     }
 }
 

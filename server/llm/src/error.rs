@@ -38,6 +38,49 @@ impl ModelError {
         }
     }
 
+    /// True if another key or another model may answer in place of this one. A conversation that is too long for one
+    /// model is shortened and not sent elsewhere.
+    pub fn falls_back(&self) -> bool {
+        match self {
+            Self::Overflow(_) | Self::Refused(_) => false,
+            Self::Unauthenticated(_) | Self::QuotaExhausted(_) => true,
+            _ => self.is_passing(),
+        }
+    }
+
+    /// The failure in a few words, to stand behind the provider's name: `is overloaded`.
+    pub fn brief(&self) -> &'static str {
+        let says = |words: &[&str]| words.iter().any(|word| self.message().contains(word));
+        match self {
+            Self::Unauthenticated(_) => "refuses the key",
+            Self::QuotaExhausted(_) => "has no quota left for the key",
+            Self::Overflow(_) => "finds the conversation too long",
+            Self::Refused(_) => "refuses the request",
+            Self::RateLimited(_) => "limits the rate",
+            Self::Unavailable(_) if says(&["cannot be reached"]) => "cannot be reached",
+            Self::Unavailable(_) if says(&["verload", "status 503", "status 529"]) => {
+                "is overloaded"
+            }
+            Self::Unavailable(_) => "has trouble of its own",
+            Self::Broken(_) => "broke its answer off",
+            Self::TimedOut(_) => "is too slow",
+        }
+    }
+
+    /// The name of the kind of failure, in metrics and in the ledger of usage.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Unauthenticated(_) => "unauthenticated",
+            Self::QuotaExhausted(_) => "quota_exhausted",
+            Self::Overflow(_) => "overflow",
+            Self::Refused(_) => "refused",
+            Self::RateLimited(_) => "rate_limited",
+            Self::Unavailable(_) => "unavailable",
+            Self::Broken(_) => "broken",
+            Self::TimedOut(_) => "timed_out",
+        }
+    }
+
     /// The cause and the remedy, for the user.
     pub fn message(&self) -> &str {
         match self {

@@ -7,7 +7,7 @@
 mod chat;
 mod conversation;
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use reqwest::header::{HeaderMap, HeaderValue, InvalidHeaderValue};
 use serde_json::Value;
@@ -77,9 +77,9 @@ pub struct UnknownFormat;
 pub fn vendor(
     format: WireFormat,
     options: ServerOptions,
-) -> Result<Box<dyn Vendor>, ServerOptionsError> {
+) -> Result<Arc<dyn Vendor>, ServerOptionsError> {
     Ok(match format {
-        WireFormat::OpenAiChat => Box::new(Client::<Chat>::new(options)?),
+        WireFormat::OpenAiChat => Arc::new(Client::<Chat>::new(options)?),
     })
 }
 

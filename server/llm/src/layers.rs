@@ -1,4 +1,6 @@
 //! The layers around one model call. Each has one job, and knows nothing of the others.
 
+pub(crate) mod breaker;
+pub(crate) mod limit;
 pub(crate) mod measured;
-pub mod retry;
+pub(crate) mod retry;

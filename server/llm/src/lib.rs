@@ -8,6 +8,7 @@
 //! This crate knows no tenants, sessions or tools. A call's arguments are a string that the model
 //! wrote, and the tool's runner checks it.
 
+mod catalogue;
 mod client;
 mod error;
 mod formats;
@@ -20,17 +21,20 @@ mod profile;
 mod sse;
 mod vendor;
 
+pub use catalogue::{Catalogue, CatalogueError, Provider, Providers, Tier, UnknownTier};
 pub use client::{DEFAULT_BASE_URL, Named, Reach, ServerOptions, ServerOptionsError};
 pub use error::ModelError;
 pub use formats::{UnknownFormat, WireFormat, vendor};
 pub use key::ApiKey;
 pub use layers::{
+    breaker::{Breaker, Health},
+    limit::Limited,
     measured::Measured,
-    retry::{self, Retry, RetryOptions},
+    retry::{Retry, RetryOptions},
 };
 pub use model::{
-    Answer, CallTrace, Images, Message, Model, ModelEvent, ModelInfo, ModelRequest, Piece,
-    ToolSpec, Voice,
+    Account, Answer, Attempted, CallTrace, Images, Message, Model, ModelEvent, ModelInfo,
+    ModelRequest, Piece, ToolSpec, Voice, Whose,
 };
 pub use models::Models;
 pub use practice::Practice;

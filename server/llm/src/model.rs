@@ -43,10 +43,63 @@ pub struct ModelInfo {
     pub origin: Origin,
     /// Its abilities and its price.
     pub profile: Profile,
+    /// The account that pays for it.
+    pub account: Account,
+}
+
+impl ModelInfo {
+    /// The place that answers, as people name it: the provider, or the model where that is unknown.
+    pub fn place(&self) -> &str {
+        match self.profile.provider.as_str() {
+            "" => &self.name,
+            provider => provider,
+        }
+    }
+}
+
+/// An account at a provider: whose key pays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Its id; `operator` for one of the operator's settings.
+    pub id: String,
+    /// Whose it is.
+    pub whose: Whose,
+}
+
+impl Default for Account {
+    /// That of the operator.
+    fn default() -> Self {
+        Self {
+            id: "operator".to_owned(),
+            whose: Whose::Operator,
+        }
+    }
+}
+
+/// Whose an account is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Whose {
+    /// The person's own.
+    Own,
+    /// That of the tenant, for all of its people.
+    Tenant,
+    /// That of the operator, for all tenants.
+    Operator,
+}
+
+impl Whose {
+    /// The word for it, as it is stored: `own`, `tenant` or `operator`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Tenant => "tenant",
+            Self::Operator => "operator",
+        }
+    }
 }
 
 /// A conversation that waits for its next answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelRequest {
     /// The system prompt, before the conversation; may be empty.
     pub system: String,
@@ -114,6 +167,8 @@ pub struct ToolSpec {
 /// An event while a model answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelEvent {
+    /// The call waits, because the tenant makes as many at the same time as it may.
+    Waiting,
     /// An attempt begins: the first event of each. Text of earlier attempts is void.
     Attempt {
         /// From 1.
@@ -121,13 +176,34 @@ pub enum ModelEvent {
     },
     /// The next piece of the answer.
     Said(Piece),
+    /// The attempt has ended, well or not.
+    Attempted(Attempted),
     /// The attempt failed and another one follows.
     Retrying {
         /// The pause before it.
         after: Duration,
-        /// The reason of the failure, for people.
+        /// The failure in a few words, for people: `anthropic is overloaded`.
         reason: String,
+        /// The number of the next attempt, from 2.
+        next: u32,
+        /// Attempts in all.
+        of: u32,
     },
+}
+
+/// An attempt that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempted {
+    /// The attempt, from 1.
+    pub number: u32,
+    /// `ok`, or the kind of failure.
+    pub outcome: &'static str,
+    /// The tokens that it cost, as far as the vendor said.
+    pub usage: Usage,
+    /// The time from the request to its end.
+    pub duration: Duration,
+    /// The time from the request to the first byte of the answer; `None` where none came.
+    pub first_byte: Option<Duration>,
 }
 
 /// A piece of the answer while the model gives it.
@@ -161,6 +237,8 @@ pub struct Answer {
     pub usage: Usage,
     /// The model that has answered, as the vendor says; empty if it does not say.
     pub model: String,
+    /// The time from the request to the first byte of the answer, where that was measured.
+    pub first_byte: Option<Duration>,
 }
 
 #[cfg(test)]

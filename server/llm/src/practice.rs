@@ -44,6 +44,7 @@ impl Model for Practice {
             name: NAME.to_owned(),
             practice: true,
             profile: crate::Profile::default(),
+            account: crate::Account::default(),
             origin: Origin {
                 format: "practice".to_owned(),
                 account: String::new(),
@@ -75,6 +76,7 @@ impl Model for Practice {
             finish: Finish::Complete,
             usage: Usage::default(),
             model: String::new(),
+            first_byte: None,
         })
     }
 }

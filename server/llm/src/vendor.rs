@@ -1,6 +1,6 @@
 //! The seam between the layers around a call and a vendor's wire format.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -25,7 +25,7 @@ pub trait Vendor: Send + Sync {
 }
 
 #[async_trait]
-impl Vendor for Box<dyn Vendor> {
+impl Vendor for Arc<dyn Vendor> {
     fn info(&self) -> ModelInfo {
         (**self).info()
     }
@@ -46,6 +46,8 @@ pub struct Failure {
     pub error: ModelError,
     /// The wait that the vendor demands.
     pub retry_after: Option<Duration>,
+    /// True if the vendor was not asked at all, because it cools down after failures.
+    pub is_unasked: bool,
 }
 
 impl From<ModelError> for Failure {
@@ -53,6 +55,7 @@ impl From<ModelError> for Failure {
         Self {
             error,
             retry_after: None,
+            is_unasked: false,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::{ApiKey, Profile};
+use crate::{Account, ApiKey, Profile};
 
 /// The address of OpenAI's own server.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -18,6 +18,8 @@ pub struct ServerOptions {
     pub key: Option<ApiKey>,
     /// The model.
     pub profile: Profile,
+    /// The account to which the key belongs.
+    pub account: Account,
     /// The names of these options where they were set, for the remedies in errors.
     pub named: Named,
     /// The networks in which the server may stand.
@@ -41,6 +43,7 @@ impl ServerOptions {
             base_url: base_url.into(),
             key: None,
             profile,
+            account: Account::default(),
             named: Named::default(),
             reach: Reach::Everywhere,
             connect_within: Duration::from_secs(10),

@@ -33,6 +33,7 @@ pub(super) fn of_response(
     let error = classify(Some(status), &said, &quotes.named);
     Failure {
         retry_after: retry_after(headers).or(said.retry_after),
+        is_unasked: false,
         error,
     }
 }

@@ -49,7 +49,7 @@ impl<M: Model> Model for Measured<M> {
         let answered = self.model.answer(request, events).await;
         call.outcome = match &answered {
             Ok(_) => "ok",
-            Err(error) => word(error),
+            Err(error) => error.word(),
         };
         if let Ok(Answer { usage, model, .. }) = &answered {
             MODEL_TOKENS.add(&["input"], usage.input);
@@ -77,11 +77,17 @@ impl Call<'_> {
     /// By the conventions for generative AI
     /// (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>).
     fn span(&self, trace: CallTrace) -> Span {
-        let ModelInfo { name, practice, .. } = &self.asked;
-        let provider = match practice {
-            true => "gantry.practice",
+        let ModelInfo {
+            name,
+            practice,
+            profile,
+            ..
+        } = &self.asked;
+        let provider = match (practice, profile.provider.as_str()) {
+            (true, _) => "gantry.practice",
             // The vendor is unknown, but speaks OpenAI's API.
-            false => "openai",
+            (false, "") => "openai",
+            (false, provider) => provider,
         };
         let times = (self.began_at, self.clock.now());
         let span = Span::new(trace.own, format!("chat {name}"), times)
@@ -110,18 +116,5 @@ impl Drop for Call<'_> {
         if let Some(trace) = self.trace {
             self.span(trace).record();
         }
-    }
-}
-
-fn word(error: &ModelError) -> &'static str {
-    match error {
-        ModelError::Unauthenticated(_) => "unauthenticated",
-        ModelError::QuotaExhausted(_) => "quota_exhausted",
-        ModelError::Overflow(_) => "overflow",
-        ModelError::Refused(_) => "refused",
-        ModelError::RateLimited(_) => "rate_limited",
-        ModelError::Unavailable(_) => "unavailable",
-        ModelError::Broken(_) => "broken",
-        ModelError::TimedOut(_) => "timed_out",
     }
 }

@@ -7,10 +7,12 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use shared_telemetry::server::MODEL_RETRIES;
-use shared_types::{Entropy, backoff::full_jitter, human};
-use tokio::sync::mpsc;
+use shared_types::{Entropy, backoff::full_jitter, event::Usage, human};
+use tokio::{sync::mpsc, time::Instant};
 
-use crate::{Answer, Failure, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Vendor};
+use crate::{
+    Answer, Attempted, Failure, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Vendor,
+};
 
 /// The number of attempts, and the pauses between them.
 #[derive(Debug, Clone)]
@@ -23,6 +25,8 @@ pub struct RetryOptions {
     pub longest_delay: Duration,
     /// The longest wait that a vendor may demand. A longer one is left to the user.
     pub longest_asked: Duration,
+    /// True if another model or key answers when this one does not. Then a vendor that cools down is not waited for.
+    pub gives_way: bool,
 }
 
 impl Default for RetryOptions {
@@ -33,6 +37,7 @@ impl Default for RetryOptions {
             first_delay: Duration::from_secs(1),
             longest_delay: Duration::from_secs(30),
             longest_asked: Duration::from_secs(60),
+            gives_way: false,
         }
     }
 }
@@ -80,26 +85,58 @@ impl<V: Vendor> Model for Retry<V> {
         loop {
             // The answer counts even if no receiver listens, here and below.
             let _ = events.send(ModelEvent::Attempt { number }).await;
-            let failure = match self.vendor.attempt(&request, &events).await {
+            let began = Instant::now();
+            let attempt = self.vendor.attempt(&request, &events).await;
+            let attempted = attempted(number, began.elapsed(), &attempt);
+            if let Some(attempted) = attempted {
+                let _ = events.send(ModelEvent::Attempted(attempted)).await;
+            }
+            let failure = match attempt {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
             let Some(after) = next_delay(&self.options, number, &failure, self.dice()) else {
                 return Err(told(&self.options, failure, number));
             };
-            let reason = failure.error.message().to_owned();
             tracing::debug!(
                 attempt = number,
                 delay_ms = after.as_millis(),
-                reason,
+                reason = failure.error.message(),
                 "the model did not answer, trying again"
             );
-            let _ = events.send(ModelEvent::Retrying { after, reason }).await;
+            let info = self.vendor.info();
+            let retrying = ModelEvent::Retrying {
+                after,
+                reason: format!("{} {}", info.place(), failure.error.brief()),
+                next: number + 1,
+                of: self.options.attempts,
+            };
+            let _ = events.send(retrying).await;
             tokio::time::sleep(after).await;
             MODEL_RETRIES.add(&[], 1);
             number += 1;
         }
     }
+}
+
+/// The report of an attempt; `None` for one that was not made, because the vendor cools down.
+fn attempted(
+    number: u32,
+    duration: Duration,
+    attempt: &Result<Answer, Failure>,
+) -> Option<Attempted> {
+    let (outcome, usage, first_byte) = match attempt {
+        Ok(answer) => ("ok", answer.usage, answer.first_byte),
+        Err(failure) if failure.is_unasked => return None,
+        Err(failure) => (failure.error.word(), Usage::default(), None),
+    };
+    Some(Attempted {
+        number,
+        outcome,
+        usage,
+        duration,
+        first_byte,
+    })
 }
 
 /// The pause before the next attempt; `None` if there is none.
@@ -109,13 +146,16 @@ impl<V: Vendor> Model for Retry<V> {
 ///   attempts.
 /// - A vendor that limits the rate and names no time most often counts by the minute. All attempts together then take
 ///   about a minute.
-pub fn next_delay(
+pub(crate) fn next_delay(
     options: &RetryOptions,
     attempt: u32,
     failure: &Failure,
     dice: u64,
 ) -> Option<Duration> {
     let asked = failure.retry_after.unwrap_or_default();
+    if failure.is_unasked && options.gives_way {
+        return None;
+    }
     if attempt >= options.attempts || !failure.error.is_passing() || asked > options.longest_asked {
         return None;
     }

@@ -150,6 +150,7 @@ impl Growing {
             finish,
             usage: self.usage,
             model: self.model,
+            first_byte: None,
         };
         Ok((answer, rest))
     }

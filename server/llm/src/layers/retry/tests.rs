@@ -70,6 +70,7 @@ fn the_delay_is_drawn_below_a_doubling_bound_and_not_below_what_the_vendor_asked
         let failure = Failure {
             error: ModelError::Unavailable(String::new()),
             retry_after: asked,
+            is_unasked: false,
         };
         assert_eq!(
             next_delay(&options, attempt, &failure, dice),
@@ -102,6 +103,7 @@ impl Vendor for Failing {
             practice: false,
             profile: crate::Profile::default(),
             origin: Origin::default(),
+            account: crate::Account::default(),
         }
     }
 
@@ -118,6 +120,7 @@ impl Vendor for Failing {
                 finish: Finish::Complete,
                 usage: Default::default(),
                 model: String::new(),
+                first_byte: None,
             }),
         }
     }
@@ -140,20 +143,59 @@ async fn answer_after(
         options,
         Arc::new(SeededEntropy::new(1)),
     );
-    let request = ModelRequest {
-        system: String::new(),
-        messages: Vec::new(),
-        tools: Vec::new(),
-        images: crate::Images::new(),
-        trace: None,
-    };
+    let request = ModelRequest::default();
     let (sender, mut receiver) = mpsc::channel(100);
     let answer = model.answer(request, sender).await;
     let mut events = Vec::new();
     while let Some(event) = receiver.recv().await {
-        events.push(event);
+        // A test of its own looks at the reports of attempts.
+        if !matches!(event, ModelEvent::Attempted(_)) {
+            events.push(event);
+        }
     }
     (answer, events)
+}
+
+#[tokio::test]
+async fn every_attempt_that_was_made_is_reported_with_its_outcome() {
+    let cooling = Failure {
+        error: ModelError::Unavailable("it cools down".to_owned()),
+        retry_after: None,
+        is_unasked: true,
+    };
+    let down = failure(ModelError::Unavailable("it is down".to_owned()));
+    let options = RetryOptions {
+        first_delay: Duration::ZERO,
+        ..RetryOptions::default()
+    };
+    let vendor = Failing(Mutex::new(vec![cooling, down]));
+    let model = Retry::new(vendor, options, Arc::new(SeededEntropy::new(1)));
+    let (sender, mut receiver) = mpsc::channel(100);
+    let answer = model.answer(ModelRequest::default(), sender).await;
+    answer.expect("the third attempt succeeds");
+    let mut reported = Vec::new();
+    while let Some(event) = receiver.recv().await {
+        if let ModelEvent::Attempted(attempted) = event {
+            reported.push((attempted.number, attempted.outcome));
+        }
+    }
+    assert_eq!(reported, [(1, "unavailable"), (3, "ok")]);
+}
+
+#[tokio::test]
+async fn a_vendor_that_cools_down_is_not_waited_for_where_another_one_answers() {
+    let cooling = Failure {
+        error: ModelError::Unavailable("it cools down".to_owned()),
+        retry_after: Some(SECOND),
+        is_unasked: true,
+    };
+    let options = RetryOptions {
+        gives_way: true,
+        ..RetryOptions::default()
+    };
+    let (answer, events) = answer_after(vec![cooling], options).await;
+    answer.expect_err("another one is asked");
+    assert_eq!(events, [ModelEvent::Attempt { number: 1 }, word()]);
 }
 
 #[tokio::test]
@@ -167,7 +209,9 @@ async fn an_answer_that_broke_off_starts_again_under_the_next_number() {
             word(),
             ModelEvent::Retrying {
                 after: Duration::ZERO,
-                reason: "cut".to_owned()
+                reason: "failing broke its answer off".to_owned(),
+                next: 2,
+                of: 5,
             },
             ModelEvent::Attempt { number: 2 },
             word(),
@@ -204,6 +248,7 @@ async fn a_vendor_that_asks_for_more_than_a_minute_is_not_waited_for_and_its_tim
         let refused = Failure {
             error: ModelError::RateLimited("429".to_owned()),
             retry_after: Some(asked * SECOND),
+            is_unasked: false,
         };
         let (answer, events) = answer_after(vec![refused], RetryOptions::default()).await;
         let error = answer.expect_err("it is not asked again").to_string();
@@ -217,6 +262,7 @@ async fn the_next_attempt_waits_for_as_long_as_the_vendor_asked() {
     let refused = Failure {
         error: ModelError::RateLimited("429".to_owned()),
         retry_after: Some(7 * SECOND),
+        is_unasked: false,
     };
     let model = Retry::new(
         Failing(Mutex::new(vec![refused])),
@@ -224,13 +270,7 @@ async fn the_next_attempt_waits_for_as_long_as_the_vendor_asked() {
         Arc::new(SeededEntropy::new(1)),
     );
     let (events, _heard) = mpsc::channel(100);
-    let request = ModelRequest {
-        system: String::new(),
-        messages: Vec::new(),
-        tools: Vec::new(),
-        images: crate::Images::new(),
-        trace: None,
-    };
+    let request = ModelRequest::default();
     let began = tokio::time::Instant::now();
     let answer = model.answer(request, events).await;
     answer.expect("the second attempt succeeds");
