@@ -49,7 +49,7 @@ CREATE TABLE model_calls (
     session_id    TEXT COLLATE "C" NOT NULL,
     turn_id       TEXT COLLATE "C" NOT NULL,
     step          BIGINT NOT NULL,
-    attempt       BIGINT NOT NULL,  -- of the step, from 1
+    attempt       BIGINT NOT NULL,  -- of the step and its worker, from 1
     model         TEXT COLLATE "C" NOT NULL,
     provider      TEXT COLLATE "C" NOT NULL,
     account       TEXT COLLATE "C" NOT NULL,  -- the id of a model account, or `operator`
@@ -64,11 +64,11 @@ CREATE TABLE model_calls (
     duration_ms   BIGINT NOT NULL,
     first_byte_ms BIGINT,
     outcome       TEXT COLLATE "C" NOT NULL,
-    PRIMARY KEY (tenant_id, id),
-    UNIQUE (tenant_id, turn_id, step, attempt)
+    PRIMARY KEY (tenant_id, id)
 );
 CREATE INDEX model_calls_of_tenants ON model_calls (tenant_id, at);
 CREATE INDEX model_calls_of_users ON model_calls (tenant_id, user_id, at);
+CREATE INDEX model_calls_of_turns ON model_calls (tenant_id, turn_id);
 CREATE INDEX model_calls_of_sessions ON model_calls (tenant_id, session_id);
 -- The images of a session, each once.
 CREATE TABLE session_images (

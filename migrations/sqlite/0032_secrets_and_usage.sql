@@ -49,7 +49,7 @@ CREATE TABLE model_calls (
     session_id    TEXT    NOT NULL,
     turn_id       TEXT    NOT NULL,
     step          INTEGER NOT NULL,
-    attempt       INTEGER NOT NULL,  -- of the step, from 1
+    attempt       INTEGER NOT NULL,  -- of the step and its worker, from 1
     model         TEXT    NOT NULL,
     provider      TEXT    NOT NULL,
     account       TEXT    NOT NULL,  -- the id of a model account, or `operator`
@@ -64,11 +64,11 @@ CREATE TABLE model_calls (
     duration_ms   INTEGER NOT NULL,
     first_byte_ms INTEGER,
     outcome       TEXT    NOT NULL,
-    PRIMARY KEY (tenant_id, id),
-    UNIQUE (tenant_id, turn_id, step, attempt)
+    PRIMARY KEY (tenant_id, id)
 ) STRICT;
 CREATE INDEX model_calls_of_tenants ON model_calls (tenant_id, at);
 CREATE INDEX model_calls_of_users ON model_calls (tenant_id, user_id, at);
+CREATE INDEX model_calls_of_turns ON model_calls (tenant_id, turn_id);
 CREATE INDEX model_calls_of_sessions ON model_calls (tenant_id, session_id);
 -- The images of a session, each once.
 CREATE TABLE session_images (

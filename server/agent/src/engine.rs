@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use server_llm::Models;
 use shared_types::{CallWait, Clock, Epoch, TurnId, event::TurnOutcome, limits};
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +13,6 @@ use crate::{
 
 /// Runs turns. One serves every session; it keeps nothing of any of them.
 pub struct Engine {
-    pub(crate) models: Models,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) limits: EngineLimits,
     pub(crate) clock: Arc<dyn Clock>,
@@ -52,8 +50,8 @@ pub struct EngineLimits {
     pub max_calls: u32,
     /// A turn fails once this many steps in a row asked for the same and got the same.
     pub same_steps: usize,
-    /// Tokens that fit into one request and its answer, where that is known. Where it is not, results
-    /// are left out only once the model has refused a request as too long.
+    /// Tokens that fit into one request and its answer, of a model of which that is not known itself. Where neither
+    /// is known, results are left out only once the model has refused a request as too long.
     pub model_window: Option<usize>,
     /// Time for one answer of the model, with every attempt at it.
     pub model_time: Duration,
@@ -97,26 +95,24 @@ impl Default for EngineLimits {
 
 impl EngineLimits {
     /// Longest text of the result of one of so many calls of an answer, in bytes. Together they leave half of the
-    /// window to the rest of the conversation.
-    pub(crate) fn result_bytes_of(&self, calls: usize) -> usize {
+    /// model's window, in tokens, to the rest of the conversation.
+    pub(crate) fn result_bytes_of(&self, calls: usize, window: Option<usize>) -> usize {
         /// A result of less says nothing.
         const LEAST: usize = 1024;
-        let half = self.model_window.map(|window| window.saturating_mul(3) / 2);
+        let half = window.map(|window| window.saturating_mul(3) / 2);
         let share = half.map_or(usize::MAX, |half| half / calls.max(1));
         self.result_bytes.min(share.max(LEAST))
     }
 }
 
 impl Engine {
-    /// An engine that asks these models and offers them the tools of these sources.
+    /// An engine that offers models the tools of these sources.
     pub fn new(
-        models: Models,
         sources: Vec<Arc<dyn ToolSource>>,
         limits: EngineLimits,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
-            models,
             sources,
             limits,
             clock,

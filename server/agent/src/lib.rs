@@ -11,6 +11,7 @@ mod bounds;
 mod engine;
 pub mod feed;
 pub mod log;
+mod models;
 mod prompt;
 mod session;
 pub mod tools;
@@ -18,6 +19,7 @@ mod transcript;
 mod turn;
 
 pub use engine::{Carried, Claim, Engine, EngineLimits};
+pub use models::ModelSource;
 pub use server_llm::{Piece, Voice};
 pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts};
 pub use tools::{BuiltIn, Tool, ToolSet, ToolSource};

@@ -4,17 +4,22 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use server_llm::Piece;
+use server_llm::{Images, Piece};
+use server_records::ModelCall;
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{
-    Event, OperationId, OperationScope, SessionEvent, SessionId, TraceContext, TurnId,
+    Digest, Event, OperationId, OperationScope, SessionEvent, SessionId, TraceContext, TurnId,
 };
+
+use crate::models::ModelSource;
 
 /// The ports of one session.
 #[derive(Clone)]
 pub struct SessionPorts {
     /// The session's log, written under one epoch.
     pub log: Arc<dyn SessionLog>,
+    /// The models that answer in the session.
+    pub models: Arc<dyn ModelSource>,
     /// The sandbox of the session's tools.
     pub sandbox: Arc<dyn Sandbox>,
     /// The watchers of the turn.
@@ -45,6 +50,25 @@ pub trait SessionLog: Send + Sync {
     /// # Errors
     /// If they are not, or may not be, durable: then the turn goes no further here.
     async fn record(&self, events: Vec<Event>) -> Result<(), LogError>;
+
+    /// Appends the events, and the calls of models that led to them to the ledger of usage, in one durable
+    /// transaction.
+    ///
+    /// # Errors
+    /// Those of [`SessionLog::record`].
+    async fn record_paid(&self, events: Vec<Event>, calls: Vec<ModelCall>) -> Result<(), LogError>;
+
+    /// The bytes of those of these images that the session has.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn images(&self, digests: &[Digest]) -> Result<Images, LogError>;
+
+    /// Keeps an image with the session.
+    ///
+    /// # Errors
+    /// If it is not kept, because the session has too many of them or the store does not answer.
+    async fn keep_image(&self, media_type: &str, bytes: Bytes) -> Result<Digest, LogError>;
 
     /// Appends the end of a call and stores the outcome of its operation, in one durable
     /// transaction.

@@ -7,9 +7,12 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use server_llm::{
-    Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Models, Piece, Voice,
+    Answer, Attempted, Images, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest,
+    Models, Piece, Voice,
 };
+use server_records::ModelCall;
 use shared_sandbox::{
     CancelAnswer, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome,
     OutputStream, ReadContent, Running, Sandbox, StreamEnd, Written,
@@ -25,8 +28,8 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError, SessionLog,
-    SessionPorts, TurnError,
+    BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError, ModelSource,
+    SessionLog, SessionPorts, TurnError,
 };
 
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);
@@ -44,6 +47,8 @@ pub(crate) struct World {
     pub(crate) log: Arc<MemoryLog>,
     pub(crate) sandbox: Arc<TracedSandbox>,
     pub(crate) model: Arc<ScriptedModel>,
+    /// The models that answer in its place.
+    pub(crate) others: Vec<Arc<ScriptedModel>>,
     pub(crate) live: Arc<Recorder>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) limits: EngineLimits,
@@ -73,10 +78,8 @@ impl World {
                 scripted: sandbox,
                 trace: trace.clone(),
             }),
-            model: Arc::new(ScriptedModel {
-                replies: replies.into_iter().collect(),
-                requests: Mutex::default(),
-            }),
+            model: ScriptedModel::new(model("scripted"), replies),
+            others: Vec::new(),
             live: Arc::default(),
             clock: Arc::new(ManualClock::at(START)),
             limits: EngineLimits {
@@ -91,7 +94,6 @@ impl World {
 
     pub(crate) fn engine(&self) -> Engine {
         Engine::new(
-            Models::new(self.model.clone(), []),
             vec![Arc::new(BuiltIn)],
             self.limits.clone(),
             self.clock.clone(),
@@ -101,6 +103,15 @@ impl World {
     pub(crate) fn ports(&self) -> SessionPorts {
         SessionPorts {
             log: self.log.clone(),
+            models: match self.others.is_empty() {
+                true => Arc::new(Models::new(self.model.clone(), [])),
+                false => Arc::new(ScriptedChain(
+                    std::iter::once(&self.model)
+                        .chain(&self.others)
+                        .cloned()
+                        .collect(),
+                )),
+            },
             sandbox: self.sandbox.clone(),
             live: self.live.clone(),
             scope: OperationScope::of(TenantId::from_u128(1)),
@@ -248,6 +259,9 @@ struct Stored {
     events: Vec<SessionEvent>,
     /// The outcomes that were stored with the ends of calls.
     ends: Vec<(OperationId, Outcome)>,
+    /// The ledger of usage.
+    calls: Vec<ModelCall>,
+    images: Images,
     writes: usize,
     fault: Option<Fault>,
 }
@@ -283,6 +297,11 @@ impl MemoryLog {
             .iter()
             .filter_map(|event| event.known().cloned())
             .collect()
+    }
+
+    /// The calls of models in the ledger of usage.
+    pub(crate) fn paid(&self) -> Vec<ModelCall> {
+        lock(&self.state).calls.clone()
     }
 
     /// The ends of operations that were stored with those of their calls.
@@ -334,6 +353,31 @@ impl SessionLog for MemoryLog {
             }
         }
         fault.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    async fn record_paid(&self, events: Vec<Event>, calls: Vec<ModelCall>) -> Result<(), LogError> {
+        if !events.is_empty() {
+            self.record(events).await?;
+        }
+        lock(&self.state).calls.extend(calls);
+        Ok(())
+    }
+
+    async fn images(&self, digests: &[Digest]) -> Result<Images, LogError> {
+        let state = lock(&self.state);
+        let kept = state
+            .images
+            .iter()
+            .filter(|(digest, _)| digests.contains(digest));
+        Ok(kept
+            .map(|(digest, bytes)| (*digest, bytes.clone()))
+            .collect())
+    }
+
+    async fn keep_image(&self, _media_type: &str, bytes: Bytes) -> Result<Digest, LogError> {
+        let digest = Digest::of(&bytes);
+        lock(&self.state).images.insert(digest, bytes);
+        Ok(digest)
     }
 
     async fn record_end(
@@ -410,6 +454,7 @@ impl Reply {
             finish: Finish::Complete,
             usage: Usage::default(),
             model: String::new(),
+            first_byte: None,
         })
     }
 }
@@ -420,11 +465,23 @@ pub(crate) fn model(name: &str) -> ModelInfo {
         name: name.to_owned(),
         practice: true,
         profile: server_llm::Profile::default(),
+        paid_by: shared_types::PaidBy::default(),
         origin: Origin {
             format: "scripted".to_owned(),
             account: String::new(),
         },
     }
+}
+
+/// The report of the first attempt.
+fn attempted(outcome: &'static str, usage: Usage) -> ModelEvent {
+    ModelEvent::Attempted(Attempted {
+        number: 1,
+        outcome,
+        usage,
+        duration: Duration::from_secs(1),
+        first_byte: None,
+    })
 }
 
 /// An answer with this text, and then these calls.
@@ -448,11 +505,31 @@ pub(crate) fn piece(part: u32, voice: Voice, text: &str) -> ModelEvent {
 /// Answers by how many answers the conversation holds, so that it says the same after a restart.
 #[derive(Debug)]
 pub(crate) struct ScriptedModel {
+    info: ModelInfo,
     replies: Vec<Reply>,
     requests: Mutex<Vec<ModelRequest>>,
 }
 
+/// Models that answer one in place of the other.
+struct ScriptedChain(Vec<Arc<ScriptedModel>>);
+
+#[async_trait]
+impl ModelSource for ScriptedChain {
+    async fn chain(&self, _of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String> {
+        let models = self.0.iter().cloned();
+        Ok(models.map(|model| model as Arc<dyn Model>).collect())
+    }
+}
+
 impl ScriptedModel {
+    pub(crate) fn new(info: ModelInfo, replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
+        Arc::new(Self {
+            info,
+            replies: replies.into_iter().collect(),
+            requests: Mutex::default(),
+        })
+    }
+
     pub(crate) fn requests(&self) -> Vec<ModelRequest> {
         lock(&self.requests).clone()
     }
@@ -461,7 +538,7 @@ impl ScriptedModel {
 #[async_trait]
 impl Model for ScriptedModel {
     fn info(&self) -> ModelInfo {
-        model("scripted")
+        self.info.clone()
     }
 
     async fn answer(
@@ -474,11 +551,17 @@ impl Model for ScriptedModel {
         lock(&self.requests).push(request);
         let last = self.replies.last().expect("there is a reply");
         let (said, answer) = match self.replies.get(step).unwrap_or(last).clone() {
-            Reply::Fail(error) => return Err(error),
-            Reply::Answer(answer) if answer.parts.words().is_empty() => (Vec::new(), Some(answer)),
+            Reply::Fail(error) => {
+                let _ = events.send(ModelEvent::Attempt { number: 1 }).await;
+                let _ = events.send(attempted(error.word(), Usage::default())).await;
+                return Err(error);
+            }
             Reply::Answer(answer) => {
-                let said = text(0, &answer.parts.words());
-                (vec![ModelEvent::Attempt { number: 1 }, said], Some(answer))
+                let mut all = vec![ModelEvent::Attempt { number: 1 }];
+                let said = answer.parts.words();
+                all.extend((!said.is_empty()).then(|| text(0, &said)));
+                all.push(attempted("ok", answer.usage));
+                (all, Some(answer))
             }
             Reply::Hang(said) => (said, None),
             Reply::Events(said, answer) => (said, Some(answer)),

@@ -5,6 +5,7 @@ mod again;
 mod background;
 mod calls;
 mod cancelled;
+mod chain;
 mod conversation;
 mod resumed;
 mod waiting;

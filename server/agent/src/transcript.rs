@@ -34,6 +34,10 @@ pub(crate) struct Transcript {
     /// So many of the oldest parts are not sent at all: a message, an answer and a call with its result are
     /// one each.
     gone: u32,
+    /// The number of changes so far to what stands before the next answer: of what is sent, or of the language.
+    prefix: u32,
+    /// The language of the last turn that was claimed.
+    language: Option<String>,
 }
 
 /// A call whose command goes on in the background.
@@ -104,6 +108,8 @@ pub(crate) struct Step {
     pub(crate) parts: Parts,
     /// Most bytes that are sent of the text; its calls share as many.
     pub(crate) longest: usize,
+    /// The number of changes before it to what stood before it ([`Transcript::prefix`]).
+    pub(crate) prefix: u32,
     pub(crate) finish: Finish,
     pub(crate) calls: Vec<Call>,
 }
@@ -170,6 +176,7 @@ impl Transcript {
                 longest,
                 ..
             } => {
+                self.prefix += 1;
                 self.left_out = self.left_out.max(*through);
                 self.gone = self.gone.max(*gone);
                 if let Some(longest) = longest {
@@ -179,9 +186,27 @@ impl Transcript {
             _ => {}
         }
         let Some(id) = event.turn() else { return };
-        if let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.id == id) {
-            self.tasks.extend(turn.apply(event, at));
+        let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.id == id) else {
+            return;
+        };
+        let steps = turn.steps.len();
+        self.tasks.extend(turn.apply(event, at));
+        if let Event::TurnClaimed { .. } = event
+            && let Some(settings) = &turn.settings
+            && settings.language != self.language
+        {
+            self.language.clone_from(&settings.language);
+            self.prefix += 1;
         }
+        for step in &mut turn.steps[steps..] {
+            step.prefix = self.prefix;
+        }
+    }
+
+    /// The number of changes so far to what stands before the next answer. A vendor that binds a thought to all before
+    /// it takes the thoughts of an answer back only where this number is still that of the answer.
+    pub(crate) fn prefix(&self) -> u32 {
+        self.prefix
     }
 
     /// Of what there is up to and with this turn, no text is sent with more bytes.
@@ -354,6 +379,7 @@ impl TurnLog {
                 origin: origin.clone(),
                 parts: parts.clone(),
                 longest: usize::MAX,
+                prefix: 0,
                 finish: *finish,
                 calls: parts.calls().cloned().map(Call::new).collect(),
             }),

@@ -13,6 +13,7 @@ mod listen;
 mod next;
 mod show;
 mod site;
+mod speech;
 mod task;
 mod told;
 mod waiting;
@@ -90,6 +91,8 @@ pub(crate) struct Turn<'a> {
     tools: Arc<ToolSet>,
     /// The calls that were found to wait, where nothing else is left to do.
     waiting: Vec<WaitingCall>,
+    /// The window of the model that answered last, in tokens, where it is known.
+    window: Option<usize>,
 }
 
 impl<'a> Turn<'a> {
@@ -130,6 +133,7 @@ impl<'a> Turn<'a> {
             tools: Arc::new(ToolSet::of(&engine.sources, settings)),
             transcript,
             waiting: Vec::new(),
+            window: engine.limits.model_window,
         })
     }
 
@@ -155,25 +159,15 @@ impl<'a> Turn<'a> {
         Ok(next(turn, &self.waiting, &self.engine.limits))
     }
 
-    /// The model that was chosen for this turn; nothing else answers in its place.
+    /// The models to ask for the next answer, in their order; at least one.
     ///
     /// # Errors
-    /// The operator does not offer it any more; the text says what to do.
-    fn model(&self) -> Result<Arc<dyn Model>, String> {
-        let models = &self.engine.models;
+    /// The one that is chosen cannot be used; the text says what to do.
+    async fn chain(&self) -> Result<Vec<Arc<dyn Model>>, String> {
         let turn = self.transcript.turn(self.id);
-        let Some(settings) = turn.and_then(|turn| turn.settings.as_ref()) else {
-            return Ok(models.first().clone());
-        };
-        let chosen = models.named(&settings.model).cloned();
-        chosen.ok_or_else(|| {
-            format!(
-                "the model {:?}, which is chosen, is not offered any more; choose another for the next \
-                 message with: gantry config set model NAME (offered: {})",
-                settings.model,
-                models.names()
-            )
-        })
+        let settings = turn.and_then(|turn| turn.settings.as_ref());
+        let of_turn = settings.map(|settings| settings.model.as_str());
+        self.ports.models.chain(of_turn).await
     }
 
     async fn end(&mut self, outcome: TurnOutcome, reason: Option<String>) -> Result<(), TurnError> {

@@ -203,6 +203,7 @@ impl Settings {
                     name: row.value.clone(),
                     practice: false,
                     profile: server_llm::Profile::default(),
+                    paid_by: shared_types::PaidBy::default(),
                     origin: Origin::default(),
                 },
             },

@@ -21,6 +21,7 @@ use server_agent::{
     feed::LiveHub,
     log::{Counted, LogCache, SessionSink, StoredLog, TurnSpans},
 };
+use server_llm::Models;
 use server_records::{SessionError, SessionKey};
 use server_router::{SandboxRouter, links::Links};
 use server_store::{Ports, SessionRow, Store, TurnRow};
@@ -104,6 +105,7 @@ impl Under {
 /// The parts that the workers share, for the life of the process.
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
+    pub(crate) models: Models,
     pub(crate) store: Store,
     pub(crate) logs: LogCache,
     pub(crate) ports: Ports,
@@ -177,6 +179,7 @@ impl Bench {
                 ),
                 was_last,
             }),
+            models: Arc::new(self.models.clone()),
             sandbox: Arc::new(Guarded::new(sandbox, store.clone(), tenant)),
             live: Arc::new(SessionSink {
                 hub: hub.clone(),
@@ -307,9 +310,10 @@ pub(crate) fn start(
         parks_after: parts.turns.parks_after,
         ..EngineLimits::default()
     };
-    let (models, clock) = (parts.models.clone(), parts.clock.clone());
+    let clock = parts.clock.clone();
     let bench = Bench {
-        engine: Engine::new(models, vec![Arc::new(BuiltIn)], limits, clock.clone()),
+        engine: Engine::new(vec![Arc::new(BuiltIn)], limits, clock.clone()),
+        models: parts.models.clone(),
         store: parts.store.clone(),
         ports: parts.ports(),
         links: links.clone(),

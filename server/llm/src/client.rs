@@ -26,7 +26,7 @@ use reqwest::{
     redirect,
 };
 use serde_json::Value;
-use shared_types::{address::is_loopback_host, event::Origin};
+use shared_types::{PaidBy, address::is_loopback_host, event::Origin};
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout},
@@ -36,7 +36,7 @@ use url::{Position, Url};
 pub use self::options::{DEFAULT_BASE_URL, Named, Reach, ServerOptions, ServerOptionsError};
 use self::{body::Body, quote::Quotes};
 use crate::{
-    Account, Answer, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece, Whose,
+    Answer, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece,
     formats::{Format, Growing as _, Stage, StreamEnd, broken},
     sse,
     vendor::{Failure, Vendor},
@@ -109,7 +109,7 @@ impl<F: Format> Client<F> {
             quotes: Quotes::new(options.key.clone(), options.named.clone()),
             origin: Origin {
                 format: F::NAME.to_owned(),
-                account: origin(&endpoint, &options.account),
+                account: origin(&endpoint, options.paid_by),
             },
             shown,
             options,
@@ -242,7 +242,7 @@ impl<F: Format> Vendor for Client<F> {
             practice: false,
             origin: self.origin.clone(),
             profile: self.options.profile.clone(),
-            account: self.options.account.clone(),
+            paid_by: self.options.paid_by,
         }
     }
 
@@ -396,11 +396,11 @@ impl<'a, F: Format> Reading<'a, F> {
 
 /// The account as the log names it, to which a vendor's own state goes back. That of the operator has the name of
 /// its host, as in earlier releases.
-fn origin(endpoint: &Url, account: &Account) -> String {
+fn origin(endpoint: &Url, paid_by: PaidBy) -> String {
     let host = &endpoint[Position::BeforeHost..Position::AfterPort];
-    match account.whose {
-        Whose::Operator => host.to_owned(),
-        Whose::Own | Whose::Tenant => format!("{host} {}", account.id),
+    match paid_by.account() {
+        None => host.to_owned(),
+        Some(account) => format!("{host} {account}"),
     }
 }
 

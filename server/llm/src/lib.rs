@@ -33,8 +33,8 @@ pub use layers::{
     retry::{Retry, RetryOptions},
 };
 pub use model::{
-    Account, Answer, Attempted, CallTrace, Images, Message, Model, ModelEvent, ModelInfo,
-    ModelRequest, Piece, ToolSpec, Voice, Whose,
+    Answer, Attempted, CallTrace, Images, Message, Model, ModelEvent, ModelInfo, ModelRequest,
+    Piece, ToolSpec, Voice,
 };
 pub use models::Models;
 pub use practice::Practice;

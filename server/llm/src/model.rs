@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
 use shared_types::{
-    Digest, SpanId, TraceContext,
+    Digest, PaidBy, SpanId, TraceContext,
     event::{Finish, Origin, Parts, Usage},
 };
 use tokio::sync::mpsc;
@@ -44,7 +44,7 @@ pub struct ModelInfo {
     /// Its abilities and its price.
     pub profile: Profile,
     /// The account that pays for it.
-    pub account: Account,
+    pub paid_by: PaidBy,
 }
 
 impl ModelInfo {
@@ -53,47 +53,6 @@ impl ModelInfo {
         match self.profile.provider.as_str() {
             "" => &self.name,
             provider => provider,
-        }
-    }
-}
-
-/// An account at a provider: whose key pays.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
-    /// Its id; `operator` for one of the operator's settings.
-    pub id: String,
-    /// Whose it is.
-    pub whose: Whose,
-}
-
-impl Default for Account {
-    /// That of the operator.
-    fn default() -> Self {
-        Self {
-            id: "operator".to_owned(),
-            whose: Whose::Operator,
-        }
-    }
-}
-
-/// Whose an account is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Whose {
-    /// The person's own.
-    Own,
-    /// That of the tenant, for all of its people.
-    Tenant,
-    /// That of the operator, for all tenants.
-    Operator,
-}
-
-impl Whose {
-    /// The word for it, as it is stored: `own`, `tenant` or `operator`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::Tenant => "tenant",
-            Self::Operator => "operator",
         }
     }
 }
@@ -151,6 +110,17 @@ pub enum Message {
         /// True if the call failed.
         failed: bool,
     },
+}
+
+impl Message {
+    /// The parts of the message.
+    pub fn parts(&self) -> &Parts {
+        match self {
+            Self::User { parts } | Self::Assistant { parts } | Self::ToolResult { parts, .. } => {
+                parts
+            }
+        }
+    }
 }
 
 /// A tool that the model may ask for.

@@ -44,7 +44,7 @@ impl Model for Practice {
             name: NAME.to_owned(),
             practice: true,
             profile: crate::Profile::default(),
-            account: crate::Account::default(),
+            paid_by: shared_types::PaidBy::default(),
             origin: Origin {
                 format: "practice".to_owned(),
                 account: String::new(),

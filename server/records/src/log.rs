@@ -1,10 +1,11 @@
 //! The log of a session as it is stored.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use shared_sandbox::Outcome;
-use shared_types::{Epoch, Event, OperationId, SessionEvent, Timestamp};
+use shared_types::{Digest, Epoch, Event, OperationId, SessionEvent, Timestamp};
 
-use crate::SessionError;
+use crate::{ModelCall, SessionError};
 
 /// The events of one session.
 #[async_trait]
@@ -15,7 +16,7 @@ pub trait LogRows: Send + Sync {
     /// There is no such session, or the store did not answer.
     async fn read_from(&self, seq: u64) -> Result<Vec<StoredEvent>, SessionError>;
 
-    /// Appends events under the epoch of a worker, all or nothing.
+    /// Appends events under the epoch of a worker, and records the calls of models that led to them: all or nothing.
     ///
     /// # Errors
     /// They are not stored.
@@ -23,8 +24,26 @@ pub trait LogRows: Send + Sync {
         &self,
         epoch: Epoch,
         events: &[Event],
+        calls: &[ModelCall],
         now: Timestamp,
     ) -> Result<Appended, SessionError>;
+
+    /// The bytes of those of these images that the session has, by their digests.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    async fn images(&self, digests: &[Digest]) -> Result<Vec<(Digest, Bytes)>, SessionError>;
+
+    /// Keeps an image with the session, once.
+    ///
+    /// # Errors
+    /// It is not kept, because it is too large, the session has too many, or the store did not answer.
+    async fn keep_image(
+        &self,
+        media_type: &str,
+        bytes: Bytes,
+        now: Timestamp,
+    ) -> Result<Digest, SessionError>;
 
     /// Appends the end of a call and stores the outcome of its operation, in one transaction.
     ///

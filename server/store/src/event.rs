@@ -2,7 +2,7 @@
 //! begins something is written by the method that makes its row. An event that the engine reports is written by
 //! [`Store::append`], with its effects on rows.
 
-use server_records::{Appended, CallEnd, StoredEvent};
+use server_records::{Appended, CallEnd, ModelCall, StoredEvent};
 use shared_types::{
     Epoch, Event, SessionEvent, SessionId, TenantId, Timestamp, event::EventBody,
     limits::MAX_EVENTS_PAGE,
@@ -12,6 +12,7 @@ use crate::{
     Store, StoreError,
     columns::{Columns as _, damaged, integer, json},
     database::{Connection, FromRow, Row, query, query_as, retried},
+    model_call,
     operation::{self, Ending},
     session, turn,
 };
@@ -38,9 +39,33 @@ impl Store {
         events: &[Event],
         now: Timestamp,
     ) -> Result<Appended, StoreError> {
+        self.append_paid(tenant, session, epoch, events, &[], now)
+            .await
+    }
+
+    /// Appends events like [`Store::append`], and records the calls of models that led to them in the same transaction.
+    ///
+    /// # Errors
+    /// The errors of [`Store::append`]; [`StoreError::TooLarge`] for a name of a model above its bound.
+    pub async fn append_paid(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        epoch: Epoch,
+        events: &[Event],
+        calls: &[ModelCall],
+        now: Timestamp,
+    ) -> Result<Appended, StoreError> {
         retried!({
             let mut tx = self.write(tenant).await?;
-            let appended = report(&mut tx, tenant, session, epoch, events, now).await?;
+            let appended = match events {
+                [] => Appended {
+                    events: Vec::new(),
+                    turns_left: None,
+                },
+                events => report(&mut tx, tenant, session, epoch, events, now).await?,
+            };
+            model_call::record(&mut tx, tenant, session, calls, now).await?;
             tx.commit().await?;
             self.appended(tenant, session, &appended.events).await;
             Ok(appended)

@@ -80,7 +80,7 @@ pub use model_account::{
     AccountOf, AccountTerms, MAX_ACCOUNT_NAME_BYTES, MAX_BASE_URL_BYTES, MAX_MODEL_NAME_BYTES,
     MODEL_ACCOUNTS_AT_MOST, MODELS_OF_ACCOUNT_AT_MOST, ModelAccountRow, NewModelAccount,
 };
-pub use model_call::{ModelCall, ModelCost, ModelTokens, ModelUsage, PaidBy, UsageBy, UsageOf};
+pub use model_call::{ModelUsage, UsageBy, UsageOf};
 pub use operation::{
     AskedBy, CallOf, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
     NewCallerOperation, NewOperation, OpenCallerOperation, OperationAccess, OperationFilter,

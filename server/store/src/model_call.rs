@@ -1,19 +1,18 @@
 //! The usage of models: a row for each call of a model that was sent, and sums over them. A row survives its session.
 //!
-//! A call is known by its turn, step and attempt. To record it twice changes nothing.
+//! A call is known by its turn, step, worker and attempt. To record it twice changes nothing.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use server_records::ModelCall;
 use shared_types::{
-    ModelAccountId, ModelCallId, SessionId, TenantId, Timestamp, TurnId, UserId,
-    limits::MAX_NAME_BYTES,
+    SessionId, TenantId, Timestamp, TurnId, UserId, event::Usage, limits::MAX_NAME_BYTES,
 };
 
 use crate::{
     Store, StoreError,
-    columns::{Columns as _, integer, word},
-    database::{FromRow, MAX_PAGE, Row, page, query, query_as},
+    columns::{Columns as _, integer},
+    database::{Connection, FromRow, MAX_PAGE, Row, page, query, query_as},
     error::bounded,
     model_account::MAX_MODEL_NAME_BYTES,
 };
@@ -23,76 +22,6 @@ const OPERATOR: &str = "operator";
 
 /// Microseconds of a day.
 const DAY_MICROS: i64 = 86_400_000_000;
-
-/// The payer of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PaidBy {
-    /// The operator's key, for all tenants.
-    Operator,
-    /// An account of the tenant.
-    Tenant(ModelAccountId),
-    /// An account of the user's own.
-    Own(ModelAccountId),
-}
-
-/// Tokens by kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelTokens {
-    /// Tokens that were sent.
-    pub input: u64,
-    /// Of those, tokens that the provider had in its cache.
-    pub cached: u64,
-    /// Of those, tokens that the provider wrote to its cache.
-    pub cache_written: u64,
-    /// Tokens that came back.
-    pub output: u64,
-    /// Of those, tokens of thoughts.
-    pub thoughts: u64,
-}
-
-/// The cost of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelCost {
-    /// In millionths of a US dollar.
-    pub micros: u64,
-    /// The date of the list of prices, such as `2026-11-01`.
-    pub price_date: String,
-}
-
-/// A call of a model that was sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelCall {
-    /// Its id.
-    pub id: ModelCallId,
-    /// When it was sent.
-    pub at: Timestamp,
-    /// The user of the session.
-    pub user: UserId,
-    /// Its session.
-    pub session: SessionId,
-    /// Its turn.
-    pub turn: TurnId,
-    /// Its step, from 1.
-    pub step: u32,
-    /// Its number in the step, from 1.
-    pub attempt: u32,
-    /// The model.
-    pub model: String,
-    /// The provider, such as `openai`.
-    pub provider: String,
-    /// The payer.
-    pub paid_by: PaidBy,
-    /// Its tokens.
-    pub tokens: ModelTokens,
-    /// Its cost, where a price is known.
-    pub cost: Option<ModelCost>,
-    /// The time until it ended.
-    pub duration: Duration,
-    /// The time until the first byte of the answer, if there was any.
-    pub first_byte: Option<Duration>,
-    /// Its end in one word, such as `ok`, `cancelled` or `rate_limited`.
-    pub outcome: String,
-}
 
 /// Sums over calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -104,7 +33,7 @@ pub struct ModelUsage {
     /// The cost of all other calls, in millionths of a US dollar.
     pub cost_micros: u64,
     /// The tokens of all calls.
-    pub tokens: ModelTokens,
+    pub usage: Usage,
 }
 
 /// The property by which calls are put together.
@@ -166,61 +95,6 @@ macro_rules! by {
 }
 
 impl Store {
-    /// Records a call. Returns false, and changes nothing, if it is recorded already.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such tenant; [`StoreError::TooLarge`] for a text above its bound.
-    pub async fn record_model_call(
-        &self,
-        tenant: TenantId,
-        call: &ModelCall,
-    ) -> Result<bool, StoreError> {
-        bounded("the model's name", &call.model, MAX_MODEL_NAME_BYTES)?;
-        bounded("the provider's name", &call.provider, MAX_NAME_BYTES)?;
-        bounded("the call's outcome", &call.outcome, MAX_NAME_BYTES)?;
-        let (account, whose) = match call.paid_by {
-            PaidBy::Operator => (OPERATOR.to_owned(), Whose::Operator),
-            PaidBy::Tenant(account) => (account.to_string(), Whose::Tenant),
-            PaidBy::Own(account) => (account.to_string(), Whose::Own),
-        };
-        let (tokens, cost) = (call.tokens, call.cost.as_ref());
-        let mut tx = self.write(tenant).await?;
-        let recorded = query(
-            "INSERT INTO model_calls (tenant_id, id, at, user_id, session_id, turn_id, step, attempt,
-                 model, provider, account, whose, input, cached, cache_written, output, thoughts,
-                 price_date, cost_micros, duration_ms, first_byte_ms, outcome)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                 $19, $20, $21, $22)
-             ON CONFLICT (tenant_id, turn_id, step, attempt) DO NOTHING",
-        )
-        .bind(tenant.to_string())
-        .bind(call.id.to_string())
-        .bind(call.at.as_micros())
-        .bind(call.user.to_string())
-        .bind(call.session.to_string())
-        .bind(call.turn.to_string())
-        .bind(i64::from(call.step))
-        .bind(i64::from(call.attempt))
-        .bind(&call.model)
-        .bind(&call.provider)
-        .bind(account)
-        .bind(word(&whose))
-        .bind(integer(tokens.input))
-        .bind(integer(tokens.cached))
-        .bind(integer(tokens.cache_written))
-        .bind(integer(tokens.output))
-        .bind(integer(tokens.thoughts))
-        .bind(cost.map(|cost| cost.price_date.as_str()))
-        .bind(cost.map(|cost| integer(cost.micros)))
-        .bind(millis(call.duration))
-        .bind(call.first_byte.map(millis))
-        .bind(&call.outcome)
-        .execute(&mut tx)
-        .await?;
-        tx.commit().await?;
-        Ok(recorded > 0)
-    }
-
     /// Sums over the calls of a turn.
     ///
     /// # Errors
@@ -308,15 +182,6 @@ impl Store {
     }
 }
 
-/// The owner of the account that paid.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Whose {
-    Own,
-    Tenant,
-    Operator,
-}
-
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
@@ -327,7 +192,7 @@ impl FromRow for ModelUsage {
             calls: row.count("calls")?,
             unpriced: row.count("unpriced")?,
             cost_micros: row.count("cost_micros")?,
-            tokens: ModelTokens {
+            usage: Usage {
                 input: row.count("input")?,
                 cached: row.count("cached")?,
                 cache_written: row.count("cache_written")?,
@@ -335,5 +200,98 @@ impl FromRow for ModelUsage {
                 thoughts: row.count("thoughts")?,
             },
         })
+    }
+}
+
+/// Records calls of the models of a session's user. A call that is recorded already changes nothing.
+///
+/// # Errors
+/// [`StoreError::NotFound`] if there is no such session; [`StoreError::TooLarge`] for a text above its bound.
+pub(crate) async fn record(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    calls: &[ModelCall],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if calls.is_empty() {
+        return Ok(());
+    }
+    let row: Row = query("SELECT user_id FROM sessions WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .fetch_one(&mut *tx)
+        .await?;
+    let user = row.parsed("user_id")?;
+    for call in calls {
+        insert(tx, tenant, (session, user), call, now).await?;
+    }
+    Ok(())
+}
+
+/// Inserts a call of a session and its user; returns false if it is recorded already.
+async fn insert(
+    tx: &mut Connection,
+    tenant: TenantId,
+    (session, user): (SessionId, UserId),
+    call: &ModelCall,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    bounded("the model's name", &call.model, MAX_MODEL_NAME_BYTES)?;
+    bounded("the provider's name", &call.provider, MAX_NAME_BYTES)?;
+    let account = match call.paid_by.account() {
+        None => OPERATOR.to_owned(),
+        Some(account) => account.to_string(),
+    };
+    let (usage, cost) = (call.usage, call.cost.as_ref());
+    let inserted = query(
+        "INSERT INTO model_calls (tenant_id, id, at, user_id, session_id, turn_id, step, attempt,
+             model, provider, account, whose, input, cached, cache_written, output, thoughts,
+             price_date, cost_micros, duration_ms, first_byte_ms, outcome)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+             $19, $20, $21, $22)
+         ON CONFLICT (tenant_id, id) DO NOTHING",
+    )
+    .bind(tenant.to_string())
+    .bind(call.id().to_string())
+    .bind(at.as_micros())
+    .bind(user.to_string())
+    .bind(session.to_string())
+    .bind(call.turn.to_string())
+    .bind(i64::from(call.step))
+    .bind(i64::from(call.attempt))
+    .bind(&call.model)
+    .bind(&call.provider)
+    .bind(account)
+    .bind(call.paid_by.word())
+    .bind(integer(usage.input))
+    .bind(integer(usage.cached))
+    .bind(integer(usage.cache_written))
+    .bind(integer(usage.output))
+    .bind(integer(usage.thoughts))
+    .bind(cost.map(|cost| cost.price_date.as_str()))
+    .bind(cost.map(|cost| integer(cost.micros)))
+    .bind(millis(call.duration))
+    .bind(call.first_byte.map(millis))
+    .bind(call.outcome)
+    .execute(tx)
+    .await?;
+    Ok(inserted > 0)
+}
+
+#[cfg(test)]
+impl Store {
+    /// Records a call of a session that need not exist; returns false if it is recorded already.
+    pub(crate) async fn record_model_call(
+        &self,
+        tenant: TenantId,
+        of: (SessionId, UserId),
+        call: &ModelCall,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.write(tenant).await?;
+        let inserted = insert(&mut tx, tenant, of, call, at).await?;
+        tx.commit().await?;
+        Ok(inserted)
     }
 }

@@ -151,6 +151,21 @@ impl SandboxId {
     }
 }
 
+impl ModelCallId {
+    /// The call of a model: the `attempt`-th, from 1, that the worker of this epoch makes for the step.
+    pub fn of(turn: TurnId, step: u32, epoch: crate::Epoch, attempt: u32) -> Self {
+        Self(hash_to_u128(
+            "gantry.model-call.v1",
+            &[
+                turn.to_string().as_bytes(),
+                &step.to_be_bytes(),
+                &epoch.0.to_be_bytes(),
+                &attempt.to_be_bytes(),
+            ],
+        ))
+    }
+}
+
 /// The first 128 bits of SHA-256 over the domain and the length-prefixed parts.
 fn hash_to_u128(domain: &str, parts: &[&[u8]]) -> u128 {
     let mut hasher = Sha256::new();

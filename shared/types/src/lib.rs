@@ -19,7 +19,8 @@ pub mod isolation;
 pub mod limits;
 mod link_target;
 pub mod operation;
-pub mod refusal;
+mod paid_by;
+mod refusal;
 mod runner_choice;
 pub mod sandbox;
 #[cfg(feature = "openapi")]
@@ -40,6 +41,7 @@ pub use link_target::leads_into_its_folder;
 pub use operation::{
     Digest, Effect, Epoch, Generation, Incarnation, OperationKey, OperationScope, Owner,
 };
+pub use paid_by::PaidBy;
 pub use refusal::{Refusal, RefusalCode, Remedy};
 pub use runner_choice::RunnerChoice;
 pub use sandbox::{

@@ -80,7 +80,8 @@ async fn aimock_refuses_for_a_second_and_breaks_off_in_mid_answer_and_the_turn_c
     let began = Instant::now();
     let turn = talk.send("go").await;
     // Unasked, the wait would be drawn, and be shorter.
-    talk.until_notice("asked again in 1 s: ").await;
+    talk.until_notice("limits the rate; trying again in 1.0 s (2 of 5)")
+        .await;
     let told = talk.ended(turn).await;
     assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
     assert_eq!(told.answer(), "all of it");

@@ -6,9 +6,11 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use server_records::{CallEnd, LogRows, SessionError, SessionKey};
+use bytes::Bytes;
+use server_llm::Images;
+use server_records::{CallEnd, LogRows, ModelCall, SessionError, SessionKey};
 use shared_sandbox::Outcome;
-use shared_types::{Clock, Epoch, Event, OperationId, SessionEvent, SessionId};
+use shared_types::{Clock, Digest, Epoch, Event, OperationId, SessionEvent, SessionId};
 
 use super::{cache::LogCache, measured::Counted};
 use crate::{
@@ -49,12 +51,26 @@ impl SessionLog for StoredLog {
     }
 
     async fn record(&self, events: Vec<Event>) -> Result<(), LogError> {
+        self.record_paid(events, Vec::new()).await
+    }
+
+    async fn record_paid(&self, events: Vec<Event>, calls: Vec<ModelCall>) -> Result<(), LogError> {
         let now = self.clock.now();
-        let appended = self.rows.append(self.epoch, &events, now).await;
+        let appended = self.rows.append(self.epoch, &events, &calls, now).await;
         let appended = appended.map_err(refused)?;
         self.counted.recorded(&events, now);
         self.was_last.store(appended.turns_left == Some(0), Relaxed);
         Ok(())
+    }
+
+    async fn images(&self, digests: &[Digest]) -> Result<Images, LogError> {
+        let images = self.rows.images(digests).await.map_err(refused)?;
+        Ok(images.into_iter().collect())
+    }
+
+    async fn keep_image(&self, media_type: &str, bytes: Bytes) -> Result<Digest, LogError> {
+        let kept = self.rows.keep_image(media_type, bytes, self.clock.now());
+        kept.await.map_err(refused)
     }
 
     async fn record_end(

@@ -79,7 +79,8 @@ pub(super) fn messages(
                 messages.push(user(&shorten(&notes, longest, "note")));
             }
             last = Some(log);
-            messages.push(user(&shorten(&log.input.words(), longest, "message")));
+            let parts = sent_parts(&log.input, longest, "message", model);
+            messages.push(Message::User { parts });
         }
         if gone > 0 && log.id == turn && !log.steps.is_empty() {
             messages.push(user(STEPS_GONE));
@@ -91,7 +92,8 @@ pub(super) fn messages(
                 in_short: take(&mut in_short, step.calls.len()),
                 longest: longest.min(step.longest),
             };
-            push_step(&mut messages, step, &sent, model);
+            let is_bound = model.profile.binds_thoughts && step.prefix != transcript.prefix();
+            push_step(&mut messages, step, &sent, model, is_bound);
         }
     }
     messages
@@ -190,13 +192,47 @@ struct Sent {
     longest: usize,
 }
 
-/// Appends what is sent of a step. What stands before its text belongs to the text, and goes with it.
-fn push_step(messages: &mut Vec<Message>, step: &Step, sent: &Sent, model: &ModelInfo) {
+/// The parts of a message or a result as they are sent: its texts as one, of at most so many bytes, and its images.
+/// A model that does not see is told of an image in words.
+fn sent_parts(parts: &Parts, longest: usize, what: &str, model: &ModelInfo) -> Parts {
+    let (images, mut others): (Vec<_>, Vec<_>) =
+        (parts.0.iter().cloned()).partition(|part| matches!(part, Part::Image { .. }));
+    if !model.profile.sees {
+        others.extend(images.iter().map(unseen));
+        return Parts::text(shorten(&Parts(others).words(), longest, what));
+    }
+    let mut sent = Parts::text(shorten(&Parts(others).words(), longest, what));
+    sent.0.extend(images);
+    sent
+}
+
+/// The words in place of an image, for a model that does not see it.
+fn unseen(image: &Part) -> Part {
+    let described = Parts(vec![image.clone()]);
+    let described = described.words();
+    let described = described.trim_start_matches('[').trim_end_matches(']');
+    Part::Text {
+        text: format!(
+            "[{described}. You cannot see it, because this model does not read images: say so, and do not guess \
+             what it shows.]"
+        ),
+    }
+}
+
+/// Appends what is sent of a step. What stands before its text belongs to the text, and goes with it. Where thoughts
+/// are bound to what stood before them and that has changed, they are left out.
+fn push_step(
+    messages: &mut Vec<Message>,
+    step: &Step,
+    sent: &Sent,
+    model: &ModelInfo,
+    is_bound: bool,
+) {
     if !sent.text && sent.calls_from == step.calls.len() {
         return;
     }
     let is_its_own = is_own(step, model);
-    let is_state_sent = is_its_own && weight(&step.parts) <= sent.longest;
+    let is_state_sent = is_its_own && !is_bound && weight(&step.parts) <= sent.longest;
     let longest = share(sent.longest, step.calls.len() - sent.calls_from);
     let (mut parts, mut results) = (Vec::new(), Vec::new());
     let mut calls = step.calls.iter().enumerate();
@@ -217,7 +253,7 @@ fn push_step(messages: &mut Vec<Message>, step: &Step, sent: &Sent, model: &Mode
                 };
                 if ordinal >= sent.calls_from {
                     let short = (ordinal < sent.in_short).then(|| Short::of(call));
-                    let (asked, result) = sent_call(call, short, longest, is_its_own);
+                    let (asked, result) = sent_call(call, short, longest, model, is_its_own);
                     parts.push(Part::ToolCall(asked));
                     results.push(result);
                 }
@@ -273,6 +309,7 @@ fn sent_call(
     call: &Call,
     short: Option<Short>,
     longest: usize,
+    model: &ModelInfo,
     is_its_own: bool,
 ) -> (ToolCall, Message) {
     let mut asked = call.asked.clone();
@@ -291,21 +328,24 @@ fn sent_call(
     } else if asked.arguments.len() > longest {
         asked.arguments = Short::of(call).arguments.unwrap_or(asked.arguments);
     }
-    let (text, failed) = match &call.result {
+    let (parts, failed) = match &call.result {
         Some(result) => (
-            short_result.unwrap_or_else(|| shorten(&result.parts.words(), longest, "result")),
+            match short_result {
+                Some(short) => Parts::text(short),
+                None => sent_parts(&result.parts, longest, "result", model),
+            },
             !matches!(
                 result.outcome,
                 CallOutcome::Completed | CallOutcome::Background
             ),
         ),
         // Vendors refuse a call without a result.
-        None => (NEVER_RAN.to_owned(), true),
+        None => (Parts::text(NEVER_RAN), true),
     };
     let vendor_id = asked.vendor_id.clone();
     let result = Message::ToolResult {
         vendor_id,
-        parts: Parts::text(text),
+        parts,
         failed,
     };
     (asked, result)

@@ -56,7 +56,9 @@ async fn a_repeated_attempt_starts_the_live_text_anew_and_counts_its_offsets_in_
         text(0, "half an ans"),
         ModelEvent::Retrying {
             after: Duration::from_secs(2),
-            reason: "the connection broke".to_owned(),
+            reason: "acme is overloaded".to_owned(),
+            next: 2,
+            of: 5,
         },
         ModelEvent::Attempt { number: 2 },
         text(0, "ö"),
@@ -80,7 +82,7 @@ async fn a_repeated_attempt_starts_the_live_text_anew_and_counts_its_offsets_in_
         .collect();
     let expected = [(1, 0, "half an ans"), (2, 0, "ö"), (2, 2, "kay")];
     assert_eq!(texts, expected.map(|(a, o, t)| (a, o, t.to_owned())));
-    let notice = "the model is asked again in 2 s: the connection broke";
+    let notice = "acme is overloaded; trying again in 2 s (2 of 5)";
     assert_eq!(world.live.notices(), [notice]);
     let void = Live::TakenBack {
         turn: TURN,

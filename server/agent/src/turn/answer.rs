@@ -1,27 +1,29 @@
 //! The phase that asks the model.
+//!
+//! A model that fails gives way to the next one of the chain. Each model is sent the conversation in its own form: a
+//! vendor's own state goes back to its origin alone. What was asked is recorded in the ledger of usage together with
+//! the event that it led to.
 
-use server_llm::{
-    Answer, CallTrace, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece, Voice,
-};
+use std::{collections::HashSet, sync::Arc};
+
+use server_llm::{Answer, CallTrace, Images, Model, ModelError, ModelInfo, ModelRequest};
+use server_records::{ModelCall, ModelCost};
 use shared_types::{
-    Event, SpanId, TurnId,
-    event::{Finish, Part, Parts, TurnOutcome, Usage},
+    Event, SpanId,
+    event::{Finish, Part, TurnOutcome, Usage},
 };
 use tokio::sync::mpsc;
 
-use super::{Next, Turn, TurnError};
+use super::{Next, Turn, TurnError, speech::Speech};
 use crate::{
     prompt::{self, Need},
-    session::{Live, LiveSink, spoken},
+    session::spoken,
 };
 
 /// Events of the model that may wait to be passed on.
 const MODEL_EVENTS: usize = 64;
 
-/// Text of a cancelled answer that is kept, and as much of its thoughts, in bytes.
-const CANCELLED_TEXT_BYTES: usize = 256 * 1024;
-
-/// The result of asking the model.
+/// The result of asking a model.
 enum Heard {
     Answer(Answer),
     Failed(ModelError),
@@ -29,61 +31,155 @@ enum Heard {
     Cancelled,
 }
 
-impl Turn<'_> {
+/// The state of one step while models are asked for it.
+struct Asking<'a> {
+    step: u32,
+    speech: Speech<'a>,
+    /// Requests so far, for the spans.
+    requests: u32,
+    /// What was asked, for the ledger.
+    calls: Vec<ModelCall>,
+}
+
+impl<'a> Turn<'a> {
     /// Asks for the answer of this step and records it. Without one the turn ends.
     pub(super) async fn ask_model(&mut self, step: u32) -> Result<(), TurnError> {
-        let model = match self.model() {
-            Ok(model) => model,
-            Err(reason) => return self.fail(reason).await,
+        let chain = match self.chain().await {
+            Ok(chain) => chain,
+            Err(reason) => return self.fail(reason, Vec::new()).await,
         };
-        let info = model.info();
-        let window = self.engine.limits.model_window;
-        if let Some(window) = window {
-            // Where that is not enough the model is asked all the same: it counts better.
-            self.make_room(step, &info, Need::Window(window)).await?;
-        }
-        let mut speech = Speech::new(&*self.ports.live, self.id, step);
-        let mut attempt = 0;
-        let heard = loop {
-            attempt += 1;
-            let trace = self.trace(step, attempt);
-            match self.hear(&*model, trace, &mut speech).await {
-                Heard::Failed(ModelError::Overflow(said)) => {
-                    speech.take_back();
-                    speech.asked_again();
-                    let need = Need::Refused(window);
-                    if !self.make_room(step, &info, need).await? {
-                        let all = "all that may be left out of it is left out already";
-                        return self.fail(format!("{said}; {all}")).await;
+        let mut asking = Asking {
+            step,
+            speech: Speech::new(&*self.ports.live, self.id, step),
+            requests: 0,
+            calls: Vec::new(),
+        };
+        let mut chain = chain.into_iter().peekable();
+        while let Some(model) = chain.next() {
+            let info = model.info();
+            let asked_before = asking.calls.len();
+            let heard = self.ask_one(&model, &info, &mut asking).await?;
+            let next = chain.peek().map(|next| next.info());
+            match (&heard, next) {
+                (Heard::Failed(error), Some(next)) if error.falls_back() => {
+                    asking.speech.take_back();
+                    asking.speech.asked_again();
+                    let was_asked = asking.calls.len() > asked_before;
+                    if was_asked || !self.answered_last(&next) {
+                        asking.speech.notice(gives_way(&info, error, &next));
                     }
                 }
-                heard => break heard,
+                _ => return self.conclude(&info, heard, asking).await,
             }
-        };
-        if matches!(heard, Heard::Failed(_) | Heard::TookTooLong) {
-            speech.take_back();
         }
+        self.fail(
+            "no model is chosen; choose one with: gantry config set model NAME".to_owned(),
+            asking.calls,
+        )
+        .await
+    }
+
+    /// Asks one model, with less of the conversation where it refuses it as too long.
+    async fn ask_one(
+        &mut self,
+        model: &Arc<dyn Model>,
+        info: &ModelInfo,
+        asking: &mut Asking<'_>,
+    ) -> Result<Heard, TurnError> {
+        let window = info.profile.window.or(self.engine.limits.model_window);
+        self.window = window;
+        if let Some(window) = window {
+            // Where that is not enough the model is asked all the same: it counts better.
+            self.make_room(asking.step, info, Need::Window(window))
+                .await?;
+        }
+        loop {
+            asking.requests += 1;
+            let trace = self.trace(asking.step, asking.requests);
+            let heard = self.hear(&**model, trace, &mut asking.speech).await?;
+            let attempts = asking.speech.take_attempts();
+            let calls = attempts.into_iter().map(|attempted| ModelCall {
+                turn: self.id,
+                step: asking.step,
+                epoch: self.epoch,
+                attempt: attempted.number,
+                model: info.name.clone(),
+                provider: info.profile.provider.clone(),
+                paid_by: info.paid_by,
+                usage: attempted.usage,
+                cost: info.profile.price.as_ref().map(|price| ModelCost {
+                    micros: price.cost(&attempted.usage),
+                    price_date: price.date.clone(),
+                }),
+                duration: attempted.duration,
+                first_byte: attempted.first_byte,
+                outcome: attempted.outcome,
+            });
+            asking.calls.extend(calls);
+            let Heard::Failed(ModelError::Overflow(said)) = heard else {
+                return Ok(heard);
+            };
+            asking.speech.take_back();
+            asking.speech.asked_again();
+            if !self
+                .make_room(asking.step, info, Need::Refused(window))
+                .await?
+            {
+                let all = "all that may be left out of it is left out already";
+                return Ok(Heard::Failed(ModelError::Refused(format!("{said}; {all}"))));
+            }
+        }
+    }
+
+    /// Records the end of the step.
+    async fn conclude(
+        &mut self,
+        info: &ModelInfo,
+        heard: Heard,
+        mut asking: Asking<'_>,
+    ) -> Result<(), TurnError> {
+        if matches!(heard, Heard::Failed(_) | Heard::TookTooLong) {
+            asking.speech.take_back();
+        }
+        let Asking {
+            step,
+            speech,
+            calls,
+            ..
+        } = asking;
         match heard {
-            Heard::Answer(answer) => self.record_answer(step, info, answer).await,
-            Heard::Failed(error) => self.fail(error.to_string()).await,
+            Heard::Answer(answer) => self.record_answer(step, info, answer, calls).await,
+            Heard::Failed(error) => self.fail(error.to_string(), calls).await,
             Heard::TookTooLong => {
                 let limit = spoken(self.engine.limits.model_time);
-                self.fail(format!(
+                let reason = format!(
                     "the model did not finish its answer within {limit}; send the message again"
-                ))
-                .await
+                );
+                self.fail(reason, calls).await
             }
-            Heard::Cancelled if !speech.has_text() => Ok(()),
+            Heard::Cancelled if !speech.has_text() => {
+                Ok(self.ports.log.record_paid(Vec::new(), calls).await?)
+            }
             Heard::Cancelled => {
                 let said = Answer {
                     parts: speech.into_parts(),
                     finish: Finish::Cancelled,
                     usage: Usage::default(),
                     model: String::new(),
+                    first_byte: None,
                 };
-                self.record_answer(step, info, said).await
+                self.record_answer(step, info, said, calls).await
             }
         }
+    }
+
+    /// True if this model gave the last answer of the session.
+    fn answered_last(&self, model: &ModelInfo) -> bool {
+        let turns = self.transcript.up_to(self.id).iter().rev();
+        let last = turns.filter_map(|turn| turn.steps.last()).next();
+        last.is_some_and(|step| {
+            step.model == model.name && step.origin.as_ref() == Some(&model.origin)
+        })
     }
 
     /// Records what is left out; returns whether any more is.
@@ -124,11 +220,13 @@ impl Turn<'_> {
         model: &dyn Model,
         trace: Option<CallTrace>,
         speech: &mut Speech<'_>,
-    ) -> Heard {
+    ) -> Result<Heard, TurnError> {
         let (info, tools) = (model.info(), &self.tools);
+        let request = prompt::request(&self.transcript, self.id, &info, tools);
         let request = ModelRequest {
             trace,
-            ..prompt::request(&self.transcript, self.id, &info, tools)
+            images: self.images(&request).await?,
+            ..request
         };
         let (sender, mut events) = mpsc::channel(MODEL_EVENTS);
         let answer = model.answer(request, sender);
@@ -149,21 +247,40 @@ impl Turn<'_> {
         while let Ok(event) = events.try_recv() {
             speech.hear(event);
         }
-        heard
+        Ok(heard)
+    }
+
+    /// The bytes of the images in a request.
+    async fn images(&self, request: &ModelRequest) -> Result<Images, TurnError> {
+        let parts = request
+            .messages
+            .iter()
+            .flat_map(|message| &message.parts().0);
+        let digests = parts.filter_map(|part| match part {
+            Part::Image { digest, .. } => Some(*digest),
+            _ => None,
+        });
+        let digests: HashSet<_> = digests.collect();
+        if digests.is_empty() {
+            return Ok(Images::new());
+        }
+        let digests: Vec<_> = digests.into_iter().collect();
+        Ok(self.ports.log.images(&digests).await?)
     }
 
     /// Makes the answer durable; the last word of a turn in one commit with the turn's end.
     async fn record_answer(
         &mut self,
         step: u32,
-        model: ModelInfo,
+        model: &ModelInfo,
         answer: Answer,
+        calls: Vec<ModelCall>,
     ) -> Result<(), TurnError> {
         let answered = Event::AnswerRecorded {
             turn: self.id,
             step,
-            model: model.name,
-            origin: Some(model.origin),
+            model: model.name.clone(),
+            origin: Some(model.origin.clone()),
             parts: answer.parts,
             finish: answer.finish,
             usage: answer.usage,
@@ -174,140 +291,34 @@ impl Turn<'_> {
         if let Next::End { outcome, reason } = self.next()? {
             events.push(self.ended(outcome, reason));
         }
-        self.ports.log.record(events.clone()).await?;
+        self.ports.log.record_paid(events.clone(), calls).await?;
         if let [_, ended] = events.as_slice() {
             self.transcript.apply(ended, self.engine.clock.now());
         }
         Ok(())
     }
 
-    async fn fail(&mut self, reason: String) -> Result<(), TurnError> {
-        self.end(TurnOutcome::Failed, Some(reason)).await
+    async fn fail(&mut self, reason: String, calls: Vec<ModelCall>) -> Result<(), TurnError> {
+        let ended = self.ended(TurnOutcome::Failed, Some(reason));
+        self.ports
+            .log
+            .record_paid(vec![ended.clone()], calls)
+            .await?;
+        self.transcript.apply(&ended, self.engine.clock.now());
+        Ok(())
     }
 }
 
-/// The answer of the current attempt as far as it was said, passed on to those who watch.
-struct Speech<'a> {
-    live: &'a dyn LiveSink,
-    turn: TurnId,
-    step: u32,
-    attempt: u32,
-    /// The attempts of requests that the model refused before this one.
-    attempts_before: u32,
-    /// The parts in the order in which they began.
-    spoken: Vec<Spoken>,
-}
-
-/// One part of the answer.
-struct Spoken {
-    part: u32,
-    voice: Voice,
-    /// The bytes that were passed on.
-    offset: u64,
-    /// The beginning of it, kept for the case that the turn is cancelled.
-    kept: String,
-}
-
-impl<'a> Speech<'a> {
-    fn new(live: &'a dyn LiveSink, turn: TurnId, step: u32) -> Self {
-        Self {
-            live,
-            turn,
-            step,
-            attempt: 1,
-            attempts_before: 0,
-            spoken: Vec::new(),
-        }
-    }
-
-    fn hear(&mut self, event: ModelEvent) {
-        match event {
-            ModelEvent::Attempt { number } => {
-                self.attempt = self.attempts_before + number;
-                self.spoken.clear();
-            }
-            ModelEvent::Said(piece) => {
-                let offset = self.say(&piece);
-                self.live.publish(Live::Said {
-                    turn: self.turn,
-                    step: self.step,
-                    attempt: self.attempt,
-                    offset,
-                    piece,
-                });
-            }
-            ModelEvent::Retrying { after, reason } => {
-                self.take_back();
-                self.live.publish(Live::Notice {
-                    turn: self.turn,
-                    text: format!("the model is asked again in {}: {reason}", spoken(after)),
-                });
-            }
-        }
-    }
-
-    /// Takes a piece; returns its place in its part.
-    fn say(&mut self, piece: &Piece) -> u64 {
-        let of_voice = self
-            .spoken
-            .iter()
-            .filter(|known| known.voice == piece.voice);
-        let kept: usize = of_voice.map(|known| known.kept.len()).sum();
-        let room = CANCELLED_TEXT_BYTES.saturating_sub(kept);
-        let known = (self.spoken.iter()).position(|known| known.part == piece.part);
-        let place = known.unwrap_or_else(|| {
-            self.spoken.push(Spoken {
-                part: piece.part,
-                voice: piece.voice,
-                offset: 0,
-                kept: String::new(),
-            });
-            self.spoken.len() - 1
-        });
-        let spoken = &mut self.spoken[place];
-        let text = &piece.text;
-        spoken
-            .kept
-            .push_str(&text[..text.floor_char_boundary(room)]);
-        let offset = spoken.offset;
-        spoken.offset += text.len() as u64;
-        offset
-    }
-
-    /// True if words for the reader were said.
-    fn has_text(&self) -> bool {
-        let is_text = |known: &Spoken| known.voice == Voice::Text && !known.kept.is_empty();
-        self.spoken.iter().any(is_text)
-    }
-
-    /// The parts of the answer so far, for an answer that was cancelled. The vendor's own state is left out,
-    /// because half of it is worth nothing to the vendor.
-    fn into_parts(self) -> Parts {
-        let parts = self.spoken.into_iter().map(|spoken| match spoken.voice {
-            Voice::Text => Part::Text { text: spoken.kept },
-            Voice::Reasoning => Part::Reasoning {
-                text: spoken.kept,
-                signature: None,
-            },
-        });
-        Parts(parts.collect())
-    }
-
-    /// Tells those who watch that what was said, if anything was, is void.
-    fn take_back(&mut self) {
-        if self.spoken.is_empty() {
-            return;
-        }
-        self.spoken.clear();
-        self.live.publish(Live::TakenBack {
-            turn: self.turn,
-            step: self.step,
-            attempt: self.attempt,
-        });
-    }
-
-    /// Another request follows, whose attempts are counted on.
-    fn asked_again(&mut self) {
-        self.attempts_before = self.attempt;
+/// The words for people where a model gives way to another one.
+fn gives_way(model: &ModelInfo, error: &ModelError, next: &ModelInfo) -> String {
+    let (place, brief) = (model.place(), error.brief());
+    match (model.name == next.name, model.place() == next.place()) {
+        (true, true) => format!("{place} {brief}; another key is used for {}", next.name),
+        (_, true) => format!("{place} {brief}; {} answers instead", next.name),
+        (_, false) => format!(
+            "{place} {brief}; {} answers instead ({})",
+            next.name,
+            next.place()
+        ),
     }
 }

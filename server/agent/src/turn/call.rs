@@ -103,7 +103,10 @@ impl<'a> Call<'a> {
                     step: step.number,
                     ordinal,
                 },
-                result_bytes: turn.engine.limits.result_bytes_of(step.calls.len()),
+                result_bytes: turn
+                    .engine
+                    .limits
+                    .result_bytes_of(step.calls.len(), turn.window),
                 waited: turn.waited.iter().find(is_it).cloned(),
             },
             plan,

@@ -22,6 +22,7 @@ impl Model for Mute {
             name: "mute".to_owned(),
             practice: false,
             profile: server_llm::Profile::default(),
+            paid_by: shared_types::PaidBy::default(),
             origin: Origin::default(),
         }
     }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::{Account, ApiKey, Profile};
+use shared_types::PaidBy;
+
+use crate::{ApiKey, Profile};
 
 /// The address of OpenAI's own server.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -19,7 +21,7 @@ pub struct ServerOptions {
     /// The model.
     pub profile: Profile,
     /// The account to which the key belongs.
-    pub account: Account,
+    pub paid_by: PaidBy,
     /// The names of these options where they were set, for the remedies in errors.
     pub named: Named,
     /// The networks in which the server may stand.
@@ -43,7 +45,7 @@ impl ServerOptions {
             base_url: base_url.into(),
             key: None,
             profile,
-            account: Account::default(),
+            paid_by: PaidBy::default(),
             named: Named::default(),
             reach: Reach::Everywhere,
             connect_within: Duration::from_secs(10),

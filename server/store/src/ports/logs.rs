@@ -1,8 +1,11 @@
 //! The log of one session.
 
 use async_trait::async_trait;
-use server_records::{Appended, CallEnd, LogRows, SessionError, SessionKey, StoredEvent};
-use shared_types::{Epoch, Event, Timestamp};
+use bytes::Bytes;
+use server_records::{
+    Appended, CallEnd, LogRows, ModelCall, SessionError, SessionKey, StoredEvent,
+};
+use shared_types::{Digest, Epoch, Event, Timestamp};
 
 use crate::Store;
 
@@ -23,11 +26,32 @@ impl LogRows for SessionLogRows {
         &self,
         epoch: Epoch,
         events: &[Event],
+        calls: &[ModelCall],
         now: Timestamp,
     ) -> Result<Appended, SessionError> {
         let SessionKey { tenant, session } = self.of;
-        let appended = self.store.append(tenant, session, epoch, events, now);
+        let appended = (self.store).append_paid(tenant, session, epoch, events, calls, now);
         Ok(appended.await?)
+    }
+
+    async fn images(&self, digests: &[Digest]) -> Result<Vec<(Digest, Bytes)>, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        let images = self.store.images(tenant, session, digests).await?;
+        let images = images.into_iter();
+        Ok(images
+            .map(|image| (image.digest, image.bytes.into()))
+            .collect())
+    }
+
+    async fn keep_image(
+        &self,
+        media_type: &str,
+        bytes: Bytes,
+        now: Timestamp,
+    ) -> Result<Digest, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        let image = (media_type, &bytes[..]);
+        Ok(self.store.put_image(tenant, session, image, now).await?)
     }
 
     async fn append_end(

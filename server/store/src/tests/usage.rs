@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use shared_types::{ModelAccountId, ModelCallId, SessionId, Timestamp, TurnId, UserId};
+use server_records::{ModelCall, ModelCost};
+use shared_types::{
+    Epoch, ModelAccountId, PaidBy, SessionId, Timestamp, TurnId, UserId, event::Usage,
+};
 
 use super::fixture::{Fixture, Tenant, at, unique};
-use crate::{ModelCall, ModelCost, ModelTokens, ModelUsage, PaidBy, UsageBy, UsageOf};
+use crate::{ModelUsage, UsageBy, UsageOf};
 
 on_every_backend!(
     a_call_that_is_recorded_twice_counts_once,
@@ -16,19 +19,32 @@ on_every_backend!(
 
 const DAY: i64 = 24 * 60 * 60;
 
-fn call(tenant: &Tenant, session: SessionId, turn: TurnId, step: u32) -> ModelCall {
-    ModelCall {
-        id: ModelCallId::from_u128(unique()),
+/// A call, with the session, the user and the time of it.
+#[derive(Clone)]
+struct Called {
+    of: (SessionId, UserId),
+    at: Timestamp,
+    call: ModelCall,
+}
+
+fn call(tenant: &Tenant, session: SessionId, turn: TurnId, step: u32) -> Called {
+    Called {
+        of: (session, tenant.owner),
         at: at(5),
-        user: tenant.owner,
-        session,
+        call: sent(turn, step),
+    }
+}
+
+fn sent(turn: TurnId, step: u32) -> ModelCall {
+    ModelCall {
         turn,
         step,
+        epoch: Epoch(1),
         attempt: 1,
         model: "large".to_owned(),
         provider: "openai".to_owned(),
         paid_by: PaidBy::Own(ModelAccountId::from_u128(1)),
-        tokens: ModelTokens {
+        usage: Usage {
             input: 100,
             cached: 50,
             cache_written: 25,
@@ -41,7 +57,7 @@ fn call(tenant: &Tenant, session: SessionId, turn: TurnId, step: u32) -> ModelCa
         }),
         duration: Duration::from_millis(1500),
         first_byte: Some(Duration::from_millis(300)),
-        outcome: "ok".to_owned(),
+        outcome: "ok",
     }
 }
 
@@ -50,7 +66,7 @@ fn sums(calls: u64, unpriced: u64) -> ModelUsage {
         calls,
         unpriced,
         cost_micros: 1000 * (calls - unpriced),
-        tokens: ModelTokens {
+        usage: Usage {
             input: 100 * calls,
             cached: 50 * calls,
             cache_written: 25 * calls,
@@ -61,8 +77,8 @@ fn sums(calls: u64, unpriced: u64) -> ModelUsage {
 }
 
 impl Tenant {
-    async fn record(&self, call: &ModelCall) -> bool {
-        let recorded = self.db.record_model_call(self.id, call).await;
+    async fn record(&self, Called { of, at, call }: &Called) -> bool {
+        let recorded = self.db.record_model_call(self.id, *of, call, *at).await;
         recorded.expect("the tenant is there")
     }
 
@@ -83,17 +99,21 @@ async fn a_call_that_is_recorded_twice_counts_once(fixture: Fixture) {
     let first = call(&ours, session, turn, 1);
     assert!(ours.record(&first).await);
     let again = call(&ours, session, turn, 1);
-    assert!(!ours.record(&again).await, "another id, the same attempt");
+    assert!(!ours.record(&again).await, "the same attempt");
     let mut retried = call(&ours, session, turn, 1);
-    retried.attempt = 2;
-    (retried.cost, retried.first_byte) = (None, None);
+    retried.call.attempt = 2;
+    (retried.call.cost, retried.call.first_byte) = (None, None);
     assert!(ours.record(&retried).await);
+    let mut of_the_next_worker = call(&ours, session, TurnId::from_u128(9), 1);
+    assert!(ours.record(&of_the_next_worker).await);
+    of_the_next_worker.call.epoch = Epoch(2);
+    assert!(ours.record(&of_the_next_worker).await, "it asked again");
     let other = call(&ours, session, TurnId::from_u128(2), 1);
     assert!(ours.record(&other).await);
     let of_turn = ours.db.usage_of_turn(ours.id, turn).await;
     assert_eq!(of_turn.expect("it answers"), sums(2, 1));
     let of_session = ours.db.usage_of_session(ours.id, session).await;
-    assert_eq!(of_session.expect("it answers"), sums(3, 1));
+    assert_eq!(of_session.expect("it answers"), sums(5, 1));
     let none = ours.db.usage_of_turn(ours.id, TurnId::from_u128(3)).await;
     assert_eq!(none.expect("it answers"), ModelUsage::default());
 }
@@ -115,11 +135,11 @@ async fn usage_is_summed_by_model_person_and_day_and_an_unknown_price_is_not_zer
     {
         let turn = TurnId::from_u128(turn as u128);
         let mut call = call(&ours, session, turn, 1);
-        (call.at, call.user) = (at(day * DAY + 7), user);
-        call.model = model.to_owned();
-        call.paid_by = PaidBy::Operator;
+        (call.at, call.of) = (at(day * DAY + 7), (session, user));
+        call.call.model = model.to_owned();
+        call.call.paid_by = PaidBy::Operator;
         if !priced {
-            call.cost = None;
+            call.call.cost = None;
         }
         assert!(ours.record(&call).await);
     }

@@ -1,9 +1,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use async_trait::async_trait;
-use server_records::{Appended, CallEnd, PortError};
+use bytes::Bytes;
+use server_records::{Appended, CallEnd, ModelCall, PortError};
 use shared_types::{
-    Epoch, Event, SessionId, TenantId, TurnId, UserId,
+    Digest, Epoch, Event, SessionId, TenantId, TurnId, UserId,
     clock::ManualClock,
     event::{EventBody, Parts},
 };
@@ -93,8 +94,22 @@ impl LogRows for Database {
         Ok(rows.collect())
     }
 
-    async fn append(&self, _: Epoch, _: &[Event], _: Timestamp) -> Result<Appended, SessionError> {
+    async fn append(
+        &self,
+        _: Epoch,
+        _: &[Event],
+        _: &[ModelCall],
+        _: Timestamp,
+    ) -> Result<Appended, SessionError> {
         Err(SessionError::StaleEpoch)
+    }
+
+    async fn images(&self, _: &[Digest]) -> Result<Vec<(Digest, Bytes)>, SessionError> {
+        Ok(Vec::new())
+    }
+
+    async fn keep_image(&self, _: &str, _: Bytes, _: Timestamp) -> Result<Digest, SessionError> {
+        Err(SessionError::NotFound)
     }
 
     async fn append_end(

@@ -294,6 +294,100 @@ fn a_vendors_own_state_goes_to_the_origin_and_model_that_wrote_it_and_to_no_othe
     }
 }
 
+/// The messages that a model with this profile is sent.
+fn sent_to(profile: server_llm::Profile, events: &[Event], n: u128) -> Vec<Message> {
+    let log: Vec<_> = (1..)
+        .zip(events)
+        .map(|(seq, event)| SessionEvent {
+            seq,
+            at: Timestamp::from_micros(0),
+            body: EventBody::Known(event.clone()),
+        })
+        .collect();
+    let transcript = Transcript::of(&log);
+    let model = ModelInfo {
+        profile,
+        ..model("m")
+    };
+    messages(&transcript, turn(n), &model, View::of(&transcript))
+}
+
+#[test]
+fn a_model_that_sees_is_sent_the_image_and_another_one_is_told_of_it() {
+    let image = Part::Image {
+        digest: shared_types::Digest::of(b"pixels"),
+        media_type: "image/png".to_owned(),
+        bytes: 6,
+    };
+    let mut parts = Parts::text("what is this?");
+    parts.0.push(image.clone());
+    let asked = Event::InputAccepted {
+        turn: turn(1),
+        by: UserId::from_u128(1),
+        client_id: None,
+        parts: parts.clone(),
+    };
+    let profile = |sees: bool| server_llm::Profile {
+        sees,
+        ..server_llm::Profile::default()
+    };
+    let seen = sent_to(profile(true), std::slice::from_ref(&asked), 1);
+    assert_eq!(seen, [Message::User { parts }]);
+    let told = sent_to(profile(false), &[asked], 1);
+    let words = told[0].parts().words();
+    assert!(!told[0].parts().0.contains(&image));
+    assert!(
+        words.contains("image/png, 6 bytes") && words.contains("does not read images"),
+        "{words}"
+    );
+}
+
+#[test]
+fn bound_thoughts_go_back_until_something_before_them_has_changed() {
+    let thoughts = || Part::Reasoning {
+        text: "hm".to_owned(),
+        signature: Some("S".to_owned()),
+    };
+    let thought = |step: u32| {
+        let mut parts = said("hi", []);
+        parts.0.insert(0, thoughts());
+        Event::AnswerRecorded {
+            turn: turn(1),
+            step,
+            model: "m".to_owned(),
+            origin: None,
+            parts,
+            finish: Finish::Complete,
+            usage: Usage::default(),
+        }
+    };
+    let left_out = Event::ResultsLeftOut {
+        turn: turn(1),
+        step: 2,
+        through: 0,
+        results: 0,
+        bytes: 0,
+        gone: 0,
+        longest: Some(100),
+        shortened: 1,
+        because: shared_types::event::LeftOutBecause::NearWindow,
+    };
+    let log = [input(1, "hello"), thought(1), left_out, thought(2)];
+    let thoughts_in = |binds_thoughts: bool| -> Vec<bool> {
+        let profile = server_llm::Profile {
+            binds_thoughts,
+            ..server_llm::Profile::default()
+        };
+        let sent = sent_to(profile, &log, 1);
+        let answers = sent[1..].iter();
+        answers
+            .map(|answer| answer.parts().0.contains(&thoughts()))
+            .collect()
+    };
+    assert_eq!(thoughts_in(true), [false, true]);
+    assert_eq!(thoughts_in(false), [true, true]);
+}
+
 #[test]
 fn thoughts_without_a_signature_are_for_people_alone() {
     let mut answered = answer(1, 1, "hi", 0);

@@ -21,6 +21,7 @@ impl Model for Fragile {
             name: "fragile".to_owned(),
             practice: false,
             profile: server_llm::Profile::default(),
+            paid_by: shared_types::PaidBy::default(),
             origin: Origin::default(),
         }
     }

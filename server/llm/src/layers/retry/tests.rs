@@ -103,7 +103,7 @@ impl Vendor for Failing {
             practice: false,
             profile: crate::Profile::default(),
             origin: Origin::default(),
-            account: crate::Account::default(),
+            paid_by: shared_types::PaidBy::default(),
         }
     }
 
