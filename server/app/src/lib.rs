@@ -38,6 +38,7 @@ mod shielded;
 #[cfg(test)]
 mod testing;
 mod turns;
+pub mod vault;
 
 use std::sync::Arc;
 
@@ -91,6 +92,7 @@ use crate::{
     allowance::Allowance, commits::Commits, fleet::Started, gate::Gate, gauges::Gauges,
     isolation::Forbidding, keys::LinkKeys, ready::DISK_KEPT_FREE, refusals::Refusals,
     replicas::Replicas,
+    vault::{Held, Vault},
 };
 
 /// All use cases; cheap to clone.
@@ -119,6 +121,8 @@ pub struct App {
     store: Store,
     gauges: Gauges,
     allowance: Allowance,
+    /// The secrets at rest.
+    pub vault: Vault,
     replica: ReplicaId,
     links: Links,
     model: ModelInfo,
@@ -170,6 +174,7 @@ impl App {
             store: parts.store.clone(),
             gauges: Gauges::new(parts.store.clone(), parts.clock.clone(), links.clone()),
             allowance,
+            vault: parts.vault,
             replica: parts.replica,
             model: parts.models.first().info(),
             tasks,
@@ -215,7 +220,8 @@ impl App {
     }
 
     /// Takes up settings that may change while the server runs.
-    pub async fn reload(&self, limits: UserLimits, link_keys: &LinkKeys) {
+    pub async fn reload(&self, limits: UserLimits, link_keys: &LinkKeys, master_keys: Held) {
+        self.vault.use_keys(master_keys);
         self.allowance.use_limits(limits);
         self.enrolment.use_link_keys(link_keys).await;
     }

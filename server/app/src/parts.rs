@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     IsolationPolicy, OperatorSettings, TurnLimits, UserLimits,
     keys::{LinkKeys, SigningKey},
+    vault::Vault,
 };
 
 /// The parts of a server; `main` alone chooses them.
@@ -43,6 +44,8 @@ pub struct Parts {
     pub isolation: Arc<IsolationPolicy>,
     /// The limits of one user.
     pub user_limits: UserLimits,
+    /// The secrets at rest.
+    pub vault: Vault,
     /// This process.
     pub replica: ReplicaId,
     /// The place where it runs: no other process runs at the same place at the same time.

@@ -5,7 +5,8 @@ use std::{net::Ipv4Addr, path::Path, sync::Arc, time::Duration};
 use server_llm::{Model, Models, Practice};
 use server_store::{Outputs, Store};
 use shared_types::{
-    Clock, Event, OsEntropy, ReplicaId, SessionEvent, SessionId, SystemClock, event::TurnOutcome,
+    Clock, Entropy, Event, OsEntropy, ReplicaId, SessionEvent, SessionId, SystemClock,
+    event::TurnOutcome,
 };
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     App, Followed, OpContext, Parts, SessionTerms,
     keys::{LinkKeys, SigningKey},
+    vault::{MasterKeySource, Vault},
 };
 
 /// Far above what is needed: only a failure reaches it.
@@ -140,8 +142,13 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
         key.expect("a key")
     };
     let store = Store::open(&folder.join("gantry.db")).await;
+    let store = store.expect("a database");
+    let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
+    let own = MasterKeySource::Own(folder.join("master"));
+    let vault = Vault::unlock(store.clone(), own, clock.clone(), entropy.clone()).await;
     let parts = Parts {
-        store: store.expect("a database"),
+        store,
+        vault: vault.expect("a master key"),
         outputs: Outputs::start(folder).expect("a folder"),
         models: Models::new(model, []),
         operator: crate::OperatorSettings::default(),
@@ -156,7 +163,7 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
         replica: ReplicaId::generate(&*clock, &OsEntropy),
         place: "a test".to_owned(),
         clock,
-        entropy: Arc::new(OsEntropy),
+        entropy,
         stop: stop.clone(),
     };
     App::start(parts).await.expect("it starts")
