@@ -8,13 +8,22 @@ use server_store::{BackupContent, BackupMade, CopiedTable, copy, require_empty, 
 use shared_program::say;
 use shared_types::{Clock as _, SystemClock};
 
-use crate::{folder_lock::FolderLock, make_private_folder, settings::Database};
+use crate::{
+    folder_lock::FolderLock,
+    make_private_folder,
+    settings::{Database, MasterKeyChoice},
+};
 
 /// Writes a backup, also while the server runs.
 ///
 /// # Errors
 /// Fails if the server's keys are not here, or the backup cannot be written.
-pub(crate) async fn back_up(database: &Database, folder: &Path, file: &Path) -> anyhow::Result<()> {
+pub(crate) async fn back_up(
+    database: &Database,
+    master_key: &MasterKeyChoice,
+    folder: &Path,
+    file: &Path,
+) -> anyhow::Result<()> {
     let identity = folder.join("keys/identity.pem");
     if !identity.exists() {
         bail!(
@@ -35,6 +44,7 @@ pub(crate) async fn back_up(database: &Database, folder: &Path, file: &Path) -> 
         .context("failed to back up")?;
     store.close().await;
     say!("{}: {}", file.display(), told(&content))?;
+    say!("{}: {}", file.display(), master_key.needed_by(&content))?;
     Ok(())
 }
 

@@ -37,6 +37,11 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
         .await
         .context("failed to open the database")?;
     say!("database: {}: {}", settings.database, words(schema))?;
+    let secrets = settings
+        .master_key
+        .checked(&settings.database, schema)
+        .await?;
+    say!("secrets:  {secrets}")?;
     let (scheme, how) = tls(&settings.tls, folder)?;
     say!("listen:   {scheme}://{}{how}", settings.listen)?;
     match settings.metrics {

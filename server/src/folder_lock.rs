@@ -76,6 +76,18 @@ impl FolderLock {
     }
 }
 
+/// The identity of a folder that a server uses now; see [`FolderLock::place`].
+///
+/// # Errors
+/// Fails if no server has used the folder.
+pub(crate) fn place_of(folder: &Path, boot: &str) -> anyhow::Result<String> {
+    let path = folder.join(LOCK);
+    let lock = File::open(&path);
+    let lock =
+        lock.with_context(|| format!("{} cannot be read: start the server once", path.display()))?;
+    FolderLock { lock }.place(boot)
+}
+
 /// True if a server, or a verb that must be alone, has the folder now. A verb that asks at the same time does not
 /// count.
 ///

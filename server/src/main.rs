@@ -16,6 +16,7 @@ mod restore;
 mod rotate;
 mod running;
 mod schema;
+mod secrets;
 mod settings;
 mod signals;
 
@@ -28,6 +29,7 @@ use server_api::{Archives, Doors, Names};
 use server_app::{
     App, JoinTerms, Parts,
     keys::{LinkKeys, SigningKey},
+    vault::Vault,
 };
 use server_llm::{
     Measured, Model, Models, Practice, Profile, Retry, RetryOptions, ServerOptions, WireFormat,
@@ -46,7 +48,8 @@ use listeners::Listeners;
 use reload::{Origin, Reloader};
 use running::Running;
 use settings::{
-    AppSettings, Cli, Database, Environment, ModelChoice, Settings, Tls, TraceSettings, Verb,
+    AppSettings, Cli, Database, Environment, MasterKeyChoice, ModelChoice, SecretsVerb, Settings,
+    Tls, TraceSettings, Verb,
 };
 use signals::Signals;
 
@@ -161,12 +164,12 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
             ownership::of_home(&home, schema::migrate(&database, &folder, check)).await
         }
         Verb::Backup { file } => {
-            let database = settings::database(environment, config, &home)?;
-            backup::back_up(&database, &folder, &file).await
+            let (database, key) = settings::database_and_master_key(environment, config, &home)?;
+            backup::back_up(&database, &key, &folder, &file).await
         }
         Verb::Restore { file } => {
-            let database = settings::database(environment, config, &home)?;
-            ownership::of_home(&home, restore::restore(&database, &folder, &file)).await
+            let (database, key) = settings::database_and_master_key(environment, config, &home)?;
+            ownership::of_home(&home, restore::restore(&database, &key, &folder, &file)).await
         }
         Verb::Move { to } => {
             let database = settings::database(environment, config, &home)?;
@@ -175,6 +178,13 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
         Verb::Health => health::health(&folder).await,
         Verb::Reload => reload::run(&folder).await,
         Verb::RotateLinkKey { now } => rotate::rotate(&home, now).await,
+        Verb::Secrets {
+            verb: SecretsVerb::Rotate,
+        } => {
+            let (database, key) = settings::database_and_master_key(environment, config, &home)?;
+            let verb = secrets::rotate_master_key(&database, &key, &folder);
+            ownership::of_home(&home, verb).await
+        }
         // `main` has done it: it needs no home.
         Verb::Manual { .. } => Ok(()),
     }
@@ -196,7 +206,9 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
     let archives = Archives::in_folder(&settings.downloads)?;
     let listeners = Listeners::bind(&settings).await?;
     let place = lock.place(process.clock.boot())?;
-    let app = start_app(settings.app, store, outputs, folder, place, &process).await?;
+    let vault = vault(&settings.master_key, &store, &process).await?;
+    let stored = (store, outputs, vault);
+    let app = start_app(settings.app, stored, folder, place, &process).await?;
     let sha256 = tls.as_ref().map(ServerTls::certificate_sha256);
     let running = Running::here(listeners.address()?, sha256);
     running.tell(folder)?;
@@ -286,10 +298,21 @@ async fn open_storage(database: &Database, folder: &Path) -> anyhow::Result<(Sto
     Ok((store, outputs))
 }
 
+/// The vault of the stored secrets, whose master key fits them.
+async fn vault(
+    choice: &MasterKeyChoice,
+    store: &Store,
+    process: &Process,
+) -> anyhow::Result<Vault> {
+    let source = choice.source().await?;
+    let (clock, entropy) = (process.clock.clone(), process.entropy.clone());
+    let vault = Vault::unlock(store.clone(), source, clock, entropy).await;
+    vault.context("failed to use the master key")
+}
+
 async fn start_app(
     settings: AppSettings,
-    store: Store,
-    outputs: Outputs,
+    (store, outputs, vault): (Store, Outputs, Vault),
     folder: &Path,
     place: String,
     process: &Process,
@@ -298,6 +321,7 @@ async fn start_app(
     let app = App::start(Parts {
         store,
         outputs,
+        vault,
         models: models(settings.model, clock, entropy)?,
         operator: settings.defaults,
         model_window: settings.model_window,

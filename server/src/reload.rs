@@ -11,7 +11,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use server_api::Names;
-use server_app::{App, UserLimits, keys::LinkKeys};
+use server_app::{App, UserLimits, keys::LinkKeys, vault::Held};
 use shared_program::say;
 use shared_telemetry::{LogFilter, LogFormat, Logs, server::RELOADS};
 use shared_tls::ServerTls;
@@ -26,9 +26,10 @@ use crate::{
 };
 
 /// Sections and keys of `gantry.toml` that a reload takes up.
-const RELOADED: [&str; 7] = [
+const RELOADED: [&str; 8] = [
     "limits",
     "log.filter",
+    "secrets",
     "server.names",
     "tls.certificate",
     "tls.key",
@@ -87,6 +88,7 @@ struct Next {
     tls: Option<ServerTls>,
     limits: UserLimits,
     link_keys: LinkKeys,
+    master_keys: Held,
     /// Keys of the settings file that changed, and count after a restart.
     for_a_restart: Vec<String>,
 }
@@ -109,7 +111,7 @@ impl Reloader {
     async fn reload(&mut self) {
         self.running.begun += 1;
         self.tell();
-        let reloaded = match self.read() {
+        let reloaded = match self.read().await {
             Ok(next) => {
                 RELOADS.add(&["done"], 1);
                 Ok(self.take_up(next).await)
@@ -137,7 +139,7 @@ impl Reloader {
     }
 
     /// Reads and checks everything; nothing has changed afterwards.
-    fn read(&self) -> anyhow::Result<Next> {
+    async fn read(&self) -> anyhow::Result<Next> {
         let settings = self.origin.resolve()?;
         let folder = self.origin.folder();
         let filter = LogFilter::parse(settings.logs.filter.as_deref())?;
@@ -147,6 +149,12 @@ impl Reloader {
         let certificate = Certificate::of(settings.tls, settings.names);
         let (tls, names) = certificate.load(&folder)?;
         let link_keys = LinkKeys::load(&folder.join("keys"), &*self.clock, &*self.entropy)?;
+        let master_keys = self
+            .app
+            .vault
+            .read(settings.master_key.source().await?)
+            .await;
+        let master_keys = master_keys.context("failed to use the master key")?;
         let mut for_a_restart = changed(&self.started_with, &settings.written);
         if tls.is_some() != self.tls.is_some() {
             for_a_restart.push("tls".to_owned());
@@ -159,6 +167,7 @@ impl Reloader {
             tls,
             limits: settings.app.user_limits,
             link_keys,
+            master_keys,
             for_a_restart,
         })
     }
@@ -200,7 +209,8 @@ impl Reloader {
         self.certificate = next.certificate;
         self.present(next.tls);
         self.names.replace(next.names);
-        self.app.reload(next.limits, &next.link_keys).await;
+        let (limits, master_keys) = (next.limits, next.master_keys);
+        self.app.reload(limits, &next.link_keys, master_keys).await;
         self.logs.use_filter(next.filter);
         if next.for_a_restart.is_empty() {
             tracing::info!("the settings were reloaded");

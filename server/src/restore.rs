@@ -19,7 +19,7 @@ use crate::{
     folder_lock::FolderLock,
     make_private_folder,
     schema::migrate,
-    settings::Database,
+    settings::{Database, MasterKeyChoice},
 };
 
 /// The folder of the files until the rows are committed.
@@ -43,7 +43,12 @@ pub(crate) fn require_finished(folder: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if the home or the database is not empty, a server runs, or the backup is incomplete.
-pub(crate) async fn restore(database: &Database, folder: &Path, file: &Path) -> anyhow::Result<()> {
+pub(crate) async fn restore(
+    database: &Database,
+    master_key: &MasterKeyChoice,
+    folder: &Path,
+    file: &Path,
+) -> anyhow::Result<()> {
     let schema = database
         .schema()
         .await
@@ -95,6 +100,7 @@ pub(crate) async fn restore(database: &Database, folder: &Path, file: &Path) -> 
         made.at,
         told(&restored)
     )?;
+    say!("{}: {}", file.display(), master_key.needed_by(&restored))?;
     match backup.schema() < schema.known {
         true => migrate(database, folder, false).await,
         false => Ok(()),

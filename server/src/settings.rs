@@ -14,6 +14,7 @@ mod metrics;
 mod model;
 pub(crate) mod reference;
 mod runners;
+mod secrets;
 mod traces;
 mod turns;
 
@@ -45,10 +46,13 @@ use self::{
     metrics::MetricsSection,
     model::{ModelArgs, ModelSection},
     runners::RunnersSection,
+    secrets::SecretsSection,
     traces::TracesSection,
     turns::TurnsSection,
 };
-pub(crate) use self::{database::Database, model::ModelChoice, traces::TraceSettings};
+pub(crate) use self::{
+    database::Database, model::ModelChoice, secrets::MasterKeyChoice, traces::TraceSettings,
+};
 
 /// The longest that a server may go on after it was asked to stop.
 const DRAIN_AT_MOST: Duration = Duration::from_secs(300);
@@ -106,8 +110,8 @@ pub(crate) enum Verb {
         #[arg(long)]
         check: bool,
     },
-    /// Write everything of the server to a new file: the database, the keys, the output of commands. The
-    /// server may run.
+    /// Write everything of the server to a new file: the database, the keys but for the master key, the output of
+    /// commands. The server may run.
     Backup {
         /// The file, such as `gantry.tar.gz`. It holds the server's keys, so keep it as safe as them.
         file: PathBuf,
@@ -136,12 +140,24 @@ pub(crate) enum Verb {
         #[arg(long)]
         now: bool,
     },
+    /// Manage the master key, which wraps the keys of the stored secrets.
+    Secrets {
+        #[command(subcommand)]
+        verb: SecretsVerb,
+    },
     /// Write the shell completions, the man pages and the reference into a folder
     #[command(hide = true)]
     Manual {
         /// The folder.
         folder: PathBuf,
     },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum SecretsVerb {
+    /// Wrap the keys of all stored secrets by a new master key, also while the server runs. Where the settings name
+    /// the source of the master key, it is the first key of that source.
+    Rotate,
 }
 
 #[derive(Args, Default, Clone)]
@@ -190,6 +206,7 @@ pub(crate) struct Environment {
     user_home: Option<PathBuf>,
     openai_api_key: Option<String>,
     database_url: Option<String>,
+    master_key: Option<String>,
     journal_stream: Option<String>,
     /// `downloads` beside this program.
     downloads: PathBuf,
@@ -207,6 +224,7 @@ impl Environment {
             user_home: std::env::var_os("HOME").map(PathBuf::from),
             openai_api_key: shared_program::take_secret("OPENAI_API_KEY"),
             database_url: shared_program::take_secret(database::URL),
+            master_key: shared_program::take_secret(secrets::MASTER_KEY),
             journal_stream: std::env::var(shared_telemetry::JOURNAL_STREAM).ok(),
             downloads: std::env::current_exe()
                 .unwrap_or_default()
@@ -223,6 +241,8 @@ struct File {
     server: ServerSection,
     /// The database, which stores all durable data.
     database: DatabaseSection,
+    /// The master key, which wraps the keys of the stored secrets. It is in no backup.
+    secrets: SecretsSection,
     /// The certificate. Without one the server speaks plain HTTP, on its own machine or behind a proxy.
     tls: TlsSection,
     /// The time limits of the port for any connection, and the bounds for connections without a credential (strangers).
@@ -312,6 +332,8 @@ pub(crate) type Written = toml::Table;
 pub(crate) struct Settings {
     pub(crate) written: Written,
     pub(crate) database: Database,
+    /// The source of the master key.
+    pub(crate) master_key: MasterKeyChoice,
     pub(crate) listen: SocketAddr,
     /// The address of the metrics without a key, if there is one.
     pub(crate) metrics: Option<SocketAddr>,
@@ -404,6 +426,7 @@ impl Settings {
     ) -> anyhow::Result<Self> {
         let (file, written) = read_file(config, home)?;
         let database = file.database.choose(environment.database_url, home)?;
+        let master_key = file.secrets.choose(environment.master_key, home)?;
         let listen = args
             .listen
             .or(file.server.listen)
@@ -439,6 +462,7 @@ impl Settings {
         Ok(Self {
             written,
             database,
+            master_key,
             listen,
             metrics: args
                 .metrics
@@ -484,8 +508,19 @@ pub(crate) fn database(
     config: Option<&Path>,
     home: &Path,
 ) -> anyhow::Result<Database> {
+    Ok(database_and_master_key(environment, config, home)?.0)
+}
+
+/// The database and the source of its master key, for a short job of an operator.
+pub(crate) fn database_and_master_key(
+    environment: Environment,
+    config: Option<&Path>,
+    home: &Path,
+) -> anyhow::Result<(Database, MasterKeyChoice)> {
     let (file, _) = read_file(config, home)?;
-    file.database.choose(environment.database_url, home)
+    let database = file.database.choose(environment.database_url, home)?;
+    let master_key = file.secrets.choose(environment.master_key, home)?;
+    Ok((database, master_key))
 }
 
 fn drain(ms: Option<u32>) -> anyhow::Result<Duration> {

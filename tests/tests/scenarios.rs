@@ -60,6 +60,7 @@ mod scenarios {
     mod rotation;
     mod schemathesis;
     mod screens;
+    mod secrets;
     mod service;
     mod sessions;
     mod settings;

@@ -150,8 +150,8 @@ pub enum KeyError {
 }
 
 /// Writes a file that only its owner may read, whole or not at all.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt};
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
     let temporary = path.with_extension("new");
     let mut file = std::fs::OpenOptions::new()
         .write(true)
@@ -159,8 +159,6 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .truncate(true)
         .mode(0o600)
         .open(&temporary)?;
-    // It may be left from before, with another mode.
-    file.set_permissions(PermissionsExt::from_mode(0o600))?;
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(&temporary, path)

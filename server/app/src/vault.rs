@@ -173,6 +173,14 @@ impl Vault {
         Ok(Self(Arc::new(inner)))
     }
 
+    /// Reads the master keys of a source, to be taken up with [`Vault::use_keys`].
+    ///
+    /// # Errors
+    /// If they cannot be read, or do not open every stored data key.
+    pub async fn read(&self, source: MasterKeySource) -> Result<Held, VaultError> {
+        Held::read(&self.0.store, source).await
+    }
+
     /// Takes up other master keys.
     pub fn use_keys(&self, held: Held) {
         *self.0.held.write().unwrap_or_else(PoisonError::into_inner) = held;

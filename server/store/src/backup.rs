@@ -5,7 +5,7 @@
 //! 1. `backup.json`: the format, the schema, and the version and the time that made it.
 //! 2. `rows/TABLE/NNNNNN.jsonl`: the rows of each table, one JSON array a line, in the order of the
 //!    primary key. A table has as many entries as it takes, so that neither end holds a table in memory.
-//! 3. `keys/…` and `output/…`: the folders of the server.
+//! 3. `keys/…` and `output/…`: the folders of the server, without the master key of the stored secrets.
 //! 4. `manifest.json`: of each table the columns, the number of rows and their digest; of each file the
 //!    size and the digest. It comes last, so an archive without it was cut off.
 //!
@@ -36,6 +36,10 @@ const FORMAT: u32 = 1;
 
 /// The folders of a server that a backup has, below the server's folder.
 const FOLDERS: [&str; 2] = ["keys", "output"];
+
+/// Files of the folder of keys that no backup has: the server's own master key, also while it is written. With it the
+/// backup would open its own secrets.
+const LEFT_OUT: [&str; 2] = ["keys/master", "keys/master.new"];
 
 const ABOUT: &str = "backup.json";
 const MANIFEST: &str = "manifest.json";

@@ -5,9 +5,9 @@
 //! file. So it drops no master key that is about to be used.
 
 use std::{
-    fs::{File, TryLockError},
-    io::{self, Read as _},
-    os::unix::fs::PermissionsExt as _,
+    fs::{self, File, TryLockError},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
     path::Path,
     time::Duration,
 };
@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
 use super::{MasterKeys, VaultError};
-use crate::keys::write_private;
 
 /// The largest file with master keys, in bytes.
 const MAX_FILE_BYTES: u64 = 16 * 1024;
@@ -87,7 +86,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// The text of a key file; none if there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<Zeroizing<String>>, VaultError> {
-    let mut file = match File::open(path) {
+    let file = match File::open(path) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(of_file(path))?,
     };
@@ -101,17 +100,12 @@ pub(super) fn read(path: &Path) -> Result<Option<Zeroizing<String>>, VaultError>
     }
     let too_large = about.len() > MAX_FILE_BYTES;
     let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
-    let is_text = file
-        .by_ref()
-        .take(MAX_FILE_BYTES)
-        .read_to_string(&mut text)
-        .map_or_else(
-            |why| match why.kind() {
-                io::ErrorKind::InvalidData => Ok(false),
-                _ => Err(of_file(path)(why)),
-            },
-            |_| Ok(true),
-        )?;
+    let read = (&file).take(MAX_FILE_BYTES).read_to_string(&mut text);
+    let is_text = match read {
+        Ok(_) => true,
+        Err(why) if why.kind() == io::ErrorKind::InvalidData => false,
+        Err(why) => return Err(of_file(path)(why)),
+    };
     if too_large || !is_text {
         return Err(VaultError::Source(format!(
             "the file {} holds no master keys: write one there with \"openssl rand -base64 32\"",
@@ -132,12 +126,32 @@ pub(super) async fn make_own(path: &Path, entropy: &dyn Entropy) -> Result<Maste
     Ok(keys)
 }
 
-/// Writes the keys to the file, whole or not at all. They are on disk when it returns.
+/// Writes the keys to the file, whole or not at all. They are on disk when it returns. The file belongs to the owner of
+/// its folder, also where root writes it, so that a running server can read it at once.
 pub(super) fn replace(path: &Path, keys: &MasterKeys) -> Result<(), VaultError> {
-    write_private(path, keys.to_text().as_bytes()).map_err(of_file(path))?;
     let folder = folder_of(path);
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(of_file(folder))
+    let unfinished = path.with_extension("new");
+    let written = || {
+        match fs::remove_file(&unfinished) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+            _ => {}
+        }
+        let mut options = fs::OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unfinished)?;
+        let (owner, ours) = (fs::metadata(folder)?, file.metadata()?);
+        if owner.uid() != ours.uid() {
+            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        }
+        file.write_all(keys.to_text().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)?;
+        File::open(folder)?.sync_all()
+    };
+    written().map_err(of_file(path))
 }
 
 fn of_file(path: &Path) -> impl FnOnce(io::Error) -> VaultError {

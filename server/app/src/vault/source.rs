@@ -29,6 +29,12 @@ pub enum MasterKeySource {
 }
 
 impl MasterKeySource {
+    /// A text from the environment or a command.
+    pub fn given(from: &'static str, text: String) -> Self {
+        let text = Zeroizing::new(text);
+        Self::Given { from, text }
+    }
+
     /// The keys as they are now; none where the server has not made its own file yet.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 
 use super::{
     ABOUT, About, BackupContent, BackupError, BackupMade, ENTRY_BYTES, FOLDERS, FORMAT, FileEntry,
-    MANIFEST, MANIFEST_BYTES, Manifest, ROWS, ROWS_BYTES, TableEntry, of_file,
+    LEFT_OUT, MANIFEST, MANIFEST_BYTES, Manifest, ROWS, ROWS_BYTES, TableEntry, of_file,
 };
 use crate::{
     Store,
@@ -191,6 +191,9 @@ impl<'a> Archive<'a> {
                         let Some(path) = path(&below).filter(|_| self.is_known(&below)) else {
                             continue;
                         };
+                        if LEFT_OUT.contains(&path.as_str()) {
+                            continue;
+                        }
                         self.append(&path, tar::EntryType::Regular, &content)?;
                         self.manifest.files.insert(path, FileEntry::of(&content));
                     }

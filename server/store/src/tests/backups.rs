@@ -71,6 +71,9 @@ async fn a_backup_is_restored_with_every_row_and_file_to_either_kind(fixture: Fi
     // Placed after the rows were read, as far as the backup knows.
     let later = format!("output/ten_1/{}.stdout.head", OperationId::from_u128(99));
     fs::write(folders.path("server").join(&later), "of another").expect("it is written");
+    for left_out in ["keys/master", "keys/master.new"] {
+        fs::write(folders.path("server").join(left_out), "the master key").expect("it is written");
+    }
     let (path, written) = folders.back_up(&fixture).await;
     let mode = |path: &Path| {
         let about = fs::metadata(path).expect("it is there");
@@ -94,6 +97,7 @@ async fn a_backup_is_restored_with_every_row_and_file_to_either_kind(fixture: Fi
         }
         assert_eq!(mode(&into.join("output/ten_1/op_2.stdout.all")), 0o700);
         assert!(!into.join(&later).exists(), "no row tells of it");
+        assert!(!into.join("keys/master").exists());
     }
 }
 
