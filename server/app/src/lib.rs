@@ -174,7 +174,7 @@ impl App {
             store: parts.store.clone(),
             gauges: Gauges::new(parts.store.clone(), parts.clock.clone(), links.clone()),
             allowance,
-            vault: parts.vault,
+            vault: parts.vault.clone(),
             replica: parts.replica,
             model: parts.models.first().info(),
             tasks,
