@@ -6,6 +6,8 @@
 
 mod chat;
 mod conversation;
+mod responses;
+mod seen;
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -13,7 +15,7 @@ use reqwest::header::{HeaderMap, HeaderValue, InvalidHeaderValue};
 use serde_json::Value;
 use url::Url;
 
-pub(crate) use self::chat::Chat;
+pub(crate) use self::{chat::Chat, responses::Responses};
 use crate::{
     Answer, ApiKey, ModelError, ModelRequest, Piece, Profile, ServerOptions, ServerOptionsError,
     Vendor, client::Client,
@@ -30,22 +32,26 @@ pub(crate) const MAX_CALLS: usize = 128;
 pub enum WireFormat {
     /// OpenAI's Chat Completions API, as many servers speak it.
     OpenAiChat,
+    /// OpenAI's Responses API.
+    OpenAiResponses,
 }
 
 impl WireFormat {
     /// All formats.
-    pub const ALL: [Self; 1] = [Self::OpenAiChat];
+    pub const ALL: &[Self] = &[Self::OpenAiChat, Self::OpenAiResponses];
 
     /// The name of the format, in settings and in logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAiChat => Chat::NAME,
+            Self::OpenAiResponses => Responses::NAME,
         }
     }
 
     /// The names of all formats, for people.
     pub fn names() -> String {
-        Self::ALL.map(Self::name).join(", ")
+        let names: Vec<_> = Self::ALL.iter().map(|format| format.name()).collect();
+        names.join(", ")
     }
 }
 
@@ -59,7 +65,7 @@ impl FromStr for WireFormat {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let mut all = Self::ALL.into_iter();
+        let mut all = Self::ALL.iter().copied();
         all.find(|format| format.name() == name)
             .ok_or(UnknownFormat)
     }
@@ -80,6 +86,7 @@ pub fn vendor(
 ) -> Result<Arc<dyn Vendor>, ServerOptionsError> {
     Ok(match format {
         WireFormat::OpenAiChat => Arc::new(Client::<Chat>::new(options)?),
+        WireFormat::OpenAiResponses => Arc::new(Client::<Responses>::new(options)?),
     })
 }
 
@@ -145,7 +152,6 @@ pub(crate) enum Stage {
     /// The answer has ended; its usage may follow.
     Ended,
     /// Nothing follows.
-    #[expect(dead_code, reason = "the next format announces it")]
     Over,
 }
 

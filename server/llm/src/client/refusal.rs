@@ -41,9 +41,13 @@ pub(super) fn of_response(
 /// The error object in a body or an event that is otherwise a success; `None` where there is none.
 pub(super) fn in_value(value: &Value, quotes: &Quotes) -> Option<ModelError> {
     let choices = value["choices"].as_array().into_iter().flatten();
-    let places = [value, &value[0]].into_iter().chain(choices);
+    let items = value.as_array().into_iter().flatten();
+    // A response of OpenAI's that failed stands inside of the event that tells it.
+    let whole = [value, &value["response"]].into_iter();
+    let places = whole.chain(items).chain(choices);
     let errors = places.filter(|place| {
-        says_something(&place["error"]) || place["object"].as_str() == Some("error")
+        let is_named = |name: &str| place[name].as_str() == Some("error");
+        says_something(&place["error"]) || is_named("object") || is_named("type")
     });
     errors.map(|place| of_value(place, quotes)).next()
 }
@@ -230,7 +234,22 @@ const UNAUTHENTICATED_WORDS: &[&str] = &[
     "incorrect api key", // xAI
 ];
 const RATE_LIMITED: &[&str] = &["rate_limit_exceeded", "rate_limit_error"];
-const REFUSED: &[&str] = &["invalid_request_error", "model_not_found"];
+const REFUSED: &[&str] = &[
+    "invalid_request_error",
+    "model_not_found",
+    // The codes of a response of OpenAI's that failed.
+    "invalid_prompt",
+    "data_residency_mismatch",
+    "bio_policy",
+    "misalignment_policy_violation",
+    "invalid_image",
+    "invalid_image_format",
+    "invalid_base64_image",
+    "image_too_large",
+    "image_parse_error",
+    "image_content_policy_violation",
+    "unsupported_image_media_type",
+];
 
 fn unauthenticated(detail: &str, named: &Named) -> ModelError {
     ModelError::Unauthenticated(format!(

@@ -14,6 +14,7 @@ use super::*;
 use crate::{ApiKey, Message, Profile, ToolSpec, Voice, formats::Chat};
 
 mod quirks;
+mod responses;
 
 fn options(base_url: &str) -> ServerOptions {
     let profile = Profile {
@@ -142,48 +143,77 @@ fn request() -> ModelRequest {
 }
 
 async fn ask(options: ServerOptions) -> Result<Answer, ModelError> {
-    let vendor = Client::<Chat>::new(options).expect("the options are usable");
+    ask_in::<Chat>(options).await
+}
+
+/// Asks in this format, and checks that the pieces on the way are those of the answer.
+async fn ask_in<F: Format>(options: ServerOptions) -> Result<Answer, ModelError> {
+    let vendor = Client::<F>::new(options).expect("the options are usable");
     let (events, mut heard) = mpsc::channel(1000);
     let result = vendor.attempt(&request(), &events).await;
     drop(events);
-    let (mut text, mut reasoning, mut begun) = (String::new(), String::new(), Vec::new());
+    let mut heard_parts: Vec<(Voice, String)> = Vec::new();
     while let Some(event) = heard.recv().await {
-        match event {
-            ModelEvent::Said(Piece {
-                part,
-                voice,
-                text: more,
-            }) => {
-                match voice {
-                    Voice::Text => text.push_str(&more),
-                    Voice::Reasoning => reasoning.push_str(&more),
-                }
-                if !begun.contains(&(part, voice)) {
-                    begun.push((part, voice));
-                }
-            }
-            other => panic!("a wire format sends only what is said, not {other:?}"),
+        let ModelEvent::Said(Piece { part, voice, text }) = event else {
+            panic!("a wire format sends only what is said, not {event:?}");
+        };
+        let part = part as usize;
+        if part == heard_parts.len() {
+            heard_parts.push((voice, String::new()));
         }
+        assert_eq!(heard_parts[part].0, voice, "a part has one voice");
+        heard_parts[part].1.push_str(&text);
     }
     if let Ok(answer) = &result {
-        assert_eq!((answer.text(), answer.reasoning()), (text, reasoning));
         let shown = answer.parts.0.iter().filter_map(|part| match part {
-            Part::Reasoning { .. } => Some(Voice::Reasoning),
-            Part::Text { .. } => Some(Voice::Text),
+            Part::Reasoning { text, .. } => Some((Voice::Reasoning, text.clone())),
+            Part::Text { text } => Some((Voice::Text, text.clone())),
             _ => None,
         });
-        let shown: Vec<_> = (0..).zip(shown).collect();
-        assert_eq!(
-            begun, shown,
-            "the order of the answer is that of its pieces"
-        );
+        let shown: Vec<_> = shown.collect();
+        assert_eq!(heard_parts, shown, "the answer is what its pieces said");
     }
     result.map_err(|failure| failure.error)
 }
 
 async fn answer(response: impl Into<Vec<u8>>) -> Result<Answer, ModelError> {
+    answer_in::<Chat>(response).await
+}
+
+async fn answer_in<F: Format>(response: impl Into<Vec<u8>>) -> Result<Answer, ModelError> {
     let server = Responder::start(response, false).await;
-    ask(server.options()).await
+    ask_in::<F>(server.options()).await
+}
+
+/// Sends this stream, cut at each byte before `end`. Returns the cuts that did not give the error of a cut stream.
+async fn cut_everywhere<F: Format>(whole: &str, end: usize) -> Vec<usize> {
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("loopback has a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let bytes = whole.as_bytes().to_vec();
+    let serving = tokio::spawn(async move {
+        for cut in 0..end {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            read_request(&mut stream).await.expect("a request");
+            let cut = [STREAM.as_bytes(), &bytes[..cut]].concat();
+            let _ = stream.write_all(&cut).await;
+        }
+    });
+    let options = options(&format!("http://127.0.0.1:{port}/v1"));
+    let vendor = Client::<F>::new(options).expect("the options are usable");
+    let (events, heard) = mpsc::channel(1);
+    drop(heard);
+    let mut wrong = Vec::new();
+    for cut in 0..end {
+        let result = vendor.attempt(&request(), &events).await;
+        let error = result.map_err(|failure| failure.error);
+        if !matches!(error, Err(ModelError::Broken(_))) {
+            wrong.push(cut);
+        }
+    }
+    serving.await.expect("no panic");
+    wrong
 }
 
 #[tokio::test]

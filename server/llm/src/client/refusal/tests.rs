@@ -136,7 +136,28 @@ fn an_error_inside_of_a_stream_is_classified_by_its_code_or_type() {
         let error = in_value(&value, &quotes()).expect("it is an error");
         assert_eq!(class(&error), expected, "{value} gave {error}");
     }
+    for (code, expected) in [
+        ("rate_limit_exceeded", "rate limited"),
+        ("server_error", "unavailable"),
+        ("vector_store_timeout", "unavailable"),
+        ("insufficient_quota", "quota"),
+        ("context_length_exceeded", "overflow"),
+        ("invalid_prompt", "refused"),
+        ("image_too_large", "refused"),
+    ] {
+        let error = json!({ "code": code, "message": "x" });
+        for value in [
+            json!({ "type": "response.failed", "response": { "status": "failed", "error": error } }),
+            json!({ "object": "response", "status": "failed", "error": error }),
+            json!({ "type": "error", "code": code, "message": "x", "param": null }),
+            json!([{ "candidates": [] }, { "error": error }]),
+        ] {
+            let error = in_value(&value, &quotes()).expect("it is an error");
+            assert_eq!(class(&error), expected, "{value} gave {error}");
+        }
+    }
     for value in [
+        json!({ "type": "response.created", "response": { "error": null, "status": "queued" } }),
         json!({ "error": null, "choices": [] }),
         json!({}),
         json!({ "error": {} }),
