@@ -6,6 +6,7 @@
 
 mod chat;
 mod conversation;
+mod gemini;
 mod responses;
 mod seen;
 
@@ -15,7 +16,7 @@ use reqwest::header::{HeaderMap, HeaderValue, InvalidHeaderValue};
 use serde_json::Value;
 use url::Url;
 
-pub(crate) use self::{chat::Chat, responses::Responses};
+pub(crate) use self::{chat::Chat, gemini::Gemini, responses::Responses};
 use crate::{
     Answer, ApiKey, ModelError, ModelRequest, Piece, Profile, ServerOptions, ServerOptionsError,
     Vendor, client::Client,
@@ -34,17 +35,20 @@ pub enum WireFormat {
     OpenAiChat,
     /// OpenAI's Responses API.
     OpenAiResponses,
+    /// Google's Gemini API.
+    Gemini,
 }
 
 impl WireFormat {
     /// All formats.
-    pub const ALL: &[Self] = &[Self::OpenAiChat, Self::OpenAiResponses];
+    pub const ALL: &[Self] = &[Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini];
 
     /// The name of the format, in settings and in logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAiChat => Chat::NAME,
             Self::OpenAiResponses => Responses::NAME,
+            Self::Gemini => Gemini::NAME,
         }
     }
 
@@ -87,6 +91,7 @@ pub fn vendor(
     Ok(match format {
         WireFormat::OpenAiChat => Arc::new(Client::<Chat>::new(options)?),
         WireFormat::OpenAiResponses => Arc::new(Client::<Responses>::new(options)?),
+        WireFormat::Gemini => Arc::new(Client::<Gemini>::new(options)?),
     })
 }
 

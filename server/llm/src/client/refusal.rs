@@ -81,8 +81,12 @@ pub(super) fn of_value(value: &Value, quotes: &Quotes) -> ModelError {
 struct Said {
     code: String,
     kind: String,
+    /// Google's name of the code, such as `RESOURCE_EXHAUSTED`.
+    status: String,
     message: String,
     retry_after: Option<Duration>,
+    /// True if a quota is used up that lasts longer than a retry can wait.
+    is_spent: bool,
 }
 
 impl Said {
@@ -109,13 +113,16 @@ impl Said {
         Self {
             code: field("code"),
             kind: field("type"),
+            status: field("status"),
             message: quotes.line(&message),
             retry_after: retry_delay(error),
+            is_spent: is_spent(error),
         }
     }
 
     fn names(&self, names: &[&str]) -> bool {
-        names.contains(&self.code.as_str()) || names.contains(&self.kind.as_str())
+        let said = [&self.code, &self.kind, &self.status];
+        said.iter().any(|said| names.contains(&said.as_str()))
     }
 
     fn speaks_of(&self, words: &[&str]) -> bool {
@@ -138,7 +145,8 @@ impl Said {
 fn classify(status: Option<StatusCode>, said: &Said, named: &Named) -> ModelError {
     let code = status.map_or(0, |status| status.as_u16());
     let detail = said.detail(status);
-    if code == 402 || said.names(QUOTA) {
+    let is_spent = said.is_spent || code == 429 && said.speaks_of(QUOTA_WORDS);
+    if code == 402 || said.names(QUOTA) || is_spent {
         return ModelError::QuotaExhausted(format!(
             "the model account has no quota left{detail}: check its plan and billing, or use another key"
         ));
@@ -162,7 +170,8 @@ fn classify(status: Option<StatusCode>, said: &Said, named: &Named) -> ModelErro
             "the model server gave up waiting{detail}: try again"
         )),
         429 => rate_limited(&detail),
-        409 | 425 | 500..=599 => unavailable(&detail),
+        // With 499 Google says that it cancelled the request itself.
+        409 | 425 | 499 | 500..=599 => unavailable(&detail),
         400..=499 => refused(&detail, named),
         300..=399 => ModelError::Refused(format!(
             "the model server redirects elsewhere{detail}: set {} to the final address",
@@ -186,6 +195,12 @@ const QUOTA: &[&str] = &[
     "billing_not_active",
     "insufficient_balance",
     "insufficient_credits",
+];
+/// Of Google, where a quota of a minute has the same code.
+const QUOTA_WORDS: &[&str] = &[
+    "limit: 0,", // of a model that the plan does not have
+    "credits are depleted",
+    "spending cap",
 ];
 const OVERFLOW: &[&str] = &[
     "context_length_exceeded",
@@ -214,6 +229,7 @@ const OVERFLOW_WORDS: &[&str] = &[
     "range of input length",                // Qwen
     "maximum prompt length",                // xAI
     "exceeds the maximum number of tokens", // Gemini
+    "request payload size exceeds",         // Gemini
     "exceeded model token limit",           // Moonshot
     "prompt token count",                   // GitHub
     "too many tokens: total",               // Cohere
@@ -223,6 +239,8 @@ const UNAUTHENTICATED: &[&str] = &[
     "invalid_api_key",
     "authentication_error",
     "permission_error",
+    "UNAUTHENTICATED",
+    "PERMISSION_DENIED",
 ];
 /// Of servers that refuse a key with status 400.
 const UNAUTHENTICATED_WORDS: &[&str] = &[
@@ -233,10 +251,17 @@ const UNAUTHENTICATED_WORDS: &[&str] = &[
     "invalid api-key",   // Qwen
     "incorrect api key", // xAI
 ];
-const RATE_LIMITED: &[&str] = &["rate_limit_exceeded", "rate_limit_error"];
+const RATE_LIMITED: &[&str] = &[
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "RESOURCE_EXHAUSTED",
+];
 const REFUSED: &[&str] = &[
     "invalid_request_error",
     "model_not_found",
+    "INVALID_ARGUMENT",
+    "FAILED_PRECONDITION",
+    "NOT_FOUND",
     // The codes of a response of OpenAI's that failed.
     "invalid_prompt",
     "data_residency_mismatch",
@@ -301,6 +326,17 @@ fn retry_delay(error: &Value) -> Option<Duration> {
         .find_map(|detail| detail["retryDelay"].as_str())?;
     let seconds = delay.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// True if Google names a quota of a day or longer (google.rpc.QuotaFailure). The wait that it names beside it is too
+/// short.
+fn is_spent(error: &Value) -> bool {
+    let details = error["details"].as_array().into_iter().flatten();
+    let violations =
+        details.flat_map(|detail| detail["violations"].as_array().into_iter().flatten());
+    violations
+        .filter_map(|violation| violation["quotaId"].as_str())
+        .any(|quota| quota.contains("PerDay") || quota.contains("PerMonth"))
 }
 
 fn looks_like_html(body: &[u8]) -> bool {

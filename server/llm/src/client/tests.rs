@@ -13,6 +13,7 @@ use shared_types::event::{Part, Parts};
 use super::*;
 use crate::{ApiKey, Message, Profile, ToolSpec, Voice, formats::Chat};
 
+mod gemini;
 mod quirks;
 mod responses;
 

@@ -107,6 +107,140 @@ fn the_status_and_the_most_specific_words_decide() {
 }
 
 #[test]
+fn the_errors_of_google_are_told_apart() {
+    let quota = |quota: &str| {
+        json!([{ "error": {
+            "code": 429, "status": "RESOURCE_EXHAUSTED",
+            "message": "You exceeded your current quota, please check your plan and billing details.",
+            "details": [
+                { "@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [
+                    { "quotaMetric": "generate_content_requests", "quotaId": quota },
+                ] },
+                { "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "20s" },
+            ],
+        } }])
+    };
+    let plain = |code: u16, status: &str, message: &str| json!({ "error": { "code": code, "message": message, "status": status } });
+    for (status, body, expected) in [
+        (
+            429,
+            quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier"),
+            "rate limited",
+        ),
+        (
+            429,
+            quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier"),
+            "quota",
+        ),
+        (
+            429,
+            plain(
+                429,
+                "RESOURCE_EXHAUSTED",
+                "Resource has been exhausted (e.g. check quota).",
+            ),
+            "rate limited",
+        ),
+        (
+            429,
+            plain(
+                429,
+                "RESOURCE_EXHAUSTED",
+                "You exceeded your current quota. * Quota exceeded for metric: free_tier_requests, limit: 0, model: gemini-2.5-pro",
+            ),
+            "quota",
+        ),
+        (
+            429,
+            plain(
+                429,
+                "RESOURCE_EXHAUSTED",
+                "Your prepayment credits are depleted.",
+            ),
+            "quota",
+        ),
+        (
+            401,
+            plain(
+                401,
+                "UNAUTHENTICATED",
+                "Request had invalid authentication credentials.",
+            ),
+            "unauthenticated",
+        ),
+        (
+            403,
+            plain(
+                403,
+                "PERMISSION_DENIED",
+                "Your API key was reported as leaked.",
+            ),
+            "unauthenticated",
+        ),
+        (
+            400,
+            plain(
+                400,
+                "INVALID_ARGUMENT",
+                "API key not valid. Please pass a valid API key.",
+            ),
+            "unauthenticated",
+        ),
+        (
+            400,
+            plain(
+                400,
+                "FAILED_PRECONDITION",
+                "User location is not supported for the API use.",
+            ),
+            "refused",
+        ),
+        (
+            400,
+            plain(
+                400,
+                "INVALID_ARGUMENT",
+                "Request payload size exceeds the limit: 20971520 bytes.",
+            ),
+            "overflow",
+        ),
+        (
+            503,
+            plain(
+                503,
+                "UNAVAILABLE",
+                "The model is overloaded. Please try again later.",
+            ),
+            "unavailable",
+        ),
+        (
+            500,
+            plain(500, "INTERNAL", "An internal error has occurred."),
+            "unavailable",
+        ),
+        (
+            499,
+            plain(499, "CANCELLED", "The operation was cancelled."),
+            "unavailable",
+        ),
+    ] {
+        let error = refusal(status, &body.to_string());
+        assert_eq!(class(&error), expected, "{body} gave {error}");
+        let within = in_value(&body, &quotes()).expect("it is an error");
+        assert_eq!(class(&within), expected, "{body} gave {within}");
+    }
+    for (status, expected) in [
+        ("RESOURCE_EXHAUSTED", "rate limited"),
+        ("UNAVAILABLE", "unavailable"),
+        ("PERMISSION_DENIED", "unauthenticated"),
+        ("INVALID_ARGUMENT", "refused"),
+    ] {
+        let error = in_value(&json!({ "error": { "status": status } }), &quotes());
+        assert_eq!(class(&error.expect("it is an error")), expected, "{status}");
+    }
+}
+
+#[test]
 fn an_error_inside_of_a_stream_is_classified_by_its_code_or_type() {
     for (value, expected) in [
         (json!({ "error": { "code": 429 } }), "rate limited"),
