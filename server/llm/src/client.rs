@@ -9,6 +9,7 @@
 mod body;
 pub(crate) mod json;
 mod options;
+mod pauses;
 mod quote;
 mod reach;
 mod refusal;
@@ -102,7 +103,8 @@ impl<F: Format> Client<F> {
             if !reach::may_be_public(&endpoint) {
                 return Err(ServerOptionsError::Private(shown));
             }
-            http = http.dns_resolver(Arc::new(reach::PublicOnly));
+            // A proxy would resolve the name itself, in its own network.
+            http = http.no_proxy().dns_resolver(Arc::new(reach::PublicOnly));
         }
         Ok(Self {
             http: http.build().map_err(ServerOptionsError::Client)?,
@@ -119,11 +121,13 @@ impl<F: Format> Client<F> {
         })
     }
 
+    /// Asks once. `said_before` is the number of parts that earlier pieces of the answer showed.
     async fn ask(
         &self,
         request: &ModelRequest,
         events: &mpsc::Sender<ModelEvent>,
-    ) -> Result<Answer, Failure> {
+        said_before: u32,
+    ) -> Result<Heard, Failure> {
         let began = Instant::now();
         let (response, first_byte_until) = self.accepted(request).await?;
         if is_web_page(&response) {
@@ -140,18 +144,16 @@ impl<F: Format> Client<F> {
         };
         let first_byte = began.elapsed();
         let within = self.options.answer_within;
-        let reading = Reading::<F>::of(self, request, events);
+        let reading = Reading::<F>::of(self, request, events, said_before);
         let read = timeout(within, reading.read(body, first)).await;
-        let answer = read.unwrap_or_else(|_| {
+        let mut heard = read.unwrap_or_else(|_| {
             Err(ModelError::TimedOut(format!(
                 "the model did not finish its answer within {} s: ask for less at a time",
                 within.as_secs_f32()
             )))
         })?;
-        Ok(Answer {
-            first_byte: Some(first_byte),
-            ..answer
-        })
+        heard.answer.first_byte = Some(first_byte);
+        Ok(heard)
     }
 
     /// The response of a server that takes the request, and the time until which its first byte may come. A part that
@@ -251,8 +253,15 @@ impl<F: Format> Vendor for Client<F> {
         request: &ModelRequest,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, Failure> {
-        self.ask(request, events).await
+        self.whole_answer(request, events).await
     }
+}
+
+/// The answer to one request.
+struct Heard {
+    answer: Answer,
+    /// True if the vendor has only paused.
+    is_paused: bool,
 }
 
 /// The reading of one answer.
@@ -260,6 +269,8 @@ struct Reading<'a, F: Format> {
     client: &'a Client<F>,
     growing: F::Growing,
     events: &'a mpsc::Sender<ModelEvent>,
+    /// The parts that earlier pieces of the answer showed.
+    said_before: u32,
     /// The first half of a character whose second half is still to come.
     half: Option<u32>,
 }
@@ -269,16 +280,18 @@ impl<'a, F: Format> Reading<'a, F> {
         client: &'a Client<F>,
         request: &ModelRequest,
         events: &'a mpsc::Sender<ModelEvent>,
+        said_before: u32,
     ) -> Self {
         Self {
             client,
             growing: F::growing(request),
             events,
+            said_before,
             half: None,
         }
     }
 
-    async fn read(self, body: Body, first: Bytes) -> Result<Answer, ModelError> {
+    async fn read(self, body: Body, first: Bytes) -> Result<Heard, ModelError> {
         match first[..] {
             [b'{' | b'[', ..] => self.read_document(body, first).await,
             _ => self.read_stream(body, first).await,
@@ -286,7 +299,7 @@ impl<'a, F: Format> Reading<'a, F> {
     }
 
     /// One document: the answer of a server that does not stream.
-    async fn read_document(mut self, mut body: Body, first: Bytes) -> Result<Answer, ModelError> {
+    async fn read_document(mut self, mut body: Body, first: Bytes) -> Result<Heard, ModelError> {
         let mut document = first.to_vec();
         while let Some(chunk) = body.next(self.client.options.idle_at_most).await? {
             document.extend_from_slice(&chunk);
@@ -299,7 +312,7 @@ impl<'a, F: Format> Reading<'a, F> {
         self.conclude(false).await
     }
 
-    async fn read_stream(mut self, mut body: Body, first: Bytes) -> Result<Answer, ModelError> {
+    async fn read_stream(mut self, mut body: Body, first: Bytes) -> Result<Heard, ModelError> {
         let mut decoder = sse::Decoder::default();
         let mut next = Some(first);
         let mut usage_until = None;
@@ -374,23 +387,30 @@ impl<'a, F: Format> Reading<'a, F> {
         self.growing.absorb(value)
     }
 
-    /// The answer is wanted also where no listener is left.
     async fn say(&self, said: Vec<Piece>) {
-        for piece in said {
-            let _ = self.events.send(ModelEvent::Said(piece)).await;
-        }
+        say(self.events, self.said_before, said).await;
     }
 
-    async fn conclude(self, announced: bool) -> Result<Answer, ModelError> {
+    async fn conclude(self, announced: bool) -> Result<Heard, ModelError> {
         let end = StreamEnd {
             announced,
             torn: self.half.is_some(),
         };
+        let is_paused = self.growing.is_paused();
         let (answer, rest) = self.growing.conclude(end)?;
-        for piece in rest {
-            let _ = self.events.send(ModelEvent::Said(piece)).await;
-        }
-        Ok(answer)
+        say(self.events, self.said_before, rest).await;
+        Ok(Heard { answer, is_paused })
+    }
+}
+
+/// Passes pieces on, each under its place in the whole answer. The answer is wanted also where no listener is left.
+async fn say(events: &mpsc::Sender<ModelEvent>, said_before: u32, said: Vec<Piece>) {
+    for piece in said {
+        let piece = Piece {
+            part: said_before + piece.part,
+            ..piece
+        };
+        let _ = events.send(ModelEvent::Said(piece)).await;
     }
 }
 

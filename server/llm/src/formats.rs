@@ -7,6 +7,7 @@
 mod chat;
 mod conversation;
 mod gemini;
+mod messages;
 mod responses;
 mod seen;
 
@@ -16,7 +17,7 @@ use reqwest::header::{HeaderMap, HeaderValue, InvalidHeaderValue};
 use serde_json::Value;
 use url::Url;
 
-pub(crate) use self::{chat::Chat, gemini::Gemini, responses::Responses};
+pub(crate) use self::{chat::Chat, gemini::Gemini, messages::Messages, responses::Responses};
 use crate::{
     Answer, ApiKey, ModelError, ModelRequest, Piece, Profile, ServerOptions, ServerOptionsError,
     Vendor, client::Client,
@@ -37,11 +38,18 @@ pub enum WireFormat {
     OpenAiResponses,
     /// Google's Gemini API.
     Gemini,
+    /// Anthropic's Messages API.
+    AnthropicMessages,
 }
 
 impl WireFormat {
     /// All formats.
-    pub const ALL: &[Self] = &[Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini];
+    pub const ALL: &[Self] = &[
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+        Self::AnthropicMessages,
+        Self::Gemini,
+    ];
 
     /// The name of the format, in settings and in logs.
     pub fn name(self) -> &'static str {
@@ -49,6 +57,7 @@ impl WireFormat {
             Self::OpenAiChat => Chat::NAME,
             Self::OpenAiResponses => Responses::NAME,
             Self::Gemini => Gemini::NAME,
+            Self::AnthropicMessages => Messages::NAME,
         }
     }
 
@@ -92,6 +101,7 @@ pub fn vendor(
         WireFormat::OpenAiChat => Arc::new(Client::<Chat>::new(options)?),
         WireFormat::OpenAiResponses => Arc::new(Client::<Responses>::new(options)?),
         WireFormat::Gemini => Arc::new(Client::<Gemini>::new(options)?),
+        WireFormat::AnthropicMessages => Arc::new(Client::<Messages>::new(options)?),
     })
 }
 
@@ -141,6 +151,11 @@ pub(crate) trait Growing: Send + Sync {
 
     /// The point that the answer has reached.
     fn stage(&self) -> Stage;
+
+    /// True if the vendor has only paused: it goes on once it is sent back its answer so far.
+    fn is_paused(&self) -> bool {
+        false
+    }
 
     /// The answer, and the additions that were not returned before.
     ///

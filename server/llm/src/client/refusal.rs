@@ -145,13 +145,13 @@ impl Said {
 fn classify(status: Option<StatusCode>, said: &Said, named: &Named) -> ModelError {
     let code = status.map_or(0, |status| status.as_u16());
     let detail = said.detail(status);
-    let is_spent = said.is_spent || code == 429 && said.speaks_of(QUOTA_WORDS);
+    let client_side = status.is_none_or(|status| status.is_client_error());
+    let is_spent = said.is_spent || client_side && said.speaks_of(QUOTA_WORDS);
     if code == 402 || said.names(QUOTA) || is_spent {
         return ModelError::QuotaExhausted(format!(
             "the model account has no quota left{detail}: check its plan and billing, or use another key"
         ));
     }
-    let client_side = status.is_none_or(|status| status.is_client_error());
     if code == 413 || said.names(OVERFLOW) || client_side && said.speaks_of(OVERFLOW_WORDS) {
         return ModelError::Overflow(format!(
             "the conversation is too long for the model{detail}: start a new session, or use a model with a larger context"
@@ -166,9 +166,7 @@ fn classify(status: Option<StatusCode>, said: &Said, named: &Named) -> ModelErro
             "the model server does not know the model or the address{detail}: check the model's name ({}) and the address ({} usually ends in /v1)",
             named.model, named.address
         )),
-        408 => ModelError::TimedOut(format!(
-            "the model server gave up waiting{detail}: try again"
-        )),
+        408 => timed_out(&detail),
         429 => rate_limited(&detail),
         // With 499 Google says that it cancelled the request itself.
         409 | 425 | 499 | 500..=599 => unavailable(&detail),
@@ -179,6 +177,7 @@ fn classify(status: Option<StatusCode>, said: &Said, named: &Named) -> ModelErro
         )),
         0 if said.names(UNAUTHENTICATED) => unauthenticated(&detail, named),
         0 if said.names(RATE_LIMITED) => rate_limited(&detail),
+        0 if said.names(TIMED_OUT) => timed_out(&detail),
         0 if said.names(REFUSED) => refused(&detail, named),
         0 => unavailable(&detail),
         _ => ModelError::Broken(format!(
@@ -195,9 +194,13 @@ const QUOTA: &[&str] = &[
     "billing_not_active",
     "insufficient_balance",
     "insufficient_credits",
+    "billing_error",
 ];
-/// Of Google, where a quota of a minute has the same code.
+/// Of vendors that refuse an account without means with status 400.
 const QUOTA_WORDS: &[&str] = &[
+    "credit balance is too low",               // Anthropic
+    "reached your specified api usage limits", // Anthropic, of a limit that the owner has set
+    // Of Google, where a quota of a minute has the same code.
     "limit: 0,", // of a model that the plan does not have
     "credits are depleted",
     "spending cap",
@@ -251,6 +254,7 @@ const UNAUTHENTICATED_WORDS: &[&str] = &[
     "invalid api-key",   // Qwen
     "incorrect api key", // xAI
 ];
+const TIMED_OUT: &[&str] = &["timeout_error"];
 const RATE_LIMITED: &[&str] = &[
     "rate_limit_exceeded",
     "rate_limit_error",
@@ -259,6 +263,7 @@ const RATE_LIMITED: &[&str] = &[
 const REFUSED: &[&str] = &[
     "invalid_request_error",
     "model_not_found",
+    "not_found_error",
     "INVALID_ARGUMENT",
     "FAILED_PRECONDITION",
     "NOT_FOUND",
@@ -286,6 +291,12 @@ fn unauthenticated(detail: &str, named: &Named) -> ModelError {
 fn rate_limited(detail: &str) -> ModelError {
     ModelError::RateLimited(format!(
         "the model server is asked too often{detail}: wait a minute, or raise the account's limits"
+    ))
+}
+
+fn timed_out(detail: &str) -> ModelError {
+    ModelError::TimedOut(format!(
+        "the model server gave up waiting{detail}: try again"
     ))
 }
 

@@ -14,6 +14,7 @@ use super::*;
 use crate::{ApiKey, Message, Profile, ToolSpec, Voice, formats::Chat};
 
 mod gemini;
+mod messages;
 mod quirks;
 mod responses;
 

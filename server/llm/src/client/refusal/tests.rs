@@ -84,6 +84,61 @@ fn the_status_and_the_most_specific_words_decide() {
             r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 8192"}}"#,
             "overflow",
         ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 205000 tokens > 200000 maximum"},"request_id":"req_1"}"#,
+            "overflow",
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."}}"#,
+            "quota",
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01."}}"#,
+            "quota",
+        ),
+        (
+            500,
+            r#"{"error":{"message":"credit balance is too low to tell"}}"#,
+            "unavailable",
+        ),
+        (
+            403,
+            r#"{"type":"error","error":{"type":"billing_error","message":"x"}}"#,
+            "quota",
+        ),
+        (
+            401,
+            r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#,
+            "unauthenticated",
+        ),
+        (
+            403,
+            r#"{"type":"error","error":{"type":"permission_error","message":"x"}}"#,
+            "unauthenticated",
+        ),
+        (
+            404,
+            r#"{"type":"error","error":{"type":"not_found_error","message":"model: claude-x"}}"#,
+            "refused",
+        ),
+        (
+            429,
+            r#"{"type":"error","error":{"type":"rate_limit_error","message":"x"}}"#,
+            "rate limited",
+        ),
+        (
+            504,
+            r#"{"type":"error","error":{"type":"timeout_error","message":"x"}}"#,
+            "unavailable",
+        ),
+        (
+            529,
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            "unavailable",
+        ),
         (413, "", "overflow"),
         (400, r#"{"detail":"no such field"}"#, "refused"),
         (422, r#"{"detail":[{"loc":["x"]}]}"#, "refused"),

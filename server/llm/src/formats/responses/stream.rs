@@ -338,6 +338,7 @@ impl formats::Growing for Growing {
             finish,
             usage: self.usage,
             model: self.model,
+            first_byte: None,
         };
         Ok((answer, rest))
     }
