@@ -48,8 +48,8 @@ use listeners::Listeners;
 use reload::{Origin, Reloader};
 use running::Running;
 use settings::{
-    AppSettings, Cli, Database, Environment, MasterKeyChoice, ModelChoice, SecretsVerb, Settings,
-    Tls, TraceSettings, Verb,
+    AppSettings, Cli, Database, Environment, MasterKeyChoice, ModelChoice, Settings, Tls,
+    TraceSettings, Verb,
 };
 use signals::Signals;
 
@@ -178,11 +178,9 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
         Verb::Health => health::health(&folder).await,
         Verb::Reload => reload::run(&folder).await,
         Verb::RotateLinkKey { now } => rotate::rotate(&home, now).await,
-        Verb::Secrets {
-            verb: SecretsVerb::Rotate,
-        } => {
+        Verb::Secrets { verb } => {
             let (database, key) = settings::database_and_master_key(environment, config, &home)?;
-            let verb = secrets::rotate_master_key(&database, &key, &folder);
+            let verb = secrets::run(verb, &database, &key, &folder);
             ownership::of_home(&home, verb).await
         }
         // `main` has done it: it needs no home.

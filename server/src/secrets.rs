@@ -1,17 +1,17 @@
-//! The master key of the stored secrets: its source, and `gantry-server secrets rotate`.
+//! The master key of the stored secrets: its source, and the verbs of `gantry-server secrets`.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
 use server_app::vault::{Held, MasterKeySource, Rotated, rotate};
-use server_store::{BackupContent, Schema};
+use server_store::{BackupContent, Schema, StoreError};
 use shared_program::say;
 use shared_types::{Clock as _, OsEntropy, SystemClock};
 use tokio::{io::AsyncReadExt as _, process::Command, time::timeout};
 
 use crate::{
     folder_lock,
-    settings::{Database, MasterKeyChoice},
+    settings::{Database, MasterKeyChoice, SecretsVerb},
 };
 
 /// The longest time of the program that prints the master key.
@@ -125,11 +125,54 @@ async fn printed(program: &str, arguments: &[String]) -> anyhow::Result<String> 
     Ok(text)
 }
 
+/// Carries out a verb of `gantry-server secrets`.
+///
+/// # Errors
+/// Fails if the master keys are not those of the database, or it does not answer.
+pub(crate) async fn run(
+    verb: SecretsVerb,
+    database: &Database,
+    choice: &MasterKeyChoice,
+    folder: &Path,
+) -> anyhow::Result<()> {
+    match verb {
+        SecretsVerb::Rotate => rotate_master_key(database, choice, folder).await,
+        SecretsVerb::Forget { master_key } => forget(database, choice, &master_key).await,
+    }
+}
+
+/// Removes the secrets of a master key that is not here.
+async fn forget(
+    database: &Database,
+    choice: &MasterKeyChoice,
+    master_key: &str,
+) -> anyhow::Result<()> {
+    let keys = choice.source().await?.read();
+    let keys = keys.context("failed to use the master key")?;
+    if keys.is_some_and(|keys| keys.has(master_key)) {
+        bail!(
+            "{master_key} is not lost: the source of the master keys has it, so its secrets open"
+        );
+    }
+    let opened = database.open_beside().await;
+    let store = opened.context("failed to open the database")?;
+    let forgotten = store.forget_master_key(master_key).await;
+    store.close().await;
+    let secrets = match forgotten {
+        Err(StoreError::NotFound) => bail!(
+            "{master_key} wraps nothing here: name the id that the server names when it refuses to start"
+        ),
+        forgotten => forgotten.context("failed to forget the master key")?,
+    };
+    say!("removed {secrets} secrets, which nothing could open any more: people enter them again")?;
+    Ok(())
+}
+
 /// Wraps all data keys anew, and says what the operator has to do then.
 ///
 /// # Errors
 /// Fails if the master keys do not open what is stored, or cannot be written.
-pub(crate) async fn rotate_master_key(
+async fn rotate_master_key(
     database: &Database,
     choice: &MasterKeyChoice,
     folder: &Path,

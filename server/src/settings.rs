@@ -158,6 +158,11 @@ pub(crate) enum SecretsVerb {
     /// Wrap the keys of all stored secrets by a new master key, also while the server runs. Where the settings name
     /// the source of the master key, it is the first key of that source.
     Rotate,
+    /// Remove all secrets that need a lost master key, of all tenants. People enter them again.
+    Forget {
+        /// The id of the lost master key, such as `mk_0123456789abcdef`; the server names it when it refuses to start.
+        master_key: String,
+    },
 }
 
 #[derive(Args, Default, Clone)]

@@ -76,7 +76,7 @@ pub enum VaultError {
     },
     /// There is no master key, and secrets are stored.
     #[error(
-        "open the stored secrets: {data_keys} data keys are wrapped by the master key {id}, and there is none in {}; put that file back with mode 0600, or set the source of the key under [secrets] in gantry.toml", path.display()
+        "open the stored secrets: {data_keys} data keys are wrapped by the master key {id}, and there is none in {}; put that file back with mode 0600, or set the source of the key under [secrets] in gantry.toml; if it is lost, run gantry-server secrets forget {id}", path.display()
     )]
     Missing {
         /// The file in which the master key would be.
@@ -88,7 +88,7 @@ pub enum VaultError {
     },
     /// The master keys do not open all that is stored.
     #[error(
-        "open the stored secrets: {data_keys} data keys are wrapped by the master key {id}, and {from} has only {there}; add that key on a line of its own"
+        "open the stored secrets: {data_keys} data keys are wrapped by the master key {id}, and {from} has only {there}; add that key on a line of its own, or if it is lost, run gantry-server secrets forget {id}"
     )]
     DoesNotFit {
         /// The source of the master keys.
@@ -317,7 +317,7 @@ impl Held {
 
     fn without_keys(&self) -> VaultError {
         let why = match self.source.path() {
-            Some(path) => format!("{} could not be made at its start", path.display()),
+            Some(path) => format!("there is none in {}", path.display()),
             None => "none is set".to_owned(),
         };
         VaultError::NoKey { why }

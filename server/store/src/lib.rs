@@ -9,7 +9,8 @@
 //!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the attempts,
 //!   [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`], [`Store::session_by_link`],
 //!   [`Store::take_stream_ticket`], [`Store::deleted_sessions`], [`Store::counts`], [`Store::start_replica`],
-//!   [`Store::data_keys_after`], [`Store::master_keys_in_use`] and [`Store::data_key_of_master_key`].
+//!   [`Store::data_keys_after`], [`Store::master_keys_in_use`], [`Store::data_key_of_master_key`] and
+//!   [`Store::forget_master_key`].
 //! - **Facts that must be true together are written together.** One transaction holds an event and the row that it
 //!   describes, a spent token and the thing that it bought, or a change and its audit entry. When a method returns, its
 //!   transaction is synced to disk.

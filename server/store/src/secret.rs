@@ -8,7 +8,7 @@ use shared_types::{SecretId, TenantId, Timestamp};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
-    database::{Connection, FromRow, Row, page, query, query_as},
+    database::{Connection, FromRow, Row, page, query, query_as, retried},
 };
 
 /// Largest sealed secret, in bytes.
@@ -47,6 +47,14 @@ pub struct MasterKeyInUse {
     pub id: String,
     /// The number of data keys.
     pub data_keys: u64,
+}
+
+/// Narrows `secrets` to those that depend on the master key `$1`.
+macro_rules! of_master_key {
+    () => {
+        "WHERE (tenant_id, data_key_version) IN
+             (SELECT tenant_id, version FROM data_keys WHERE master_key = $1)"
+    };
 }
 
 impl Store {
@@ -189,6 +197,40 @@ impl Store {
         )
         .await?;
         Ok(row)
+    }
+
+    /// Removes all secrets of all tenants that depend on this master key, and their data keys. Model accounts stay,
+    /// without a key. Returns the number of secrets.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the master key wraps nothing.
+    pub async fn forget_master_key(&self, id: &str) -> Result<u64, StoreError> {
+        retried!({
+            let why = "a lost master key is that of all tenants";
+            let mut tx = self.write_any(why).await?;
+            query(concat!(
+                "UPDATE model_accounts SET secret_id = NULL
+                 WHERE (tenant_id, secret_id) IN (SELECT tenant_id, id FROM secrets ",
+                of_master_key!(),
+                ")"
+            ))
+            .bind(id)
+            .execute(&mut tx)
+            .await?;
+            let secrets = query(concat!("DELETE FROM secrets ", of_master_key!()))
+                .bind(id)
+                .execute(&mut tx)
+                .await?;
+            let data_keys = query("DELETE FROM data_keys WHERE master_key = $1")
+                .bind(id)
+                .execute(&mut tx)
+                .await?;
+            if data_keys == 0 {
+                return Err(StoreError::NotFound);
+            }
+            tx.commit().await?;
+            Ok(secrets)
+        })
     }
 
     /// Stores a secret, or a new text of one.

@@ -112,11 +112,27 @@ async fn the_master_key_is_rotated_while_the_server_runs_and_a_wrong_one_keeps_i
     let told = refused(&gantry, &["run"]).await;
     assert!(told.contains("put that file back"), "{told}");
     assert!(!key.exists(), "no other key takes its place");
+    let lost = told.split_whitespace().find(|word| word.starts_with("mk_"));
+    let lost = lost
+        .expect("it names the key")
+        .trim_end_matches(',')
+        .to_owned();
     fs::write(&key, &second).expect("it is ours");
     let told = refused(&gantry, &["run"]).await;
     assert!(told.contains("chmod 600"), "{told}");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let told = refused(&gantry, &["secrets", "forget", &lost]).await;
+    assert!(told.contains("is not lost"), "{told}");
     gantry.start_server().await;
+    gantry.stop_server().await;
+
+    fs::remove_file(&key).expect("it is ours");
+    let told = done(&gantry, &["secrets", "forget", &lost]).await;
+    assert!(told.starts_with("removed 0 secrets"), "{told}");
+    let told = refused(&gantry, &["secrets", "forget", &lost]).await;
+    assert!(told.contains("wraps nothing here"), "{told}");
+    gantry.start_server().await;
+    assert_ne!(read(), second);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -114,7 +114,8 @@ impl MasterKeys {
         &self.keys[0].id
     }
 
-    pub(super) fn has(&self, id: &str) -> bool {
+    /// True if the key with this id is among them.
+    pub fn has(&self, id: &str) -> bool {
         self.keys.iter().any(|key| key.id == id)
     }
 

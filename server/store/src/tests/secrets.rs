@@ -15,6 +15,7 @@ on_every_backend!(
     a_user_sees_accounts_of_the_user_and_of_the_tenant,
     an_account_goes_with_its_key_and_a_person_with_the_accounts,
     an_owner_has_so_many_accounts_and_each_name_once,
+    a_lost_master_key_is_forgotten_with_all_that_depends_on_it,
     secrets_and_accounts_of_another_tenant_are_not_found,
 );
 
@@ -286,6 +287,27 @@ async fn an_owner_has_so_many_accounts_and_each_name_once(fixture: Fixture) {
         matches!(refused, Err(StoreError::TooLarge { .. })),
         "{refused:?}"
     );
+}
+
+async fn a_lost_master_key_is_forgotten_with_all_that_depends_on_it(fixture: Fixture) {
+    let db = &fixture.db;
+    let (ours, theirs) = (fixture.tenant().await, fixture.tenant().await);
+    let lost = ours.with_data_key().await;
+    let new = account(AccountOf::Tenant, "ours", Some(sealed(lost, 1)));
+    ours.add(&new).await.expect("it is new");
+    let other = data_key(&theirs, 1, "mk_two", 2);
+    db.add_data_key(&other, at(1)).await.expect("it is new");
+    let kept = SecretId::from_u128(unique());
+    let put = db.put_secret(theirs.id, &sealed(kept, 1), at(2)).await;
+    put.expect("there is a data key");
+    let forgotten = db.forget_master_key("mk_one").await;
+    assert_eq!(forgotten.expect("it wraps one"), 1);
+    let again = db.forget_master_key("mk_one").await;
+    assert!(matches!(again, Err(StoreError::NotFound)), "{again:?}");
+    assert_eq!(db.newest_data_key(ours.id).await.expect("it answers"), None);
+    let account = db.model_account(ours.id, new.id).await;
+    assert_eq!(account.expect("it stays").key, None);
+    db.secret(theirs.id, kept).await.expect("it stays");
 }
 
 async fn secrets_and_accounts_of_another_tenant_are_not_found(fixture: Fixture) {
