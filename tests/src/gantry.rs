@@ -217,6 +217,17 @@ impl Gantry {
         operator
     }
 
+    /// The URL of the server's database, unless that is a file in its home.
+    pub fn database_url(&self) -> Option<&str> {
+        let named = self
+            .environment
+            .iter()
+            .find(|(name, _)| name == DATABASE_URL);
+        named
+            .map(|(_, url)| url.as_str())
+            .filter(|url| !url.is_empty())
+    }
+
     /// From its next start on the server uses this database.
     pub fn use_database(&mut self, url: &str) {
         self.environment.retain(|(name, _)| name != DATABASE_URL);

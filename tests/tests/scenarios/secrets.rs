@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, process::Output, sync::Arc};
 use server_app::vault::{MasterKeySource, Plain, Vault};
 use server_store::{SealedSecret, Store};
 use shared_types::{OsEntropy, SecretId, SystemClock, TenantId};
-use tests::gantry::Gantry;
+use tests::{gantry::Gantry, postgres::database_of_run};
 
 /// The stored secret.
 const HUSH: &str = "sk-canary-77f0c2a9e1";
@@ -18,23 +18,22 @@ struct Beside {
 }
 
 impl Beside {
-    /// None where the database is no file.
-    async fn of(gantry: &Gantry) -> Option<Self> {
+    async fn of(gantry: &Gantry) -> Self {
         let folder = gantry.home().join("server");
-        let file = folder.join("gantry.db");
-        if !file.exists() {
-            return None;
-        }
-        let store = Store::open_beside(&file).await.expect("it is there");
+        let store = match gantry.database_url() {
+            Some(url) => Store::open_postgres_beside(&url.parse().expect("a URL")).await,
+            None => Store::open_beside(&folder.join("gantry.db")).await,
+        };
+        let store = store.expect("it is there");
         let source = MasterKeySource::Own(folder.join("keys/master"));
         let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
         let vault = Vault::unlock(store.clone(), source, clock, entropy).await;
         let first = store.first_owner().await.expect("it answers");
-        Some(Self {
+        Self {
             store,
             vault: vault.expect("it fits"),
             tenant: first.expect("it is there").0,
-        })
+        }
     }
 
     async fn seal(&self) -> SealedSecret {
@@ -88,9 +87,7 @@ async fn the_master_key_is_rotated_while_the_server_runs_and_a_wrong_one_keeps_i
         "{told}"
     );
     let first = read();
-    let Some(beside) = Beside::of(&gantry).await else {
-        return;
-    };
+    let beside = Beside::of(&gantry).await;
     let sealed = beside.seal().await;
     let told = done(&gantry, &["secrets", "rotate"]).await;
     assert!(told.starts_with("wrapped 1 data keys anew"), "{told}");
@@ -144,9 +141,7 @@ async fn a_backup_has_no_master_key_and_says_that_restoring_needs_it() {
     let (empty, full) = (backup("empty.tar.gz"), backup("full.tar.gz"));
     let told = done(&gantry, &["backup", &empty]).await;
     assert!(told.contains("needs no master key"), "{told}");
-    let Some(beside) = Beside::of(&gantry).await else {
-        return;
-    };
+    let beside = Beside::of(&gantry).await;
     let sealed = beside.seal().await;
     beside.store.close().await;
     let needs = format!("a restored server needs {}", key.display());
@@ -155,6 +150,9 @@ async fn a_backup_has_no_master_key_and_says_that_restoring_needs_it() {
     gantry.stop_server().await;
     let kept = fs::read(&key).expect("it is there");
     fs::remove_dir_all(&folder).expect("it is ours");
+    if let Some(url) = database_of_run() {
+        gantry.use_database(&url);
+    }
     let told = done(&gantry, &["restore", &full]).await;
     assert!(told.contains(&needs), "{told}");
     let told = refused(&gantry, &["run"]).await;
@@ -162,6 +160,6 @@ async fn a_backup_has_no_master_key_and_says_that_restoring_needs_it() {
     fs::write(&key, kept).expect("it is ours");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("it is ours");
     gantry.start_server().await;
-    let beside = Beside::of(&gantry).await.expect("it is a file");
+    let beside = Beside::of(&gantry).await;
     assert!(beside.opens(&sealed).await);
 }

@@ -61,7 +61,7 @@ impl MasterKeys {
             0 => Err(wrong(
                 "is empty: write a master key, which \"openssl rand -base64 32\" makes".to_owned(),
             )),
-            ..=KEYS_AT_MOST => Ok(Self { keys }),
+            1..=KEYS_AT_MOST => Ok(Self { keys }),
             _ => Err(wrong(format!(
                 "has more than {KEYS_AT_MOST} master keys: remove the last ones, once gantry-server secrets rotate says so"
             ))),
