@@ -115,7 +115,7 @@ fn events() -> Vec<Value> {
 fn a_whole_answer_is_recorded_in_order_and_goes_back_unchanged() {
     let mut events = events();
     events.push(completed(json!([])));
-    events.push(delta("output_text", 1, "msg_1", " after the end"));
+    events.push(delta("output_text", 9, "msg_9", "after the end"));
     let (growing, said) = grow(&events).expect("it is well formed");
     assert_eq!(growing.stage(), Stage::Over);
     let heard: Vec<_> = said
@@ -238,6 +238,22 @@ fn an_empty_answer_is_broken_unless_its_length_ran_out() {
     let cut = json!({ "type": "response.incomplete", "response": { "output": [],
         "incomplete_details": { "reason": "max_output_tokens" } } });
     assert_eq!(whole(&[cut]).finish, Finish::Length);
+}
+
+#[test]
+fn thoughts_that_are_not_whole_are_for_people_alone() {
+    let partial = json!({ "type": "reasoning", "id": "rs_1", "encrypted_content": "g" });
+    let cut = json!({ "type": "response.incomplete", "response": {
+        "incomplete_details": { "reason": "max_output_tokens" } } });
+    let answer = whole(&[
+        added(0, partial),
+        delta("reasoning_summary_text", 0, "rs_1", "Hm"),
+        cut,
+    ]);
+    assert_eq!(
+        serde_json::to_value(&answer.parts).expect("JSON"),
+        json!([{ "type": "reasoning", "text": "Hm" }])
+    );
 }
 
 #[test]
