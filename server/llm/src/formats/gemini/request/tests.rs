@@ -338,6 +338,20 @@ fn a_call_without_a_signature_gets_the_unchecked_one_only_where_it_is_asked_for(
 }
 
 #[test]
+fn an_answer_without_parts_is_not_sent() {
+    let thought = opaque(json!({ "thought": true, "text": "hm", "thoughtSignature": "S" }));
+    let without = Shape {
+        signatures: false,
+        ..Shape::default()
+    };
+    let said = contents(vec![user("a"), answered([thought]), user("b")], without);
+    assert_eq!(
+        said,
+        json!([{ "role": "user", "parts": [{ "text": "a" }, { "text": "b" }] }])
+    );
+}
+
+#[test]
 fn the_signature_of_a_text_that_is_shortened_or_gone_is_not_sent() {
     let end = || opaque(json!({ "text": "world", "thoughtSignature": "S" }));
     let short = contents(
