@@ -70,20 +70,22 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
     }
     let name = match &settings.app.model {
         ModelChoice::Practice => "practice, which is no AI".to_owned(),
-        ModelChoice::OpenAi(options, others) => {
+        ModelChoice::Server(format, options, others) => {
             let key = if options.key.is_some() {
                 "a key"
             } else {
                 "no key"
             };
-            let others: String = others.iter().map(|name| format!(", or {name}")).collect();
-            format!("{}{others}, with {key}", options.profile.model)
+            let others: String = others
+                .iter()
+                .map(|it| format!(", or {}", it.model))
+                .collect();
+            format!("{}{others}, in {format}, with {key}", options.profile.model)
         }
     };
     // Refuses an address that is none.
-    let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    crate::models(settings.app.model, &clock, &entropy)?;
+    crate::models(settings.app.model, &clock)?;
     say!("model:    {name}")?;
     settings.logs.init(clock)?;
     say!("log:      {}", settings.logs.format)?;

@@ -31,9 +31,7 @@ use server_app::{
     keys::{LinkKeys, SigningKey},
     vault::Vault,
 };
-use server_llm::{
-    Measured, Model, Models, Practice, Profile, Retry, RetryOptions, ServerOptions, WireFormat,
-};
+use server_llm::{Breaker, Measured, Models, Offer, Practice, ServerOptions, WireFormat};
 use server_store::{Outputs, Store};
 use shared_program::note;
 use shared_telemetry::{MetricsHandle, server, traces::TraceOptions};
@@ -320,7 +318,9 @@ async fn start_app(
         store,
         outputs,
         vault,
-        models: models(settings.model, clock, entropy)?,
+        models: models(settings.model, clock)?,
+        catalogue: settings.catalogue,
+        reach: settings.reach,
         operator: settings.defaults,
         model_window: settings.model_window,
         identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &**entropy)?,
@@ -429,41 +429,26 @@ async fn announce(app: &App, listeners: &Listeners, tls: Option<&ServerTls>) -> 
     Ok(())
 }
 
-fn models(
-    choice: ModelChoice,
-    clock: &Arc<dyn Clock>,
-    entropy: &Arc<dyn Entropy>,
-) -> anyhow::Result<Models> {
-    let (first, others) = match choice {
+fn models(choice: ModelChoice, clock: &Arc<dyn Clock>) -> anyhow::Result<Models> {
+    let (format, first, others) = match choice {
         ModelChoice::Practice => {
             let practice = Measured::new(Practice, clock.clone());
-            return Ok(Models::new(Arc::new(practice), []));
+            return Ok(Models::new(Offer::Whole(Arc::new(practice)), []));
         }
-        ModelChoice::OpenAi(first, others) => (*first, others),
+        ModelChoice::Server(format, first, others) => (format, *first, others),
     };
-    let others = others.into_iter().map(|model| ServerOptions {
-        profile: Profile {
-            model,
-            ..first.profile.clone()
-        },
+    let others = others.into_iter().map(|profile| ServerOptions {
+        profile,
         ..first.clone()
     });
-    let others: anyhow::Result<Vec<_>> = others
-        .map(|options| vendor(options, clock, entropy))
-        .collect();
-    Ok(Models::new(vendor(first, clock, entropy)?, others?))
+    let others: anyhow::Result<Vec<_>> = others.map(|options| offer(format, options)).collect();
+    Ok(Models::new(offer(format, first)?, others?))
 }
 
-fn vendor(
-    options: ServerOptions,
-    clock: &Arc<dyn Clock>,
-    entropy: &Arc<dyn Entropy>,
-) -> anyhow::Result<Arc<dyn Model>> {
-    let vendor = server_llm::vendor(WireFormat::OpenAiChat, options)
+fn offer(format: WireFormat, options: ServerOptions) -> anyhow::Result<Offer> {
+    let vendor = server_llm::vendor(format, options)
         .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
-    let retry = RetryOptions::default();
-    let retry = Retry::new(vendor, retry, entropy.clone());
-    Ok(Arc::new(Measured::new(retry, clock.clone())))
+    Ok(Offer::Vendor(Arc::new(Breaker::new(vendor))))
 }
 
 fn make_private_folder(folder: &Path) -> anyhow::Result<()> {

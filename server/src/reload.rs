@@ -11,7 +11,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use server_api::Names;
-use server_app::{App, UserLimits, keys::LinkKeys, vault::Held};
+use server_app::{App, UserLimits, keys::LinkKeys, models::KnownModels, vault::Held};
 use shared_program::say;
 use shared_telemetry::{LogFilter, LogFormat, Logs, server::RELOADS};
 use shared_tls::ServerTls;
@@ -26,7 +26,9 @@ use crate::{
 };
 
 /// Sections and keys of `gantry.toml` that a reload takes up.
-const RELOADED: [&str; 8] = [
+const RELOADED: [&str; 10] = [
+    "model",
+    "providers",
     "limits",
     "log.filter",
     "secrets",
@@ -89,6 +91,7 @@ struct Next {
     limits: UserLimits,
     link_keys: LinkKeys,
     master_keys: Held,
+    models: KnownModels,
     /// Keys of the settings file that changed, and count after a restart.
     for_a_restart: Vec<String>,
 }
@@ -145,7 +148,7 @@ impl Reloader {
         let filter = LogFilter::parse(settings.logs.filter.as_deref())?;
         // They count after a restart, and would keep the server from starting.
         let _: LogFormat = settings.logs.format.parse()?;
-        crate::models(settings.app.model, &self.clock, &self.entropy)?;
+        let models = crate::models(settings.app.model, &self.clock)?;
         let certificate = Certificate::of(settings.tls, settings.names);
         let (tls, names) = certificate.load(&folder)?;
         let link_keys = LinkKeys::load(&folder.join("keys"), &*self.clock, &*self.entropy)?;
@@ -168,6 +171,10 @@ impl Reloader {
             limits: settings.app.user_limits,
             link_keys,
             master_keys,
+            models: KnownModels {
+                models,
+                catalogue: Arc::new(settings.app.catalogue),
+            },
             for_a_restart,
         })
     }
@@ -210,7 +217,9 @@ impl Reloader {
         self.present(next.tls);
         self.names.replace(next.names);
         let (limits, master_keys) = (next.limits, next.master_keys);
-        self.app.reload(limits, &next.link_keys, master_keys).await;
+        self.app
+            .reload(limits, &next.link_keys, master_keys, next.models)
+            .await;
         self.logs.use_filter(next.filter);
         if next.for_a_restart.is_empty() {
             tracing::info!("the settings were reloaded");

@@ -19,6 +19,7 @@ mod traces;
 mod turns;
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -31,6 +32,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use server_api::{HeaderName, Limits};
 use server_app::{IsolationPolicy, OperatorSettings, TurnLimits, UserLimits};
+use server_llm::{Catalogue, Providers, Reach};
 use server_router::links::LinkOptions;
 use shared_telemetry::Logs;
 use shared_types::{Clock, parse_duration};
@@ -209,7 +211,8 @@ pub(crate) struct RunArgs {
 #[derive(Default, Clone)]
 pub(crate) struct Environment {
     user_home: Option<PathBuf>,
-    openai_api_key: Option<String>,
+    /// The keys of model providers, by their variables.
+    model_keys: BTreeMap<String, String>,
     database_url: Option<String>,
     master_key: Option<String>,
     journal_stream: Option<String>,
@@ -227,7 +230,7 @@ impl Environment {
     pub(crate) fn read() -> Self {
         Self {
             user_home: std::env::var_os("HOME").map(PathBuf::from),
-            openai_api_key: shared_program::take_secret("OPENAI_API_KEY"),
+            model_keys: model::keys_of_environment(),
             database_url: shared_program::take_secret(database::URL),
             master_key: shared_program::take_secret(secrets::MASTER_KEY),
             journal_stream: std::env::var(shared_telemetry::JOURNAL_STREAM).ok(),
@@ -265,6 +268,8 @@ struct File {
     limits: LimitsSection,
     /// The models that answer.
     model: ModelSection,
+    /// Providers of models, by name: what is given here replaces or adds to what the program knows of them.
+    providers: Providers,
     /// The values that count where no tenant, user or session has set any.
     defaults: DefaultsSection,
     /// A listener for the metrics alone.
@@ -376,6 +381,10 @@ pub(crate) struct AppSettings {
     pub(crate) defaults: OperatorSettings,
     /// The models' window in tokens, where it is known.
     pub(crate) model_window: Option<usize>,
+    /// The providers of models.
+    pub(crate) catalogue: Catalogue,
+    /// The networks in which the servers of people's model accounts may stand.
+    pub(crate) reach: Reach,
 }
 
 /// The settings of the log.
@@ -463,7 +472,10 @@ impl Settings {
         };
         let isolation = file.isolation.policy()?;
         let model_window = file.model.window()?;
-        let model = file.model.choose(args.model, environment.openai_api_key)?;
+        let catalogue = Catalogue::built_in()?.with(file.providers)?;
+        let private_addresses = file.model.private_addresses;
+        let keys = &environment.model_keys;
+        let model = file.model.choose(args.model, keys, &catalogue)?;
         Ok(Self {
             written,
             database,
@@ -494,6 +506,11 @@ impl Settings {
                     .forbidding_sudo(isolation.forbids_sudo),
                 isolation,
                 model_window,
+                catalogue,
+                reach: match private_addresses {
+                    true => Reach::Everywhere,
+                    false => Reach::PublicOnly,
+                },
             },
             logs: LogSettings {
                 journal_stream: environment.journal_stream,

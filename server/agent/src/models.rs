@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use server_llm::{Model, Models};
+use server_llm::Model;
 
 /// The models that may answer in a session.
 #[async_trait]
@@ -14,22 +14,4 @@ pub trait ModelSource: Send + Sync {
     /// # Errors
     /// The chosen model cannot be used; the text says what to do.
     async fn chain(&self, of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String>;
-}
-
-/// The models of the operator alone: nothing answers in place of the one that the turn names.
-#[async_trait]
-impl ModelSource for Models {
-    async fn chain(&self, of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String> {
-        let Some(name) = of_turn else {
-            return Ok(vec![self.first().clone()]);
-        };
-        let Some(chosen) = self.named(name) else {
-            return Err(format!(
-                "the model {name:?}, which is chosen, is not offered any more; choose another for the next \
-                 message with: gantry config set model NAME (offered: {})",
-                self.names()
-            ));
-        };
-        Ok(vec![chosen.clone()])
-    }
 }

@@ -103,15 +103,12 @@ impl World {
     pub(crate) fn ports(&self) -> SessionPorts {
         SessionPorts {
             log: self.log.clone(),
-            models: match self.others.is_empty() {
-                true => Arc::new(Models::new(self.model.clone(), [])),
-                false => Arc::new(ScriptedChain(
-                    std::iter::once(&self.model)
-                        .chain(&self.others)
-                        .cloned()
-                        .collect(),
-                )),
-            },
+            models: Arc::new(ScriptedChain(
+                std::iter::once(&self.model)
+                    .chain(&self.others)
+                    .cloned()
+                    .collect(),
+            )),
             sandbox: self.sandbox.clone(),
             live: self.live.clone(),
             scope: OperationScope::of(TenantId::from_u128(1)),
@@ -515,7 +512,11 @@ struct ScriptedChain(Vec<Arc<ScriptedModel>>);
 
 #[async_trait]
 impl ModelSource for ScriptedChain {
-    async fn chain(&self, _of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String> {
+    async fn chain(&self, of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String> {
+        let first = &self.0[0].info.name;
+        if let Some(name) = of_turn.filter(|name| name != first) {
+            return Err(format!("the model {name:?} is not offered any more"));
+        }
         let models = self.0.iter().cloned();
         Ok(models.map(|model| model as Arc<dyn Model>).collect())
     }

@@ -20,6 +20,7 @@ mod isolation;
 pub mod keys;
 mod link_challenge;
 mod link_token;
+pub mod models;
 mod operations;
 mod operator;
 mod pages;
@@ -89,8 +90,16 @@ pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use turns::TurnLimits;
 
 use crate::{
-    allowance::Allowance, commits::Commits, fleet::Started, gate::Gate, gauges::Gauges,
-    isolation::Forbidding, keys::LinkKeys, ready::DISK_KEPT_FREE, refusals::Refusals,
+    allowance::Allowance,
+    commits::Commits,
+    fleet::Started,
+    gate::Gate,
+    gauges::Gauges,
+    isolation::Forbidding,
+    keys::LinkKeys,
+    models::{KnownModels, ModelAccounts, Offered},
+    ready::DISK_KEPT_FREE,
+    refusals::Refusals,
     replicas::Replicas,
     vault::{Held, Vault},
 };
@@ -112,6 +121,8 @@ pub struct App {
     pub sandboxes: Sandboxes,
     /// The people of the tenant.
     pub people: People,
+    /// The models that people may use, and the accounts that pay for them.
+    pub models: ModelAccounts,
     /// The audit log.
     pub audit: Audit,
     /// Requests that are sent again.
@@ -145,9 +156,12 @@ impl App {
         let allowance = Allowance::new(parts.user_limits, parts.clock.clone());
         let refusals = Refusals::of(&parts, &tasks);
         let gate = Gate::new(parts.store.clone(), refusals.clone());
-        let settings = Settings::of(&parts, &gate);
+        let offered = Offered::new(&parts);
+        let settings = Settings::of(&parts, &gate, &offered);
         let started = Started::now(parts.clock.now());
-        let turns = turns::start(&parts, started, &links, &commits, &settings, &tasks);
+        let turns = turns::start(
+            &parts, started, &links, &commits, &settings, &offered, &tasks,
+        );
         let access = Access::of(&parts, &gate, &allowance);
         let runners = Runners::of(&parts, &gate, &links, &allowance, &settings);
         let sessions = Sessions::start(
@@ -169,6 +183,7 @@ impl App {
             runners,
             sandboxes: Sandboxes::of(&parts, &gate, &links),
             people,
+            models: ModelAccounts::new(&parts, &gate, &offered),
             audit: Audit::of(&parts, &gate),
             requests: Requests::of(&parts, &gate),
             store: parts.store.clone(),
@@ -220,7 +235,14 @@ impl App {
     }
 
     /// Takes up settings that may change while the server runs.
-    pub async fn reload(&self, limits: UserLimits, link_keys: &LinkKeys, master_keys: Held) {
+    pub async fn reload(
+        &self,
+        limits: UserLimits,
+        link_keys: &LinkKeys,
+        master_keys: Held,
+        models: KnownModels,
+    ) {
+        self.models.replace(models);
         self.vault.use_keys(master_keys);
         self.allowance.use_limits(limits);
         self.enrolment.use_link_keys(link_keys).await;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use server_llm::Models;
+use server_llm::{Catalogue, Models, Reach};
 use server_router::links::{LinkOptions, Links};
 use server_store::{Ports, Store};
 use shared_types::{Clock, Entropy, ReplicaId};
@@ -20,8 +20,12 @@ pub struct Parts {
     pub store: Store,
     /// The store of operations' output.
     pub outputs: server_store::Outputs,
-    /// The models that can answer.
+    /// The models that the operator offers.
     pub models: Models,
+    /// The providers of models, as the operator's settings have them now.
+    pub catalogue: Catalogue,
+    /// The networks in which the servers of people's model accounts may stand.
+    pub reach: Reach,
     /// The operator's settings for all tenants.
     pub operator: OperatorSettings,
     /// Tokens that fit into one request to any of the models and its answer, where that is known.

@@ -11,7 +11,7 @@ use server_store::{
     StoredSettings,
 };
 use shared_types::{
-    Clock, Isolation, RunnerChoice, SessionId, Timestamp,
+    Clock, Isolation, PaidBy, RunnerChoice, SessionId, Timestamp,
     event::{Origin, TurnSettings},
     limits::{MAX_STEPS, USUAL_STEPS},
 };
@@ -21,7 +21,12 @@ mod value;
 
 pub use value::OperatorSettings;
 
-use crate::{AppError, OpContext, Parts, gate::Gate, rights::Action};
+use crate::{
+    AppError, OpContext, Parts,
+    gate::Gate,
+    models::{self, Offered},
+    rights::Action,
+};
 
 /// The layer that has set the value that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +86,7 @@ pub struct Settings {
     store: Store,
     gate: Gate,
     models: Models,
+    offered: Offered,
     operator: Arc<OperatorSettings>,
     clock: Arc<dyn Clock>,
     /// Notified when the setting changes that tells if commands may be root.
@@ -88,11 +94,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn of(parts: &Parts, gate: &Gate) -> Self {
+    pub(crate) fn of(parts: &Parts, gate: &Gate, offered: &Offered) -> Self {
         Self {
             store: parts.store.clone(),
             gate: gate.clone(),
             models: parts.models.clone(),
+            offered: offered.clone(),
             operator: Arc::new(parts.operator.clone()),
             clock: parts.clock.clone(),
             policy_changed: Arc::default(),
@@ -196,14 +203,17 @@ impl Settings {
         let stored = self.store.settings(ctx.tenant, ctx.user, None).await?;
         let chosen = stored.in_effect(SettingName::Model);
         Ok(match chosen {
-            None => self.models.first().info(),
-            Some(row) => match self.models.named(&row.value) {
-                Some(model) => model.info(),
+            None => self.offered.default_info(ctx.tenant, ctx.user).await?,
+            Some(row) => match (self.offered)
+                .named(ctx.tenant, ctx.user, &row.value)
+                .await?
+            {
+                Some(model) => model,
                 None => ModelInfo {
                     name: row.value.clone(),
                     practice: false,
                     profile: server_llm::Profile::default(),
-                    paid_by: shared_types::PaidBy::default(),
+                    paid_by: PaidBy::default(),
                     origin: Origin::default(),
                 },
             },
@@ -263,7 +273,7 @@ impl Settings {
         for name in SettingName::ALL {
             settings.push(match stored.in_effect(name) {
                 Some(row) => self.stored(ctx, row).await?,
-                None => self.not_stored(name),
+                None => self.not_stored(ctx, name).await?,
             });
         }
         let StoredSettings { generation, .. } = stored;
@@ -289,8 +299,8 @@ impl Settings {
                 (name, runner.revoked_at.map(|_| "removed"))
             }
             SettingName::Model => {
-                let offered = self.models.named(&row.value).is_some();
-                let note = (!offered).then_some("not offered any more");
+                let named = self.offered.named(ctx.tenant, ctx.user, &row.value);
+                let note = named.await?.is_none().then_some("not offered any more");
                 (row.value.clone(), note)
             }
             SettingName::Language
@@ -314,8 +324,8 @@ impl Settings {
         })
     }
 
-    fn not_stored(&self, name: SettingName) -> Setting {
-        let first = self.models.first().info();
+    async fn not_stored(&self, ctx: &OpContext, name: SettingName) -> Result<Setting, AppError> {
+        let first = self.offered.default_info(ctx.tenant, ctx.user).await?;
         let by_operator = |is_set| match is_set {
             true => SetBy::Operator,
             false => SetBy::Default,
@@ -328,8 +338,11 @@ impl Settings {
         } = &*self.operator;
         let (value, set_by) = match name {
             SettingName::Runner => (None, SetBy::Default),
-            // The practice model answers where the operator has set none.
-            SettingName::Model => (Some(first.name), by_operator(!first.practice)),
+            // The practice model answers where the operator has set none and there is no account.
+            SettingName::Model => {
+                let by = by_operator(!first.practice && first.paid_by == PaidBy::Operator);
+                (Some(first.name), by)
+            }
             SettingName::Language => (language.clone(), by_operator(language.is_some())),
             SettingName::Steps => {
                 let value = steps.unwrap_or(USUAL_STEPS);
@@ -344,7 +357,7 @@ impl Settings {
                 (Some(word.to_owned()), by_operator(*forbids_sudo))
             }
         };
-        Setting {
+        Ok(Setting {
             name,
             value,
             set_by,
@@ -352,13 +365,13 @@ impl Settings {
             since: None,
             note: None,
             allowed: self.allowed(name),
-        }
+        })
     }
 
     fn allowed(&self, name: SettingName) -> String {
         match name {
             SettingName::Runner => "a runner that you may use, or RUNNER/WORKSPACE".to_owned(),
-            SettingName::Model => format!("one of: {}", self.models.names()),
+            SettingName::Model => models::ALLOWED.to_owned(),
             SettingName::Language => value::ALLOWED_LANGUAGE.to_owned(),
             SettingName::Steps => format!("a number from 1 to {MAX_STEPS}"),
             SettingName::Isolation => value::ALLOWED_ISOLATION.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::{net::Ipv4Addr, path::Path, sync::Arc, time::Duration};
 
-use server_llm::{Model, Models, Practice};
+use server_llm::{Catalogue, Model, Models, Offer, Practice, Reach};
 use server_store::{Outputs, Store};
 use shared_types::{
     Clock, Entropy, Event, OsEntropy, ReplicaId, SessionEvent, SessionId, SystemClock,
@@ -150,7 +150,9 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
         store,
         vault: vault.expect("a master key"),
         outputs: Outputs::start(folder).expect("a folder"),
-        models: Models::new(model, []),
+        models: Models::new(Offer::Whole(model), []),
+        catalogue: Catalogue::built_in().expect("it is sound"),
+        reach: Reach::Everywhere,
         operator: crate::OperatorSettings::default(),
         model_window: None,
         identity: key("identity.pem"),

@@ -21,7 +21,6 @@ use server_agent::{
     feed::LiveHub,
     log::{Counted, LogCache, SessionSink, StoredLog, TurnSpans},
 };
-use server_llm::Models;
 use server_records::{SessionError, SessionKey};
 use server_router::{SandboxRouter, links::Links};
 use server_store::{Ports, SessionRow, Store, TurnRow};
@@ -39,6 +38,7 @@ use crate::{
     fleet::{Started, TurnFleet},
     guarded::Guarded,
     isolation::IsolationPolicy,
+    models::Offered,
     settings::Settings,
 };
 
@@ -105,7 +105,7 @@ impl Under {
 /// The parts that the workers share, for the life of the process.
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
-    pub(crate) models: Models,
+    pub(crate) models: Offered,
     pub(crate) store: Store,
     pub(crate) logs: LogCache,
     pub(crate) ports: Ports,
@@ -179,7 +179,7 @@ impl Bench {
                 ),
                 was_last,
             }),
-            models: Arc::new(self.models.clone()),
+            models: self.models.of_session(tenant, session),
             sandbox: Arc::new(Guarded::new(sandbox, store.clone(), tenant)),
             live: Arc::new(SessionSink {
                 hub: hub.clone(),
@@ -302,6 +302,7 @@ pub(crate) fn start(
     links: &Links,
     commits: &Commits,
     settings: &Settings,
+    offered: &Offered,
     tasks: &TaskTracker,
 ) -> Turns {
     let limits = EngineLimits {
@@ -313,7 +314,7 @@ pub(crate) fn start(
     let clock = parts.clock.clone();
     let bench = Bench {
         engine: Engine::new(vec![Arc::new(BuiltIn)], limits, clock.clone()),
-        models: parts.models.clone(),
+        models: offered.clone(),
         store: parts.store.clone(),
         ports: parts.ports(),
         links: links.clone(),

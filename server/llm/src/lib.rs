@@ -36,7 +36,7 @@ pub use model::{
     Answer, Attempted, CallTrace, Images, Message, Model, ModelEvent, ModelInfo, ModelRequest,
     Piece, ToolSpec, Voice,
 };
-pub use models::Models;
+pub use models::{Models, Offer};
 pub use practice::Practice;
 pub use profile::{Price, Profile, Thinking};
 pub use vendor::{Failure, Vendor};

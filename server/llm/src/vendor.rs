@@ -25,7 +25,7 @@ pub trait Vendor: Send + Sync {
 }
 
 #[async_trait]
-impl Vendor for Arc<dyn Vendor> {
+impl<V: Vendor + ?Sized> Vendor for Arc<V> {
     fn info(&self) -> ModelInfo {
         (**self).info()
     }

@@ -1,12 +1,14 @@
 //! `[model]`: the models that answer, and the waits for them.
 
-use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use server_llm::{ApiKey, DEFAULT_BASE_URL, Profile, ServerOptions};
+use server_llm::{
+    ApiKey, Catalogue, DEFAULT_BASE_URL, Named, Profile, Provider, ServerOptions, WireFormat,
+};
 use shared_types::clean::is_clean_line;
 
 /// The shortest and the longest that a wait may be, in seconds.
@@ -49,10 +51,22 @@ pub(super) struct ModelSection {
     /// Further models of the same server, which people may choose [default: none].
     #[schemars(example = ["gpt-5-mini"])]
     others: Vec<String>,
-    /// The address of an OpenAI-compatible server, as `--base-url` [default: https://api.openai.com/v1].
+    /// The provider, such as `anthropic` or `gemini`; its format, address and prices count then [default: openai, or
+    /// none where base_url is set].
+    #[schemars(example = &"anthropic")]
+    provider: Option<String>,
+    /// The address of the model server, as `--base-url` [default: that of the provider].
     #[schemars(example = &"http://127.0.0.1:11434/v1")]
     base_url: Option<String>,
-    /// A file with the key for that server. OPENAI_API_KEY goes before it [default: no key].
+    /// The wire format of that server: openai-chat, openai-responses, anthropic-messages or gemini [default: that of the
+    /// provider, or openai-chat].
+    #[schemars(example = &"openai-chat")]
+    format: Option<String>,
+    /// True if the model accounts that people add may have addresses of private networks, such as that of a server
+    /// beside this one [default: false].
+    pub(super) private_addresses: bool,
+    /// A file with the key for that server. The variable of the provider, such as OPENAI_API_KEY, goes before it
+    /// [default: no key].
     #[schemars(example = &"/etc/gantry/openai.key")]
     key_file: Option<PathBuf>,
     /// Tokens that fit into one request and its answer, of any of the models [default: the model says].
@@ -68,9 +82,8 @@ pub(super) struct ModelSection {
 pub(crate) enum ModelChoice {
     /// No AI: for trying things out.
     Practice,
-    /// Any server that speaks OpenAI's format: the model that answers where no other one was chosen, and
-    /// the names of the others.
-    OpenAi(Box<ServerOptions>, Vec<String>),
+    /// A model server: its format, the model that answers where no other one was chosen, and the others.
+    Server(WireFormat, Box<ServerOptions>, Vec<Profile>),
 }
 
 impl ModelSection {
@@ -87,61 +100,128 @@ impl ModelSection {
         Ok(self.window)
     }
 
-    /// Combines the flags, the environment's `key` and the section.
+    /// Combines the flags, the environment's keys and the section.
     ///
     /// # Errors
-    /// Fails if they name half a model, if a wait is out of bounds, or if the key cannot be read.
+    /// Fails if they name half a model, if a value is out of bounds, or if the key cannot be read.
     pub(super) fn choose(
         self,
         args: ModelArgs,
-        key: Option<String>,
+        keys: &BTreeMap<String, String>,
+        catalogue: &Catalogue,
     ) -> anyhow::Result<ModelChoice> {
         let first_byte_within = args.first_byte_within_s.or(self.first_byte_within_s);
         let idle_at_most = args.idle_at_most_s.or(self.idle_at_most_s);
-        let key = match (key, self.key_file) {
-            (Some(key), _) => ApiKey::new(&key),
-            (None, Some(path)) => {
-                let text = std::fs::read_to_string(&path).with_context(|| {
-                    format!("the model's key file {} cannot be read", path.display())
-                })?;
-                Some(ApiKey::new(&text).with_context(|| {
-                    format!("the model's key file {} holds no key", path.display())
-                })?)
-            }
-            (None, None) => None,
-        };
-        let name = filled(args.model.or(self.name));
+        let named = filled(args.model.or(self.name));
         let base_url = filled(args.base_url.or(self.base_url));
-        let others = others(self.others, name.as_deref())?;
-        match (name, base_url, key) {
-            (None, ..) if !others.is_empty() => bail!(
+        let provider = provider(self.provider.as_deref(), base_url.is_some(), catalogue)?;
+        let variable = provider.and_then(|provider| provider.key.as_deref());
+        let variable = variable.unwrap_or(OPENAI_API_KEY);
+        let key = key(keys.get(variable), self.key_file)?;
+        let others = others(self.others, named.as_deref())?;
+        let is_chosen = self.provider.is_some();
+        let default = provider.and_then(|provider| provider.default.clone());
+        let name = named.or(default.filter(|_| is_chosen));
+        let Some(name) = name else {
+            ensure!(
+                others.is_empty(),
                 "others under [model] in gantry.toml names models, and no first one is named: set name under [model], or GANTRY_MODEL"
-            ),
-            (None, None, None) => Ok(ModelChoice::Practice),
-            (Some(_), None, None) => bail!(
-                "a model is named but there is no way to reach it: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server without keys"
-            ),
-            (Some(name), base_url, key) => {
-                let profile = Profile {
-                    model: name,
-                    ..Profile::default()
-                };
-                let base_url = base_url.unwrap_or_else(|| DEFAULT_BASE_URL.to_owned());
-                let mut options = ServerOptions::new(base_url, profile);
-                options.key = key;
-                if let Some(seconds) = first_byte_within {
-                    options.first_byte_within = wait("first_byte_within_s", seconds)?;
-                }
-                if let Some(seconds) = idle_at_most {
-                    options.idle_at_most = wait("idle_at_most_s", seconds)?;
-                }
-                Ok(ModelChoice::OpenAi(Box::new(options), others))
-            }
-            (None, _, _) => bail!(
-                "OPENAI_API_KEY or OPENAI_BASE_URL is set but no model is named: set GANTRY_MODEL (or name under [model] in gantry.toml), or unset them to use the practice model"
-            ),
+            );
+            ensure!(
+                base_url.is_none() && key.is_none(),
+                "{variable} or OPENAI_BASE_URL is set but no model is named: set GANTRY_MODEL (or name under [model] in gantry.toml), or unset them to use the practice model"
+            );
+            return Ok(ModelChoice::Practice);
+        };
+        let needs_key = provider.is_none_or(|provider| provider.key.is_some());
+        ensure!(
+            base_url.is_some() || key.is_some() || !needs_key,
+            "a model is named but there is no way to reach it: set {variable}, or OPENAI_BASE_URL for a server without keys"
+        );
+        let profile = |name: String| match provider {
+            Some(provider) => provider.profile(&name),
+            None => Profile {
+                model: name,
+                ..Profile::default()
+            },
+        };
+        let address = provider.map(|provider| provider.base_url.clone());
+        let address = base_url.or(address);
+        let address = address.unwrap_or_else(|| DEFAULT_BASE_URL.to_owned());
+        let mut options = ServerOptions::new(address, profile(name));
+        options.named = Named {
+            key: variable.to_owned(),
+            ..Named::default()
+        };
+        options.key = key;
+        if let Some(seconds) = first_byte_within {
+            options.first_byte_within = wait("first_byte_within_s", seconds)?;
+        }
+        if let Some(seconds) = idle_at_most {
+            options.idle_at_most = wait("idle_at_most_s", seconds)?;
+        }
+        let format = match (self.format, provider) {
+            (Some(format), _) => format
+                .parse()
+                .with_context(|| format!("format under [model] in gantry.toml is {format:?}"))?,
+            (None, Some(provider)) => provider.format,
+            (None, None) => WireFormat::OpenAiChat,
+        };
+        let others = others.into_iter().map(profile).collect();
+        Ok(ModelChoice::Server(format, Box::new(options), others))
+    }
+}
+
+/// The variable of the key where no provider is named.
+const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
+
+/// The keys of providers in the environment, by their variables; each is overwritten there.
+pub(super) fn keys_of_environment() -> BTreeMap<String, String> {
+    let catalogue = Catalogue::built_in().ok();
+    let providers = catalogue.iter().flat_map(Catalogue::providers);
+    let variables = providers.filter_map(|provider| provider.key.clone());
+    let mut keys = BTreeMap::new();
+    for variable in variables.chain([OPENAI_API_KEY.to_owned()]) {
+        if let Some(key) = shared_program::take_secret(&variable) {
+            keys.insert(variable, key);
         }
     }
+    keys
+}
+
+/// The provider of the operator's models; none for a server of which only the address is known.
+fn provider<'a>(
+    named: Option<&str>,
+    has_address: bool,
+    catalogue: &'a Catalogue,
+) -> anyhow::Result<Option<&'a Provider>> {
+    let Some(name) = named else {
+        return Ok(catalogue.provider("openai").filter(|_| !has_address));
+    };
+    let found = catalogue.provider(name).with_context(|| {
+        let names: Vec<_> = catalogue.providers().map(|it| it.name.as_str()).collect();
+        format!(
+            "provider under [model] in gantry.toml is {name:?}, and there is none: choose one of {}, or describe it under [providers]",
+            names.join(", ")
+        )
+    })?;
+    Ok(Some(found))
+}
+
+/// The key from the environment, or from the file.
+fn key(given: Option<&String>, file: Option<PathBuf>) -> anyhow::Result<Option<ApiKey>> {
+    if let Some(given) = given {
+        return Ok(ApiKey::new(given));
+    }
+    let Some(path) = file else {
+        return Ok(None);
+    };
+    let path = path.display().to_string();
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("the model's key file {path} cannot be read"))?;
+    let key =
+        ApiKey::new(&text).with_context(|| format!("the model's key file {path} holds no key"))?;
+    Ok(Some(key))
 }
 
 fn filled(text: Option<String>) -> Option<String> {
@@ -186,7 +266,7 @@ mod tests {
 
     fn choose(toml: &str, args: ModelArgs) -> anyhow::Result<ModelChoice> {
         let section: ModelSection = toml::from_str(toml).expect("a section");
-        section.choose(args, None)
+        section.choose(args, &BTreeMap::new(), &Catalogue::built_in()?)
     }
 
     fn error(toml: &str, args: ModelArgs) -> String {
@@ -195,7 +275,7 @@ mod tests {
 
     fn options(toml: &str, args: ModelArgs) -> ServerOptions {
         match choose(toml, args).expect("it is fine") {
-            ModelChoice::OpenAi(options, _) => *options,
+            ModelChoice::Server(_, options, _) => *options,
             ModelChoice::Practice => panic!("a model is named"),
         }
     }
@@ -231,11 +311,12 @@ mod tests {
             &others(r#"["qwen", "llama", "qwen", "phi"]"#),
             ModelArgs::default(),
         );
-        let ModelChoice::OpenAi(first, others_offered) = offered.expect("they are fine") else {
+        let ModelChoice::Server(_, first, others_offered) = offered.expect("they are fine") else {
             panic!("a model is named");
         };
         assert_eq!(first.profile.model, "llama");
-        assert_eq!(others_offered, ["qwen", "phi"]);
+        let names: Vec<_> = others_offered.iter().map(|it| it.model.as_str()).collect();
+        assert_eq!(names, ["qwen", "phi"]);
         for wrong in [r#"[""]"#, r#"["a\nb"]"#] {
             let message = error(&others(wrong), ModelArgs::default());
             assert!(message.contains("names of models"), "{message}");

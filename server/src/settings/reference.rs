@@ -223,7 +223,7 @@ mod tests {
         let environment = Environment::default();
         let it = Settings::resolve(RunArgs::default(), environment, None, home.path());
         let it = it.expect("the defaults are fine");
-        let ModelChoice::OpenAi(model, _) = it.app.model else {
+        let ModelChoice::Server(_, model, _) = it.app.model else {
             panic!("a model is named");
         };
         let waits = (model.first_byte_within, model.idle_at_most);

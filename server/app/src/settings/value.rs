@@ -81,13 +81,10 @@ impl Settings {
     ) -> Result<String, AppError> {
         match name {
             SettingName::Runner => self.runner(ctx, of, value).await,
-            SettingName::Model => match self.models.named(value) {
-                Some(_) => Ok(value.to_owned()),
-                None => Err(AppError::Invalid(format!(
-                    "this server does not offer that model; choose {}",
-                    self.allowed(name)
-                ))),
-            },
+            SettingName::Model => {
+                self.offered.check(ctx.tenant, ctx.user, value).await?;
+                Ok(value.to_owned())
+            }
             SettingName::Language => language_of(value),
             SettingName::Steps => Ok(within_bounds(value.parse().ok())?.to_string()),
             SettingName::Isolation if of != SettingsOf::Tenant => Err(AppError::Invalid(

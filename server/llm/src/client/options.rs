@@ -108,7 +108,7 @@ pub enum ServerOptionsError {
     },
     /// The server may not be asked.
     #[error(
-        "the model server's address {0} is not a public one: an operator can allow it with private_addresses = true under [models] in gantry.toml"
+        "the model server's address {0} is not a public one: an operator can allow it with private_addresses = true under [model] in gantry.toml"
     )]
     Private(String),
     /// It has characters that no header can carry.

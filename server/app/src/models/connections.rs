@@ -1,0 +1,92 @@
+//! The connections to model servers, and the places of tenants that ask them.
+//!
+//! A connection outlives the call: it keeps open sockets, and its breaker knows how the server fared. Those that were
+//! not used for long go first.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hashlink::LruCache;
+use server_llm::Breaker;
+use shared_types::{ModelAccountId, TenantId, Timestamp};
+use tokio::sync::Semaphore;
+
+/// Most connections that are kept.
+const CONNECTIONS: usize = 1024;
+
+/// Most tenants whose places are kept.
+const TENANTS: usize = 4096;
+
+/// Most calls of a tenant at the same time with accounts that it shares with others, or among its people.
+const SHARED_AT_ONCE: usize = 5;
+
+/// Most calls of a tenant at the same time with its people's own accounts.
+const OWN_AT_ONCE: usize = 3;
+
+/// A connection: of an account as it was at this time, for this model.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Of {
+    pub(super) account: ModelAccountId,
+    pub(super) changed_at: Timestamp,
+    pub(super) model: String,
+}
+
+/// See the module. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Connections {
+    kept: Arc<Mutex<Kept>>,
+}
+
+struct Kept {
+    connections: LruCache<Of, Arc<Breaker>>,
+    places: LruCache<(TenantId, bool), Arc<Semaphore>>,
+}
+
+impl Connections {
+    pub(super) fn new() -> Self {
+        Self {
+            kept: Arc::new(Mutex::new(Kept {
+                connections: LruCache::new(CONNECTIONS),
+                places: LruCache::new(TENANTS),
+            })),
+        }
+    }
+
+    /// The connection, if it is kept.
+    pub(super) fn get(&self, of: &Of) -> Option<Arc<Breaker>> {
+        self.with(|kept| kept.connections.get(of).cloned())
+    }
+
+    /// Keeps the connection; where another call kept one meanwhile, that one counts.
+    pub(super) fn keep(&self, of: Of, connection: Breaker) -> Arc<Breaker> {
+        self.with(|kept| match kept.connections.get(&of) {
+            Some(known) => known.clone(),
+            None => {
+                let connection = Arc::new(connection);
+                kept.connections.insert(of, connection.clone());
+                connection
+            }
+        })
+    }
+
+    /// The places of the tenant for calls with its people's own accounts, or for all other calls.
+    pub(super) fn places(&self, tenant: TenantId, own: bool) -> Arc<Semaphore> {
+        self.with(|kept| match kept.places.get(&(tenant, own)) {
+            Some(known) => known.clone(),
+            None => {
+                let at_once = if own { OWN_AT_ONCE } else { SHARED_AT_ONCE };
+                let places = Arc::new(Semaphore::new(at_once));
+                kept.places.insert((tenant, own), places.clone());
+                places
+            }
+        })
+    }
+
+    /// Forgets all connections: what is known of their providers has changed.
+    pub(super) fn forget(&self) {
+        self.with(|kept| kept.connections.clear());
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+        act(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

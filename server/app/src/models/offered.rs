@@ -1,0 +1,544 @@
+//! The models that are offered to a person, and the way from a chosen name to the models that are asked.
+//!
+//! A name is that of a model (`gpt-6`), of an account and a model (`work/gpt-6`), of a tier (`balance`) or `auto`. A
+//! choice may have several names, separated by commas: where the first model does not answer, the next one does. A
+//! model that several accounts offer is asked with each of their keys: the person's own, the tenant's, the operator's.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use server_agent::ModelSource;
+use server_llm::{
+    ApiKey, Breaker, Catalogue, Health, Limited, Measured, Model, ModelInfo, Models, Named, Offer,
+    Profile, Reach, Retry, RetryOptions, ServerOptions, Tier, WireFormat,
+};
+use server_store::{AccountOf, ModelAccountRow, SettingName, Store, StoreError};
+use shared_types::{Clock, Entropy, PaidBy, SessionId, TenantId, UserId};
+use tokio::sync::watch;
+
+use super::{
+    ALLOWED, ListedModel, OPERATOR, Probed,
+    connections::{Connections, Of},
+    name::{self, AUTO},
+    probe::probe,
+};
+use crate::{AppError, vault::Vault};
+
+/// The models of everybody. Clones are the same.
+#[derive(Clone)]
+pub struct Offered {
+    store: Store,
+    vault: Vault,
+    known: Arc<watch::Sender<Known>>,
+    /// The networks in which the servers of people's accounts may stand.
+    reach: Reach,
+    connections: Connections,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+}
+
+/// The operator's settings of models, which can be replaced.
+#[derive(Clone)]
+pub struct Known {
+    /// The models that the operator offers.
+    pub models: Models,
+    /// The providers of models.
+    pub catalogue: Arc<Catalogue>,
+}
+
+/// A model of an account or of the operator.
+enum Found<'a> {
+    Operator(Offer),
+    Account(&'a ModelAccountRow, String),
+}
+
+impl Offered {
+    pub(crate) fn new(parts: &crate::Parts) -> Self {
+        Self {
+            store: parts.store.clone(),
+            vault: parts.vault.clone(),
+            known: Arc::new(watch::Sender::new(Known {
+                models: parts.models.clone(),
+                catalogue: Arc::new(parts.catalogue.clone()),
+            })),
+            reach: parts.reach,
+            connections: Connections::new(),
+            clock: parts.clock.clone(),
+            entropy: parts.entropy.clone(),
+        }
+    }
+
+    /// The models of a session.
+    pub(crate) fn of_session(&self, tenant: TenantId, session: SessionId) -> Arc<dyn ModelSource> {
+        Arc::new(OfSession {
+            offered: self.clone(),
+            tenant,
+            session,
+        })
+    }
+
+    /// The catalogue as it is now.
+    pub(super) fn catalogue(&self) -> Arc<Catalogue> {
+        self.known.borrow().catalogue.clone()
+    }
+
+    /// The models of the operator as they are now.
+    fn operator(&self) -> Models {
+        self.known.borrow().models.clone()
+    }
+
+    /// Takes up other settings of the operator. Calls that are made already go on as they began.
+    pub(crate) fn replace(&self, known: Known) {
+        self.known.send_replace(known);
+        self.connections.forget();
+    }
+
+    /// The models that the user may use.
+    pub(super) async fn list(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+    ) -> Result<Vec<ListedModel>, AppError> {
+        let accounts = self.store.model_accounts(tenant, user).await?;
+        let default = self.default(&accounts);
+        let is_default = |name: &str, account: &str| match &default {
+            Found::Operator(offer) => account == OPERATOR && offer.info().name == name,
+            Found::Account(row, model) => row.terms.name == account && model == name,
+        };
+        let mut listed = Vec::new();
+        for row in &accounts {
+            for model in self.models_of(row) {
+                let connection = self.connections.get(&of(row, &model));
+                listed.push(ListedModel {
+                    is_default: is_default(&model, &row.terms.name),
+                    account: row.terms.name.clone(),
+                    paid_by: paid_by(row),
+                    practice: false,
+                    profile: self.profile(row, &model),
+                    health: connection.map_or(Health::Ready, |connection| connection.health()),
+                    name: model,
+                });
+            }
+        }
+        listed.extend(self.operator().all().map(|offer| {
+            let info = offer.info();
+            ListedModel {
+                is_default: is_default(&info.name, OPERATOR),
+                name: info.name,
+                account: OPERATOR.to_owned(),
+                paid_by: PaidBy::Operator,
+                practice: info.practice,
+                profile: info.profile,
+                health: match offer {
+                    Offer::Whole(_) => Health::Ready,
+                    Offer::Vendor(vendor) => vendor.health(),
+                },
+            }
+        }));
+        Ok(listed)
+    }
+
+    /// The model that answers where the user has chosen none.
+    pub(crate) async fn default_info(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+    ) -> Result<ModelInfo, AppError> {
+        let accounts = self.store.model_accounts(tenant, user).await?;
+        Ok(self.info(&self.default(&accounts)))
+    }
+
+    /// The model that a choice means first; `None` if it is not offered.
+    pub(crate) async fn named(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        choice: &str,
+    ) -> Result<Option<ModelInfo>, AppError> {
+        let accounts = self.store.model_accounts(tenant, user).await?;
+        let first = name::choices(choice).next();
+        let found = first.and_then(|name| self.found(&accounts, name).into_iter().next());
+        Ok(found.map(|found| self.info(&found)))
+    }
+
+    /// Checks a choice.
+    ///
+    /// # Errors
+    /// If one of its names means no model that the user may use; the text says which there are.
+    pub(crate) async fn check(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        choice: &str,
+    ) -> Result<(), AppError> {
+        let accounts = self.store.model_accounts(tenant, user).await?;
+        let mut names = name::choices(choice).peekable();
+        if names.peek().is_none() {
+            return Err(AppError::Invalid(format!("model is {ALLOWED}")));
+        }
+        for name in names {
+            if self.found(&accounts, name).is_empty() {
+                return Err(AppError::Invalid(format!(
+                    "no model {name:?} may be used here; gantry models lists those that may: {}",
+                    self.some_names(&accounts)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The models of an account.
+    pub(super) fn models_of(&self, row: &ModelAccountRow) -> Vec<String> {
+        if !row.terms.models.is_empty() {
+            return row.terms.models.clone();
+        }
+        let catalogue = self.catalogue();
+        let provider = catalogue.provider(&row.provider);
+        let listed = provider.into_iter().flat_map(|provider| &provider.models);
+        listed.map(|model| model.model.clone()).collect()
+    }
+
+    /// The model that an account offers first.
+    pub(super) fn default_of(&self, row: &ModelAccountRow) -> Result<String, AppError> {
+        let catalogue = self.catalogue();
+        let provider = catalogue.provider(&row.provider);
+        let default = provider.and_then(|provider| provider.default.clone());
+        let first = row.terms.models.first().cloned();
+        first.or(default).ok_or_else(|| {
+            AppError::Invalid(
+                "the models of that server are not known here; name one or several with --model"
+                    .to_owned(),
+            )
+        })
+    }
+
+    /// Asks a model of an account that may not be stored yet, with this key.
+    pub(super) async fn probe(
+        &self,
+        row: &ModelAccountRow,
+        model: &str,
+        key: Option<&str>,
+    ) -> Result<Probed, AppError> {
+        let connection = self.connect(row, model, key)?;
+        probed(&connection).await
+    }
+
+    /// Asks a model, or the default model of an account.
+    pub(super) async fn test(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        name: &str,
+    ) -> Result<Probed, AppError> {
+        let accounts = self.store.model_accounts(tenant, user).await?;
+        let account = accounts.iter().find(|row| row.terms.name == name);
+        let found = match account {
+            Some(row) => Some(Found::Account(row, self.default_of(row)?)),
+            None => self.found(&accounts, name).into_iter().next(),
+        };
+        match found {
+            None => Err(AppError::NotFound("model")),
+            Some(Found::Operator(Offer::Whole(_))) => Err(AppError::Invalid(
+                "that model is part of the server and needs no test".to_owned(),
+            )),
+            Some(Found::Operator(Offer::Vendor(vendor))) => probed(&vendor).await,
+            // A connection of its own, so that a key that is valid again is not left alone.
+            Some(Found::Account(row, model)) => {
+                let key = self.key(tenant, row).await?;
+                let connection = self.connect(row, &model, key.as_deref())?;
+                probed(&connection).await
+            }
+        }
+    }
+
+    /// The models to ask for a choice, in their order, each behind the layers of a call.
+    async fn chain(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        choice: Option<&str>,
+    ) -> Result<Vec<Arc<dyn Model>>, String> {
+        let unavailable = |error: AppError| error.to_string();
+        let accounts = self.store.model_accounts(tenant, user).await;
+        let accounts = accounts.map_err(|error| unavailable(error.into()))?;
+        let found = match choice {
+            None => vec![self.default(&accounts)],
+            Some(choice) => {
+                let names = name::choices(choice);
+                names.flat_map(|name| self.found(&accounts, name)).collect()
+            }
+        };
+        if found.is_empty() {
+            return Err(format!(
+                "the model {:?}, which is chosen, is not offered any more; choose another with: gantry config set \
+                 model NAME (offered: {})",
+                choice.unwrap_or(AUTO),
+                self.some_names(&accounts)
+            ));
+        }
+        let mut chain = Vec::with_capacity(found.len());
+        let (last, mut problem) = (found.len() - 1, None);
+        for (place, found) in found.iter().enumerate() {
+            let gives_way = place < last;
+            match self.model(tenant, found, gives_way).await {
+                Ok(model) => chain.push(model),
+                Err(error) => problem = Some(unavailable(error)),
+            }
+        }
+        match (chain.is_empty(), problem) {
+            (true, Some(problem)) => Err(problem),
+            _ => Ok(chain),
+        }
+    }
+
+    /// A model behind the layers of a call.
+    async fn model(
+        &self,
+        tenant: TenantId,
+        found: &Found<'_>,
+        gives_way: bool,
+    ) -> Result<Arc<dyn Model>, AppError> {
+        let vendor = match found {
+            Found::Operator(Offer::Whole(model)) => return Ok(model.clone()),
+            Found::Operator(Offer::Vendor(vendor)) => vendor.clone(),
+            Found::Account(row, model) => {
+                let of = of(row, model);
+                match self.connections.get(&of) {
+                    Some(known) => known,
+                    None => {
+                        let key = self.key(tenant, row).await?;
+                        let connection = self.connect(row, model, key.as_deref())?;
+                        self.connections.keep(of, connection)
+                    }
+                }
+            }
+        };
+        let options = RetryOptions {
+            gives_way,
+            ..RetryOptions::default()
+        };
+        let own = matches!(found, Found::Account(row, _) if row.of != AccountOf::Tenant);
+        let retry = Retry::new(vendor, options, self.entropy.clone());
+        let limited = Limited::new(retry, self.connections.places(tenant, own));
+        Ok(Arc::new(Measured::new(limited, self.clock.clone())))
+    }
+
+    /// The key of an account, opened.
+    async fn key(
+        &self,
+        tenant: TenantId,
+        row: &ModelAccountRow,
+    ) -> Result<Option<String>, AppError> {
+        let Some(secret) = row.key else {
+            return Ok(None);
+        };
+        let sealed = self.store.secret(tenant, secret).await?;
+        let opened = self.vault.open(tenant, &sealed).await;
+        let opened = opened.map_err(|error| {
+            AppError::Conflict(format!(
+                "the key of the model account {} cannot be opened ({error})",
+                row.terms.name
+            ))
+        })?;
+        Ok(opened.expose_text().map(str::to_owned))
+    }
+
+    /// A connection to the server of an account.
+    fn connect(
+        &self,
+        row: &ModelAccountRow,
+        model: &str,
+        key: Option<&str>,
+    ) -> Result<Breaker, AppError> {
+        let catalogue = self.catalogue();
+        let provider = catalogue.provider(&row.provider);
+        let base_url = row.terms.base_url.clone();
+        let base_url = base_url.or(provider.map(|provider| provider.base_url.clone()));
+        let base_url = base_url.ok_or_else(|| {
+            AppError::Invalid(format!(
+                "the provider {} is not known here any more; add the account {} again, with --url",
+                row.provider, row.terms.name
+            ))
+        })?;
+        let format = match &row.terms.format {
+            Some(format) => format.parse().ok(),
+            None => provider.map(|provider| provider.format),
+        };
+        let name = &row.terms.name;
+        let options = ServerOptions {
+            key: key.and_then(ApiKey::new),
+            paid_by: paid_by(row),
+            reach: self.reach,
+            named: Named {
+                key: format!("the key of the account {name} (gantry models add replaces it)"),
+                address: format!("the address of the account {name}"),
+                model: format!("gantry models, account {name}"),
+            },
+            ..ServerOptions::new(base_url, self.profile(row, model))
+        };
+        let vendor = server_llm::vendor(format.unwrap_or(WireFormat::OpenAiChat), options);
+        let vendor = vendor.map_err(|error| AppError::Invalid(error.to_string()))?;
+        Ok(Breaker::new(vendor))
+    }
+
+    fn profile(&self, row: &ModelAccountRow, model: &str) -> Profile {
+        let catalogue = self.catalogue();
+        match catalogue.provider(&row.provider) {
+            Some(provider) => provider.profile(model),
+            None => Profile {
+                model: model.to_owned(),
+                provider: row.provider.clone(),
+                ..Profile::default()
+            },
+        }
+    }
+
+    /// The models that a name means, those of the person's own accounts first.
+    fn found<'a>(&self, accounts: &'a [ModelAccountRow], name: &str) -> Vec<Found<'a>> {
+        if name == AUTO {
+            return vec![self.default(accounts)];
+        }
+        if let Ok(tier) = name.parse::<Tier>() {
+            let catalogue = self.catalogue();
+            let of_account = |row: &'a ModelAccountRow| {
+                let provider = catalogue.provider(&row.provider)?;
+                let model = provider.tiers.get(&tier)?.clone();
+                self.offers(row, &model)
+                    .then_some(Found::Account(row, model))
+            };
+            let operator = self.operator();
+            let of_operator = operator.all().find(|offer| {
+                let profile = offer.info().profile;
+                let provider = catalogue.provider(&profile.provider);
+                provider.and_then(|it| it.tiers.get(&tier)) == Some(&profile.model)
+            });
+            let found = accounts.iter().filter_map(of_account);
+            return found
+                .chain(of_operator.cloned().map(Found::Operator))
+                .collect();
+        }
+        let (account, model) = match name.split_once('/') {
+            Some((account, model))
+                if account == OPERATOR || accounts.iter().any(|row| row.terms.name == account) =>
+            {
+                (Some(account), model)
+            }
+            _ => (None, name),
+        };
+        let is_meant = |of: &str| account.is_none_or(|account| account == of);
+        let of_accounts = accounts
+            .iter()
+            .filter(|row| is_meant(&row.terms.name) && self.offers(row, model))
+            .map(|row| Found::Account(row, model.to_owned()));
+        let of_operator = self
+            .operator()
+            .named(model)
+            .cloned()
+            .filter(|_| is_meant(OPERATOR));
+        of_accounts
+            .chain(of_operator.map(Found::Operator))
+            .collect()
+    }
+
+    /// True if the account offers the model: it names it, or names none and its provider has it.
+    fn offers(&self, row: &ModelAccountRow, model: &str) -> bool {
+        if !row.terms.models.is_empty() {
+            return row.terms.models.iter().any(|named| named == model);
+        }
+        let catalogue = self.catalogue();
+        let Some(provider) = catalogue.provider(&row.provider) else {
+            return false;
+        };
+        let is_listed = provider.models.iter().any(|known| known.model == model);
+        let by_name = catalogue.provider_of(model);
+        is_listed || by_name.is_some_and(|by_name| by_name.name == provider.name)
+    }
+
+    /// The model that answers where none is chosen: the operator's, unless that is the practice model and there is an
+    /// account.
+    fn default<'a>(&self, accounts: &'a [ModelAccountRow]) -> Found<'a> {
+        let first = self.operator().first().clone();
+        if first.info().practice
+            && let Some((row, model)) = accounts
+                .iter()
+                .find_map(|row| Some((row, self.default_of(row).ok()?)))
+        {
+            return Found::Account(row, model);
+        }
+        Found::Operator(first)
+    }
+
+    fn info(&self, found: &Found<'_>) -> ModelInfo {
+        match found {
+            Found::Operator(offer) => offer.info(),
+            Found::Account(row, model) => ModelInfo {
+                name: model.clone(),
+                practice: false,
+                origin: Default::default(),
+                profile: self.profile(row, model),
+                paid_by: paid_by(row),
+            },
+        }
+    }
+
+    /// The first names of models, for people.
+    fn some_names(&self, accounts: &[ModelAccountRow]) -> String {
+        const NAMED: usize = 8;
+        let of_accounts = accounts.iter().flat_map(|row| self.models_of(row));
+        let operator = self.operator();
+        let of_operator = operator.all().map(|offer| offer.info().name);
+        let mut names: Vec<_> = of_accounts.chain(of_operator).collect();
+        let all = names.len();
+        names.truncate(NAMED);
+        let more = if all > NAMED { ", …" } else { "" };
+        format!("{}{more}", names.join(", "))
+    }
+}
+
+async fn probed(model: &Breaker) -> Result<Probed, AppError> {
+    let probed = probe(model).await;
+    probed.map_err(|error| AppError::Invalid(error.to_string()))
+}
+
+fn of(row: &ModelAccountRow, model: &str) -> Of {
+    Of {
+        account: row.id,
+        changed_at: row.changed_at,
+        model: model.to_owned(),
+    }
+}
+
+fn paid_by(row: &ModelAccountRow) -> PaidBy {
+    match row.of {
+        AccountOf::Tenant => PaidBy::Tenant(row.id),
+        AccountOf::User(_) => PaidBy::Own(row.id),
+    }
+}
+
+/// The models of one session: those that count when the model is asked, so that a change is in effect from the next
+/// step on.
+struct OfSession {
+    offered: Offered,
+    tenant: TenantId,
+    session: SessionId,
+}
+
+#[async_trait]
+impl ModelSource for OfSession {
+    async fn chain(&self, _of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String> {
+        let Self {
+            offered,
+            tenant,
+            session,
+        } = self;
+        let unavailable = |error: StoreError| AppError::from(error).to_string();
+        let user = offered.store.session_owner(*tenant, *session).await;
+        let user = user.map_err(unavailable)?;
+        let stored = offered.store.settings(*tenant, user, Some(*session)).await;
+        let stored = stored.map_err(unavailable)?;
+        let chosen = stored.in_effect(SettingName::Model);
+        offered
+            .chain(*tenant, user, chosen.map(|row| row.value.as_str()))
+            .await
+    }
+}
