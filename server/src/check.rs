@@ -8,7 +8,7 @@ use server_app::keys::SigningKey;
 use server_store::Schema;
 use shared_program::say;
 use shared_tls::ServerTls;
-use shared_types::{Clock, Entropy, OsEntropy, SystemClock};
+use shared_types::{Clock, OsEntropy, SystemClock};
 
 use crate::settings::{ModelChoice, Settings, Tls};
 
