@@ -11,7 +11,7 @@ use self::{request::Shape, stream::Growing};
 use super::{Format, below, secret, to_json};
 use crate::{ApiKey, ModelRequest, Profile};
 
-/// The version of the API whose form this is.
+/// The version of the API whose form this is. The vendor keeps it, and servers that speak its format know no later one.
 const VERSION: &str = "2023-06-01";
 
 /// The format.
