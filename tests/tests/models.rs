@@ -1,12 +1,17 @@
-//! The OpenAI wire format and the retry layer against the scripted model server.
+//! The wire formats and the retry layer against the scripted model server.
+
+mod models {
+    mod anthropic;
+    mod rules;
+}
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::json;
 use server_llm::{
-    Answer, ApiKey, Message, Model, ModelError, ModelEvent, ModelRequest, OpenAi, OpenAiOptions,
-    Piece, Retry, RetryOptions, ToolSpec, Voice,
+    Answer, ApiKey, Images, Message, Model, ModelError, ModelEvent, ModelRequest, Piece, Profile,
+    Retry, RetryOptions, ServerOptions, ToolSpec, Voice, WireFormat,
 };
 use shared_types::{
     entropy::SeededEntropy,
@@ -17,19 +22,30 @@ use tokio::sync::{Notify, mpsc};
 
 const KEY: &str = "sk-0123456789abcdef";
 
-fn model(server: &ModelServer) -> Retry<OpenAi> {
-    let options = OpenAiOptions {
-        base_url: server.base_url(),
-        key: ApiKey::new(KEY),
-        ..OpenAiOptions::new("test-model")
+fn options(server: &ModelServer) -> ServerOptions {
+    let profile = Profile {
+        model: "test-model".to_owned(),
+        ..Profile::default()
     };
+    ServerOptions {
+        key: ApiKey::new(KEY),
+        ..ServerOptions::new(server.base_url(), profile)
+    }
+}
+
+fn model(server: &ModelServer) -> impl Model + 'static {
+    retried(WireFormat::OpenAiChat, options(server))
+}
+
+/// A model that is asked at most three times.
+fn retried(format: WireFormat, options: ServerOptions) -> impl Model + 'static {
     let retries = RetryOptions {
         attempts: 3,
         first_delay: Duration::ZERO,
         longest_delay: Duration::from_millis(20),
         ..RetryOptions::default()
     };
-    let vendor = OpenAi::new(options).expect("the options are usable");
+    let vendor = server_llm::vendor(format, options).expect("the options are usable");
     Retry::new(vendor, retries, Arc::new(SeededEntropy::new(1)))
 }
 
@@ -44,6 +60,7 @@ fn request(text: &str) -> ModelRequest {
             description: "Runs a command.".to_owned(),
             parameters: json!({ "type": "object" }),
         }],
+        images: Images::new(),
         trace: None,
     }
 }
@@ -103,13 +120,13 @@ async fn text_that_is_cut_at_odd_bytes_arrives_whole_with_its_usage() {
 async fn parallel_calls_arrive_with_their_arguments_as_the_model_wrote_them() {
     let server = ModelServer::start().await;
     let valid = json!({ "command": "echo 'ü'\n".repeat(50) }).to_string();
-    server.script(vec![Reply::Calls {
-        text: "Two things.".to_owned(),
-        calls: vec![
+    server.script(vec![Reply::calls(
+        "Two things.",
+        vec![
             ("Shell".to_owned(), valid.clone()),
             ("Read".to_owned(), "{\"path\": oops".to_owned()),
         ],
-    }]);
+    )]);
     let (answer, _) = ask(&server).await;
     let answer = answer.expect("broken arguments are the caller's affair");
     assert_eq!(answer.parts.words(), "Two things.");
@@ -178,7 +195,7 @@ async fn a_refused_key_is_final_and_does_not_show() {
     };
     assert!(message.contains("OPENAI_API_KEY"), "{message}");
     assert!(!message.contains(KEY), "{message}");
-    assert!(!format!("{events:?} {:?}", model(&server)).contains(KEY));
+    assert!(!format!("{events:?} {:?}", options(&server)).contains(KEY));
     assert_eq!(server.requests().len(), 1);
 }
 

@@ -128,19 +128,14 @@ async fn a_long_message_and_long_results_of_one_answer_fit_into_a_small_window_a
     .await;
     let _laptop = gantry.runner("laptop").await;
     let mut talk = gantry.talk().await;
-    let five = Reply::Calls {
-        text: String::new(),
-        calls: (0..5)
-            .map(|number| {
-                let command =
-                    format!("head -c 20000 /dev/zero | tr '\\0' {number}; echo end {number}");
-                (
-                    "Shell".to_owned(),
-                    json!({ "command": command }).to_string(),
-                )
-            })
-            .collect(),
-    };
+    let calls = (0..5).map(|number| {
+        let command = format!("head -c 20000 /dev/zero | tr '\\0' {number}; echo end {number}");
+        (
+            "Shell".to_owned(),
+            json!({ "command": command }).to_string(),
+        )
+    });
+    let five = Reply::calls("", calls.collect());
     model.script(vec![five, Reply::text("done")]);
     let long = format!("begin {}finish", "word ".repeat(8_000));
     let told = talk.say(&long).await;

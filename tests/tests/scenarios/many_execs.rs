@@ -110,10 +110,7 @@ fn calls(commands: usize, gate: &str) -> Reply {
         let arguments = json!({ "command": command });
         ("Shell".to_owned(), arguments.to_string())
     };
-    Reply::Calls {
-        text: String::new(),
-        calls: (0..commands).map(call).collect(),
-    }
+    Reply::calls("", (0..commands).map(call).collect())
 }
 
 /// What the programs hold of the system.

@@ -43,9 +43,9 @@ async fn a_real_model_writes_reads_edits_and_finds_files_in_the_workspace() {
             "Edit",
             r#"{"path":"src/notes.txt","old":"beta","new":"gamma"}"#,
         ),
-        Reply::Calls {
-            text: String::new(),
-            calls: [
+        Reply::calls(
+            "",
+            [
                 ("Read", r#"{"path":"src/notes.txt"}"#),
                 ("Grep", r#"{"pattern":"gam+a"}"#),
                 ("Glob", r#"{"pattern":"**/*.txt"}"#),
@@ -53,7 +53,7 @@ async fn a_real_model_writes_reads_edits_and_finds_files_in_the_workspace() {
             ]
             .map(|(name, arguments)| (name.to_owned(), arguments.to_owned()))
             .into(),
-        },
+        ),
         Reply::text("all done"),
     ]);
     let told = gantry.talk().await.say("go").await;
