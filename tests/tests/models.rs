@@ -1,8 +1,10 @@
-//! The wire formats and the retry layer against the scripted model server.
+//! The wire formats and the retry layer against the scripted model server, and that server against its vendors'
+//! own libraries.
 
 mod models {
     mod anthropic;
     mod rules;
+    mod vendor_sdks;
 }
 
 use std::{sync::Arc, time::Duration};
