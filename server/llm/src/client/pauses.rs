@@ -1,7 +1,7 @@
 //! Answers in which the vendor paused: it is sent back its answer so far, and goes on.
 //!
 //! A vendor pauses where its own tools have worked for long. All of it is one answer, so that nothing above this
-//! module knows of pauses.
+//! module knows of pauses. Each request has the time of one answer.
 
 use shared_types::event::{Finish, Part, Parts, Usage};
 use tokio::sync::mpsc;
