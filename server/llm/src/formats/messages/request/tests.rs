@@ -314,11 +314,15 @@ fn the_vendors_fields_of_a_call_go_back_with_it() {
         ("caller".to_owned(), caller.clone()),
         ("input".to_owned(), "another".into()),
     ]);
-    let messages = messages_of(vec![
+    let conversation = request(vec![
         user("hi"),
         answered([Part::ToolCall(asked)]),
         result("a", "ok", false),
     ]);
+    let bytes = serde_json::to_string(&body(&profile(), &conversation, Shape::default()));
+    let bytes = bytes.expect("it is JSON");
+    assert_eq!(bytes.matches("\"input\":").count(), 1, "{bytes}");
+    let messages = sent(&conversation)["messages"].take();
     let sent =
         json!([{ "type": "tool_use", "id": "a", "name": "Shell", "input": {}, "caller": caller }]);
     assert_eq!(messages[1]["content"], sent);

@@ -421,6 +421,8 @@ fn calls_are_told_apart_by_their_blocks_whatever_their_ids_and_names() {
             // Some servers give each block the index 0, and the whole input at once.
             start(0, json!({ "type": "tool_use", "id": "d", "name": "Read", "input": { "path": "x" }, "caller": { "type": "direct" } })),
             stop(0),
+            call(0, "e", "Shell", "{\"b\":2}"),
+            start(0, json!({ "type": "tool_use", "id": "f", "name": "Shell" })),
             ended("tool_use"),
         ]
         .concat(),
@@ -439,6 +441,8 @@ fn calls_are_told_apart_by_their_blocks_whatever_their_ids_and_names() {
         same(),
         asked("call00002", "no_such_tool", "{}"),
         Part::ToolCall(last),
+        asked("e", "Shell", "{\"b\":2}"),
+        asked("f", "Shell", "{}"),
     ];
     assert_eq!(answer.parts, Parts(expected));
 }
