@@ -26,7 +26,6 @@ mod prompt;
 mod recent;
 mod slash;
 mod turn;
-mod unechoed;
 
 /// Longest line about a place, in characters.
 const MAX_LINE: usize = 200;

@@ -23,6 +23,7 @@ mod exit;
 mod here;
 mod keys;
 mod login;
+mod models;
 mod output;
 mod patience;
 mod pending;
@@ -43,6 +44,7 @@ mod status;
 mod style;
 mod table;
 mod tasks;
+mod unechoed;
 mod view;
 mod watch;
 
@@ -214,6 +216,7 @@ async fn run(
             Some(command) => config::run(&client, screen, command).await?,
         },
         Command::People { json, command } => people::run(&client, screen, json, command).await?,
+        Command::Models { json, command } => models::run(&client, screen, json, command).await?,
         Command::Keys { json, command } => keys::run(&client, screen, json, command).await?,
         Command::Audit(args) => audit::run(&client, screen, args).await?,
         Command::Status { json } => status::run(&client, screen, json).await?,

@@ -14,7 +14,8 @@ use tokio::{
     time::Interval,
 };
 
-use super::{Chat, unechoed::Unechoed};
+use super::Chat;
+use crate::unechoed::Unechoed;
 use crate::{exit::Exit, watch};
 
 /// Attempts to send a stop request while the server is unreachable.

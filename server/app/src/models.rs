@@ -10,16 +10,15 @@ mod probe;
 
 use std::sync::Arc;
 
-use server_llm::{Health, Profile, WireFormat};
-use server_store::{
-    AccountOf, AccountTerms, ModelAccountRow, NewModelAccount, SealedSecret, Store,
-};
-use shared_types::{
-    Clock, Entropy, ModelAccountId, PaidBy, SecretId, TenantId, clean::is_clean_line,
-};
+pub use server_llm::Health;
+use server_llm::{Profile, WireFormat};
+pub use server_store::AccountOf;
+use server_store::{AccountTerms, ModelAccountRow, NewModelAccount, SealedSecret, Store};
+use shared_types::{Clock, Entropy, ModelAccountId, SecretId, TenantId, clean::is_clean_line};
 
 pub use offered::{Known as KnownModels, Offered};
 pub use probe::Probed;
+pub use shared_types::PaidBy;
 
 use crate::{
     AppError, OpContext,
@@ -204,19 +203,25 @@ impl ModelAccounts {
         self.offered.test(ctx.tenant, ctx.user, name).await
     }
 
+    /// The providers that the server knows, by name, and whether their servers ask for a key.
+    pub fn providers(&self) -> Vec<(String, bool)> {
+        let catalogue = self.offered.catalogue();
+        let providers = catalogue.providers();
+        providers
+            .map(|it| (it.name.clone(), it.key.is_some()))
+            .collect()
+    }
+
     /// Removes an account, with its key.
     ///
     /// # Errors
     /// If the user has no such account, or may not remove it.
-    pub async fn remove(
-        &self,
-        ctx: &OpContext,
-        name: &str,
-        of_tenant: bool,
-    ) -> Result<(), AppError> {
-        let of = self.owner(ctx, of_tenant)?;
-        let row = self.own(ctx, of, name).await?;
+    pub async fn remove(&self, ctx: &OpContext, id: ModelAccountId) -> Result<(), AppError> {
+        self.gate.own(ctx, Action::SeeSettings)?;
+        let rows = self.store.model_accounts(ctx.tenant, ctx.user).await?;
+        let row = rows.into_iter().find(|row| row.id == id);
         let row = row.ok_or(AppError::NotFound("model account"))?;
+        self.owner(ctx, row.of == AccountOf::Tenant)?;
         let by = ctx.by();
         let removed = self
             .store

@@ -27,12 +27,17 @@ fn strict() -> String {
 }
 
 mod frame;
+mod models;
 mod operation;
 mod page;
 mod people;
 mod settings;
 
 pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
+pub use models::{
+    AddModelAccount, AddedModelAccount, ModelAccount, ModelPrice, ModelProbe, ModelProvider,
+    ModelState, Models, OfferedModel, Payer, TestModel,
+};
 pub use operation::{
     Download, Entry, Exec, InputKind, InputTaken, List, ListedEntry, Listing, MakeDirectory, Move,
     Operation, OperationClientMessage, OperationEnd, OperationRunner, OperationServerMessage,

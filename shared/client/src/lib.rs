@@ -18,6 +18,7 @@ pub mod cursor;
 mod error;
 mod follow;
 mod http;
+mod models;
 pub mod offsets;
 mod operations;
 mod people;

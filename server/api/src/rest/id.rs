@@ -8,7 +8,7 @@ use axum::{
 };
 use server_app::AppError;
 use shared_types::{
-    CredentialId, JoinTokenId, OperationId, RunnerId, SandboxId, SessionId, UserId,
+    CredentialId, JoinTokenId, ModelAccountId, OperationId, RunnerId, SandboxId, SessionId, UserId,
 };
 
 use super::problem::Refused;
@@ -43,6 +43,10 @@ impl Names for CredentialId {
 
 impl Names for JoinTokenId {
     const NOUN: &'static str = "join token";
+}
+
+impl Names for ModelAccountId {
+    const NOUN: &'static str = "model account";
 }
 
 impl Names for UserId {

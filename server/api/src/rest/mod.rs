@@ -8,6 +8,7 @@ mod document;
 mod html;
 mod id;
 mod install;
+mod models;
 mod once;
 mod operations;
 mod page;
@@ -87,6 +88,7 @@ fn documented() -> OpenApiRouter<Doors> {
         .merge(service_accounts::routes())
         .merge(audit::routes())
         .merge(settings::routes())
+        .merge(models::routes())
         .merge(sessions::routes())
         .merge(shared::routes())
         .merge(operations::routes())

@@ -9,7 +9,7 @@ use shared_types::event::{Part, Parts};
 use tokio::{sync::mpsc, time::timeout};
 
 /// The longest that the request may take.
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_secs(25);
 
 /// The request: small, and with a tool that a model can be expected to use.
 const ASKED: &str = "Call the tool `ping` once, with an empty object.";

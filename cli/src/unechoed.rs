@@ -1,5 +1,5 @@
-//! Keys that a person types during a turn are not shown, because they would appear in the middle of its output. The
-//! terminal keeps them for the next prompt, which shows them.
+//! A terminal that does not show what is typed: a secret, or keys during a turn. Those would appear in the middle of
+//! the turn's output; the terminal keeps them for the next prompt, which shows them.
 
 use std::io::{self, IsTerminal as _};
 
@@ -7,13 +7,13 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp
 
 /// A terminal that echoes nothing. Dropping it restores the mode that the terminal had before.
 #[derive(Debug)]
-pub(super) struct Unechoed {
+pub(crate) struct Unechoed {
     before: Termios,
 }
 
 impl Unechoed {
     /// Stops the echo. `None` if no person types: standard input is no terminal, or belongs to another program now.
-    pub(super) fn enter() -> Option<Self> {
+    pub(crate) fn enter() -> Option<Self> {
         let terminal = io::stdin();
         let is_ours = terminal.is_terminal()
             && tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp());
