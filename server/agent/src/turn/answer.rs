@@ -54,19 +54,20 @@ impl<'a> Turn<'a> {
             requests: 0,
             calls: Vec::new(),
         };
-        let mut chain = chain.into_iter().peekable();
-        while let Some(model) = chain.next() {
+        let infos: Vec<_> = chain.iter().map(|model| model.info()).collect();
+        for (place, model) in chain.iter().enumerate() {
             let info = model.info();
             let asked_before = asking.calls.len();
-            let heard = self.ask_one(&model, &info, &mut asking).await?;
-            let next = chain.peek().map(|next| next.info());
-            match (&heard, next) {
+            let heard = self.ask_one(model, &info, &mut asking).await?;
+            let left = &infos[place + 1..];
+            match (&heard, left.first()) {
                 (Heard::Failed(error), Some(next)) if error.falls_back() => {
                     asking.speech.take_back();
                     asking.speech.asked_again();
+                    // A model that cools down was not asked, and that another one answers was said at the step before.
                     let was_asked = asking.calls.len() > asked_before;
-                    if was_asked || !self.answered_last(&next) {
-                        asking.speech.notice(gives_way(&info, error, &next));
+                    if was_asked || !left.iter().any(|model| self.answered_last(model)) {
+                        asking.speech.notice(gives_way(&info, error, next));
                     }
                 }
                 _ => return self.conclude(&info, heard, asking).await,
@@ -97,7 +98,8 @@ impl<'a> Turn<'a> {
             asking.requests += 1;
             let trace = self.trace(asking.step, asking.requests);
             let heard = self.hear(&**model, trace, &mut asking.speech).await?;
-            let attempts = asking.speech.take_attempts();
+            let is_stopped = matches!(heard, Heard::Cancelled | Heard::TookTooLong);
+            let attempts = asking.speech.take_attempts(is_stopped);
             let calls = attempts.into_iter().map(|attempted| ModelCall {
                 turn: self.id,
                 step: asking.step,

@@ -168,8 +168,9 @@ impl<'a> Speech<'a> {
 
     /// The attempts of the present request that have ended, for the ledger of usage. An attempt that was stopped in the
     /// middle is one of them, and its tokens are unknown.
-    pub(super) fn take_attempts(&mut self) -> Vec<Attempted> {
-        let stopped = self.began.take().map(|began| Attempted {
+    pub(super) fn take_attempts(&mut self, is_stopped: bool) -> Vec<Attempted> {
+        let began = self.began.take().filter(|_| is_stopped);
+        let stopped = began.map(|began| Attempted {
             number: self.attempt - self.attempts_before,
             outcome: "cancelled",
             usage: Usage::default(),
