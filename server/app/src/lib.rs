@@ -39,6 +39,7 @@ mod shielded;
 #[cfg(test)]
 mod testing;
 mod turns;
+mod usage;
 pub mod vault;
 
 use std::sync::Arc;
@@ -81,6 +82,7 @@ pub use server_records::LinkIdentity;
 pub use server_router::links::LinkSealer;
 pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, Role, Scope, Scopes, UserKind};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
+pub use server_store::{ModelUsage, UsageBy, UsageOf};
 pub use server_store::{PooledSandbox, SandboxRow, SettingLayer, SettingName, Stopped};
 pub use sessions::{
     Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession, Subscription,
@@ -88,6 +90,7 @@ pub use sessions::{
 pub use settings::{ChangeSettings, CurrentSettings, OperatorSettings, SetBy, Setting, Settings};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use turns::TurnLimits;
+pub use usage::{Since, Usage, UsageSums};
 
 use crate::{
     allowance::Allowance,
@@ -123,6 +126,8 @@ pub struct App {
     pub people: People,
     /// The models that people may use, and the accounts that pay for them.
     pub models: ModelAccounts,
+    /// The usage of models.
+    pub usage: Usage,
     /// The audit log.
     pub audit: Audit,
     /// Requests that are sent again.
@@ -184,6 +189,7 @@ impl App {
             sandboxes: Sandboxes::of(&parts, &gate, &links),
             people,
             models: ModelAccounts::new(&parts, &gate, &offered),
+            usage: Usage::of(&parts, &gate),
             audit: Audit::of(&parts, &gate),
             requests: Requests::of(&parts, &gate),
             store: parts.store.clone(),

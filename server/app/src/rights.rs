@@ -123,6 +123,10 @@ pub enum Action {
     MakeKey,
     /// End a key or a sign-in.
     RevokeKey,
+    /// See the usage of models by oneself.
+    SeeUsage,
+    /// See the usage of models by everyone.
+    SeeTenantUsage,
     /// Read the audit log.
     ReadAudit,
     /// Read the server's metrics.
@@ -386,6 +390,8 @@ impl Action {
         Self::SeeKeys,
         Self::MakeKey,
         Self::RevokeKey,
+        Self::SeeUsage,
+        Self::SeeTenantUsage,
         Self::ReadAudit,
         Self::ReadMetrics,
     ];
@@ -396,7 +402,7 @@ impl Action {
             Self::SeeAccount | Self::SeeSettings => {
                 own(&[Chat, Runners, Exec, Read, Manage], Viewer)
             }
-            Self::ReadSession => own(&[Chat, Read], Viewer),
+            Self::ReadSession | Self::SeeUsage => own(&[Chat, Read], Viewer),
             Self::BeginSession
             | Self::PinSession
             | Self::ChangeSession
@@ -427,7 +433,7 @@ impl Action {
             Self::ChangeTenantSettings => own(&[Manage], Admin),
             Self::SeeKeys => own(&[Read, Manage], Viewer),
             Self::MakeKey | Self::RevokeKey => own(&[Manage], Viewer),
-            Self::ReadAudit => own(&[Manage], Admin),
+            Self::ReadAudit | Self::SeeTenantUsage => own(&[Manage], Admin),
             Self::ReadMetrics => own(&[Metrics], Admin),
         }
     }
@@ -492,6 +498,8 @@ impl fmt::Display for Action {
             Self::SeeKeys => "list keys",
             Self::MakeKey => "create a key",
             Self::RevokeKey => "revoke a key",
+            Self::SeeUsage => "see the usage of models",
+            Self::SeeTenantUsage => "see everyone's usage of models",
             Self::ReadAudit => "read the audit log",
             Self::ReadMetrics => "read the metrics",
         })

@@ -12,7 +12,7 @@ use shared_types::{
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer},
-    database::{Connection, FromRow, MAX_PAGE, Row, page, query, query_as},
+    database::{Connection, FromRow, MAX_PAGE, Page, Row, page, query, query_as},
     error::bounded,
     model_account::MAX_MODEL_NAME_BYTES,
 };
@@ -95,24 +95,8 @@ macro_rules! by {
 }
 
 impl Store {
-    /// Sums over the calls of a turn.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub async fn usage_of_turn(
-        &self,
-        tenant: TenantId,
-        turn: TurnId,
-    ) -> Result<ModelUsage, StoreError> {
-        let usage = query_as(select_sums!("", "AND turn_id = $2"))
-            .bind(tenant.to_string())
-            .bind(turn.to_string())
-            .fetch_one(&mut self.read(tenant).await?)
-            .await?;
-        Ok(usage)
-    }
-
-    /// Sums over the calls of a session, also after it is deleted.
+    /// Sums over the calls of a session, or of one of its turns, by model; the most expensive models first. They stay
+    /// after the session is deleted.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -120,12 +104,90 @@ impl Store {
         &self,
         tenant: TenantId,
         session: SessionId,
-    ) -> Result<ModelUsage, StoreError> {
-        let usage = query_as(select_sums!("", "AND session_id = $2"))
+        turn: Option<TurnId>,
+    ) -> Result<Vec<(UsageOf, ModelUsage)>, StoreError> {
+        const OF_SESSION: &str = select_sums!(
+            "provider, model, ",
+            "AND session_id = $2 GROUP BY provider, model
+             ORDER BY cost_micros DESC, provider, model LIMIT $3"
+        );
+        const OF_TURN: &str = select_sums!(
+            "provider, model, ",
+            "AND session_id = $2 AND turn_id = $4 GROUP BY provider, model
+             ORDER BY cost_micros DESC, provider, model LIMIT $3"
+        );
+        let sums = query(turn.map_or(OF_SESSION, |_| OF_TURN))
             .bind(tenant.to_string())
             .bind(session.to_string())
-            .fetch_one(&mut self.read(tenant).await?)
-            .await?;
+            .bind(page(MAX_PAGE));
+        let sums = match turn {
+            Some(turn) => sums.bind(turn.to_string()),
+            None => sums,
+        };
+        let rows = sums.fetch_all(&mut self.read(tenant).await?).await?;
+        rows.iter()
+            .map(|row| sums_of(row, UsageBy::Model))
+            .collect()
+    }
+
+    /// Sums over the calls of each turn of a session, by model, for a page of the turns that had calls.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn usage_of_turns(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        turns: Page<TurnId>,
+    ) -> Result<Vec<(TurnId, Vec<(UsageOf, ModelUsage)>)>, StoreError> {
+        let after = turns.after.map(|turn| turn.to_string());
+        let rows = query(select_sums!(
+            "turn_id, provider, model, ",
+            "AND session_id = $2 AND turn_id IN (
+                 SELECT turn_id FROM model_calls
+                 WHERE tenant_id = $1 AND session_id = $2 AND turn_id > $3
+                 GROUP BY turn_id ORDER BY turn_id LIMIT $4)
+             GROUP BY turn_id, provider, model
+             ORDER BY turn_id, cost_micros DESC, provider, model"
+        ))
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .bind(after.unwrap_or_default())
+        .bind(page(turns.limit))
+        .fetch_all(&mut self.read(tenant).await?)
+        .await?;
+        let mut turns: Vec<(TurnId, Vec<_>)> = Vec::new();
+        for row in &rows {
+            let turn = row.parsed("turn_id")?;
+            let sums = sums_of(row, UsageBy::Model)?;
+            match turns.last_mut() {
+                Some((last, of_last)) if *last == turn => of_last.push(sums),
+                _ => turns.push((turn, vec![sums])),
+            }
+        }
+        Ok(turns)
+    }
+
+    /// Sums over all calls since a moment, of one user or of all.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn usage_in_all(
+        &self,
+        tenant: TenantId,
+        user: Option<UserId>,
+        since: Timestamp,
+    ) -> Result<ModelUsage, StoreError> {
+        const OF_ALL: &str = select_sums!("", "AND at >= $2");
+        const OF_USER: &str = select_sums!("", "AND at >= $2 AND user_id = $3");
+        let sums = query_as(user.map_or(OF_ALL, |_| OF_USER))
+            .bind(tenant.to_string())
+            .bind(since.as_micros());
+        let sums = match user {
+            Some(user) => sums.bind(user.to_string()),
+            None => sums,
+        };
+        let usage = sums.fetch_one(&mut self.read(tenant).await?).await?;
         Ok(usage)
     }
 
@@ -164,22 +226,24 @@ impl Store {
             None => sums,
         };
         let rows = sums.fetch_all(&mut self.read(tenant).await?).await?;
-        let rows = rows.iter().map(|row| {
-            let of = match by {
-                UsageBy::Model => UsageOf::Model {
-                    provider: row.text("provider")?,
-                    model: row.text("model")?,
-                },
-                UsageBy::Person => UsageOf::Person(row.parsed("user_id")?),
-                UsageBy::Day => {
-                    let day = integer(row.count("day")?);
-                    UsageOf::Day(Timestamp::from_micros(day.saturating_mul(DAY_MICROS)))
-                }
-            };
-            Ok((of, ModelUsage::from_row(row)?))
-        });
-        rows.collect()
+        rows.iter().map(|row| sums_of(row, by)).collect()
     }
+}
+
+/// The sums of a row, and the property of its calls.
+fn sums_of(row: &Row, by: UsageBy) -> Result<(UsageOf, ModelUsage), StoreError> {
+    let of = match by {
+        UsageBy::Model => UsageOf::Model {
+            provider: row.text("provider")?,
+            model: row.text("model")?,
+        },
+        UsageBy::Person => UsageOf::Person(row.parsed("user_id")?),
+        UsageBy::Day => {
+            let day = integer(row.count("day")?);
+            UsageOf::Day(Timestamp::from_micros(day.saturating_mul(DAY_MICROS)))
+        }
+    };
+    Ok((of, ModelUsage::from_row(row)?))
 }
 
 fn millis(duration: Duration) -> i64 {

@@ -32,6 +32,7 @@ mod operation;
 mod page;
 mod people;
 mod settings;
+mod usage;
 
 pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
 pub use models::{
@@ -53,6 +54,7 @@ pub use people::{
 };
 
 pub use settings::{ChangeSettings, LayerName, NewValues, SetBy, Setting, SettingName, Settings};
+pub use usage::{Tokens, TurnUsage, TurnUsages, Usage, UsageBy, UsageKey, UsageRow, UsageSum};
 
 messages! {
     /// An error (RFC 9457, `application/problem+json`).

@@ -4,7 +4,8 @@ use shared_types::SessionEvent;
 
 use crate::{
     AuditEntry, AuditLog, Events, JoinTokens, Key, Keys, ListedJoinToken, Operation, Operations,
-    People, Person, Runner, Runners, Sandbox, Sandboxes, Session, Sessions, Task, Tasks,
+    People, Person, Runner, Runners, Sandbox, Sandboxes, Session, Sessions, Task, Tasks, TurnUsage,
+    TurnUsages,
 };
 
 /// A part of a list.
@@ -39,4 +40,5 @@ pages! {
     Sandboxes.sandboxes: Sandbox;
     Sessions.sessions: Session;
     Tasks.tasks: Task;
+    TurnUsages.turns: TurnUsage;
 }

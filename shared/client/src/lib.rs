@@ -27,6 +27,7 @@ mod sessions;
 mod settings;
 mod socket;
 mod url;
+mod usage;
 
 pub use attach::{Attach, Attached, Controls, Room};
 pub use client::{Client, Options, PING_EVERY};

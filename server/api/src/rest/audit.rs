@@ -92,7 +92,7 @@ fn to_entry(row: AuditRow, names: &BTreeMap<String, String>) -> AuditEntry {
 }
 
 /// The name, else the id. A removed person's name ends with `@` and the id.
-fn named(name: Option<String>, id: &str) -> String {
+pub(super) fn named(name: Option<String>, id: &str) -> String {
     match name {
         Some(name) => match name.split_once('@') {
             Some((before, of)) if of == id => format!("{before} (removed)"),

@@ -23,6 +23,7 @@ mod shared;
 mod signed;
 mod status;
 mod stream_tickets;
+mod usage;
 
 pub(crate) use id::Id;
 pub(crate) use once::once;
@@ -86,6 +87,7 @@ fn documented() -> OpenApiRouter<Doors> {
         .merge(sandboxes::routes())
         .merge(people::routes())
         .merge(service_accounts::routes())
+        .merge(usage::routes())
         .merge(audit::routes())
         .merge(settings::routes())
         .merge(models::routes())

@@ -8,10 +8,11 @@ use shared_types::{
 };
 
 use super::fixture::{Fixture, Tenant, at, unique};
-use crate::{ModelUsage, UsageBy, UsageOf};
+use crate::{ModelUsage, Page, UsageBy, UsageOf};
 
 on_every_backend!(
     a_call_that_is_recorded_twice_counts_once,
+    the_turns_of_a_session_are_listed_page_by_page_with_their_models,
     usage_is_summed_by_model_person_and_day_and_an_unknown_price_is_not_zero,
     usage_survives_its_session,
     usage_of_another_tenant_is_not_counted,
@@ -61,6 +62,13 @@ fn sent(turn: TurnId, step: u32) -> ModelCall {
     }
 }
 
+fn model(model: &str) -> UsageOf {
+    UsageOf::Model {
+        provider: "openai".to_owned(),
+        model: model.to_owned(),
+    }
+}
+
 fn sums(calls: u64, unpriced: u64) -> ModelUsage {
     ModelUsage {
         calls,
@@ -91,6 +99,20 @@ impl Tenant {
         let usage = self.db.usage(self.id, user, since, by).await;
         usage.expect("it answers")
     }
+
+    async fn of_session(
+        &self,
+        session: SessionId,
+        turn: Option<TurnId>,
+    ) -> Vec<(UsageOf, ModelUsage)> {
+        let usage = self.db.usage_of_session(self.id, session, turn).await;
+        usage.expect("it answers")
+    }
+
+    async fn in_all(&self, user: Option<UserId>, since: Timestamp) -> ModelUsage {
+        let usage = self.db.usage_in_all(self.id, user, since).await;
+        usage.expect("it answers")
+    }
 }
 
 async fn a_call_that_is_recorded_twice_counts_once(fixture: Fixture) {
@@ -110,12 +132,49 @@ async fn a_call_that_is_recorded_twice_counts_once(fixture: Fixture) {
     assert!(ours.record(&of_the_next_worker).await, "it asked again");
     let other = call(&ours, session, TurnId::from_u128(2), 1);
     assert!(ours.record(&other).await);
-    let of_turn = ours.db.usage_of_turn(ours.id, turn).await;
-    assert_eq!(of_turn.expect("it answers"), sums(2, 1));
-    let of_session = ours.db.usage_of_session(ours.id, session).await;
-    assert_eq!(of_session.expect("it answers"), sums(5, 1));
-    let none = ours.db.usage_of_turn(ours.id, TurnId::from_u128(3)).await;
-    assert_eq!(none.expect("it answers"), ModelUsage::default());
+    let large = |sums| vec![(model("large"), sums)];
+    assert_eq!(
+        ours.of_session(session, Some(turn)).await,
+        large(sums(2, 1))
+    );
+    assert_eq!(ours.of_session(session, None).await, large(sums(5, 1)));
+    let nothing = TurnId::from_u128(3);
+    assert_eq!(ours.of_session(session, Some(nothing)).await, []);
+    let elsewhere = SessionId::from_u128(2);
+    assert_eq!(ours.of_session(elsewhere, Some(turn)).await, []);
+}
+
+async fn the_turns_of_a_session_are_listed_page_by_page_with_their_models(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let session = SessionId::from_u128(1);
+    for (turn, step, model) in [
+        (1, 1, "large"),
+        (1, 2, "small"),
+        (2, 1, "large"),
+        (3, 1, "small"),
+    ] {
+        let mut call = call(&ours, session, TurnId::from_u128(turn), step);
+        call.call.model = model.to_owned();
+        assert!(ours.record(&call).await);
+    }
+    let other = call(&ours, SessionId::from_u128(2), TurnId::from_u128(2), 9);
+    assert!(ours.record(&other).await, "of another session");
+    let turns = async |after: Option<u128>, limit| {
+        let after = after.map(TurnId::from_u128);
+        let turns = ours
+            .db
+            .usage_of_turns(ours.id, session, Page { after, limit });
+        turns.await.expect("it answers")
+    };
+    let of = |turn, models: &[&str]| {
+        let models = models.iter().map(|name| (model(name), sums(1, 0)));
+        (TurnId::from_u128(turn), models.collect::<Vec<_>>())
+    };
+    assert_eq!(
+        turns(None, 2).await,
+        [of(1, &["large", "small"]), of(2, &["large"])]
+    );
+    assert_eq!(turns(Some(2), 2).await, [of(3, &["small"])]);
 }
 
 async fn usage_is_summed_by_model_person_and_day_and_an_unknown_price_is_not_zero(
@@ -143,10 +202,6 @@ async fn usage_is_summed_by_model_person_and_day_and_an_unknown_price_is_not_zer
         }
         assert!(ours.record(&call).await);
     }
-    let model = |model: &str| UsageOf::Model {
-        provider: "openai".to_owned(),
-        model: model.to_owned(),
-    };
     let day = |day: i64| UsageOf::Day(at(day * DAY));
     let all = at(0);
     assert_eq!(
@@ -172,6 +227,8 @@ async fn usage_is_summed_by_model_person_and_day_and_an_unknown_price_is_not_zer
         ours.usage(Some(other), all, UsageBy::Model).await,
         [(model("large"), sums(1, 0)), (model("small"), sums(1, 1))]
     );
+    assert_eq!(ours.in_all(None, all).await, sums(5, 1));
+    assert_eq!(ours.in_all(Some(other), at(2 * DAY)).await, sums(1, 1));
 }
 
 async fn usage_survives_its_session(fixture: Fixture) {
@@ -184,21 +241,19 @@ async fn usage_survives_its_session(fixture: Fixture) {
     deleted.expect("it is there");
     let purged = ours.db.purge_session(ours.id, session).await;
     assert!(purged.expect("nothing of it runs"));
-    let usage = ours.db.usage_of_session(ours.id, session).await;
-    assert_eq!(usage.expect("it answers"), sums(1, 0));
+    let usage = ours.of_session(session, None).await;
+    assert_eq!(usage, [(model("large"), sums(1, 0))]);
 }
 
 async fn usage_of_another_tenant_is_not_counted(fixture: Fixture) {
     let (ours, theirs) = (fixture.tenant().await, fixture.tenant().await);
     let (session, turn) = (SessionId::from_u128(1), TurnId::from_u128(1));
     assert!(theirs.record(&call(&theirs, session, turn, 1)).await);
-    let nothing = ModelUsage::default();
-    let of_turn = ours.db.usage_of_turn(ours.id, turn).await;
-    assert_eq!(of_turn.expect("it answers"), nothing);
-    let of_session = ours.db.usage_of_session(ours.id, session).await;
-    assert_eq!(of_session.expect("it answers"), nothing);
+    assert_eq!(ours.of_session(session, Some(turn)).await, []);
+    assert_eq!(ours.of_session(session, None).await, []);
     for user in [None, Some(theirs.owner)] {
         assert_eq!(ours.usage(user, at(0), UsageBy::Person).await, []);
+        assert_eq!(ours.in_all(user, at(0)).await, ModelUsage::default());
     }
     assert!(ours.record(&call(&ours, session, turn, 1)).await, "its own");
 }

@@ -41,6 +41,7 @@ impl Model for Fragile {
             finish: Finish::Complete,
             usage: Usage::default(),
             model: String::new(),
+            first_byte: None,
         })
     }
 }
