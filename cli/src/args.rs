@@ -12,10 +12,12 @@ use crate::pick::{IdName, SessionName, operation_name};
 mod config;
 mod remote;
 mod sessions;
+mod usage;
 
 pub(crate) use config::{Config, Layer, ListConfig, values};
 pub(crate) use remote::{Attach, Copy, CopyPlace, Exec, Kill, Ps, Shell};
 pub(crate) use sessions::{ListSessions, Sessions};
+pub(crate) use usage::Usage;
 
 /// The terminal client of Gantry: talk to agents that work on your own machines.
 #[derive(Debug, Parser)]
@@ -179,6 +181,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<Keys>,
     },
+    /// Show the usage of models: calls, tokens and cost, by model, person or day
+    Usage(Usage),
     /// Print the audit log: who did what, where, with what outcome, from which address
     Audit(Audit),
     /// Show the signed-in user, the server, the runner and the model

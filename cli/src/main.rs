@@ -45,6 +45,7 @@ mod style;
 mod table;
 mod tasks;
 mod unechoed;
+mod usage;
 mod view;
 mod watch;
 
@@ -218,6 +219,7 @@ async fn run(
         Command::People { json, command } => people::run(&client, screen, json, command).await?,
         Command::Models { json, command } => models::run(&client, screen, json, command).await?,
         Command::Keys { json, command } => keys::run(&client, screen, json, command).await?,
+        Command::Usage(args) => usage::run(&client, screen, args).await?,
         Command::Audit(args) => audit::run(&client, screen, args).await?,
         Command::Status { json } => status::run(&client, screen, json).await?,
         Command::Login(_) | Command::Logout | Command::Manual { .. } => {}

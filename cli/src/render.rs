@@ -18,6 +18,7 @@ pub(crate) use shared_types::clean;
 
 mod call;
 pub(crate) mod card;
+mod models;
 mod output;
 mod tasks;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod thoughts;
 mod tool;
 
 use call::Call;
+use models::Models;
 pub(crate) use tasks::{Begin, ToFollow};
 use tasks::{Settled, Tasks};
 use thoughts::Thoughts;
@@ -53,6 +55,7 @@ pub(crate) struct Renderer {
     focus: Option<u32>,
     place: Option<Place>,
     tasks: Tasks,
+    models: Models,
     out: String,
     speech: Speech,
 }
@@ -117,6 +120,7 @@ impl Renderer {
             focus: None,
             place: None,
             tasks: Tasks::default(),
+            models: Models::default(),
             out: String::new(),
             speech: Speech::default(),
         }
@@ -218,10 +222,17 @@ impl Renderer {
             Event::AnswerRecorded {
                 turn,
                 step,
+                model,
+                origin,
                 parts,
                 finish,
                 ..
             } => {
+                let notes = self.models.answer(model, origin.as_ref(), parts);
+                // Behind an answer that was seen live, they would be taken for news of the next one.
+                if !self.is_seen((*turn, *step)) {
+                    notes.iter().for_each(|text| self.note(text));
+                }
                 self.recorded_thoughts((*turn, *step), &parts.reasoning());
                 self.answer((*turn, *step), parts, *finish);
             }
@@ -366,16 +377,22 @@ impl Renderer {
         }
     }
 
+    /// True if something of this answer was seen live.
+    fn is_seen(&self, place: (TurnId, u32)) -> bool {
+        let thought = self.thoughts.as_ref().map(|known| known.place);
+        let spoken = self.text.as_ref().map(|known| known.place);
+        [thought, spoken].contains(&Some(place))
+    }
+
     /// The thoughts of a whole answer, where nothing of it was seen live.
     fn recorded_thoughts(&mut self, place: (TurnId, u32), reasoning: &str) {
-        let thought = self.thoughts.take().map(|mut known| {
-            if known.break_line() {
-                self.out.push('\n');
-            }
-            known.place
-        });
-        let spoken = self.text.as_ref().map(|known| known.place);
-        if ![thought, spoken].contains(&Some(place)) && !reasoning.trim().is_empty() {
+        let is_seen = self.is_seen(place);
+        if let Some(mut known) = self.thoughts.take()
+            && known.break_line()
+        {
+            self.out.push('\n');
+        }
+        if !is_seen && !reasoning.trim().is_empty() {
             self.thought(place, 0, reasoning);
             self.finish_line();
             self.thoughts = None;

@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     exit::Exit,
     screen::Screen,
+    usage::TurnCosts,
     view::View,
     watch::{Watch, WatchEvent},
 };
@@ -19,6 +20,7 @@ pub(crate) async fn run(
     json: bool,
 ) -> anyhow::Result<()> {
     let mut view = View::new(screen, session, json);
+    let costs = costs(client, session, json).await;
     let mut after = 0;
     loop {
         let page = client.events(session, after, MAX_EVENTS_PAGE).await?;
@@ -27,7 +29,9 @@ pub(crate) async fn run(
         };
         after = last.seq;
         for event in page.events {
-            view.show(&Followed::Event(Box::new(event)))?;
+            let item = Followed::Event(Box::new(event));
+            view.show(&item)?;
+            show_cost(&item, costs.as_ref(), &mut view).await?;
         }
         if !page.more {
             break;
@@ -50,6 +54,7 @@ pub(crate) async fn follow(
 ) -> anyhow::Result<Exit> {
     let mut interrupts = signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")?;
     let mut view = View::new(screen, session, json);
+    let costs = costs(&client, session, json).await;
     let mut watch = Watch::begin(client, session, 0);
     loop {
         let ticks = view.needs_ticks();
@@ -59,14 +64,40 @@ pub(crate) async fn follow(
             happened = watch.next(ticks) => happened?,
         };
         watch.show(&happened, &mut view)?;
-        if let WatchEvent::Session(Followed::Event(event)) = &happened {
-            match event.known() {
-                Some(Event::InputAccepted { .. }) => view.wait(true)?,
-                Some(Event::TurnEnded { .. }) => view.wait(false)?,
-                _ => {}
+        if let WatchEvent::Session(item) = &happened {
+            if let Followed::Event(event) = item {
+                match event.known() {
+                    Some(Event::InputAccepted { .. }) => view.wait(true)?,
+                    Some(Event::TurnEnded { .. }) => view.wait(false)?,
+                    _ => {}
+                }
             }
+            show_cost(item, costs.as_ref(), &mut view).await?;
         }
     }
     view.wait(false)?;
     Ok(Exit::Left)
+}
+
+/// The cost of the turns, for people.
+async fn costs(client: &Client, session: SessionId, json: bool) -> Option<TurnCosts> {
+    match json {
+        true => None,
+        false => Some(TurnCosts::ask(client, session).await),
+    }
+}
+
+/// Shows the cost of a turn behind its end.
+async fn show_cost(
+    item: &Followed,
+    costs: Option<&TurnCosts>,
+    view: &mut View,
+) -> anyhow::Result<()> {
+    if let (Followed::Event(event), Some(costs)) = (item, costs)
+        && let Some(Event::TurnEnded { turn, .. }) = event.known()
+        && let Some(line) = costs.of(*turn, event.seq).await
+    {
+        view.cost(&line)?;
+    }
+    Ok(())
 }

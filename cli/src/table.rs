@@ -22,6 +22,7 @@ pub(crate) struct Table<const COLUMNS: usize> {
     rows: Vec<[String; COLUMNS]>,
     whole: &'static [usize],
     spare: &'static [usize],
+    right: &'static [usize],
 }
 
 /// A column that is shown, and its width.
@@ -29,6 +30,7 @@ pub(crate) struct Table<const COLUMNS: usize> {
 struct Column {
     index: usize,
     width: usize,
+    is_right: bool,
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
@@ -37,7 +39,14 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
             rows: vec![heading.map(str::to_owned)],
             whole: &[],
             spare: &[],
+            right: &[],
         }
+    }
+
+    /// The cells of these columns, such as numbers, stand at the right.
+    pub(crate) fn right(mut self, columns: &'static [usize]) -> Self {
+        self.right = columns;
+        self
     }
 
     /// These columns are never cut, such as ids that are to be typed.
@@ -85,6 +94,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
                     .map(|row| row[index].width())
                     .max()
                     .unwrap_or(0),
+                is_right: self.right.contains(&index),
             })
             .filter(|column| {
                 self.rows[1..]
@@ -136,7 +146,11 @@ impl Column {
     fn of(self, row: &[String]) -> String {
         let cell = cut(&row[self.index], self.width);
         let missing = self.width.saturating_sub(cell.width());
-        cell + &" ".repeat(missing)
+        let space = " ".repeat(missing);
+        match self.is_right {
+            true => space + &cell,
+            false => cell + &space,
+        }
     }
 }
 

@@ -222,6 +222,19 @@ impl View {
         Ok(above)
     }
 
+    /// Shows the cost of the turn that has just ended. Programs ask for it themselves.
+    pub(crate) fn cost(&mut self, line: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Text(screen, text) => text.print(*screen, |renderer| renderer.aside(line)),
+            Self::Json(..) => Ok(()),
+        }
+    }
+
+    /// True if it is for people.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self, Self::Text(..))
+    }
+
     pub(crate) fn stopping(&mut self) -> anyhow::Result<()> {
         match self {
             Self::Text(screen, text) => text.print(*screen, Renderer::stopping),

@@ -15,8 +15,7 @@ use tokio::{
 };
 
 use super::Chat;
-use crate::unechoed::Unechoed;
-use crate::{exit::Exit, watch};
+use crate::{exit::Exit, unechoed::Unechoed, usage::cost_of_turn, watch};
 
 /// Attempts to send a stop request while the server is unreachable.
 const STOP_ATTEMPTS: u32 = 60;
@@ -118,16 +117,36 @@ enum TurnEvent {
 }
 
 impl Turn {
-    async fn until_over(self, chat: &mut Chat) -> anyhow::Result<Exit> {
+    async fn until_over(mut self, chat: &mut Chat) -> anyhow::Result<Exit> {
         let unechoed = chat.screen.live_columns().and_then(|_| Unechoed::enter());
         chat.view.wait(true)?;
         let exit = self.happen(chat).await;
         drop(unechoed);
         chat.view.wait(false)?;
-        exit
+        let exit = exit?;
+        if exit != Exit::Left {
+            self.tell_cost(chat).await?;
+        }
+        Ok(exit)
     }
 
-    async fn happen(mut self, chat: &mut Chat) -> anyhow::Result<Exit> {
+    /// Shows the cost of the turn, unless the person does not wait for it.
+    async fn tell_cost(&mut self, chat: &mut Chat) -> anyhow::Result<()> {
+        let Some(turn) = self.id.filter(|_| chat.view.is_text()) else {
+            return Ok(());
+        };
+        let cost = tokio::select! {
+            biased;
+            _ = self.interrupts.recv() => None,
+            cost = cost_of_turn(&chat.client, chat.session.id, turn) => cost,
+        };
+        match cost {
+            Some(line) => chat.view.cost(&line),
+            None => Ok(()),
+        }
+    }
+
+    async fn happen(&mut self, chat: &mut Chat) -> anyhow::Result<Exit> {
         loop {
             let happened = self.next(chat).await;
             if let Some(exit) = self.handle(happened, chat)? {
