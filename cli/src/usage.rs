@@ -1,6 +1,6 @@
 //! The usage of models: what a day, a person, a model or a session cost.
 
-use shared_api::{Usage, UsageBy, UsageKey, UsageRow};
+use shared_api::{ModelUsage, UsageBy, UsageKey, UsageRow};
 use shared_client::Client;
 
 use crate::{args, pick, screen::Screen, style::Style, table::Table};
@@ -19,12 +19,12 @@ pub(crate) async fn run(client: &Client, screen: Screen, args: args::Usage) -> a
         Some(session) => {
             let session = pick::session_id(client, session).await?;
             let usage = client.session_usage(session, None).await?;
-            (usage, UsageBy::Model, format!("the session {session}"))
+            (usage, UsageBy::Model, format!("in session {session}"))
         }
         None => {
             let by = args.by.into();
             let usage = client.usage(args.since.as_deref(), by, args.all).await?;
-            let whose = if args.all { "everyone" } else { "you" };
+            let whose = if args.all { "by everyone" } else { "by you" };
             (usage, by, whose.to_owned())
         }
     };
@@ -39,11 +39,11 @@ pub(crate) async fn run(client: &Client, screen: Screen, args: args::Usage) -> a
 }
 
 /// The sentence in place of an empty table.
-fn nothing(usage: &Usage, of: &str) -> String {
+fn nothing(usage: &ModelUsage, of: &str) -> String {
     match usage.since {
-        None => format!("no call of a paid model by {of}; ask one with: gantry chat \"…\""),
+        None => format!("no call of a paid model {of}; ask one with: gantry chat \"…\""),
         Some(since) => format!(
-            "no call of a paid model by {of} since {}; name an earlier day with --since, or ask one with: \
+            "no call of a paid model {of} since {}; name an earlier day with --since, or ask one with: \
              gantry chat \"…\"",
             since.date()
         ),
@@ -51,7 +51,13 @@ fn nothing(usage: &Usage, of: &str) -> String {
 }
 
 /// The heading, a row for each property, and the total.
-fn shown(usage: &Usage, by: UsageBy, of: &str, style: Style, columns: Option<usize>) -> String {
+fn shown(
+    usage: &ModelUsage,
+    by: UsageBy,
+    of: &str,
+    style: Style,
+    columns: Option<usize>,
+) -> String {
     let since = usage
         .since
         .map(|since| format!(" since {}", since.date()))
@@ -80,7 +86,7 @@ fn shown(usage: &Usage, by: UsageBy, of: &str, style: Style, columns: Option<usi
     if usage.rows.len() > 1 {
         table.row(cells("total".to_owned(), &total));
     }
-    let mut out = style.dim(&format!("usage of models by {of}{since}"));
+    let mut out = style.dim(&format!("usage of models {of}{since}"));
     out.push('\n');
     out.push_str(&table.show(style, columns));
     let listed: u64 = usage.rows.iter().map(|row| row.calls).sum();

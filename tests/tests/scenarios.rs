@@ -78,6 +78,7 @@ mod scenarios {
     mod unheard;
     mod unshares;
     mod upgrades;
+    mod usage;
     mod waits;
     mod websocket;
     mod websocket_ends;

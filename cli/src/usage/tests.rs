@@ -21,16 +21,16 @@ fn of_model(model: &str, provider: Option<&str>) -> UsageKey {
     }
 }
 
-fn usage(rows: Vec<UsageRow>, total: UsageSum) -> Usage {
-    Usage {
+fn usage(rows: Vec<UsageRow>, total: UsageSum) -> ModelUsage {
+    ModelUsage {
         since: Some(Timestamp::from_micros(1_793_491_200_000_000)),
         rows,
         total,
     }
 }
 
-fn text(usage: &Usage, by: UsageBy, columns: Option<usize>) -> String {
-    shown(usage, by, "you", Style::new(false), columns)
+fn text(usage: &ModelUsage, by: UsageBy, columns: Option<usize>) -> String {
+    shown(usage, by, "by you", Style::new(false), columns)
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn nothing_says_what_to_do() {
         cost_micros: 0,
         unpriced: 0,
     };
-    let none = nothing(&usage(Vec::new(), total), "you");
+    let none = nothing(&usage(Vec::new(), total), "by you");
     assert_eq!(
         none,
         "no call of a paid model by you since 2026-11-01; name an earlier day with --since, or ask one with: \

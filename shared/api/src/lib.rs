@@ -54,7 +54,7 @@ pub use people::{
 };
 
 pub use settings::{ChangeSettings, LayerName, NewValues, SetBy, Setting, SettingName, Settings};
-pub use usage::{Tokens, TurnUsage, TurnUsages, Usage, UsageBy, UsageKey, UsageRow, UsageSum};
+pub use usage::{ModelUsage, Tokens, TurnUsage, TurnUsages, UsageBy, UsageKey, UsageRow, UsageSum};
 
 messages! {
     /// An error (RFC 9457, `application/problem+json`).

@@ -19,7 +19,7 @@ pub enum UsageBy {
 
 messages! {
     /// The usage of models.
-    pub struct Usage {
+    pub struct ModelUsage {
         /// The begin of the time that is summed; absent for a session or a turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub since: Option<Timestamp>,

@@ -1,6 +1,6 @@
 //! The usage of models.
 
-use shared_api::{TurnUsages, Usage, UsageBy};
+use shared_api::{ModelUsage, TurnUsages, UsageBy};
 use shared_types::{SessionId, TurnId};
 
 use crate::{Client, ClientError};
@@ -19,7 +19,7 @@ impl Client {
         since: Option<&str>,
         by: UsageBy,
         everyone: bool,
-    ) -> Result<Usage, ClientError> {
+    ) -> Result<ModelUsage, ClientError> {
         let by = match by {
             UsageBy::Model => "model",
             UsageBy::Person => "person",
@@ -39,7 +39,7 @@ impl Client {
         &self,
         session: SessionId,
         turn: Option<TurnId>,
-    ) -> Result<Usage, ClientError> {
+    ) -> Result<ModelUsage, ClientError> {
         let query: Vec<_> = turn
             .map(|id| ("turn", id.to_string()))
             .into_iter()

@@ -25,6 +25,28 @@ const MODEL_OUTCOMES: &[&str] = &[
     "cancelled",
 ];
 
+/// The providers of models: those of the catalogue that is part of the program. A test of server-llm compares them.
+pub const MODEL_PROVIDERS: &[&str] = &[
+    "anthropic",
+    "openai",
+    "gemini",
+    "openrouter",
+    "deepseek",
+    "groq",
+    "mistral",
+    "moonshot",
+    "dashscope",
+    "minimax",
+    "zhipu",
+    "zai",
+    "nvidia",
+    "xai",
+    "ollama",
+    "vllm",
+    "lmstudio",
+    OTHER,
+];
+
 /// The tools that the model may ask for, in small letters.
 const TOOLS: &[&str] = &[
     "shell",
@@ -113,16 +135,16 @@ list! {
     /// Reloads of the settings, by outcome: done, or refused, which leaves all settings as they were.
     RELOADS: Counter Count "gantry_reloads_total" [outcome] &[&["done", "refused"]];
 
-    /// Model calls, with all their attempts, by outcome. A call whose turn was stopped is cancelled.
-    MODEL_REQUESTS: Counter Count "gantry_model_requests_total" [outcome] &[MODEL_OUTCOMES];
+    /// Model calls, with all their attempts, by provider and outcome. A call whose turn was stopped is cancelled. The provider is other for the practice model, and for one that only the operator's settings name.
+    MODEL_REQUESTS: Counter Count "gantry_model_requests_total" [provider, outcome] &[MODEL_PROVIDERS, MODEL_OUTCOMES];
     /// The time until the whole answer of a model was there, with all attempts, in seconds.
-    MODEL_REQUEST_DURATION: Histogram Seconds "gantry_model_request_duration_seconds";
+    MODEL_REQUEST_DURATION: Histogram Seconds "gantry_model_request_duration_seconds" [provider] &[MODEL_PROVIDERS];
     /// Attempts at a model call that came after the first one.
-    MODEL_RETRIES: Counter Count "gantry_model_retries_total";
+    MODEL_RETRIES: Counter Count "gantry_model_retries_total" [provider] &[MODEL_PROVIDERS];
     /// Tokens that models said they read (input) and wrote (output). Models that do not say count as 0.
-    MODEL_TOKENS: Counter Count "gantry_model_tokens_total" [direction] &[&["input", "output"]];
+    MODEL_TOKENS: Counter Count "gantry_model_tokens_total" [provider, direction] &[MODEL_PROVIDERS, &["input", "output"]];
     /// Tokens of the input that the vendor had cached.
-    MODEL_CACHED_TOKENS: Counter Count "gantry_model_cached_tokens_total";
+    MODEL_CACHED_TOKENS: Counter Count "gantry_model_cached_tokens_total" [provider] &[MODEL_PROVIDERS];
 
     /// Turns that ended, by outcome.
     TURNS_ENDED: Counter Count "gantry_turns_ended_total" [outcome] &[TURN_OUTCOMES];

@@ -76,6 +76,11 @@ async fn every_good_answer_has_the_documented_shape() {
     api.call("get", "/api/v1/sessions", "", None).await;
     api.call("get", "/api/v1/sessions/{id}", &session, None)
         .await;
+    api.call("get", "/api/v1/usage", "", None).await;
+    for path in ["usage", "usage/turns"] {
+        let path = format!("/api/v1/sessions/{{id}}/{path}");
+        api.call("get", &path, &session, None).await;
+    }
     let pin = json!({ "runner": "laptop" });
     let pinned = api
         .call("put", "/api/v1/sessions/{id}/runner", &session, Some(pin))
@@ -333,7 +338,7 @@ async fn every_operation_has_a_name_of_its_own_and_no_list_gives_more_than_it_sa
             assert!(!refused || said.contains(&format!("1 to {most}")), "{said}");
         }
     }
-    assert_eq!(bounded, 13);
+    assert_eq!(bounded, 14);
 }
 
 #[tokio::test(flavor = "multi_thread")]

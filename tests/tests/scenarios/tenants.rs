@@ -177,6 +177,7 @@ async fn what_is_another_tenants_is_found_under_no_name_and_in_no_list() {
         "keys",
         "runners",
         "people",
+        "usage",
         "audit",
     ] {
         let listed = gantry.ask("get", &format!("/api/v1/{noun}"), None).await;

@@ -117,7 +117,8 @@ impl<'a> Turn<'a> {
                 first_byte: attempted.first_byte,
                 outcome: attempted.outcome,
             });
-            asking.calls.extend(calls);
+            // The practice model is no vendor's, and costs nothing.
+            asking.calls.extend(calls.filter(|_| !info.practice));
             let Heard::Failed(ModelError::Overflow(said)) = heard else {
                 return Ok(heard);
             };

@@ -5,9 +5,9 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
 };
 use serde::{Deserialize, de::IntoDeserializer as _};
-use server_app::{AppError, ModelUsage, Page, Since, UsageOf, UsageSums};
+use server_app::{AppError, Page, Since, UsageOf, UsageSums};
 use shared_api::{
-    Problem, Tokens, TurnUsage, TurnUsages, Usage, UsageBy, UsageKey, UsageRow, UsageSum,
+    ModelUsage, Problem, Tokens, TurnUsage, TurnUsages, UsageBy, UsageKey, UsageRow, UsageSum,
 };
 use shared_types::{SessionId, Timestamp, TurnId, parse_duration};
 
@@ -62,12 +62,12 @@ pub(super) fn routes() -> OpenApiRouter<Doors> {
 
 /// The calls of models by the user, or by everyone, with their tokens and their cost.
 #[utoipa::path(get, path = "/api/v1/usage", operation_id = "read_usage", params(UsageQuery), responses(
-    (status = 200, body = Usage), (status = 401, body = Problem), (status = 422, body = Problem)))]
+    (status = 200, body = ModelUsage), (status = 401, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn usage(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
     query: Result<Query<UsageQuery>, QueryRejection>,
-) -> Result<Json<Usage>, Refused> {
+) -> Result<Json<ModelUsage>, Refused> {
     let Query(query) = query.map_err(words::of_query)?;
     let since = query.since.as_deref().map_or(Ok(Since::Usual), since)?;
     let by = match query.by {
@@ -81,13 +81,13 @@ pub(crate) async fn usage(
 
 /// The calls of models in a session, or in one of its turns, by model.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/usage", operation_id = "read_session_usage", params(("id" = inline(SessionId), Path), SessionUsageQuery), responses(
-    (status = 200, body = Usage), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
+    (status = 200, body = ModelUsage), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn of_session(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
     Id(id): Id<SessionId>,
     query: Result<Query<SessionUsageQuery>, QueryRejection>,
-) -> Result<Json<Usage>, Refused> {
+) -> Result<Json<ModelUsage>, Refused> {
     let Query(query) = query.map_err(words::of_query)?;
     let turn = query.turn.map(|id| id.parse()).transpose();
     let turn = turn.map_err(|_| AppError::NotFound("turn"))?;
@@ -133,10 +133,10 @@ fn since(text: &str) -> Result<Since, AppError> {
     }
 }
 
-fn to_usage(sums: UsageSums) -> Usage {
+fn to_usage(sums: UsageSums) -> ModelUsage {
     let names = sums.names;
     let rows = sums.rows.into_iter();
-    Usage {
+    ModelUsage {
         since: sums.since,
         rows: rows
             .map(|(of, usage)| {
@@ -166,11 +166,11 @@ fn to_usage(sums: UsageSums) -> Usage {
 }
 
 fn to_turn((turn, sums): (TurnId, UsageSums)) -> TurnUsage {
-    let Usage { rows, total, .. } = to_usage(sums);
+    let ModelUsage { rows, total, .. } = to_usage(sums);
     TurnUsage { turn, rows, total }
 }
 
-fn to_row(key: UsageKey, usage: &ModelUsage) -> UsageRow {
+fn to_row(key: UsageKey, usage: &server_app::ModelUsage) -> UsageRow {
     let UsageSum {
         calls,
         tokens,
@@ -186,7 +186,7 @@ fn to_row(key: UsageKey, usage: &ModelUsage) -> UsageRow {
     }
 }
 
-fn to_sum(sum: &ModelUsage) -> UsageSum {
+fn to_sum(sum: &server_app::ModelUsage) -> UsageSum {
     let usage = sum.usage;
     let of_cache = usage.cached.saturating_add(usage.cache_written);
     UsageSum {

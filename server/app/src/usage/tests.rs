@@ -146,6 +146,15 @@ async fn people_see_their_own_usage_and_admins_everyones() {
     assert_eq!(nothing.total, ModelUsage::default());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_practice_model_is_not_counted() {
+    let fixture = Fixture::practice().await;
+    let session = fixture.session().await;
+    fixture.said(session).await;
+    let nothing = fixture.usage(&fixture.ctx, UsageBy::Model, false).await;
+    assert_eq!(nothing.total, ModelUsage::default());
+}
+
 #[test]
 fn the_time_that_is_summed_is_bounded_and_days_are_whole() {
     let now = Timestamp::from_micros(1_796_000_000_000_000);

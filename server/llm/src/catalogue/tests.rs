@@ -1,3 +1,7 @@
+use std::collections::BTreeSet;
+
+use shared_telemetry::{OTHER, server::MODEL_PROVIDERS};
+
 use super::*;
 
 fn written(toml: &str) -> Providers {
@@ -11,25 +15,11 @@ fn built_in() -> Catalogue {
 #[test]
 fn the_file_of_the_program_has_the_providers_and_each_has_a_model_for_its_default() {
     let catalogue = built_in();
-    for name in [
-        "anthropic",
-        "openai",
-        "gemini",
-        "openrouter",
-        "deepseek",
-        "groq",
-        "mistral",
-        "moonshot",
-        "dashscope",
-        "minimax",
-        "zhipu",
-        "zai",
-        "nvidia",
-        "xai",
-        "ollama",
-        "vllm",
-        "lmstudio",
-    ] {
+    let names: BTreeSet<&str> = catalogue.providers.keys().map(String::as_str).collect();
+    let counted = MODEL_PROVIDERS.iter().filter(|name| **name != OTHER);
+    let counted: BTreeSet<&str> = counted.copied().collect();
+    assert_eq!(names, counted, "the metrics name the same providers");
+    for name in names {
         let provider = catalogue.provider(name).expect(name);
         assert!(provider.base_url.starts_with("http"), "{name}");
         if !provider.models.is_empty() {

@@ -52,9 +52,10 @@ impl<M: Model> Model for Measured<M> {
             Err(error) => error.word(),
         };
         if let Ok(Answer { usage, model, .. }) = &answered {
-            MODEL_TOKENS.add(&["input"], usage.input);
-            MODEL_TOKENS.add(&["output"], usage.output);
-            MODEL_CACHED_TOKENS.add(&[], usage.cached);
+            let provider = call.asked.profile.provider.as_str();
+            MODEL_TOKENS.add(&[provider, "input"], usage.input);
+            MODEL_TOKENS.add(&[provider, "output"], usage.output);
+            MODEL_CACHED_TOKENS.add(&[provider], usage.cached);
             call.answered = Some((*usage, model.clone()));
         }
         answered
@@ -111,8 +112,9 @@ impl Call<'_> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        MODEL_REQUESTS.add(&[self.outcome], 1);
-        MODEL_REQUEST_DURATION.record(&[], self.began.elapsed().as_secs_f64());
+        let provider = self.asked.profile.provider.as_str();
+        MODEL_REQUESTS.add(&[provider, self.outcome], 1);
+        MODEL_REQUEST_DURATION.record(&[provider], self.began.elapsed().as_secs_f64());
         if let Some(trace) = self.trace {
             self.span(trace).record();
         }
