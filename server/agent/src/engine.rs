@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     session::SessionPorts,
     tools::ToolSource,
-    turn::{Turn, TurnError, WaitingCall, abandon},
+    turn::{Turn, TurnError, abandon},
+    wait::WaitingCall,
 };
 
 /// Runs turns. One serves every session; it keeps nothing of any of them.

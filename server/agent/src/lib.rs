@@ -6,25 +6,32 @@
 //!
 //! The engine speaks to the world through narrow ports (session log, sandbox, live sink, model). It
 //! names no database, no HTTP, no wire format, no vendor and no tenant.
+//!
+//! A session has its home here: its log (`log`), the workers that claim and carry its turns (`turn`), the turns that
+//! only wait (`wait`), and its followers ([`feed`]). The workers reach the store through the ports of
+//! [`server_records`], and name a session by a key that they only pass on.
 
 mod bounds;
 mod engine;
 pub mod feed;
-pub mod log;
+mod log;
 mod models;
 mod prompt;
 mod session;
 pub mod tools;
 mod transcript;
 mod turn;
+mod wait;
 
 pub use engine::{Carried, Claim, Engine, EngineLimits};
+pub use log::LogCache;
 pub use models::ModelSource;
 pub use server_llm::{Piece, Voice};
 pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts};
 pub use tools::{BuiltIn, Tool, ToolSet, ToolSource};
 pub use transcript::{Placed, Task, tasks};
-pub use turn::{TurnError, WaitingCall, show_waiting};
+pub use turn::{Bench, SessionModels, TurnError, TurnSandboxes, Turns};
+pub use wait::WaitingCall;
 
 #[cfg(test)]
 mod testing;

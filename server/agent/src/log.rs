@@ -10,6 +10,6 @@ mod spans;
 mod stored;
 
 pub use cache::LogCache;
-pub use measured::{Counted, RunningTurn};
-pub use spans::TurnSpans;
-pub use stored::{SessionSink, StoredLog};
+pub(crate) use measured::{Counted, RunningTurn};
+pub(crate) use spans::TurnSpans;
+pub(crate) use stored::{SessionSink, StoredLog};

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::{
     Answer, Attempted, Images, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest,
-    Models, Piece, Voice,
+    Piece, Voice,
 };
 use server_records::ModelCall;
 use shared_sandbox::{

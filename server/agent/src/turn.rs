@@ -2,21 +2,27 @@
 //!
 //! A phase records its results before the next phase begins, and the next phase is chosen from the
 //! record. So the worker that runs the turn again after a crash goes on from the log.
+//!
+//! The workers stand here too. `dispatcher` has a worker for each session with work, `worker` claims and carries
+//! turns, and `failing` gives up a turn whose worker failed too often.
 
 mod abandon;
 mod again;
 mod answer;
+mod bench;
 mod call;
 mod calls;
 mod conclusion;
+mod dispatcher;
+mod failing;
 mod listen;
 mod next;
-mod show;
+pub(crate) mod show;
 mod site;
 mod speech;
 mod task;
 mod told;
-mod waiting;
+mod worker;
 
 use std::sync::Arc;
 
@@ -29,10 +35,13 @@ use crate::{
     session::{LogError, SessionPorts},
     tools::ToolSet,
     transcript::Transcript,
+    wait::WaitingCall,
 };
 pub(crate) use abandon::abandon;
+pub use bench::{Bench, SessionModels, TurnSandboxes};
+pub use dispatcher::Turns;
+pub(crate) use dispatcher::{RETRY_AFTER, START_PAGE};
 use next::{Next, next};
-pub use waiting::{WaitingCall, show_waiting};
 
 /// The reason that a turn goes no further here. It stays unfinished, and the worker that runs it
 /// again resumes it.

@@ -2,7 +2,7 @@
 //! waits.
 
 use async_trait::async_trait;
-use server_agent::{feed::LiveHub, log::LogCache};
+use server_agent::{LogCache, feed::LiveHub};
 use server_records::{CommitListener, SessionKey};
 use shared_types::{SessionEvent, SessionId, TenantId};
 

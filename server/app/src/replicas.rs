@@ -4,11 +4,12 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use server_agent::Turns;
 use server_store::{OtherReplica, Store};
 use shared_types::{Clock, ReplicaId};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{AppError, Parts, operations::Operations, turns::Turns};
+use crate::{AppError, Parts, operations::Operations};
 
 /// The pause between two renewals of a replica's row, with a look at the rows of the others. The turns of a
 /// server that stops may wait so long for another one.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use server_agent::feed::LiveHub;
+use server_agent::{Turns, feed::LiveHub};
+use server_records::SessionKey;
 use server_store::{
     Cancel, Input, NewSession, Page, SessionChange, SessionFilter, SessionRow, Store, StoreError,
 };
@@ -34,7 +35,6 @@ use crate::{
     rights::Action,
     settings::Settings,
     shielded::shielded,
-    turns::Turns,
 };
 
 /// A session as its user sees it.
@@ -304,7 +304,7 @@ impl Sessions {
             }
             match sent {
                 Ok(sent) => {
-                    this.turns.wake(tenant, session).await;
+                    this.turns.wake(SessionKey { tenant, session }).await;
                     Ok(sent)
                 }
                 Err(error) => {
@@ -352,7 +352,7 @@ impl Sessions {
                 return Err(error.into());
             }
         }
-        self.turns.wake(tenant, session).await;
+        self.turns.wake(SessionKey { tenant, session }).await;
         Ok(Some(turn))
     }
 
@@ -364,7 +364,7 @@ impl Sessions {
         error: &StoreError,
     ) {
         if matches!(error, StoreError::Unavailable(_)) {
-            self.turns.wake(tenant, session).await;
+            self.turns.wake(SessionKey { tenant, session }).await;
         }
     }
 

@@ -16,6 +16,7 @@ mod operation;
 mod output;
 mod session;
 mod silence;
+mod turn;
 
 pub use commit::CommitListener;
 pub use error::PortError;
@@ -27,3 +28,7 @@ pub use operation::{Intents, NewIntent, Operations, PlaceError};
 pub use output::{Outputs, is_kept_nowhere};
 pub use session::{SessionError, SessionKey};
 pub use silence::SilentRunners;
+pub use turn::{
+    ClaimedTurn, IfRunning, NextTurn, SessionTurns, TurnFailures, TurnRow, TurnRows, TurnState,
+    UnfinishedTurn, WaitingTurn, WaitsOver,
+};

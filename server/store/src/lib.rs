@@ -114,11 +114,7 @@ pub use sign_in_code::{NewSignInCode, RedeemRefusal};
 pub use stream_ticket::{NewStreamTicket, TICKETS_OF_CREDENTIAL_AT_MOST};
 pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};
-pub use turn::{
-    Cancel, ClaimedTurn, IfRunning, Input, NextTurn, QUEUED_TURNS_AT_MOST,
-    QUEUED_TURNS_OF_USER_AT_MOST, Sent, TurnFailures, TurnRow, TurnState, UnfinishedTurn,
-    WaitingTurn, WaitsOver,
-};
+pub use turn::{Cancel, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST, Sent};
 pub use user::{NewUser, Role, UserKind, UserRow};
 
 #[cfg(test)]

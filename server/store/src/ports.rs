@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use server_records::{
     Intents, LinkRows, LogRows, Operations, PortError, SessionError, SessionKey, SilentRunners,
+    TurnRows,
 };
 use shared_types::{Clock, ReplicaId, SessionId, TenantId};
 
@@ -15,6 +16,7 @@ mod logs;
 mod operations;
 mod outputs;
 mod silence;
+mod turns;
 
 use intents::SessionIntents;
 pub use intents::{CallerIntents, IntentsOf};
@@ -23,6 +25,7 @@ use logs::SessionLogRows;
 use operations::TenantOperations;
 pub use outputs::TenantOutputs;
 use silence::Silence;
+use turns::AllTurns;
 
 /// Makes the ports.
 #[derive(Clone)]
@@ -58,6 +61,12 @@ impl Ports {
     pub fn log(&self, of: SessionKey) -> Arc<dyn LogRows> {
         let store = self.store.clone();
         Arc::new(SessionLogRows { store, of })
+    }
+
+    /// The turns of all sessions.
+    pub fn turns(&self) -> Arc<dyn TurnRows> {
+        let store = self.store.clone();
+        Arc::new(AllTurns { store })
     }
 
     /// The operations of a tenant.

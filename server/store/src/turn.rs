@@ -1,9 +1,10 @@
 //! Turns: the work that one input starts. A turn is queued, runs under an epoch, and ends once.
 //! Of one session at most one turn runs; the others wait in the order of their inputs.
 
+use server_records::{ClaimedTurn, IfRunning, TurnRow, TurnState, UnfinishedTurn};
 use shared_types::{
-    CallWait, CredentialId, Epoch, Event, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId,
-    Timestamp, TraceContext, TurnId, UserId,
+    CredentialId, Epoch, Event, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp,
+    TraceContext, TurnId, UserId,
     event::{Choice, Parts, StopReason, TurnOutcome, TurnSettings},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
@@ -11,7 +12,7 @@ use shared_types::{
 use crate::{
     Full, Store, StoreError,
     columns::{Columns as _, integer, json, word},
-    credential::credential_until,
+    credential::{self, credential_until},
     database::{Connection, Row, page, query, query_as, retried},
     error::bounded,
     event, replica, session,
@@ -22,10 +23,7 @@ mod failures;
 mod row;
 mod waiting;
 
-pub use failures::TurnFailures;
 pub(crate) use row::choice;
-pub use row::{TurnRow, TurnState, UnfinishedTurn};
-pub use waiting::{NextTurn, WaitingTurn, WaitsOver};
 
 /// Most turns of a session that wait or run.
 pub const QUEUED_TURNS_AT_MOST: u64 = 64;
@@ -83,32 +81,6 @@ pub struct Sent {
     pub seq: u64,
     /// The event; `None` if the session had the client's id already, so that nothing was written.
     pub event: Option<SessionEvent>,
-}
-
-/// The action of a claim if a turn of the session runs already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IfRunning {
-    /// It fails: the worker lives.
-    Refuse,
-    /// It takes nothing; a parked turn is left as well.
-    Leave,
-    /// It takes that turn over, unless another live replica has it: its worker is known to be gone.
-    TakeOver,
-}
-
-/// A turn that the caller now works on, alone.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ClaimedTurn {
-    /// The turn, running.
-    pub turn: TurnRow,
-    /// The epoch that every write of the worker carries.
-    pub epoch: Epoch,
-    /// The calls that it waited for without a worker until now.
-    pub waited: Vec<CallWait>,
-    /// The epoch of the worker that was lost with it, if one was.
-    pub interrupted: Option<Epoch>,
-    /// The events that the claim added to the log; none for a turn that only waited.
-    pub events: Vec<SessionEvent>,
 }
 
 /// The answer to a request to stop a turn.
@@ -241,7 +213,7 @@ impl Store {
             let waits = matches!(turn.state, TurnState::Waiting { .. });
             // A turn that an earlier release parked gets its settings now, and an event records them.
             let is_told = !waits || !had_settings;
-            let ended = turn.credential_ended(now);
+            let ended = credential::ended(turn.credential_until, now);
             let ended = ended.filter(|_| turn.cancel_requested_at.is_none());
             let told = usize::from(is_told) + usize::from(ended.is_some());
             raise(&mut tx, tenant, &turn, (replica, epoch), told, now).await?;

@@ -17,11 +17,11 @@ use shared_types::{
 use super::spans::TurnSpans;
 
 /// A turn that a worker carries, for as long as this lives.
-pub struct RunningTurn(());
+pub(crate) struct RunningTurn(());
 
 impl RunningTurn {
     /// Counts it as running.
-    pub fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         TURNS_RUNNING.gauge(&[]).increment(1.0);
         Self(())
     }
@@ -36,7 +36,7 @@ impl Drop for RunningTurn {
 /// Counts and traces what the log of one turn's worker tells of. The ends of calls do not name their tools, so
 /// the last answer's are remembered.
 #[derive(Debug)]
-pub struct Counted {
+pub(crate) struct Counted {
     asked: Mutex<Asked>,
     /// The spans of the turn, if it is traced.
     spans: Option<TurnSpans>,
@@ -51,7 +51,7 @@ struct Asked {
 
 impl Counted {
     /// Counts from now on.
-    pub fn new(spans: Option<TurnSpans>) -> Self {
+    pub(crate) fn new(spans: Option<TurnSpans>) -> Self {
         Self {
             asked: Mutex::default(),
             spans,

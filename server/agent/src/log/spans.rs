@@ -11,7 +11,7 @@ use shared_types::{Event, SessionEvent, SessionId, SpanId, Timestamp, TraceConte
 
 /// A turn as its spans tell of it.
 #[derive(Debug)]
-pub struct TurnSpans {
+pub(crate) struct TurnSpans {
     session: SessionId,
     turn: TurnId,
     /// The turn's own span.
@@ -32,7 +32,7 @@ struct Before {
 
 impl TurnSpans {
     /// Of a turn that was sent with this request.
-    pub fn new(
+    pub(crate) fn new(
         session: SessionId,
         turn: TurnId,
         request: TraceContext,

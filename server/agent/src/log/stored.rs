@@ -19,24 +19,24 @@ use crate::{
 };
 
 /// Writes of one worker to one session.
-pub struct StoredLog {
+pub(crate) struct StoredLog {
     /// The stored log.
-    pub rows: Arc<dyn LogRows>,
+    pub(crate) rows: Arc<dyn LogRows>,
     /// The logs that this process knows.
-    pub logs: LogCache,
+    pub(crate) logs: LogCache,
     /// The time.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// The session.
-    pub of: SessionKey,
+    pub(crate) of: SessionKey,
     /// The epoch of the worker.
-    pub epoch: Epoch,
+    pub(crate) epoch: Epoch,
     /// The number of the event of the worker's claim, until the log was read for the first time; 0 where there is
     /// none. What the turn goes on from stands before it; later all is needed that came since.
-    pub claimed_at: AtomicU64,
+    pub(crate) claimed_at: AtomicU64,
     /// Counts and traces what is recorded.
-    pub counted: Counted,
+    pub(crate) counted: Counted,
     /// Set where the turn has ended, and the session had no other one left.
-    pub was_last: Arc<AtomicBool>,
+    pub(crate) was_last: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -101,11 +101,11 @@ fn refused(error: SessionError) -> LogError {
 }
 
 /// The live events that the engine shows of one session.
-pub struct SessionSink {
+pub(crate) struct SessionSink {
     /// The hub.
-    pub hub: LiveHub,
+    pub(crate) hub: LiveHub,
     /// The session.
-    pub session: SessionId,
+    pub(crate) session: SessionId,
 }
 
 impl LiveSink for SessionSink {

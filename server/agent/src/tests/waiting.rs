@@ -10,8 +10,9 @@ use shared_types::{
 use tokio::time::Instant;
 
 use crate::{
-    Carried, Live, WaitingCall, show_waiting,
+    Carried, Live, WaitingCall,
     testing::{Happened, Reply, START, TURN, World, content, ends, exit, output},
+    wait::show_waiting,
 };
 
 const PARKS_AFTER: Duration = Duration::from_secs(10);

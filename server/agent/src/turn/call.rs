@@ -21,11 +21,11 @@ use super::{
     site::{Plan, Site},
     task::{self, Look},
     told::{self, Told, not_run, wall},
-    waiting::WaitingCall,
 };
 use crate::{
     tools::{Ask, BadArguments, NEVER_RAN, Prepared, Rendered, TaskAsk, Tool},
     transcript::{Step, Transcript},
+    wait::WaitingCall,
 };
 
 /// A call that waits to be run.

@@ -15,11 +15,11 @@ use super::{
     conclusion::Conclusion,
     show::{CallPlace, Show},
     site::Site,
-    waiting::WaitingCall,
 };
 use crate::{
     bounds::{AFTER_RETURN, ATTACH_AT_MOST, CATCH_UP_WITHIN},
     tools::CommandOutput,
+    wait::WaitingCall,
 };
 
 /// Listens to one operation.

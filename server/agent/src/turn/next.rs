@@ -2,7 +2,7 @@
 
 use shared_types::event::{Finish, TurnOutcome};
 
-use super::waiting::WaitingCall;
+use crate::wait::WaitingCall;
 use crate::{
     engine::EngineLimits,
     session::spoken,

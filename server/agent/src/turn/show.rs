@@ -8,22 +8,22 @@ use crate::session::{Live, LiveSink};
 
 /// The place of a call in its session.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CallPlace {
-    pub(super) turn: TurnId,
-    pub(super) step: u32,
-    pub(super) ordinal: u32,
+pub(crate) struct CallPlace {
+    pub(crate) turn: TurnId,
+    pub(crate) step: u32,
+    pub(crate) ordinal: u32,
 }
 
 /// Shows what happens to one operation.
-pub(super) struct Show<'a> {
-    pub(super) live: &'a dyn LiveSink,
-    pub(super) place: CallPlace,
-    pub(super) operation: OperationId,
+pub(crate) struct Show<'a> {
+    pub(crate) live: &'a dyn LiveSink,
+    pub(crate) place: CallPlace,
+    pub(crate) operation: OperationId,
 }
 
 impl Show<'_> {
     /// It wrote this.
-    pub(super) fn output(&self, stream: OutputStream, offset: u64, data: Bytes) {
+    pub(crate) fn output(&self, stream: OutputStream, offset: u64, data: Bytes) {
         let CallPlace {
             turn,
             step,
@@ -41,7 +41,7 @@ impl Show<'_> {
     }
 
     /// This part of what it wrote is not kept any more.
-    pub(super) fn gap(&self, stream: OutputStream, from: u64, to: u64) {
+    pub(crate) fn gap(&self, stream: OutputStream, from: u64, to: u64) {
         let CallPlace {
             turn,
             step,
@@ -59,12 +59,12 @@ impl Show<'_> {
     }
 
     /// Its runner is gone, and is waited for.
-    pub(super) fn away(&self, runner: &str, since: Timestamp) {
+    pub(crate) fn away(&self, runner: &str, since: Timestamp) {
         self.notice(format!("runner {runner} offline since {since:.0}; waiting"));
     }
 
     /// Its runner is there again.
-    pub(super) fn back(&self, runner: &str) {
+    pub(crate) fn back(&self, runner: &str) {
         self.notice(format!("runner {runner} is back"));
     }
 

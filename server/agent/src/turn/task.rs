@@ -18,11 +18,11 @@ use super::{
     listen::Listener,
     site::{Plan, Site},
     told::{self, Told, not_run},
-    waiting::WaitingCall,
 };
 use crate::{
     tools::{Ask, BadArguments, Prepared, Rendered, TaskAsk, Tool, bounded},
     transcript::{Task, Transcript},
+    wait::WaitingCall,
 };
 
 /// Ended tasks that are shown in a list.

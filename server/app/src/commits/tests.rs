@@ -2,14 +2,14 @@ use std::sync::Arc;
 use std::{collections::BTreeMap, time::Duration};
 
 use server_agent::feed::Signal;
-use server_records::{LinkIdentity, LinkRows};
+use server_records::{IfRunning, LinkIdentity, LinkRows};
 use server_router::{
     Reaper, SilenceLimits,
     links::{LinkOptions, Links},
 };
 use server_store::{
-    IfRunning, Input, LinkClaim, NewJoinToken, NewOperation, NewRunner, NewSession, NewTenant,
-    NewUser, OutputKey, Outputs, Ports, Store,
+    Input, LinkClaim, NewJoinToken, NewOperation, NewRunner, NewSession, NewTenant, NewUser,
+    OutputKey, Outputs, Ports, Store,
 };
 use shared_link::server::{HelloFacts, SandboxFacts, Verdict};
 use shared_sandbox::{Outcome, OutputStream};

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use server_agent::ModelSource;
+use server_agent::{ModelSource, SessionModels};
 use server_llm::{
     ApiKey, Breaker, Catalogue, Health, Limited, Measured, Model, ModelInfo, Models, Named, Offer,
     Profile, Reach, Retry, RetryOptions, ServerOptions, Tier, WireFormat,
 };
+use server_records::SessionKey;
 use server_store::{AccountOf, ModelAccountRow, SettingName, Store, StoreError};
 use shared_types::{Clock, Entropy, PaidBy, SessionId, TenantId, UserId};
 use tokio::sync::watch;
@@ -66,15 +67,6 @@ impl Offered {
             clock: parts.clock.clone(),
             entropy: parts.entropy.clone(),
         }
-    }
-
-    /// The models of a session.
-    pub(crate) fn of_session(&self, tenant: TenantId, session: SessionId) -> Arc<dyn ModelSource> {
-        Arc::new(OfSession {
-            offered: self.clone(),
-            tenant,
-            session,
-        })
     }
 
     /// The catalogue as it is now.
@@ -512,6 +504,16 @@ fn paid_by(row: &ModelAccountRow) -> PaidBy {
     match row.of {
         AccountOf::Tenant => PaidBy::Tenant(row.id),
         AccountOf::User(_) => PaidBy::Own(row.id),
+    }
+}
+
+impl SessionModels for Offered {
+    fn of(&self, SessionKey { tenant, session }: SessionKey) -> Arc<dyn ModelSource> {
+        Arc::new(OfSession {
+            offered: self.clone(),
+            tenant,
+            session,
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use server_records::SessionKey;
 use server_store::{DeletedSession, Outputs, Store, StoreError, Unended};
 use shared_types::{OperationId, SessionId, TenantId};
 use tokio_util::sync::CancellationToken;
@@ -107,7 +108,8 @@ impl Deletions {
             purged => purged?,
         };
         if purged {
-            self.sessions.turns.forget(tenant, id);
+            let session = id;
+            self.sessions.turns.forget(SessionKey { tenant, session });
             tracing::info!(session.id = %id, "a deleted session was taken away");
         }
         Ok(purged)
@@ -130,7 +132,8 @@ impl Deletions {
             if unended.turns.contains(&turn) {
                 continue;
             }
-            let cancelled = (self.sessions.turns).cancel(tenant, &row, turn, operation);
+            let under = (SessionKey { tenant, session }, row.epoch);
+            let cancelled = (self.sessions.turns).cancel(under, turn, operation);
             if let Err(error) = cancelled.await {
                 tracing::debug!(operation.id = %operation, %error, "a command of a deleted session cannot be stopped yet");
             }

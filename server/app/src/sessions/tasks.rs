@@ -1,6 +1,7 @@
 //! The tasks of a session: commands that continue beside its turns.
 
 use server_agent::Task;
+use server_records::SessionKey;
 use server_store::{AskedBy, CallOf};
 use shared_sandbox::CancelAnswer;
 use shared_types::{OperationId, RefusalCode, Remedy, SessionId, TenantId};
@@ -24,7 +25,11 @@ impl Sessions {
     /// If the user has no such session.
     pub async fn tasks(&self, ctx: &OpContext, session: SessionId) -> Result<Vec<Task>, AppError> {
         self.get(ctx, session).await?;
-        let log = self.turns.log(ctx.tenant, session).await?;
+        let of = SessionKey {
+            tenant: ctx.tenant,
+            session,
+        };
+        let log = self.turns.log(of).await?;
         let mut tasks = server_agent::tasks(&log);
         let ended = tasks.iter().filter(|task| task.ended.is_some()).count();
         let mut left_out = ended.saturating_sub(ENDED_SHOWN);
@@ -67,8 +72,9 @@ impl Sessions {
     ) -> Result<CancelAnswer, AppError> {
         let mut attempts = 0..EPOCHS;
         loop {
-            let session = self.store.session(tenant, session).await?;
-            let cancel = self.turns.cancel(tenant, &session, turn, operation);
+            let epoch = self.store.session(tenant, session).await?.epoch;
+            let under = (SessionKey { tenant, session }, epoch);
+            let cancel = self.turns.cancel(under, turn, operation);
             match cancel.await {
                 Ok(answer) => return Ok(answer),
                 // A turn was claimed in between, under a newer epoch.

@@ -1,15 +1,13 @@
 //! Where a turn's calls go: read once, when the turn is first claimed.
 
+use server_records::{ClaimedTurn, IfRunning};
 use shared_types::{
     Event, RunnerChoice, RunnerId, SandboxId, SessionId, TurnId,
     event::{Choice, TurnOutcome},
 };
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, turn_ended, usual};
-use crate::{
-    ClaimedTurn, IfRunning, RunnerInUse, SettingLayer, SettingName, SettingsOf, StoreError,
-    database::query,
-};
+use crate::{RunnerInUse, SettingLayer, SettingName, SettingsOf, StoreError, database::query};
 
 on_every_backend!(
     a_turn_keeps_the_choice_of_its_first_claim_and_the_next_turn_has_the_new_one,

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use server_records::Heard;
+use server_records::{ClaimedTurn, Heard, IfRunning};
 use shared_link::server::{HelloFacts, Remembered, SandboxFacts};
 use shared_sandbox::Outcome;
 use shared_types::{
@@ -24,10 +24,9 @@ use shared_types::{
 };
 
 use crate::{
-    ClaimedTurn, CredentialKind, IfRunning, Input, Label, LinkClaim, LinkClaimed, NewCredential,
-    NewJoinToken, NewOperation, NewRunner, NewSession, NewTenant, NewUser, Origin, PostgresUrl,
-    SettingChange, SettingName, SettingsChanged, SettingsOf, Store, StoreError,
-    tests::postgres::cluster,
+    CredentialKind, Input, Label, LinkClaim, LinkClaimed, NewCredential, NewJoinToken,
+    NewOperation, NewRunner, NewSession, NewTenant, NewUser, Origin, PostgresUrl, SettingChange,
+    SettingName, SettingsChanged, SettingsOf, Store, StoreError, tests::postgres::cluster,
 };
 
 /// The server process of the tests.

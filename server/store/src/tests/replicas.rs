@@ -1,7 +1,8 @@
+use server_records::IfRunning;
 use shared_types::ReplicaId;
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, heard_at, link_claim, usual};
-use crate::{IfRunning, OtherReplica};
+use crate::OtherReplica;
 
 on_every_backend!(
     a_turn_is_taken_over_only_from_a_replica_that_is_gone,

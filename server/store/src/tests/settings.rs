@@ -1,5 +1,6 @@
 //! What the tenant, its users and its sessions set, and what a turn is run with.
 
+use server_records::IfRunning;
 use shared_types::{
     Event, SessionId,
     event::{TurnOutcome, TurnSettings},
@@ -8,8 +9,8 @@ use tokio::task::JoinSet;
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, turn_ended, usual};
 use crate::{
-    IfRunning, SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged, SettingsOf,
-    StoreError, StoredSettings,
+    SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged, SettingsOf, StoreError,
+    StoredSettings,
 };
 
 on_every_backend!(

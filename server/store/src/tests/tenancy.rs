@@ -7,9 +7,10 @@ use super::fixture::{
     turn_ended, usual,
 };
 use crate::{
-    Actor, AuditEntry, CredentialKind, IfRunning, MAX_PAGE, NewJoinToken, NewSession,
-    NewSignInCode, OperationState, Origin, SettingName, SettingsOf, StoreError,
+    Actor, AuditEntry, CredentialKind, MAX_PAGE, NewJoinToken, NewSession, NewSignInCode,
+    OperationState, Origin, SettingName, SettingsOf, StoreError,
 };
+use server_records::IfRunning;
 use shared_types::{Digest, JoinTokenId, SessionId, event::TurnOutcome};
 
 on_every_backend!(

@@ -1,8 +1,9 @@
+use server_records::IfRunning;
 use shared_types::{OperationId, TraceContext};
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, end_of, usual};
 use crate::{
-    IfRunning, Input, NewOperation, OperationFilter,
+    Input, NewOperation, OperationFilter,
     operation::{Ending, Ran, settle},
 };
 

@@ -1,5 +1,6 @@
 use std::task::Poll;
 
+use server_records::{IfRunning, NextTurn, TurnState, WaitsOver};
 use shared_types::{
     Epoch, Event, ReplicaId, SessionId, TurnId,
     event::{CallOutcome, EventBody, Parts, TurnOutcome},
@@ -7,8 +8,7 @@ use shared_types::{
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, call_ended, turn_ended, usual};
 use crate::{
-    Cancel, IfRunning, NextTurn, QUEUED_TURNS_AT_MOST, SessionChange, SessionFilter, StoreError,
-    TurnState, WaitsOver, database::query,
+    Cancel, QUEUED_TURNS_AT_MOST, SessionChange, SessionFilter, StoreError, database::query,
 };
 
 on_every_backend!(

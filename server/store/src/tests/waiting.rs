@@ -1,5 +1,6 @@
 //! Turns that wait without a worker.
 
+use server_records::{ClaimedTurn, IfRunning, NextTurn, TurnState, WaitingTurn, WaitsOver};
 use shared_types::{
     CallWait, Epoch, ReplicaId, TurnId, WaitsFor,
     event::{CallOutcome, TurnOutcome},
@@ -8,10 +9,7 @@ use shared_types::{
 use super::fixture::{
     AtWork, Fixture, REPLICA, Tenant, at, call_ended, end_of, heard_at, turn_ended, usual,
 };
-use crate::{
-    Cancel, ClaimedTurn, IfRunning, NextTurn, Placed, StoreError, TurnState, WaitingTurn,
-    WaitsOver, database::query,
-};
+use crate::{Cancel, Placed, StoreError, database::query};
 
 on_every_backend!(
     a_turn_that_waits_has_no_worker_and_is_taken_up_again_with_what_it_waited_for,

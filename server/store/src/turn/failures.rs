@@ -1,22 +1,13 @@
 //! Counts of the failures of a turn's worker without progress.
 
+use server_records::{TurnFailures, TurnState};
 use shared_types::{Epoch, SessionId, TenantId, TurnId};
 
-use super::TurnState;
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer},
     database::{Connection, Row, query},
 };
-
-/// A turn whose worker failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TurnFailures {
-    /// Failures in the turn's present phase, this one included.
-    pub count: u32,
-    /// True if a user asked to stop the turn.
-    pub cancel_requested: bool,
-}
 
 impl Store {
     /// Counts a failure of the turn's worker. A phase of a turn lasts until the worker records its

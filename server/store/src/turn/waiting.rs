@@ -4,46 +4,14 @@
 //! end of the wait. So a wake-up that is lost costs time only, and a restart finds all of them again.
 
 use serde_json::json;
-use shared_types::{CallWait, Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId, WaitsFor};
+use server_records::{NextTurn, TurnState, UnfinishedTurn, WaitingTurn, WaitsOver};
+use shared_types::{CallWait, Epoch, SessionId, TenantId, Timestamp, TurnId, WaitsFor};
 
-use super::{TurnState, UnfinishedTurn};
 use crate::{
     Store, StoreError,
     columns::{Columns as _, damaged, integer},
     database::{Connection, FromRow, Row, page, query, query_as},
 };
-
-/// A turn that waits without a worker, and the calls that it waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitingTurn {
-    /// The turn.
-    pub turn: TurnId,
-    /// Its calls that wait.
-    pub calls: Vec<CallWait>,
-}
-
-/// The next step for a session's turns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NextTurn {
-    /// No turn is unfinished.
-    Nothing,
-    /// Claim the oldest unfinished turn.
-    Claim,
-    /// The oldest unfinished turn waits, and its wait is not over.
-    Wait(WaitingTurn),
-}
-
-/// The moment for which the store is asked which waits are over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WaitsOver {
-    /// The replica that asks.
-    pub replica: ReplicaId,
-    /// The moment for turns that a worker of this replica has parked: now.
-    pub at: Timestamp,
-    /// The moment for turns that other replicas have parked: earlier, while it is not known yet which replicas come
-    /// back.
-    pub of_others_at: Timestamp,
-}
 
 /// The reason why the turns of all tenants are read.
 const WHY: &str = "a server finds the turns whose wait is over";

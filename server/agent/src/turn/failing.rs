@@ -9,12 +9,12 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use server_agent::TurnError;
-use server_store::{ClaimedTurn, TurnFailures};
+use server_records::{ClaimedTurn, TurnFailures};
 use shared_types::{Event, event::TurnOutcome};
 
 use super::{
-    Traced,
+    TurnError,
+    bench::Traced,
     worker::{Obstacle, Worker},
 };
 
@@ -71,13 +71,12 @@ impl Worker {
         if !obstacle.is_the_turns_own() {
             return Err(obstacle);
         }
-        let (store, id, epoch) = (&self.bench.store, turn.turn.id, turn.epoch);
-        let counted = store.count_failure(self.tenant, self.session, id, epoch);
-        let failures = counted.await?;
+        let (turns, id, epoch) = (self.bench.turns.of(self.of), turn.turn.id, turn.epoch);
+        let failures = turns.count_failure(id, epoch).await?;
         let Some(outcome) = given_up(&failures) else {
             return Err(obstacle);
         };
-        tracing::error!(session.id = %self.session, turn.id = %id, error = %obstacle, failures = failures.count, ?outcome, "a turn is given up");
+        tracing::error!(session.id = %self.of.session, turn.id = %id, error = %obstacle, failures = failures.count, ?outcome, "a turn is given up");
         let reason = (outcome == TurnOutcome::Failed).then(|| reason(&failures, &obstacle));
         let ports = self.ports(turn, Traced::of(&turn.turn));
         let engine = &self.bench.engine;

@@ -12,22 +12,29 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use server_agent::{Carried, Claim, SessionPorts, TurnError, WaitingCall, log::RunningTurn};
-use server_store::{ClaimedTurn, IfRunning, NextTurn, StoreError};
-use shared_types::{SessionId, TenantId};
+use server_records::{ClaimedTurn, IfRunning, NextTurn, SessionError, SessionKey};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::{Bench, RETRY_AFTER, Traced, Under, View};
+use super::{
+    TurnError,
+    bench::{Bench, Traced, Under},
+    dispatcher::RETRY_AFTER,
+};
+use crate::{
+    engine::{Carried, Claim},
+    log::RunningTurn,
+    session::SessionPorts,
+    wait::{View, WaitingCall},
+};
 
 /// The longest pause between attempts.
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(300);
 
 pub(super) struct Worker {
     pub(super) bench: Arc<Bench>,
-    pub(super) tenant: TenantId,
-    pub(super) session: SessionId,
+    pub(super) of: SessionKey,
     pub(super) wake: Arc<Notify>,
     /// Of the turn that waits without a worker, until this one claims it.
     pub(super) view: Option<View>,
@@ -39,7 +46,7 @@ pub(super) struct Worker {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Obstacle {
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] SessionError),
     #[error(transparent)]
     Turn(#[from] TurnError),
     #[error("carry on with the turn: its worker panicked")]
@@ -58,11 +65,11 @@ impl Worker {
                 Err(Obstacle::Turn(TurnError::StaleEpoch)) => {
                     // A session has one worker, so no other has taken it over. The server raised the
                     // epoch, because the database is an older copy.
-                    tracing::warn!(session.id = %self.session, "the epoch of the session was raised; its turn is claimed again");
+                    tracing::warn!(session.id = %self.of.session, "the epoch of the session was raised; its turn is claimed again");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
                 Err(error) => {
-                    tracing::error!(session.id = %self.session, %error, retry_after_s = pause.as_secs(), "failed to carry a turn; it will be resumed");
+                    tracing::error!(session.id = %self.of.session, %error, retry_after_s = pause.as_secs(), "failed to carry a turn; it will be resumed");
                     // A wake-up, to cancel for example, ends the pause.
                     let _ = tokio::time::timeout(pause, self.wake.notified()).await;
                     pause = (pause * 2).min(RETRY_AFTER_AT_MOST);
@@ -93,7 +100,7 @@ impl Worker {
                 (outcome, ControlFlow::Continue(()))
             }
         };
-        tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, trace.id = trace, ?outcome, "turn ended");
+        tracing::info!(session.id = %self.of.session, turn.id = %turn.turn.id, trace.id = trace, ?outcome, "turn ended");
         Ok(next)
     }
 
@@ -122,19 +129,19 @@ impl Worker {
         Ok(claimed.map(|turn| (permit, turn)))
     }
 
-    async fn claim(&self, if_running: IfRunning) -> Result<Option<ClaimedTurn>, StoreError> {
+    async fn claim(&self, if_running: IfRunning) -> Result<Option<ClaimedTurn>, SessionError> {
         let Bench {
-            store,
+            turns,
             clock,
             replica,
             unless_set,
             ..
         } = &*self.bench;
-        let (tenant, session, now) = (self.tenant, self.session, clock.now());
-        let claimed = store.claim_turn(tenant, session, *replica, if_running, unless_set, now);
+        let turns = turns.of(self.of);
+        let claimed = turns.claim(*replica, if_running, unless_set, clock.now());
         match claimed.await {
             // It was deleted.
-            Err(StoreError::NotFound) => Ok(None),
+            Err(SessionError::NotFound) => Ok(None),
             claimed => claimed,
         }
     }
@@ -142,16 +149,15 @@ impl Worker {
     /// True if an unfinished turn waits for nothing, or if its wait is over. It is also checked right after a
     /// turn is parked, so that no event in between is missed.
     async fn has_turn_to_claim(&mut self) -> Result<bool, Obstacle> {
-        let (store, over) = (&self.bench.store, self.bench.waits_over());
-        let waiting = match store.next_turn(self.tenant, self.session, over).await? {
+        let turns = self.bench.turns.of(self.of);
+        let waiting = match turns.next(self.bench.waits_over()).await? {
             NextTurn::Claim => return Ok(true),
             NextTurn::Nothing => return Ok(false),
             NextTurn::Wait(waiting) => waiting,
         };
         if self.view.is_none() {
-            let session = store.session(self.tenant, self.session).await?;
-            let under = Under::new(self.session, session.epoch);
-            let ports = self.bench.ports(self.tenant, under, waiting.turn, None);
+            let under = Under::new(self.of, turns.epoch().await?);
+            let ports = self.bench.ports(under, waiting.turn, None);
             let calls = waiting.calls.into_iter().map(WaitingCall::unseen).collect();
             self.view = Some(View::start(ports, waiting.turn, calls));
         }
@@ -160,17 +166,17 @@ impl Worker {
 
     /// The ports of this claim of the turn, for use once the log has grown since the claim.
     pub(super) fn ports(&self, turn: &ClaimedTurn, traced: Option<Traced>) -> SessionPorts {
-        let under = Under::new(self.session, turn.epoch);
-        self.bench.ports(self.tenant, under, turn.turn.id, traced)
+        let under = Under::new(self.of, turn.epoch);
+        self.bench.ports(under, turn.turn.id, traced)
     }
 
     /// Lets go of a turn that only waits.
     async fn park(&mut self, turn: &ClaimedTurn, calls: Vec<WaitingCall>) -> Result<(), Obstacle> {
         let (id, epoch) = (turn.turn.id, turn.epoch);
         let waits: Vec<_> = calls.iter().map(|call| call.wait.clone()).collect();
-        let parked = self.bench.store.park_turn(self.tenant, id, epoch, &waits);
-        parked.await?;
-        tracing::debug!(session.id = %self.session, turn.id = %id, calls = waits.len(), "turn waits");
+        let turns = self.bench.turns.of(self.of);
+        turns.park(id, epoch, &waits).await?;
+        tracing::debug!(session.id = %self.of.session, turn.id = %id, calls = waits.len(), "turn waits");
         self.view = Some(View::start(self.ports(turn, None), id, calls));
         Ok(())
     }
@@ -181,11 +187,11 @@ impl Worker {
         let (cancel, woken) = (CancellationToken::new(), AtomicBool::new(false));
         let under = Under {
             claimed_at: turn.events.last().map(|event| event.seq),
-            ..Under::new(self.session, turn.epoch)
+            ..Under::new(self.of, turn.epoch)
         };
         let was_last = Arc::clone(&under.was_last);
         let traced = Traced::of(&turn.turn);
-        let ports = self.bench.ports(self.tenant, under, turn.turn.id, traced);
+        let ports = self.bench.ports(under, turn.turn.id, traced);
         let claim = Claim {
             turn: turn.turn.id,
             epoch: turn.epoch,
@@ -213,12 +219,13 @@ impl Worker {
         cancel: &CancellationToken,
         woken: &AtomicBool,
     ) -> Infallible {
+        let turns = self.bench.turns.of(self.of);
         loop {
             self.wake.notified().await;
             woken.store(true, Relaxed);
-            match self.bench.store.turn(self.tenant, turn.turn.id).await {
-                Ok(row) if row.cancel_requested_at.is_some() => cancel.cancel(),
-                Ok(_) => {}
+            match turns.is_to_stop(turn.turn.id).await {
+                Ok(true) => cancel.cancel(),
+                Ok(false) => {}
                 Err(error) => {
                     tracing::error!(turn.id = %turn.turn.id, %error, "a wish to cancel cannot be read; looking again");
                     self.wake.notify_one();

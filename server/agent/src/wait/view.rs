@@ -1,11 +1,14 @@
-//! Calls that wait while no worker has their turn.
+//! Calls that wait while no worker has their turn, and what watchers see of them.
 
 use futures_util::future::join_all;
 use shared_sandbox::OperationEvent;
 use shared_types::{CallWait, TurnId, WaitsFor};
+use tokio_util::task::AbortOnDropHandle;
 
-use super::show::{CallPlace, Show};
-use crate::session::SessionPorts;
+use crate::{
+    session::SessionPorts,
+    turn::show::{CallPlace, Show},
+};
 
 /// A call that waits, and how much of it was shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub struct WaitingCall {
 }
 
 impl WaitingCall {
-    pub(super) fn new(wait: CallWait, shown: [u64; 2]) -> Self {
+    pub(crate) fn new(wait: CallWait, shown: [u64; 2]) -> Self {
         Self {
             told_away: matches!(wait.waits_for, WaitsFor::Runner(_)),
             wait,
@@ -37,9 +40,23 @@ impl WaitingCall {
     }
 }
 
+/// Shows those who watch a session what happens to the calls of a turn that waits; until it is dropped.
+pub(crate) struct View {
+    _task: AbortOnDropHandle<()>,
+}
+
+impl View {
+    pub(crate) fn start(ports: SessionPorts, turn: TurnId, calls: Vec<WaitingCall>) -> Self {
+        let view = async move { show_waiting(&ports, turn, calls).await };
+        Self {
+            _task: AbortOnDropHandle::new(tokio::spawn(view)),
+        }
+    }
+}
+
 /// Shows those who watch the session what happens to these calls of a turn that no worker has, until
 /// all of them have ended. It records nothing, and may be dropped at any moment.
-pub async fn show_waiting(ports: &SessionPorts, turn: TurnId, calls: Vec<WaitingCall>) {
+pub(crate) async fn show_waiting(ports: &SessionPorts, turn: TurnId, calls: Vec<WaitingCall>) {
     join_all(calls.iter().map(|call| show_call(ports, turn, call))).await;
 }
 

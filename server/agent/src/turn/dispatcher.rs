@@ -1,0 +1,216 @@
+//! The dispatcher: it has one worker for each session with work, which claims the turns of the session in order. The
+//! worker carries each to its end, or to a point where it only waits ([`crate::wait`]).
+//!
+//! A wake-up carries no data: the worker looks at the rows, so that a restart and the normal path
+//! are one path. A turn that a dead worker left is claimed like any other, under a higher epoch,
+//! and the engine goes on from its log (docs/internals/contracts.md#c1 to #c4).
+
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+use server_records::{SessionError, SessionKey};
+use shared_sandbox::CancelAnswer;
+use shared_types::{Epoch, OperationId, Refusal, SessionEvent, TurnId};
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{bench::Bench, worker::Worker};
+use crate::wait::{View, wake_queued, wake_waiting};
+
+/// Wake-ups that may wait for the dispatcher.
+const WAKE_UPS: usize = 1024;
+/// Unfinished turns that are read at once when the server starts.
+pub(crate) const START_PAGE: u32 = 500;
+/// Between attempts while the store does not answer; a worker doubles it with each attempt.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// A cheap handle to the dispatcher.
+#[derive(Clone)]
+pub struct Turns {
+    wake: mpsc::Sender<SessionKey>,
+    bench: Arc<Bench>,
+}
+
+impl Turns {
+    /// Starts the dispatcher and, with it, every turn that is not finished. It ends with `stop`:
+    /// what runs is left as it is, for the next start.
+    pub fn start(
+        bench: Bench,
+        at_once: usize,
+        stop: CancellationToken,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let bench = Arc::new(bench);
+        let (wake, inbox) = mpsc::channel(WAKE_UPS);
+        let (unheard_of, unheard) = mpsc::channel(WAKE_UPS);
+        let (idle, idled) = mpsc::channel(WAKE_UPS);
+        let dispatcher = Dispatcher {
+            bench: bench.clone(),
+            workers: HashMap::new(),
+            views: HashMap::new(),
+            idle,
+            permits: Arc::new(Semaphore::new(at_once)),
+        };
+        tasks.spawn(dispatcher.run((inbox, unheard), idled, stop.clone()));
+        let waiting = wake_waiting(bench.clone(), wake.clone(), stop.clone());
+        tasks.spawn(waiting);
+        let queued = wake_queued(bench.clone(), unheard_of, stop.clone());
+        tasks.spawn(queued);
+        tasks.spawn(wake_unfinished(bench.clone(), wake.clone(), stop));
+        Self { wake, bench }
+    }
+
+    /// A replica is gone: every turn that it may have had is looked at.
+    pub fn wake_unfinished(&self) {
+        let (bench, wake) = (self.bench.clone(), self.wake.clone());
+        // It ends with the dispatcher, which takes what it says.
+        tokio::spawn(wake_unfinished(bench, wake, CancellationToken::new()));
+    }
+
+    /// Something about the session's turns has changed: look.
+    pub async fn wake(&self, session: SessionKey) {
+        let _ = self.wake.send(session).await;
+    }
+
+    /// The whole log of a session, in order.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`] if there is no such session.
+    pub async fn log(&self, of: SessionKey) -> Result<Arc<Vec<SessionEvent>>, SessionError> {
+        let Bench {
+            turns, logs, clock, ..
+        } = &*self.bench;
+        let rows = turns.of(of).log();
+        logs.load(&*rows, of, None, clock.now()).await
+    }
+
+    /// Drops what this process keeps of a session that was deleted.
+    pub fn forget(&self, session: SessionKey) {
+        self.bench.logs.forget(session);
+    }
+
+    /// Stops an operation of a turn, whether that turn is under way or over.
+    ///
+    /// # Errors
+    /// A refusal: there is no such operation, or its runner is lost.
+    pub async fn cancel(
+        &self,
+        (session, epoch): (SessionKey, Epoch),
+        turn: TurnId,
+        operation: OperationId,
+    ) -> Result<CancelAnswer, Refusal> {
+        let sandbox = self.bench.sandboxes.of(session, turn);
+        sandbox.cancel(operation, epoch).await
+    }
+}
+
+/// Wakes every session that an earlier process left with work.
+async fn wake_unfinished(
+    bench: Arc<Bench>,
+    wake: mpsc::Sender<SessionKey>,
+    stop: CancellationToken,
+) {
+    let mut after = None;
+    loop {
+        match bench.turns.unfinished(after, START_PAGE).await {
+            Ok(turns) => {
+                let Some(last) = turns.last() else { return };
+                after = Some(last.turn);
+                for turn in turns {
+                    if wake.send(turn.key()).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "the unfinished turns cannot be read; trying again");
+                tokio::select! {
+                    () = tokio::time::sleep(RETRY_AFTER) => {}
+                    () = stop.cancelled() => return,
+                }
+            }
+        }
+    }
+}
+
+struct Dispatcher {
+    bench: Arc<Bench>,
+    workers: HashMap<SessionKey, Arc<Notify>>,
+    /// Of turns that wait without a worker.
+    views: HashMap<SessionKey, View>,
+    idle: mpsc::Sender<Idle>,
+    permits: Arc<Semaphore>,
+}
+
+/// A worker that found nothing more to do.
+struct Idle {
+    key: SessionKey,
+    wake: Arc<Notify>,
+    /// Of the turn that it has let go of.
+    view: Option<View>,
+}
+
+impl Dispatcher {
+    async fn run(
+        mut self,
+        (mut inbox, mut unheard): (mpsc::Receiver<SessionKey>, mpsc::Receiver<SessionKey>),
+        mut idled: mpsc::Receiver<Idle>,
+        stop: CancellationToken,
+    ) {
+        let workers = TaskTracker::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(idle) = idled.recv() => self.retire(idle, &workers, &stop),
+                Some(key) = inbox.recv() => self.wake(key, &workers, &stop),
+                // A worker that waits to try again is not to be hurried.
+                Some(key) = unheard.recv() => if !self.workers.contains_key(&key) {
+                    self.wake(key, &workers, &stop);
+                },
+            }
+        }
+        workers.close();
+        workers.wait().await;
+    }
+
+    fn wake(&mut self, key: SessionKey, workers: &TaskTracker, stop: &CancellationToken) {
+        if let Some(worker) = self.workers.get(&key) {
+            worker.notify_one();
+            return;
+        }
+        let wake = Arc::new(Notify::new());
+        self.workers.insert(key, wake.clone());
+        let worker = Worker {
+            bench: self.bench.clone(),
+            of: key,
+            wake: wake.clone(),
+            view: self.views.remove(&key),
+            is_woken: true,
+        };
+        let (idle, permits, stop) = (self.idle.clone(), self.permits.clone(), stop.clone());
+        workers.spawn(async move {
+            // A worker that panics between two turns is replaced at the session's next wake-up.
+            let running = AssertUnwindSafe(worker.run(&permits)).catch_unwind();
+            tokio::select! {
+                view = running => {
+                    let view = view.ok().flatten();
+                    let _ = idle.send(Idle { key, wake, view }).await;
+                }
+                // Dropped where it stands: what it had recorded is what the next start sees.
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    /// A worker found nothing more to do. A wake-up that came in the meantime starts another.
+    fn retire(&mut self, idle: Idle, workers: &TaskTracker, stop: &CancellationToken) {
+        let Idle { key, wake, view } = idle;
+        self.workers.remove(&key);
+        self.views.extend(view.map(|view| (key, view)));
+        let mut pending = std::pin::pin!(wake.notified());
+        if pending.as_mut().enable() {
+            self.wake(key, workers, stop);
+        }
+    }
+}
