@@ -262,7 +262,7 @@ fn state(model: &OfferedModel) -> String {
 /// A number of tokens, short: `200k`, `1M`.
 fn window(tokens: u64) -> String {
     match tokens {
-        1_000_000.. if tokens % 1_000_000 == 0 => format!("{}M", tokens / 1_000_000),
+        1_000_000.. if tokens.is_multiple_of(1_000_000) => format!("{}M", tokens / 1_000_000),
         1_000_000.. => format!("{:.1}M", tokens as f64 / 1_000_000.0),
         1_000.. => format!("{}k", tokens / 1_000),
         few => few.to_string(),

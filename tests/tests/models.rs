@@ -84,7 +84,7 @@ fn heard(events: &[ModelEvent]) -> (String, u32) {
         match event {
             ModelEvent::Attempt { number } => heard = (String::new(), *number),
             ModelEvent::Said(piece) if piece.voice == Voice::Text => heard.0.push_str(&piece.text),
-            ModelEvent::Said(_) | ModelEvent::Retrying { .. } => {}
+            _ => {}
         }
     }
     heard

@@ -4,9 +4,8 @@
 
 use std::sync::Arc;
 
-use server_store::{
-    By, IfRunning, Input, NewSession, NewSignInCode, NewTenant, NewUser, Role, Store,
-};
+use server_records::IfRunning;
+use server_store::{By, Input, NewSession, NewSignInCode, NewTenant, NewUser, Role, Store};
 use shared_types::{
     Clock as _, Digest, Event, OsEntropy, ReplicaId, SessionId, SystemClock, TenantId, TurnId,
     UserId,

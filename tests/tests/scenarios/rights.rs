@@ -100,8 +100,8 @@ async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exi
             () if of("join-tokens") => (unspent.to_string(), "jtk_00000000000000000000000000"),
             () if of("runners") => (runner.to_string(), "run_00000000000000000000000000"),
             () if of("service-accounts") => (bob_is.clone(), "usr_00000000000000000000000000"),
-            // People see each other; sandboxes need an engine (`docker`).
-            () if of("people") || of("sandboxes") => continue,
+            // People see each other; sandboxes need an engine (`docker`), and accounts a model (`model_accounts`).
+            () if of("people") || of("sandboxes") || of("model-accounts") => continue,
             () => {
                 assert!(!operation_at.path.contains("{id}"), "{}", operation_at.path);
                 continue;
@@ -413,6 +413,7 @@ async fn a_metrics_key_can_only_scrape_and_a_key_says_why_it_is_refused() {
             "join-tokens" => "jtk_00000000000000000000000000",
             "people" | "service-accounts" => "usr_00000000000000000000000000",
             "sandboxes" => "sbx_00000000000000000000000000",
+            "model-accounts" => "mac_00000000000000000000000000",
             _ => "run_00000000000000000000000000",
         };
         let path = operation.path.replace("{id}", id) + &operation.smallest_query();

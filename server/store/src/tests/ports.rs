@@ -9,7 +9,7 @@ use crate::{By, Outputs, Ports, Store, database::query};
 
 on_every_backend!(
     a_runner_keeps_what_came_to_an_end_that_this_version_cannot_read,
-    the_log_of_a_session_is_read_with_the_bytes_of_each_event_until_it_is_deleted,
+    the_log_of_a_session_is_read_with_the_bytes_of_each_event_until_it_is_purged,
 );
 
 async fn a_runner_keeps_what_came_to_an_end_that_this_version_cannot_read(fixture: Fixture) {
@@ -35,7 +35,7 @@ async fn a_runner_keeps_what_came_to_an_end_that_this_version_cannot_read(fixtur
     assert_eq!(verdict, Verdict::Collect);
 }
 
-async fn the_log_of_a_session_is_read_with_the_bytes_of_each_event_until_it_is_deleted(
+async fn the_log_of_a_session_is_read_with_the_bytes_of_each_event_until_it_is_purged(
     fixture: Fixture,
 ) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
@@ -43,11 +43,15 @@ async fn the_log_of_a_session_is_read_with_the_bytes_of_each_event_until_it_is_d
     ours.send(session, "hello, ü").await;
     ours.send(other, "another session").await;
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let rows = ports(db, folder.path()).log(SessionKey {
-        tenant: ours.id,
-        session,
-    });
-    let log = rows.read_from(1).await.expect("the session is there");
+    let ports = ports(db, folder.path());
+    let rows = |session| {
+        let tenant = ours.id;
+        ports.log(SessionKey { tenant, session })
+    };
+    let log = rows(session)
+        .read_from(1)
+        .await
+        .expect("the session is there");
     let stored = db.events_after(ours.id, session, 0, 100).await;
     let events: Vec<_> = log.iter().map(|row| row.event.clone()).collect();
     assert_eq!(events, stored.expect("the session is there"));
@@ -55,15 +59,21 @@ async fn the_log_of_a_session_is_read_with_the_bytes_of_each_event_until_it_is_d
         let json = serde_json::to_vec(&row.event.body).expect("JSON");
         assert_eq!(row.bytes, json.len(), "as a reader counts what it appends");
     }
-    let last = rows.read_from(2).await.expect("the session is there");
+    let last = rows(session)
+        .read_from(2)
+        .await
+        .expect("the session is there");
     assert_eq!(last, log[1..]);
 
+    // Without a turn that has to end first.
+    let unused = ours.session().await;
+    rows(unused).read_from(1).await.expect("it is there");
     let by = By::from(ours.owner);
-    let deleted = db.delete_session(ours.id, session, &by, at(5));
+    let deleted = db.delete_session(ours.id, unused, &by, at(5));
     deleted.await.expect("it is there");
-    let purged = db.purge_session(ours.id, session).await;
+    let purged = db.purge_session(ours.id, unused).await;
     assert!(purged.expect("it answers"));
-    let gone = rows.read_from(1).await;
+    let gone = rows(unused).read_from(1).await;
     assert!(matches!(gone, Err(SessionError::NotFound)), "{gone:?}");
 }
 
