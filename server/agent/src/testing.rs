@@ -460,7 +460,7 @@ impl Reply {
 pub(crate) fn model(name: &str) -> ModelInfo {
     ModelInfo {
         name: name.to_owned(),
-        practice: true,
+        practice: false,
         profile: server_llm::Profile::default(),
         paid_by: shared_types::PaidBy::default(),
         origin: Origin {
