@@ -66,8 +66,10 @@ async fn the_pages_of_every_list_together_are_the_list_and_a_wrong_cursor_is_ref
     let document = Document::new(document.body);
     let (mut lists, mut cursors) = (Vec::new(), Vec::new());
     for operation in document.operations() {
-        // Sandboxes need an engine (`docker`).
-        if !operation.parameters("query").contains(&"after") || operation.path == SANDBOXES {
+        // Sandboxes need an engine (`docker`), and the cost of turns a model that is paid for (`usage`).
+        let elsewhere = [SANDBOXES, "/api/v1/sessions/{id}/usage/turns"];
+        let is_list = operation.parameters("query").contains(&"after");
+        if !is_list || elsewhere.contains(&operation.path) {
             continue;
         }
         let id = match operation.path.contains("/service-accounts/") {

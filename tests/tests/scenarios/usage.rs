@@ -86,6 +86,8 @@ async fn a_turn_a_session_and_a_day_say_what_they_cost_and_to_whom() {
         after = Some(format!("&after={next}"));
     }
     assert_eq!(turns.len(), 2);
+    let wrong = format!("/api/v1/sessions/{id}/usage/turns?after=nonsense");
+    assert_eq!(gantry.ask("get", &wrong, None).await.status, 422);
     let of_turn = format!("/api/v1/sessions/{id}/usage?turn={}", turns[0]);
     assert_eq!(
         gantry.ask("get", &of_turn, None).await.body["total"]["calls"],
