@@ -1,6 +1,11 @@
 //! `[model]`: the models that answer, and the waits for them.
 
-use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+    path::PathBuf,
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
@@ -180,13 +185,13 @@ pub(super) fn keys_of_environment() -> BTreeMap<String, String> {
     let catalogue = Catalogue::built_in().ok();
     let providers = catalogue.iter().flat_map(Catalogue::providers);
     let variables = providers.filter_map(|provider| provider.key.clone());
-    let mut keys = BTreeMap::new();
-    for variable in variables.chain([OPENAI_API_KEY.to_owned()]) {
-        if let Some(key) = shared_program::take_secret(&variable) {
-            keys.insert(variable, key);
-        }
-    }
-    keys
+    // Each once, because the first look overwrites it.
+    let variables: BTreeSet<_> = variables.chain([OPENAI_API_KEY.to_owned()]).collect();
+    let keys = variables.into_iter().filter_map(|variable| {
+        let key = shared_program::take_secret(&variable)?;
+        Some((variable, key))
+    });
+    keys.collect()
 }
 
 /// The provider of the operator's models; none for a server of which only the address is known.

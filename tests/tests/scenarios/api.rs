@@ -8,7 +8,8 @@ use shared_api::RoleName;
 use shared_types::{Event, OperationId, RunnerId, SandboxId, UserId};
 use tests::{
     browser::{Browser, OWN_PAGE},
-    gantry::{Answer, Gantry, eventually},
+    gantry::{Answer, Gantry, Setup, eventually},
+    model_server::{ModelServer, Reply},
     openapi::{Document, Operation},
 };
 
@@ -89,6 +90,14 @@ async fn every_good_answer_has_the_documented_shape() {
     api.call("delete", "/api/v1/sessions/{id}/runner", &session, None)
         .await;
     api.sets_and_unsets(&session).await;
+    let with_models = Gantry::with(Setup {
+        settings: "[model]\nprivate_addresses = true\n".to_owned(),
+        ..Setup::default()
+    })
+    .await;
+    let mut of_models = Api::new(&with_models, &document);
+    of_models.adds_and_removes_a_model_account().await;
+    api.seen.extend(of_models.seen);
     api.shares_and_deletes_a_session().await;
     api.call("post", "/api/v1/sessions/{id}/cancel", &session, None)
         .await;
@@ -407,6 +416,24 @@ impl<'a> Api<'a> {
         let log = self.call("get", "/api/v1/audit", "", None).await;
         let last = log["entries"].as_array().and_then(|entries| entries.last());
         assert_eq!(last.expect("an entry")["what"], "person.removed");
+    }
+
+    /// An account at a provider is added, tried, listed and removed.
+    async fn adds_and_removes_a_model_account(&mut self) {
+        let model = ModelServer::start().await;
+        model.script(vec![Reply::call("ping", "{}"), Reply::text("pong")]);
+        let at = "/api/v1/model-accounts";
+        let account = json!({
+            "provider": "openai", "base_url": model.base_url(), "models": ["m"], "key": "sk-key",
+        });
+        let added = self.call("post", at, "", Some(account)).await;
+        let id = added["account"]["id"].as_str().expect("an id").to_owned();
+        let named = Some(json!({ "name": "m" }));
+        self.call("post", "/api/v1/models/test", "", named).await;
+        let listed = self.call("get", "/api/v1/models", "", None).await;
+        assert_eq!(listed["accounts"][0]["name"], "openai");
+        let one = format!("{at}/{{id}}");
+        self.call("delete", &one, &id, None).await;
     }
 
     /// Settings are set, taken back and listed, also those of a session.

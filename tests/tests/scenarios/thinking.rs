@@ -104,7 +104,8 @@ async fn an_answer_that_broke_off_is_asked_for_again_and_one_at_its_length_is_to
     model.script(vec![half("error"), half("max_tokens")]);
     let mut talk = gantry.talk().await;
     let turn = talk.send("go").await;
-    talk.until_notice("broke the answer off (error)").await;
+    talk.until_notice("scripted broke its answer off; trying again in ")
+        .await;
     let told = talk.ended(turn).await;
     assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
     let recorded = format!("{:?}", told.events);
