@@ -280,7 +280,7 @@ async fn the_settings_and_the_schema_are_checked_without_a_change() {
         "gantry.toml",
         "up to date",
         "identity.pem, link.pem",
-        "m, with a key",
+        "m, in openai-responses, with a key",
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }
