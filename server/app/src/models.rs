@@ -319,6 +319,3 @@ fn key(text: &str) -> Result<Plain, AppError> {
         ))),
     }
 }
-
-#[cfg(test)]
-mod tests;

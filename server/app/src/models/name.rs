@@ -47,3 +47,41 @@ pub(super) fn choices(value: &str) -> impl Iterator<Item = &str> {
         .map(str::trim)
         .filter(|name| !name.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_has_a_name_that_can_stand_before_a_slash_and_is_no_word_of_ours() {
+        for good in ["anthropic", "work-2", "my.gateway_x"] {
+            account(good).expect(good);
+        }
+        for bad in [
+            "",
+            "a/b",
+            "two words",
+            "operator",
+            "auto",
+            "ü",
+            &"a".repeat(65),
+        ] {
+            account(bad).expect_err(bad);
+        }
+    }
+
+    #[test]
+    fn a_choice_names_models_in_their_order() {
+        let named: Vec<_> = choices(" claude-sonnet-5-5,, work/gpt-6 ,balance").collect();
+        assert_eq!(named, ["claude-sonnet-5-5", "work/gpt-6", "balance"]);
+        assert_eq!(choices(" , ").count(), 0);
+    }
+
+    #[test]
+    fn the_name_of_a_model_has_no_comma_because_commas_separate_names() {
+        model("openai/gpt-oss-120b:free").expect("it is a name");
+        for bad in ["", "a,b", "a\nb"] {
+            model(bad).expect_err(bad);
+        }
+    }
+}

@@ -33,7 +33,7 @@ async fn a_value_that_is_not_allowed_is_refused_with_what_is_and_nothing_of_the_
         (
             SettingName::Model,
             "gpt-9",
-            "one of: practice model (no AI)",
+            "those that may: practice model (no AI)",
         ),
         (SettingName::Language, "", "the name of a language"),
         (SettingName::Language, "a\u{1b}b", "on one line"),
