@@ -46,14 +46,14 @@ pub(crate) async fn models(
 }
 
 /// Add an account at a provider, or replace the one of this name, once its model answers a small request. Nothing is
-/// stored where it does not.
+/// stored where it does not. To send it again replaces the account with itself.
 #[utoipa::path(post, path = "/api/v1/model-accounts", operation_id = "add_model_account", request_body = AddModelAccount, responses(
-    (status = 201, body = AddedModelAccount), (status = 401, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+    (status = 200, body = AddedModelAccount), (status = 401, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn add(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
     Body(ask): Body<AddModelAccount>,
-) -> Result<(StatusCode, Json<AddedModelAccount>), Refused> {
+) -> Result<Json<AddedModelAccount>, Refused> {
     let new = NewAccount {
         provider: ask.provider,
         name: ask.name,
@@ -68,7 +68,7 @@ pub(crate) async fn add(
         account: to_account(account),
         probe: to_probe(probed),
     };
-    Ok((StatusCode::CREATED, Json(added)))
+    Ok(Json(added))
 }
 
 /// Ask a model, or the first model of an account, one small thing.
