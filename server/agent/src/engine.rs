@@ -51,8 +51,8 @@ pub struct EngineLimits {
     pub max_calls: u32,
     /// A turn fails once this many steps in a row asked for the same and got the same.
     pub same_steps: usize,
-    /// Tokens that fit into one request and its answer, of a model of which that is not known itself. Where neither
-    /// is known, results are left out only once the model has refused a request as too long.
+    /// Tokens that fit into one request and its answer, for models without a known window. Where neither is known,
+    /// results are left out only once the model has refused a request as too long.
     pub model_window: Option<usize>,
     /// Time for one answer of the model, with every attempt at it.
     pub model_time: Duration,

@@ -1,9 +1,12 @@
 //! Models that answer in place of one another, and the ledger of what they cost.
 
-use server_llm::{Answer, ModelError, ModelInfo, Price};
+use server_llm::{Answer, ModelError, ModelEvent, ModelInfo, Price};
 use shared_types::event::{Event, Origin, TurnOutcome, Usage};
 
-use crate::testing::{Reply, ScriptedModel, World, model};
+use crate::{
+    Live,
+    testing::{Reply, ScriptedModel, World, model, text},
+};
 
 /// A model of this provider, whose million tokens cost a dollar each way.
 fn of(provider: &str, name: &str) -> ModelInfo {
@@ -95,6 +98,23 @@ async fn a_conversation_that_is_too_long_or_refused_is_not_sent_elsewhere() {
         assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
         assert!(world.others[0].requests().is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_call_that_is_stopped_in_the_middle_has_no_known_cost() {
+    let mut world = World::new([], []);
+    let said = vec![ModelEvent::Attempt { number: 1 }, text(0, "half")];
+    world.model = ScriptedModel::new(of("acme", "large"), [Reply::Hang(said)]);
+    let turn = world.spawn();
+    world
+        .live
+        .saw(|live| matches!(live, Live::Said { .. }))
+        .await;
+    world.cancel.cancel();
+    assert_eq!(turn.await.expect("no panic"), Ok(TurnOutcome::Cancelled));
+    let paid = world.log.paid();
+    assert_eq!(paid.len(), 1);
+    assert_eq!((paid[0].outcome, &paid[0].cost), ("cancelled", &None));
 }
 
 #[tokio::test]

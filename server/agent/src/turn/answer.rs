@@ -14,7 +14,10 @@ use shared_types::{
 };
 use tokio::sync::mpsc;
 
-use super::{Next, Turn, TurnError, speech::Speech};
+use super::{
+    Next, Turn, TurnError,
+    speech::{STOPPED, Speech},
+};
 use crate::{
     prompt::{self, Need},
     session::spoken,
@@ -100,6 +103,7 @@ impl<'a> Turn<'a> {
             let heard = self.hear(&**model, trace, &mut asking.speech).await?;
             let is_stopped = matches!(heard, Heard::Cancelled | Heard::TookTooLong);
             let attempts = asking.speech.take_attempts(is_stopped);
+            let price = info.profile.price.as_ref();
             let calls = attempts.into_iter().map(|attempted| ModelCall {
                 turn: self.id,
                 step: asking.step,
@@ -109,10 +113,13 @@ impl<'a> Turn<'a> {
                 provider: info.profile.provider.clone(),
                 paid_by: info.paid_by,
                 usage: attempted.usage,
-                cost: info.profile.price.as_ref().map(|price| ModelCost {
-                    micros: price.cost(&attempted.usage),
-                    price_date: price.date.clone(),
-                }),
+                // The vendor did not say what a call cost that was stopped in the middle. That is not free.
+                cost: price
+                    .filter(|_| attempted.outcome != STOPPED)
+                    .map(|price| ModelCost {
+                        micros: price.cost(&attempted.usage),
+                        price_date: price.date.clone(),
+                    }),
                 duration: attempted.duration,
                 first_byte: attempted.first_byte,
                 outcome: attempted.outcome,

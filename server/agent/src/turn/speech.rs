@@ -11,6 +11,9 @@ use tokio::time::Instant;
 
 use crate::session::{Live, LiveSink};
 
+/// The outcome of an attempt that was stopped in the middle, in the ledger of usage.
+pub(super) const STOPPED: &str = "cancelled";
+
 /// Text of a cancelled answer that is kept, and as much of its thoughts, in bytes.
 const CANCELLED_TEXT_BYTES: usize = 256 * 1024;
 
@@ -172,7 +175,7 @@ impl<'a> Speech<'a> {
         let began = self.began.take().filter(|_| is_stopped);
         let stopped = began.map(|began| Attempted {
             number: self.attempt - self.attempts_before,
-            outcome: "cancelled",
+            outcome: STOPPED,
             usage: Usage::default(),
             duration: began.elapsed(),
             first_byte: None,
