@@ -230,6 +230,10 @@ pub(crate) struct Chat {
     /// Pin the session to this runner (name or id); `-` removes the pin
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) runner: Option<String>,
+    /// Answer in this session with this model, tier (vanguard, balance, swift) or list of models; `-` goes back
+    /// to your own choice
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub(crate) model: Option<String>,
     /// Work in this directory of the runner's workspace. Without it and --runner, a new session works in the
     /// present folder if that is in the workspace of this machine's runner
     #[arg(long = "dir", value_name = "DIR", conflicts_with_all = ["session", "resume"])]

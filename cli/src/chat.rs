@@ -20,6 +20,7 @@ use crate::{
 };
 
 mod conversation;
+mod model;
 mod pin;
 mod piped;
 mod prompt;
@@ -110,6 +111,9 @@ async fn session(
         None if args.resume => pick::session(client, &SessionName::Last).await?,
         None => return begin(client, screen, args, home).await,
     };
+    if let Some(model) = &args.model {
+        model::set(client, known.id, model).await?;
+    }
     let Some(runner) = &args.runner else {
         return Ok(known);
     };
@@ -127,6 +131,7 @@ async fn begin(
 ) -> anyhow::Result<Session> {
     let mut terms = CreateSession {
         directory: args.directory.clone().unwrap_or_default(),
+        model: args.model.clone().filter(|model| model != model::NONE),
         ..CreateSession::default()
     };
     match (args.runner.as_deref(), &args.directory) {

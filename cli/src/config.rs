@@ -96,7 +96,7 @@ fn show(screen: Screen, settings: &Settings) -> anyhow::Result<()> {
     }
     screen.print(&table.show(screen.style(), screen.columns()))?;
     screen.note(&format!(
-        "generation {}; a change counts from the next message",
+        "generation {}; a change counts from the next message, one of the model from the next step",
         settings.generation
     ));
     Ok(())

@@ -58,7 +58,8 @@ pub(crate) async fn run(
     }
 }
 
-async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
+/// Lists the models that may be used here.
+pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
     let models = client.models().await?.models;
     if json {
         return models.iter().try_for_each(|model| screen.json(model));

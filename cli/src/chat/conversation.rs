@@ -3,18 +3,15 @@
 
 use std::pin::pin;
 
-use shared_api::{CreateSession, Me, SettingName};
+use shared_api::{CreateSession, Me};
 
 use super::{
-    Chat, check, pin,
+    Chat, check, model, pin,
     prompt::{Prompt, Typed},
     slash::{self, HELP, Line},
     turn,
 };
-use crate::{
-    above::Above, args::ListSessions, exit::Exit, render::clean::clean_line, sessions, tasks,
-    view::View,
-};
+use crate::{above::Above, args::ListSessions, exit::Exit, sessions, tasks, view::View};
 
 /// The sessions that `/sessions` lists.
 const RECENT: ListSessions = ListSessions {
@@ -23,9 +20,6 @@ const RECENT: ListSessions = ListSessions {
     search: None,
     json: false,
 };
-
-/// Longest name of a model in the greeting, in characters.
-const MAX_MODEL: usize = 80;
 
 /// Reads lines until they end. Without a terminal, the exit code is that of the last turn, so that
 /// a script learns of a failure.
@@ -115,17 +109,9 @@ async fn greet(chat: &mut Chat, me: &Me) -> anyhow::Result<()> {
     // The practice model was named in the first line.
     let model = match me.model.practice {
         true => String::new(),
-        false => format!("{} · ", clean_line(&model(chat).await?, MAX_MODEL)),
+        false => format!("{} · ", model::name(chat).await?),
     };
     chat.view.aside(&format!("{model}{runner} · /help"))
-}
-
-/// The model that answers in this session.
-async fn model(chat: &Chat) -> anyhow::Result<String> {
-    let settings = chat.client.settings(Some(chat.session.id)).await?;
-    let mut settings = settings.settings.into_iter();
-    let model = settings.find(|setting| setting.name == SettingName::Model);
-    Ok(model.and_then(|model| model.value).unwrap_or_default())
 }
 
 /// Does what a line says. The exit is that of the turn, if it was a message.
@@ -139,11 +125,14 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
         }
         Line::Runner(None) => pin::list(chat).await?,
         Line::Runner(Some(name)) => pin::choose(chat, name).await?,
+        Line::Model(None) => model::list(chat).await?,
+        Line::Model(Some(name)) => model::choose(chat, name).await?,
         Line::Sessions => sessions::list(&chat.client, chat.screen, &RECENT).await?,
         Line::New => {
             let same_place = CreateSession {
                 runner: chat.session.runner.as_ref().map(|pin| pin.id.to_string()),
                 directory: chat.session.directory.clone(),
+                model: model::of_this_session(chat).await?,
                 ..CreateSession::default()
             };
             let session = chat.client.begin_session(&same_place).await?;

@@ -9,6 +9,8 @@ pub(super) enum Line<'a> {
     Message(&'a str),
     /// `/runner`, `/runner NAME`, `/runner -`
     Runner(Option<&'a str>),
+    /// `/model`, `/model NAME`, `/model -`
+    Model(Option<&'a str>),
     /// `/sessions`
     Sessions,
     /// `/new`
@@ -28,6 +30,7 @@ pub(super) enum Line<'a> {
 /// The output of `/help`.
 pub(super) const HELP: &str = "\
 /runner [NAME]  show the runners, or pin this session to one; - lifts the pin
+/model [NAME]   show the models, or choose one for this session; - goes back to yours
 /sessions       list your sessions
 /new            begin a new session
 /tasks          list what goes on in the background
@@ -47,6 +50,9 @@ pub(super) fn parse(line: &str) -> Line<'_> {
     let mut words = command.split_whitespace();
     match (words.next().unwrap_or_default(), words.next(), words.next()) {
         ("runner" | "runners", name, None) => Line::Runner(name),
+        ("model" | "models", None, _) => Line::Model(None),
+        // A choice may be several names with commas, and spaces behind them.
+        ("model", Some(_), _) => Line::Model(Some(command["model".len()..].trim())),
         ("sessions", None, _) => Line::Sessions,
         ("new", None, _) => Line::New,
         ("stop", None, _) => Line::Stop,
@@ -70,6 +76,9 @@ mod tests {
         assert_eq!(parse(" run ls "), Line::Message("run ls"));
         assert_eq!(parse("/runner"), Line::Runner(None));
         assert_eq!(parse("/runner laptop"), Line::Runner(Some("laptop")));
+        assert_eq!(parse("/model"), Line::Model(None));
+        assert_eq!(parse("/model swift"), Line::Model(Some("swift")));
+        assert_eq!(parse("/model a/b, c "), Line::Model(Some("a/b, c")));
         assert_eq!(parse("/new"), Line::New);
         assert_eq!(
             parse(" /etc/hosts: explain it"),

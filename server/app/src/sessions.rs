@@ -65,6 +65,8 @@ pub struct SessionTerms<'a> {
     pub title: &'a str,
     /// The name or id of the runner to which it is pinned.
     pub runner: Option<&'a str>,
+    /// The models that answer in it: as the setting `model`.
+    pub model: Option<&'a str>,
     /// The folder in which its commands start and its paths begin, relative to the root of the workspace;
     /// empty for the root.
     pub directory: &'a str,
@@ -104,7 +106,7 @@ impl Sessions {
     /// Begins a session.
     ///
     /// # Errors
-    /// If the title or the directory cannot be used, the tenant has no such runner, or the user has too
+    /// If the title or the directory cannot be used, the user has no such runner or model, or the user has too
     /// many sessions or began too many lately.
     pub async fn create(
         &self,
@@ -123,11 +125,19 @@ impl Sessions {
             ),
             None => None,
         };
+        let chosen_model = match terms.model {
+            Some(named) => Some(self.settings.model_choice(ctx, named).await?),
+            None => None,
+        };
         let session = NewSession {
             id: SessionId::generate(&*self.clock, &*self.entropy),
             user: ctx.user,
             title: terms.title.to_owned(),
-            model: self.settings.model(ctx).await?.name,
+            model: match &chosen_model {
+                Some(chosen) => chosen.clone(),
+                None => self.settings.model(ctx).await?.name,
+            },
+            chosen_model,
             pin,
             directory,
         };

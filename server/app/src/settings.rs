@@ -195,6 +195,20 @@ impl Settings {
         self.change(ctx, change).await.map(drop)
     }
 
+    /// A choice of models for one of the user's sessions, as it is stored.
+    ///
+    /// # Errors
+    /// If the user may not choose, or has no such model; the text says which there are.
+    pub(crate) async fn model_choice(
+        &self,
+        ctx: &OpContext,
+        named: &str,
+    ) -> Result<String, AppError> {
+        self.gate.own(ctx, Action::ChangeSettings)?;
+        self.offered.check(ctx.tenant, ctx.user, named).await?;
+        Ok(named.to_owned())
+    }
+
     /// The model that answers in the user's new sessions.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ pub use deletion::{DeletedSession, Unended};
 pub use link::{LINKS_OF_SESSION_AT_MOST, NewSessionLink};
 
 use crate::{
-    Full, Pin, SettingChange, SettingsOf, Store, StoreError,
+    Full, Pin, SettingChange, SettingName, SettingsOf, Store, StoreError,
     columns::{Columns as _, integer},
     database::{self, Connection, FromRow, Page, Row, lock_user, query, query_as, retried},
     error::bounded,
@@ -47,6 +47,8 @@ pub struct NewSession {
     pub title: String,
     /// The name of the model, as people see it.
     pub model: String,
+    /// The choice of models for this session, whichever its user prefers.
+    pub chosen_model: Option<String>,
     /// The runner on which it works, whichever its user chooses.
     pub pin: Option<RunnerChoice>,
     /// The folder where its commands start and its paths begin, relative to the root; empty for the root itself.
@@ -107,7 +109,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user or the pinned runner is not in this tenant;
-    /// [`StoreError::TooLarge`] for a title of more bytes than a message, or a directory of more than a path;
+    /// [`StoreError::TooLarge`] for a title of more bytes than a message, a directory of more than a path, or a
+    /// choice of models of more than a value of a setting;
     /// [`StoreError::Full`].
     pub async fn create_session(
         &self,
@@ -118,6 +121,8 @@ impl Store {
     ) -> Result<SessionRow, StoreError> {
         bounded("the title", &session.title, MAX_MESSAGE_BYTES)?;
         bounded("the directory", &session.directory, MAX_PATH_BYTES)?;
+        let chosen = session.chosen_model.as_deref().unwrap_or_default();
+        bounded("the choice of models", chosen, setting::MAX_VALUE_BYTES)?;
         retried!({
             let mut tx = self.write(tenant).await?;
             lock_user(&mut tx, tenant, session.user).await?;
@@ -145,12 +150,15 @@ impl Store {
             };
             let place = next(&mut tx, tenant, session.id, 1, now).await?;
             event::insert(&mut tx, tenant, session.id, place.seq, &created, now).await?;
+            let (of, by) = (SettingsOf::Session(session.id), (session.user, now));
             if session.pin.is_some() {
-                let (of, pin) = (
-                    SettingsOf::Session(session.id),
-                    SettingChange::runner(session.pin),
-                );
-                setting::put(&mut tx, tenant, of, &pin, (session.user, now)).await?;
+                let pin = SettingChange::runner(session.pin);
+                setting::put(&mut tx, tenant, of, &pin, by).await?;
+            }
+            if session.chosen_model.is_some() {
+                let name = SettingName::Model;
+                let value = session.chosen_model.clone();
+                setting::put(&mut tx, tenant, of, &SettingChange { name, value }, by).await?;
             }
             let row = find(&mut tx, tenant, session.id).await?;
             tx.commit().await?;

@@ -27,7 +27,7 @@ pub use runner_choice::Pin;
 pub(crate) use runner_choice::{pin_columns, pinned};
 
 /// Longest value, in bytes.
-const MAX_VALUE_BYTES: usize = 256;
+pub(crate) const MAX_VALUE_BYTES: usize = 256;
 
 /// The name of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

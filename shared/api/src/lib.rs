@@ -168,6 +168,10 @@ messages! {
         /// user's active runner.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub runner: Option<String>,
+        /// The model that answers in the session, a tier, `auto`, or several with commas between them. Absent for the
+        /// user's own choice.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub model: Option<String>,
         /// The directory of the session, relative to the root of the workspace; empty for the root. Commands start
         /// there, and file tools resolve paths from there.
         #[serde(default, skip_serializing_if = "String::is_empty")]

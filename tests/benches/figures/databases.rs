@@ -182,6 +182,7 @@ async fn begin(store: &Store, tenant: TenantId, user: UserId, title: &str) -> Se
         user,
         title: title.to_owned(),
         model: "none".to_owned(),
+        chosen_model: None,
         pin: None,
         directory: String::new(),
     };

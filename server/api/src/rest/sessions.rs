@@ -141,6 +141,7 @@ pub(crate) async fn create(
     let terms = SessionTerms {
         title: &ask.title,
         runner: ask.runner.as_deref(),
+        model: ask.model.as_deref(),
         directory: &ask.directory,
     };
     let session = doors.app.sessions.create(&ctx, &terms).await?;

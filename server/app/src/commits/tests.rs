@@ -429,6 +429,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         user: OWNER,
         title: String::new(),
         model: "none".to_owned(),
+        chosen_model: None,
         pin: None,
         directory: String::new(),
     };

@@ -199,6 +199,7 @@ impl Tenant {
             user: self.owner,
             title: String::new(),
             model: "practice".to_owned(),
+            chosen_model: None,
             pin: None,
             directory: String::new(),
         };

@@ -125,6 +125,7 @@ async fn sessions_and_turns_of_another_tenant_are_not_found(fixture: Fixture) {
         user: theirs.owner,
         title: String::new(),
         model: "practice".to_owned(),
+        chosen_model: None,
         pin: None,
         directory: String::new(),
     };
