@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -99,6 +99,75 @@ fn an_upward_edge_a_sideways_edge_and_a_misplaced_library_are_named() {
         only_for_tests: true,
     });
     assert!(misplaced.expect("it is misplaced").contains("sqlx"));
+}
+
+#[test]
+fn every_file_of_code_is_part_of_a_crate() {
+    let (mut lost, mut found) = (Vec::new(), 0);
+    for package in metadata()["packages"].as_array().expect("packages") {
+        let manifest = text(&package["manifest_path"]);
+        let targets = package["targets"].as_array().expect("targets");
+        let roots: Vec<_> = targets
+            .iter()
+            .map(|target| text(&target["src_path"]))
+            .collect();
+        for root in &roots {
+            let root = Path::new(root);
+            found += 1;
+            let folder = root.parent().expect("a folder");
+            let is_whole = root
+                .file_stem()
+                .is_some_and(|stem| ["lib", "main"].iter().any(|it| stem == *it));
+            let modules = if is_whole {
+                folder.to_owned()
+            } else {
+                root.with_extension("")
+            };
+            lost.extend(undeclared(&modules, root, &roots));
+        }
+        assert!(!roots.is_empty(), "{manifest} has no target");
+    }
+    assert!(found > 20, "the targets are found");
+    assert!(
+        lost.is_empty(),
+        "no file declares these as its modules: {lost:?}"
+    );
+}
+
+/// The files below a folder of modules that no file beside or above them declares.
+fn undeclared(folder: &Path, parent: &Path, roots: &[String]) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let mut lost = Vec::new();
+    for path in entries.map(|entry| entry.expect("an entry can be read").path()) {
+        let stem = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let is_root = roots.iter().any(|root| Path::new(root) == path);
+        if path.is_dir() && path.join("Cargo.toml").exists() || is_root {
+            continue;
+        }
+        if path.is_dir() {
+            let above = path.with_extension("rs");
+            if above.exists() && !roots.iter().any(|root| Path::new(root) == above) {
+                lost.extend(undeclared(&path, &above, roots));
+            }
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            let declares = |file: &str| file.contains(&format!("mod {stem};"));
+            let is_declared = declares(&read(parent))
+                || roots.iter().any(|root| {
+                    Path::new(root).parent() == Some(folder) && declares(&read(Path::new(root)))
+                });
+            if !is_declared {
+                lost.push(path);
+            }
+        }
+    }
+    lost
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod scenarios {
     mod link_faults;
     mod long_sessions;
     mod many_execs;
+    mod model_accounts;
     mod numbers;
     mod openapi_tools;
     mod operation_streams;

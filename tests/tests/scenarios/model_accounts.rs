@@ -1,7 +1,7 @@
 //! Models of people's own accounts: added with a key that works, asked in any format, and answering in place of one
 //! another. A key shows nowhere.
 
-use shared_api::{AddModelAccount, Payer, RoleName};
+use shared_api::{AddModelAccount, Payer, RoleName, SetBy, SettingName};
 use shared_types::event::TurnOutcome;
 use tests::{
     gantry::{Gantry, Setup},
@@ -42,12 +42,13 @@ async fn one_session_goes_through_four_vendors_and_none_sees_another_ones_state(
     let gantry = gantry().await;
     let _runner = gantry.runner("laptop").await;
     let client = gantry.client();
-    let (mut models, base) = (Vec::new(), |server: &ModelServer, provider: &str| {
-        match provider {
+    let (mut models, base) = (
+        Vec::new(),
+        |server: &ModelServer, provider: &str| match provider {
             "openai" | "deepseek" => server.base_url(),
             _ => server.root_url().to_owned(),
-        }
-    });
+        },
+    );
     for (provider, model) in [
         ("anthropic", "claude-t"),
         ("openai", "gpt-t"),
@@ -56,8 +57,11 @@ async fn one_session_goes_through_four_vendors_and_none_sees_another_ones_state(
     ] {
         let server = ModelServer::start().await;
         server.script(vec![ping()]);
-        let added = client.add_model_account(&account(provider, &base(&server, provider), model));
-        let added = added.await.expect("its model answers");
+        let new = account(provider, &base(&server, provider), model);
+        let added = client
+            .add_model_account(&new)
+            .await
+            .expect("its model answers");
         assert!(added.probe.calls_tools && added.probe.streams, "{added:?}");
         models.push((model, server));
     }
@@ -86,13 +90,21 @@ async fn one_session_goes_through_four_vendors_and_none_sees_another_ones_state(
             assert_eq!(ended.answer(), format!("done by {model} {round}"));
         }
     }
-    let formats = [Format::Messages, Format::Responses, Format::Chat, Format::Gemini];
+    let formats = [
+        Format::Messages,
+        Format::Responses,
+        Format::Chat,
+        Format::Gemini,
+    ];
     for ((model, server), format) in models.iter().zip(formats) {
         let asked = server.asked();
         assert!(asked.iter().all(|asked| asked.format == format), "{model}");
         let last = asked.last().expect("it was asked").body.to_string();
         for (other, _) in &models {
-            assert!(last.contains(&format!("done by {other} 0")), "no words are lost: {last}");
+            assert!(
+                last.contains(&format!("done by {other} 0")),
+                "no words are lost: {last}"
+            );
             if other != model {
                 assert!(
                     !last.contains(&format!("thought of {other}")),
@@ -109,11 +121,20 @@ async fn a_key_that_is_refused_is_not_stored_and_one_that_works_shows_nowhere() 
     let gantry = gantry().await;
     let client = gantry.client();
     let server = ModelServer::start().await;
-    server.script(vec![Reply::refusal(401, &format!("no such key: {CANARY}")), ping()]);
+    server.script(vec![
+        Reply::refusal(401, &format!("no such key: {CANARY}")),
+        ping(),
+    ]);
     let new = account("openai", &server.base_url(), "gpt-t");
-    let refused = client.add_model_account(&new).await.expect_err("it is refused");
+    let refused = client
+        .add_model_account(&new)
+        .await
+        .expect_err("it is refused");
     let words = refused.to_string();
-    assert!(words.contains("does not accept the key") && !words.contains(CANARY), "{words}");
+    assert!(
+        words.contains("does not accept the key") && !words.contains(CANARY),
+        "{words}"
+    );
     assert!(client.models().await.expect("a list").accounts.is_empty());
     client.add_model_account(&new).await.expect("it answers");
     let keys = server.authorizations();
@@ -124,12 +145,19 @@ async fn a_key_that_is_refused_is_not_stored_and_one_that_works_shows_nowhere() 
     assert!(listed.accounts[0].has_key);
     let answered = gantry.ask("get", "/api/v1/models", None).await;
     let audit = gantry.ask("get", "/api/v1/audit", None).await;
-    for shown in [answered.body.to_string(), audit.body.to_string(), gantry.log()] {
+    for shown in [
+        answered.body.to_string(),
+        audit.body.to_string(),
+        gantry.log(),
+    ] {
         assert!(!shown.contains(CANARY), "{shown}");
     }
     let bobs = gantry.person("bob", RoleName::Member).await;
     let bob = gantry.client_with(Some(bobs));
-    assert!(bob.models().await.expect("a list").accounts.is_empty(), "it is the owner's own");
+    assert!(
+        bob.models().await.expect("a list").accounts.is_empty(),
+        "it is the owner's own"
+    );
     let removed = client.remove_model_account(listed.accounts[0].id).await;
     removed.expect("it is there");
     assert!(client.models().await.expect("a list").accounts.is_empty());
@@ -146,13 +174,22 @@ async fn an_account_of_the_tenant_is_an_admins_to_add_and_everyones_to_use() {
         of_tenant: true,
         ..account("openai", &server.base_url(), "gpt-t")
     };
-    bob.add_model_account(&new).await.expect_err("a member may not");
+    bob.add_model_account(&new)
+        .await
+        .expect_err("a member may not");
     assert!(server.asked().is_empty(), "the right is asked for first");
     let added = gantry.client().add_model_account(&new).await;
     let id = added.expect("an owner may").account.id;
     let listed = bob.models().await.expect("a list");
-    assert!(listed.models.iter().any(|model| model.name == "gpt-t" && model.is_default));
-    bob.remove_model_account(id).await.expect_err("a member may not");
+    assert!(
+        listed
+            .models
+            .iter()
+            .any(|model| model.name == "gpt-t" && model.is_default)
+    );
+    bob.remove_model_account(id)
+        .await
+        .expect_err("a member may not");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,7 +204,9 @@ async fn the_next_model_answers_where_a_key_is_refused_and_a_vendor_is_overloade
             "anthropic" => server.root_url().to_owned(),
             _ => server.base_url(),
         };
-        let added = client.add_model_account(&account(provider, &base_url, model)).await;
+        let added = client
+            .add_model_account(&account(provider, &base_url, model))
+            .await;
         added.expect("its model answers");
         servers.push(server);
     }
@@ -183,8 +222,59 @@ async fn the_next_model_answers_where_a_key_is_refused_and_a_vendor_is_overloade
     let all = format!("{text}{noted}");
     assert!(all.contains(moved), "{all}");
     let listed = client.models().await.expect("a list").models;
-    let state = listed.iter().find(|model| model.name == "claude-t").expect("it is listed");
-    assert!(state.reason.as_deref().unwrap_or_default().contains("revoked"), "{state:?}");
+    let state = listed
+        .iter()
+        .find(|model| model.name == "claude-t")
+        .expect("it is listed");
+    assert!(
+        state
+            .reason
+            .as_deref()
+            .unwrap_or_default()
+            .contains("revoked"),
+        "{state:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_goes_on_with_another_model_and_its_person_keeps_the_usual_one() {
+    let gantry = gantry().await;
+    for (provider, model) in [("deepseek", "deepseek-t"), ("openai", "gpt-t")] {
+        let server = ModelServer::start().await;
+        server.script(vec![ping(), Reply::text(&format!("I am {model}"))]);
+        let new = account(provider, &server.base_url(), model);
+        let added = gantry.client().add_model_account(&new).await;
+        added.expect("its model answers");
+        // It answers for as long as the test runs.
+        std::mem::forget(server);
+    }
+    let screen = gantry.screen(&["chat", "--model", "gpt-t"]);
+    screen.until_shown("/help").await;
+    screen.type_in("who are you?\r");
+    screen.until_shown("I am gpt-t").await;
+    screen.type_in("/model nonsense\r");
+    screen
+        .until_shown("no model \"nonsense\" may be used here")
+        .await;
+    screen.type_in("/model -\r");
+    screen
+        .until_shown("from the next step on: deepseek-t")
+        .await;
+    screen.type_in("and now?\r");
+    screen.until_shown("I am deepseek-t").await;
+    screen.type_in("/model gpt-t\r");
+    screen.until_shown("from the next step on: gpt-t").await;
+    let settings = gantry.client().settings(None).await.expect("settings");
+    let model = settings
+        .settings
+        .iter()
+        .find(|it| it.name == SettingName::Model);
+    assert_eq!(model.expect("it counts").set_by, SetBy::Default);
+
+    let refused = gantry.cli(&["chat", "--model", "nonsense", "hello"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    let sessions = gantry.client().sessions(10).await;
+    assert_eq!(sessions.expect("a list").len(), 1, "none began for it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +282,10 @@ async fn an_address_of_a_private_network_is_refused_unless_the_operator_allows_i
     let gantry = Gantry::practice().await;
     let server = ModelServer::start().await;
     server.script(vec![ping()]);
-    for address in [server.base_url(), "http://169.254.169.254/latest".to_owned()] {
+    for address in [
+        server.base_url(),
+        "http://169.254.169.254/latest".to_owned(),
+    ] {
         let new = account("openai", &address, "gpt-t");
         let refused = gantry.client().add_model_account(&new).await;
         let words = refused.expect_err("it is private").to_string();
