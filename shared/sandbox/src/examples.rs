@@ -97,8 +97,8 @@ examples! {
             max_matches: 6,
         })],
         Request::Download(_) => [
-            Request::Download(Download { path: path(), algorithm: DigestAlgorithm::Sha256 }),
-            Request::Download(Download { path: path(), algorithm: DigestAlgorithm::Blake3 }),
+            Request::Download(Download { path: path(), algorithm: DigestAlgorithm::Sha256, max_bytes: 0 }),
+            Request::Download(Download { path: path(), algorithm: DigestAlgorithm::Blake3, max_bytes: 7 }),
         ],
         Request::Upload(_) => [
             Request::Upload(Upload {

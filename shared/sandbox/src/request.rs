@@ -213,6 +213,9 @@ pub struct Download {
     /// The algorithm of its digest.
     #[serde(default, skip_serializing_if = "is_default")]
     pub algorithm: DigestAlgorithm,
+    /// A file of more bytes is refused before any is sent; 0 for no bound.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub max_bytes: u64,
 }
 
 /// Write a whole file of any size: its bytes are the operation's input, which has to end exactly

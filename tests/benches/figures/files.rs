@@ -141,7 +141,11 @@ async fn download(door: &Door, local: &Local, algorithm: DigestAlgorithm) {
     let hands = Hands::of(door);
     let path = NAME.to_owned();
     let (id, mut running) = hands
-        .start(Request::Download(Download { path, algorithm }))
+        .start(Request::Download(Download {
+            path,
+            algorithm,
+            max_bytes: 0,
+        }))
         .await;
     let mut target = File::create(&local.target).expect("it can be created");
     let mut check = DownloadCheck::new(algorithm);

@@ -186,6 +186,7 @@ async fn a_large_file_goes_up_and_down_whole_over_lost_links_and_fills_no_memory
         Request::Download(Download {
             path: path(),
             algorithm: DigestAlgorithm::Blake3,
+            max_bytes: 0,
         }),
     )
     .await;
@@ -346,6 +347,7 @@ async fn a_file_that_changes_while_it_is_downloaded_is_not_taken_for_whole() {
     let request = Request::Download(Download {
         path: "file".to_owned(),
         algorithm: DigestAlgorithm::Blake3,
+        max_bytes: 0,
     });
     let mut running = started(&door, request).await;
     let mut check = DownloadCheck::new(DigestAlgorithm::Blake3);

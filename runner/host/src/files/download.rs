@@ -79,6 +79,11 @@ pub(super) fn download(
         false => (file, before),
     };
     let file = OpenFile::new(file, bytes(before.st_size));
+    let limit = download.max_bytes;
+    if limit > 0 && file.bytes > limit {
+        let (path, bytes) = (download.path.clone(), file.bytes);
+        return Err(FileFailure::TooLarge { path, bytes, limit }.into());
+    }
     hand_over(file.clone());
     let changed = || FileFailure::Changed {
         path: download.path.clone(),

@@ -45,6 +45,7 @@ async fn handed_over(descriptor: &OwnedFd) -> Ended {
     let download = Download {
         path: "file".to_owned(),
         algorithm: DigestAlgorithm::Sha256,
+        max_bytes: 0,
     };
     let reading = inside.download(download, LONG);
     let (_, id, _) = liar.heard().await;

@@ -185,6 +185,7 @@ async fn a_large_file_goes_both_ways() {
     let download = Download {
         path: "a/file".to_owned(),
         algorithm: DigestAlgorithm::Sha256,
+        max_bytes: 0,
     };
     let read = end(scene.inside.download(download, LONG)).await;
     let Outcome::Downloaded(downloaded) = &read.outcome else {

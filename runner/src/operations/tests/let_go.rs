@@ -11,6 +11,7 @@ fn download() -> Request {
     Request::Download(Download {
         path: "large".to_owned(),
         algorithm: Default::default(),
+        max_bytes: 0,
     })
 }
 

@@ -18,6 +18,7 @@ fn download(number: u128) -> Operation {
         request: Request::Download(Download {
             path: "large".to_owned(),
             algorithm: Default::default(),
+            max_bytes: 0,
         }),
         ..exec(number)
     }

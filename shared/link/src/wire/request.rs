@@ -42,7 +42,7 @@ alike! {
     List { path, max_entries, tree, after }
     Glob { path, pattern, max_paths }
     Grep { path, pattern, files, ignore_case, max_matches }
-    Download { path, algorithm }
+    Download { path, algorithm, max_bytes }
     Upload { path, bytes, digest, mode, modified_us }
     Stat { path, follow }
     MakeDirectory { path }

@@ -50,7 +50,15 @@ async fn a_file_for_a_workspace_that_was_removed_fails_and_says_so() {
     assert_eq!(sent(&scene, upload("file", b"x"), b"x").await, gone);
     let path = "file".to_owned();
     let algorithm = DigestAlgorithm::Sha256;
-    let downloaded = end(scene.host.download(Download { path, algorithm }, LONG)).await;
+    let downloaded = end(scene.host.download(
+        Download {
+            path,
+            algorithm,
+            max_bytes: 0,
+        },
+        LONG,
+    ))
+    .await;
     assert_eq!(downloaded.outcome, gone);
 }
 
@@ -163,7 +171,27 @@ fn download(path: &str) -> Download {
     Download {
         path: path.to_owned(),
         algorithm: DigestAlgorithm::Sha256,
+        max_bytes: 0,
     }
+}
+
+#[tokio::test]
+async fn a_file_beyond_the_bound_of_its_download_is_refused_before_it_is_opened() {
+    let scene = Scene::new();
+    scene.put("file", &bytes(11));
+    let bounded = |max_bytes| Download {
+        max_bytes,
+        ..download("file")
+    };
+    let refused = end(scene.host.download(bounded(10), LONG)).await;
+    let expected = FileFailure::TooLarge {
+        path: "file".to_owned(),
+        bytes: 11,
+        limit: 10,
+    };
+    assert_eq!(refused.outcome, Outcome::Failed(expected));
+    let read = end(scene.host.download(bounded(11), LONG)).await;
+    assert!(matches!(read.outcome, Outcome::Downloaded(_)), "{read:?}");
 }
 
 #[tokio::test]

@@ -134,6 +134,7 @@ fn download(asked: Download) -> Result<Request, AppError> {
     Ok(Request::Download(shared_sandbox::Download {
         path,
         algorithm: asked.digest.unwrap_or_default(),
+        max_bytes: 0,
     }))
 }
 

@@ -76,6 +76,7 @@ fn download() -> Request {
     Request::Download(Download {
         path: "file".to_owned(),
         algorithm: Default::default(),
+        max_bytes: 0,
     })
 }
 

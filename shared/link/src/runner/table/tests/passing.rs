@@ -151,6 +151,7 @@ fn a_read_that_is_gone_is_reported_once_whichever_way_it_went() {
         Request::Download(Download {
             path: "file".into(),
             algorithm: shared_types::DigestAlgorithm::Sha256,
+            max_bytes: 0,
         })
     };
     let done = || Outcome::Failed(FileFailure::DiskFull);
