@@ -31,7 +31,7 @@ impl Format for Chat {
     }
 
     fn body(profile: &Profile, request: &ModelRequest, shape: Shape) -> Vec<u8> {
-        to_json(&request::body(&profile.model, request, shape))
+        to_json(&request::body(profile, request, shape))
     }
 
     fn after_refusal(shape: Shape, said: &str, request: &ModelRequest) -> Option<Shape> {

@@ -5,10 +5,13 @@ use serde_json::{Map, Value, json};
 use shared_types::event::{Parts, ToolCall};
 
 use super::{
-    super::conversation::{ENDED_HERE, Ids, arguments_text, tool_name},
+    super::{
+        conversation::{ENDED_HERE, Ids, arguments_text, tool_name},
+        seen::{Seen, seen},
+    },
     own::Own,
 };
-use crate::{Message, ModelRequest, ToolSpec};
+use crate::{Images, Message, ModelRequest, Profile, ToolSpec};
 
 /// The optional parts of a request, which some servers refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +44,12 @@ pub(crate) enum OwnParts {
     WithSignatures,
 }
 
+/// The formats of images that servers of this API take.
+const IMAGE_FORMATS: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The words of the model between results and their images.
+const LOOKS: &str = "I look at the images of these results.";
+
 /// The signature that Google documents for calls of another model.
 const UNCHECKED_SIGNATURE: &str = "skip_thought_signature_validator";
 
@@ -58,46 +67,126 @@ pub(super) struct Body<'a> {
 
 /// The body of the request. `tool_choice` is absent, so that the model decides, and an empty
 /// list of tools is left out, because servers refuse it.
-pub(super) fn body<'a>(model: &'a str, request: &ModelRequest, shape: Shape) -> Body<'a> {
-    let system = (!request.system.is_empty())
-        .then(|| json!({ "role": "system", "content": request.system }));
-    let mut messages: Vec<Value> = system.into_iter().collect();
-    let mut ids = Ids::default();
-    for next in &request.messages {
-        match (next, messages.last_mut()) {
-            // Some servers refuse two in a row, and a user's right behind a result: of a turn that was
-            // stopped or failed.
-            (Message::User { parts }, Some(last)) if last["role"] == "user" => {
-                let before = last["content"].as_str().unwrap_or_default();
-                last["content"] = format!("{before}\n\n{}", parts.words()).into();
-            }
-            (Message::User { .. }, Some(last)) if last["role"] == "tool" => {
-                let ended = assistant(&Parts::text(ENDED_HERE), shape.own, &mut ids);
-                messages.extend([ended, message(next, shape.own, &mut ids)]);
-            }
-            _ => messages.push(message(next, shape.own, &mut ids)),
-        }
+pub(super) fn body<'a>(profile: &'a Profile, request: &'a ModelRequest, shape: Shape) -> Body<'a> {
+    let mut conversation = Conversation {
+        profile,
+        images: &request.images,
+        own: shape.own,
+        messages: Vec::new(),
+        ids: Ids::default(),
+        beside: Vec::new(),
+    };
+    if !request.system.is_empty() {
+        conversation
+            .messages
+            .push(json!({ "role": "system", "content": request.system }));
     }
+    for message in &request.messages {
+        conversation.add(message);
+    }
+    conversation.show_beside();
     Body {
-        model,
+        model: &profile.model,
         stream: true,
         stream_options: shape.usage.then(|| json!({ "include_usage": true })),
         tools: request.tools.iter().map(tool).collect(),
-        messages,
+        messages: conversation.messages,
     }
 }
 
-fn message(message: &Message, own: OwnParts, ids: &mut Ids) -> Value {
-    match message {
-        Message::User { parts } => json!({ "role": "user", "content": parts.words() }),
-        Message::Assistant { parts } => assistant(parts, own, ids),
-        Message::ToolResult {
-            vendor_id, parts, ..
-        } => {
-            let id = ids.of_result(vendor_id);
-            json!({ "role": "tool", "tool_call_id": id, "content": parts.words() })
+/// The messages, as they are written.
+struct Conversation<'a> {
+    profile: &'a Profile,
+    images: &'a Images,
+    own: OwnParts,
+    messages: Vec<Value>,
+    ids: Ids,
+    /// The images of the results that were written last. A result takes words alone.
+    beside: Vec<Value>,
+}
+
+impl Conversation<'_> {
+    fn add(&mut self, message: &Message) {
+        match message {
+            Message::User { parts } => {
+                self.show_beside();
+                let content = self.content(parts);
+                self.say(content, ENDED_HERE);
+            }
+            Message::Assistant { parts } => {
+                self.show_beside();
+                let answer = assistant(parts, self.own, &mut self.ids);
+                self.messages.push(answer);
+            }
+            Message::ToolResult {
+                vendor_id, parts, ..
+            } => {
+                let id = self.ids.of_result(vendor_id);
+                let content = parts.words();
+                self.messages
+                    .push(json!({ "role": "tool", "tool_call_id": id, "content": content }));
+                let shown = self.content(parts).into_iter();
+                self.beside
+                    .extend(shown.filter(|part| part["type"] == "image_url"));
+            }
         }
     }
+
+    /// Shows the images of the results before, in a message of the user.
+    fn show_beside(&mut self) {
+        if !self.beside.is_empty() {
+            let images = std::mem::take(&mut self.beside);
+            self.say(images, LOOKS);
+        }
+    }
+
+    /// Writes a message of the user. Some servers refuse two in a row, and one right behind a result: `between` stands
+    /// between them then, in the words of the model.
+    fn say(&mut self, content: Vec<Value>, between: &str) {
+        match self.messages.last_mut() {
+            Some(last) if last["role"] == "user" => {
+                let before = match last["content"].take() {
+                    Value::Array(before) => before,
+                    text => vec![json!({ "type": "text", "text": text })],
+                };
+                last["content"] = as_content([before, content].concat());
+                return;
+            }
+            Some(last) if last["role"] == "tool" => {
+                let answer = assistant(&Parts::text(between), self.own, &mut self.ids);
+                self.messages.push(answer);
+            }
+            _ => {}
+        }
+        self.messages
+            .push(json!({ "role": "user", "content": as_content(content) }));
+    }
+
+    /// Text and images as the model is shown them.
+    fn content(&self, parts: &Parts) -> Vec<Value> {
+        let parts = parts.0.iter();
+        let seen = parts.filter_map(|part| seen(part, self.profile, self.images, IMAGE_FORMATS));
+        seen.map(|seen| match seen {
+            Seen::Words(text) => json!({ "type": "text", "text": text }),
+            Seen::Image { media_type, data } => json!({
+                "type": "image_url",
+                "image_url": { "url": format!("data:{media_type};base64,{data}") },
+            }),
+        })
+        .collect()
+    }
+}
+
+/// Content as servers take it: words alone are one text, because some take no list.
+fn as_content(parts: Vec<Value>) -> Value {
+    if parts.iter().any(|part| part["type"] != "text") {
+        return parts.into();
+    }
+    let texts: Vec<_> = parts
+        .iter()
+        .filter_map(|part| part["text"].as_str())
+        .collect();
+    texts.join("\n\n").into()
 }
 
 fn assistant(parts: &Parts, own: OwnParts, ids: &mut Ids) -> Value {

@@ -8,7 +8,15 @@ const FIRST: Shape = Shape {
 };
 
 fn sent(request: &ModelRequest) -> Value {
-    serde_json::to_value(body("m", request, FIRST)).expect("it is JSON")
+    serde_json::to_value(body(&seeing(), request, FIRST)).expect("it is JSON")
+}
+
+fn seeing() -> Profile {
+    Profile {
+        model: "m".to_owned(),
+        sees: true,
+        ..Profile::default()
+    }
 }
 
 fn request(messages: Vec<Message>) -> ModelRequest {
@@ -253,7 +261,7 @@ fn the_vendors_own_parts_are_sent_back_unchanged_and_do_not_replace_ours() {
 fn each_shape_of_the_request_is_as_its_server_wants_it() {
     let request = request(vec![with_parts(), calling(&["c2", "c3"])]);
     let messages = |own| {
-        let body = serde_json::to_value(body("m", &request, Shape { usage: false, own }))
+        let body = serde_json::to_value(body(&seeing(), &request, Shape { usage: false, own }))
             .expect("it is JSON");
         assert!(body.get("stream_options").is_none());
         (body["messages"][0].clone(), body["messages"][1].clone())
@@ -278,4 +286,57 @@ fn each_shape_of_the_request_is_as_its_server_wants_it() {
     assert_eq!(signature(&signed, 0), "S");
     assert_eq!(signature(&unsigned, 0), UNCHECKED_SIGNATURE);
     assert_eq!(signature(&unsigned, 1), Value::Null);
+}
+
+#[test]
+fn images_stand_behind_the_words_and_those_of_results_in_a_message_behind_them() {
+    let bytes = bytes::Bytes::from_static(b"PNG");
+    let image = |media_type: &str| Part::Image {
+        digest: shared_types::Digest::of(&bytes),
+        media_type: media_type.to_owned(),
+        bytes: 3,
+    };
+    let text = |text: &str| Part::Text {
+        text: text.to_owned(),
+    };
+    let read = |id: &str| Message::ToolResult {
+        vendor_id: id.to_owned(),
+        parts: Parts(vec![text("shot"), image("image/png")]),
+        failed: false,
+    };
+    let mut request = request(vec![
+        Message::User {
+            parts: Parts(vec![text("look"), image("image/png"), image("image/tiff")]),
+        },
+        asked("{}"),
+        read("c1"),
+        answered([text("seen")]),
+    ]);
+    request
+        .images
+        .insert(shared_types::Digest::of(&bytes), bytes.clone());
+    let shown =
+        json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,UE5H" } });
+    let words = |words: &str| json!({ "type": "text", "text": words });
+    let all = &sent(&request)["messages"];
+    let described = "[an image: image/tiff, 3 bytes]";
+    assert_eq!(
+        all[0]["content"],
+        json!([words("look"), shown, words(described)])
+    );
+    assert_eq!(all[2]["content"], "shot\n\n[an image: image/png, 3 bytes]");
+    assert_eq!(
+        (&all[3]["role"], &all[3]["content"]),
+        (&"assistant".into(), &LOOKS.into())
+    );
+    assert_eq!(all[4], json!({ "role": "user", "content": [shown] }));
+    assert_eq!(all[5]["content"], "seen");
+
+    let blind = Profile::default();
+    let told = serde_json::to_value(body(&blind, &request, FIRST)).expect("it is JSON");
+    assert!(!told.to_string().contains("image_url"), "{told}");
+    assert_eq!(
+        told["messages"][3]["content"], "seen",
+        "nothing stands between: {told}"
+    );
 }

@@ -593,7 +593,8 @@ fn a_whole_answer_comes_back_in_order_and_goes_out_unchanged() {
         usage: true,
         own: OwnParts::AsTheyCame,
     };
-    let sent = serde_json::to_value(body("m", &request, shape)).expect("JSON");
+    let sent =
+        serde_json::to_value(body(&crate::Profile::default(), &request, shape)).expect("JSON");
     let called = |id: &str| {
         let arguments = format!("{{\"path\": \"{id}\"}}");
         json!({
