@@ -15,15 +15,17 @@ mod output;
 mod read;
 mod shell;
 mod tasks;
+mod whole;
 mod write;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use serde_json::Value;
 use server_llm::ToolSpec;
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
-    Effect,
+    Effect, ImageFormat,
     event::{CallOutcome, TurnSettings},
 };
 
@@ -37,6 +39,7 @@ pub use output::CommandOutput;
 pub use read::ReadTool;
 pub use shell::ShellTool;
 pub use tasks::{TaskAsk, TaskKillTool, TaskReadTool, TaskStatusTool};
+pub use whole::WholeFile;
 pub use write::WriteTool;
 
 /// Something that the model may ask for.
@@ -132,6 +135,8 @@ pub struct Ended<'a> {
     pub outcome: &'a Outcome,
     /// The output, if it was a command.
     pub output: &'a CommandOutput,
+    /// The file, if it was read as a whole.
+    pub file: &'a WholeFile,
     /// The time that it was given.
     pub run_for: Duration,
 }
@@ -146,27 +151,34 @@ pub struct Rendered {
     pub outcome: CallOutcome,
     /// The text.
     pub text: String,
+    /// An image beside the text.
+    pub image: Option<(ImageFormat, Bytes)>,
 }
 
 impl Rendered {
-    pub(crate) fn completed(text: String) -> Self {
+    pub(crate) fn new(outcome: CallOutcome, text: String) -> Self {
         Self {
-            outcome: CallOutcome::Completed,
+            outcome,
             text,
+            image: None,
         }
+    }
+
+    pub(crate) fn completed(text: String) -> Self {
+        Self::new(CallOutcome::Completed, text)
+    }
+
+    pub(crate) fn failed(why: impl std::fmt::Display) -> Self {
+        Self::new(CallOutcome::Failed, format!("failed: {why}"))
     }
 }
 
 /// The text for the model of any end but a refusal, within the limit.
 pub(crate) fn render(tool: &dyn Tool, ended: &Ended<'_>, limit: usize) -> Rendered {
-    let failed = |text| Rendered {
-        outcome: CallOutcome::Failed,
-        text,
-    };
     let rendered = match ended.outcome {
-        Outcome::Failed(failure) => failed(format!("failed: {failure}")),
+        Outcome::Failed(failure) => Rendered::failed(failure),
         _ => tool.render(ended, limit).unwrap_or_else(|| {
-            failed("failed: the sandbox answered something that was not asked".to_owned())
+            Rendered::failed("the sandbox answered something that was not asked")
         }),
     };
     Rendered {

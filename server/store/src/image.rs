@@ -1,6 +1,9 @@
 //! The images of a session: each is stored once, and found by the digest of its bytes. They go with their session.
 
-use shared_types::{Digest, SessionId, TenantId, Timestamp, limits::MAX_NAME_BYTES};
+use shared_types::{
+    Digest, SessionId, TenantId, Timestamp,
+    limits::{MAX_IMAGE_BYTES, MAX_NAME_BYTES},
+};
 
 use crate::{
     Full, Store, StoreError,
@@ -8,9 +11,6 @@ use crate::{
     database::{Connection, FromRow, Row, query, query_as, retried},
     error::bounded,
 };
-
-/// Largest image, in bytes.
-pub const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
 
 /// Most images of a session.
 pub const IMAGES_OF_SESSION_AT_MOST: u64 = 200;

@@ -75,7 +75,7 @@ pub use database::{
 };
 pub use error::{Full, OpenError, StoreError};
 pub use fleet::{CallerPlace, FleetRow};
-pub use image::{IMAGES_OF_SESSION_AT_MOST, IMAGES_OF_SESSION_BYTES, ImageRow, MAX_IMAGE_BYTES};
+pub use image::{IMAGES_OF_SESSION_AT_MOST, IMAGES_OF_SESSION_BYTES, ImageRow};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use model_account::{
     AccountOf, AccountTerms, MAX_ACCOUNT_NAME_BYTES, MAX_BASE_URL_BYTES, MAX_MODEL_NAME_BYTES,

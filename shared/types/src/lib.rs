@@ -15,6 +15,7 @@ pub mod event;
 pub mod file_digest;
 pub mod human;
 pub mod ids;
+mod image;
 pub mod isolation;
 pub mod limits;
 mod link_target;
@@ -36,6 +37,7 @@ pub use entropy::{Entropy, OsEntropy};
 pub use event::{Event, SessionEvent};
 pub use file_digest::{DigestAlgorithm, FileDigest, FileHasher};
 pub use ids::*;
+pub use image::ImageFormat;
 pub use isolation::Isolation;
 pub use link_target::leads_into_its_folder;
 pub use operation::{

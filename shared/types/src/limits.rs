@@ -67,6 +67,12 @@ pub const MAX_PEER_TEXT: usize = 1024;
 /// Longest message that a user may send, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
+/// Largest image of a session, in bytes.
+pub const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
+
+/// Most images of a message.
+pub const MAX_IMAGES_OF_MESSAGE: usize = 20;
+
 /// Longest client id (idempotency key) of a message, in bytes.
 pub const MAX_CLIENT_ID_BYTES: usize = 128;
 

@@ -241,7 +241,7 @@ async fn a_conversation_goes_on_with_another_model_and_its_person_keeps_the_usua
     let gantry = gantry().await;
     for (provider, model) in [("deepseek", "deepseek-t"), ("openai", "gpt-t")] {
         let server = ModelServer::start().await;
-        server.script(vec![ping(), Reply::text(&format!("I am {model}"))]);
+        server.script(vec![ping(), Reply::text(format!("I am {model}"))]);
         let new = account(provider, &server.base_url(), model);
         let added = gantry.client().add_model_account(&new).await;
         added.expect("its model answers");

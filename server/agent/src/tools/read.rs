@@ -1,9 +1,12 @@
-//! Read: lines of a file, numbered.
+//! Read: lines of a file, numbered; or an image.
 
 use std::fmt::Write as _;
 
-use shared_sandbox::{Outcome, Read, ReadContent, Request};
-use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
+use shared_sandbox::{Download, Downloaded, Outcome, Read, ReadContent, Request};
+use shared_types::{
+    DigestAlgorithm, Effect, ImageFormat,
+    limits::{FILE_OPERATION_WITHIN, MAX_IMAGE_BYTES},
+};
 
 use super::{Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
 
@@ -16,7 +19,7 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// Room for the notes after the lines.
 const NOTES_BYTES: usize = 320;
 
-/// Reads a text file.
+/// Reads a text file or an image.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadTool;
 
@@ -27,7 +30,8 @@ impl Tool for ReadTool {
 
     fn description(&self) -> &str {
         "Reads lines of a text file. Each line is shown with its number and a tab, which are not \
-         part of the file. A long file is shown in part; the result says where to read on."
+         part of the file. A long file is shown in part; the result says where to read on. An image \
+         (.png, .jpg, .gif, .webp) is shown as an image."
     }
 
     fn guidance(&self) -> Option<&str> {
@@ -66,10 +70,22 @@ impl Tool for ReadTool {
     }
 
     fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
+        let path = arguments.text("path").to_owned();
+        if ImageFormat::of_path(&path).is_some() {
+            let download = Download {
+                path,
+                algorithm: DigestAlgorithm::Blake3,
+                max_bytes: MAX_IMAGE_BYTES as u64,
+            };
+            return Ok(Prepared::within(
+                FILE_OPERATION_WITHIN,
+                Request::Download(download),
+            ));
+        }
         Ok(Prepared::within(
             FILE_OPERATION_WITHIN,
             Request::Read(Read {
-                path: arguments.text("path").to_owned(),
+                path,
                 first_line: arguments.number("first_line").unwrap_or(1),
                 max_lines: arguments.number("max_lines").unwrap_or(DEFAULT_LINES),
                 max_bytes: MAX_BYTES,
@@ -80,8 +96,30 @@ impl Tool for ReadTool {
     fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered> {
         match ended.outcome {
             Outcome::Read(content) => Some(Rendered::completed(numbered(content, limit))),
+            Outcome::Downloaded(downloaded) => Some(image(ended, downloaded)),
             _ => None,
         }
+    }
+}
+
+/// An image that came whole, in the state in which its runner read it.
+fn image(ended: &Ended<'_>, downloaded: &Downloaded) -> Rendered {
+    let whole = ended.file.all(downloaded.bytes);
+    let digest = downloaded.digest;
+    let whole = whole.filter(|bytes| digest.algorithm.of(bytes) == digest);
+    let Some(bytes) = whole else {
+        return Rendered::failed("the file was changed while it was read; read it again");
+    };
+    let Some(format) = ImageFormat::of(&bytes) else {
+        return Rendered::failed(format!(
+            "its name is that of an image, and its content is none of {}; look at it with Shell",
+            ImageFormat::NAMES
+        ));
+    };
+    let text = format!("[{}, {} bytes]", format.media_type(), bytes.len());
+    Rendered {
+        image: Some((format, bytes)),
+        ..Rendered::completed(text)
     }
 }
 

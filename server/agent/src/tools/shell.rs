@@ -124,10 +124,7 @@ impl Tool for ShellTool {
             text.push('\n');
         }
         text.push_str(&epilogue(record, ended));
-        Some(Rendered {
-            outcome: outcome(record),
-            text,
-        })
+        Some(Rendered::new(outcome(record), text))
     }
 }
 

@@ -1,8 +1,8 @@
 use shared_sandbox::{
-    Edited, EntryKind, FileFailure, Globbed, GrepMatch, Grepped, Listed, ListedEntry, Skipped,
-    Written,
+    Downloaded, Edited, EntryKind, FileFailure, Globbed, GrepMatch, Grepped, Listed, ListedEntry,
+    Skipped, Written,
 };
-use shared_types::Digest;
+use shared_types::{Digest, DigestAlgorithm, FileDigest};
 
 use super::*;
 
@@ -21,6 +21,7 @@ fn told(name: &str, arguments: &str, outcome: Outcome) -> Rendered {
     let ended = Ended {
         request: &request(name, arguments).expect("the arguments are good"),
         outcome: &outcome,
+        file: &WholeFile::default(),
         output: &CommandOutput::new(1024),
         run_for: Duration::from_secs(1),
     };
@@ -243,4 +244,43 @@ fn finding_nothing_is_said() {
         told,
         Rendered::completed("[no file has such a name]".to_owned())
     );
+}
+
+#[test]
+fn a_file_that_is_named_as_an_image_is_shown_as_one_if_it_came_whole_and_is_one() {
+    let png = b"\x89PNG\r\n\x1a\nrest";
+    let read = |came: &[u8], bytes: u64, digest: FileDigest| {
+        let tools = ToolSet::standard();
+        let mut file = WholeFile::of_at_most(1024);
+        file.push(0, came);
+        let ended = Ended {
+            request: &request("Read", r#"{"path":"a.PNG"}"#).expect("the arguments are good"),
+            outcome: &Outcome::Downloaded(Downloaded { bytes, digest }),
+            file: &file,
+            output: &CommandOutput::new(1024),
+            run_for: Duration::from_secs(1),
+        };
+        render(&**tools.get("Read").expect("it is a tool"), &ended, 2048)
+    };
+    let of = |bytes: &[u8]| DigestAlgorithm::Blake3.of(bytes);
+    let seen = read(png, 12, of(png));
+    assert_eq!(seen.text, "[image/png, 12 bytes]");
+    let (format, bytes) = seen.image.expect("it is an image");
+    assert_eq!((format, &bytes[..]), (ImageFormat::Png, &png[..]));
+    for (came, bytes, digest, why) in [
+        (&png[..], 13, of(png), "was changed"),
+        (&png[..], 12, of(b"other"), "was changed"),
+        (&b"<svg/>"[..], 6, of(b"<svg/>"), "none of PNG"),
+    ] {
+        let failed = read(came, bytes, digest);
+        assert_eq!(failed.outcome, CallOutcome::Failed);
+        assert!(
+            failed.text.contains(why) && failed.image.is_none(),
+            "{failed:?}"
+        );
+    }
+    assert!(matches!(
+        request("Read", r#"{"path":"a.rs"}"#),
+        Ok(Request::Read(_))
+    ));
 }

@@ -87,14 +87,14 @@ impl Pending<'_> {
 
     fn ended(&self, turn: TurnId) -> Event {
         let told = match self.placed {
-            Some(placed) => Rendered {
-                outcome: CallOutcome::Unknown,
-                text: format!(
+            Some(placed) => Rendered::new(
+                CallOutcome::Unknown,
+                format!(
                     "outcome unknown: started at {:.0}; the turn ended before the server had its \
                      result; it was not run again, so find out what happened before you repeat it",
                     placed.at
                 ),
-            },
+            ),
             None => not_run("the turn ended before it"),
         };
         Event::CallEnded {

@@ -4,12 +4,12 @@
 //! vendor's own state goes back to its origin alone. What was asked is recorded in the ledger of usage together with
 //! the event that it led to.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use server_llm::{Answer, CallTrace, Images, Model, ModelError, ModelInfo, ModelRequest};
 use server_records::{ModelCall, ModelCost};
 use shared_types::{
-    Event, SpanId,
+    Digest, Event, SpanId,
     event::{Finish, Part, TurnOutcome, Usage},
 };
 use tokio::sync::mpsc;
@@ -25,6 +25,12 @@ use crate::{
 
 /// Events of the model that may wait to be passed on.
 const MODEL_EVENTS: usize = 64;
+
+/// Most images of a request; vendors take at least as many.
+const IMAGES_SENT: usize = 50;
+
+/// Most bytes of the images of a request. In base64 it stays below the 32 MB of the strictest vendor.
+const IMAGES_SENT_BYTES: u64 = 20 * 1024 * 1024;
 
 /// The result of asking a model.
 enum Heard {
@@ -260,22 +266,13 @@ impl<'a> Turn<'a> {
         Ok(heard)
     }
 
-    /// The bytes of the images in a request.
+    /// The bytes of the images in a request: of the newest, as many as vendors take at once.
     async fn images(&self, request: &ModelRequest) -> Result<Images, TurnError> {
-        let parts = request
-            .messages
-            .iter()
-            .flat_map(|message| &message.parts().0);
-        let digests = parts.filter_map(|part| match part {
-            Part::Image { digest, .. } => Some(*digest),
-            _ => None,
-        });
-        let digests: HashSet<_> = digests.collect();
-        if digests.is_empty() {
-            return Ok(Images::new());
+        let digests = newest_images(request);
+        match digests.is_empty() {
+            true => Ok(Images::new()),
+            false => Ok(self.ports.log.images(&digests).await?),
         }
-        let digests: Vec<_> = digests.into_iter().collect();
-        Ok(self.ports.log.images(&digests).await?)
     }
 
     /// Makes the answer durable; the last word of a turn in one commit with the turn's end.
@@ -317,6 +314,29 @@ impl<'a> Turn<'a> {
         self.transcript.apply(&ended, self.engine.clock.now());
         Ok(())
     }
+}
+
+/// The newest images of a request, each once, within what vendors take.
+fn newest_images(request: &ModelRequest) -> Vec<Digest> {
+    let (mut digests, mut left) = (Vec::new(), IMAGES_SENT_BYTES);
+    let messages = request.messages.iter().rev();
+    for part in messages.flat_map(|message| message.parts().0.iter().rev()) {
+        let Part::Image { digest, bytes, .. } = part else {
+            continue;
+        };
+        if digests.contains(digest) {
+            continue;
+        }
+        let Some(rest) = left.checked_sub(*bytes) else {
+            break;
+        };
+        if digests.len() == IMAGES_SENT {
+            break;
+        }
+        left = rest;
+        digests.push(*digest);
+    }
+    digests
 }
 
 /// The words for people where a model gives way to another one.

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use shared_sandbox::{EndToken, Events, Outcome};
 use shared_types::{
     CallWait, Effect, Event, OperationId, RefusalCode, Timestamp,
-    event::{Awaited, Finish, Parts, ToolCall},
+    event::{Awaited, Finish, Part, Parts, ToolCall},
 };
 
 use super::{
@@ -23,6 +23,7 @@ use super::{
     told::{self, Told, not_run, wall},
 };
 use crate::{
+    session::LogError,
     tools::{Ask, BadArguments, NEVER_RAN, Prepared, Rendered, TaskAsk, Tool},
     transcript::{Step, Transcript},
     wait::WaitingCall,
@@ -207,14 +208,6 @@ impl<'a> Call<'a> {
             Conclusion::StillRuns => Some(self.next_task().await?),
             _ => None,
         };
-        let told = Told {
-            tool,
-            prepared,
-            listener: &listener,
-            started,
-            was_placed: self.placed.is_some(),
-            limit: self.site.result_bytes,
-        };
         let times = Times {
             budget: prepared.budget(),
             duration: clock
@@ -222,26 +215,43 @@ impl<'a> Call<'a> {
                 .saturating_sub(began)
                 .max(wall(&conclusion)),
         };
-        let (rendered, beside) = match task {
-            Some(task) => (
-                told.goes_on(task, times.budget),
-                Beside {
-                    task: Some(task),
-                    ..Beside::default()
-                },
-            ),
-            None => (
-                told.of(&conclusion),
-                Beside {
-                    unplaced: told.is_unplaced(&conclusion),
-                    awaits: listener.awaits(&conclusion),
-                    task: None,
-                },
-            ),
+        let (rendered, beside) = {
+            let told = Told {
+                tool,
+                prepared,
+                listener: &listener,
+                started,
+                was_placed: self.placed.is_some(),
+                limit: self.site.result_bytes,
+            };
+            tell(&told, &conclusion, task)
         };
+        let (rendered, image) = self.kept(rendered).await?;
         let mut done = self.done_with(rendered, times, beside);
+        done.show(image);
         done.take(conclusion, listener);
         Ok(done.into())
+    }
+
+    /// The result, once its image is kept with the session, and the image as a part of it. A session that has too
+    /// many images takes no more: then the result says so.
+    async fn kept(&self, mut rendered: Rendered) -> Result<(Rendered, Option<Part>), TurnError> {
+        let Some((format, bytes)) = rendered.image.take() else {
+            return Ok((rendered, None));
+        };
+        let (media_type, size) = (format.media_type().to_owned(), bytes.len() as u64);
+        match self.site.ports.log.keep_image(&media_type, bytes).await {
+            Ok(digest) => {
+                let image = Part::Image {
+                    digest,
+                    media_type,
+                    bytes: size,
+                };
+                Ok((rendered, Some(image)))
+            }
+            Err(LogError::Refused(why)) => Ok((Rendered::failed(why), None)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// True if so many commands run in the background that no other may begin. The log is read only
@@ -293,6 +303,13 @@ impl<'a> Call<'a> {
 }
 
 impl Done {
+    /// Adds an image to the result.
+    fn show(&mut self, image: Option<Part>) {
+        if let Event::CallEnded { parts, .. } = &mut self.event {
+            parts.0.extend(image);
+        }
+    }
+
     /// Takes from the listener what to do with the operation when the call's end is recorded.
     fn take(&mut self, conclusion: Conclusion, listener: Listener<'_>) {
         let (operation, events, token) = listener.into_parts();
@@ -313,6 +330,27 @@ impl Done {
 impl From<Done> for Ran {
     fn from(done: Done) -> Self {
         Self::Ended(Box::new(done))
+    }
+}
+
+/// The words on an operation, and the facts beside them; of one that goes on as a task of this number.
+fn tell(told: &Told<'_>, conclusion: &Conclusion, task: Option<u32>) -> (Rendered, Beside) {
+    match task {
+        Some(number) => (
+            told.goes_on(number, told.prepared.budget()),
+            Beside {
+                task,
+                ..Beside::default()
+            },
+        ),
+        None => (
+            told.of(conclusion),
+            Beside {
+                unplaced: told.is_unplaced(conclusion),
+                awaits: told.listener.awaits(conclusion),
+                task: None,
+            },
+        ),
     }
 }
 

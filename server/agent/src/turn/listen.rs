@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use shared_sandbox::{
-    CancelAnswer, EndToken, Events, Operation, OperationEvent, Outcome, OutputStream,
+    CancelAnswer, EndToken, Events, Operation, OperationEvent, Outcome, OutputStream, Request,
 };
 use shared_types::{
     CallWait, OperationId, RefusalCode, Timestamp, WaitsFor, event::Awaited, limits::LINK_LEASE,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     bounds::{AFTER_RETURN, ATTACH_AT_MOST, CATCH_UP_WITHIN},
-    tools::CommandOutput,
+    tools::{CommandOutput, WholeFile},
     wait::WaitingCall,
 };
 
@@ -30,6 +30,8 @@ pub(super) struct Listener<'a> {
     operation: Option<Operation>,
     /// Its output, from the offset at which it is read.
     pub(super) output: CommandOutput,
+    /// The file, where it reads one as a whole.
+    pub(super) file: WholeFile,
     /// True if the sandbox took it.
     pub(super) attached: bool,
     runner: Option<String>,
@@ -72,8 +74,13 @@ impl<'a> Listener<'a> {
         let (id, run_for) = (operation.id, operation.limits.run_for);
         let longest = limits.start_within + wait_for.unwrap_or(run_for);
         let output = CommandOutput::new(limits.result_bytes);
+        let file = match &operation.request {
+            Request::Download(download) => WholeFile::of_at_most(download.max_bytes),
+            _ => WholeFile::default(),
+        };
         let mut listener = Self {
             operation: Some(operation),
+            file,
             wait_for,
             parks_after: Some(limits.parks_after),
             ..Self::of(site, id, output, longest)
@@ -101,6 +108,7 @@ impl<'a> Listener<'a> {
             id,
             operation: None,
             output,
+            file: WholeFile::default(),
             attached: false,
             runner: None,
             events: None,
@@ -348,6 +356,9 @@ impl<'a> Listener<'a> {
                     self.may_go_on_after(self.wait_for.unwrap_or_default());
                 }
             }
+            OperationEvent::Output { offset, data, .. } if self.is_download() => {
+                self.file.push(offset, &data)
+            }
             OperationEvent::Output {
                 stream,
                 offset,
@@ -385,6 +396,12 @@ impl<'a> Listener<'a> {
             }
         }
         None
+    }
+
+    /// True if its output is a file, which is not shown to people while it comes.
+    fn is_download(&self) -> bool {
+        let request = self.operation.as_ref().map(|operation| &operation.request);
+        request.is_some_and(Request::is_download)
     }
 
     fn lose(&mut self, since: Timestamp) {

@@ -167,13 +167,10 @@ fn status(site: &Site<'_>, tasks: &[Task]) -> Rendered {
         format!("task {}, on {runner}: {state}: {asked}\n", task.number)
     });
     let text: String = lines.collect();
-    Rendered {
-        outcome: CallOutcome::Completed,
-        text: match text.is_empty() {
-            true => "[nothing went on in the background]".to_owned(),
-            false => bounded(&text, site.result_bytes),
-        },
-    }
+    Rendered::completed(match text.is_empty() {
+        true => "[nothing went on in the background]".to_owned(),
+        false => bounded(&text, site.result_bytes),
+    })
 }
 
 /// The command itself, where it is one.

@@ -67,10 +67,7 @@ impl Told<'_> {
              again: {}; task_kill stops it",
             self.read_on(task)
         ));
-        Rendered {
-            outcome: CallOutcome::Background,
-            text,
-        }
+        Rendered::new(CallOutcome::Background, text)
     }
 
     /// The words on a task whose end was not heard.
@@ -112,6 +109,7 @@ impl Told<'_> {
             request: &self.prepared.request,
             outcome: &outcome,
             output: &self.listener.output,
+            file: &self.listener.file,
             run_for: self.prepared.run_for,
         };
         render(self.tool, &ended, self.limit)
@@ -154,13 +152,11 @@ impl Told<'_> {
 
     fn unknown_and(&self, why: &str, last_output: &str) -> Rendered {
         let started = self.started;
-        Rendered {
-            outcome: CallOutcome::Unknown,
-            text: format!(
-                "outcome unknown: started at {started:.0}; {why}; it was not run again, so find out \
-                 what happened before you repeat it{last_output}"
-            ),
-        }
+        let text = format!(
+            "outcome unknown: started at {started:.0}; {why}; it was not run again, so find out \
+             what happened before you repeat it{last_output}"
+        );
+        Rendered::new(CallOutcome::Unknown, text)
     }
 
     fn last_output(&self) -> String {
@@ -174,10 +170,7 @@ impl Told<'_> {
 
 /// The words on a call that was not run.
 pub(super) fn not_run(why: impl std::fmt::Display) -> Rendered {
-    Rendered {
-        outcome: CallOutcome::Refused,
-        text: format!("{NOT_RUN}{why}"),
-    }
+    Rendered::new(CallOutcome::Refused, format!("{NOT_RUN}{why}"))
 }
 
 /// True if the active runner is away, or none is active.
@@ -214,10 +207,7 @@ pub(super) fn wall(conclusion: &Conclusion) -> Duration {
 }
 
 pub(super) fn cancelled(text: String) -> Rendered {
-    Rendered {
-        outcome: CallOutcome::Cancelled,
-        text,
-    }
+    Rendered::new(CallOutcome::Cancelled, text)
 }
 
 fn says_that_it_never_ran(code: RefusalCode) -> bool {

@@ -1,12 +1,10 @@
 //! The images of sessions.
 
 use shared_types::Digest;
+use shared_types::limits::MAX_IMAGE_BYTES;
 
 use super::fixture::{Fixture, at};
-use crate::{
-    BackupMade, IMAGES_OF_SESSION_AT_MOST, ImageRow, MAX_IMAGE_BYTES, StoreError, copy,
-    write_backup,
-};
+use crate::{BackupMade, IMAGES_OF_SESSION_AT_MOST, ImageRow, StoreError, copy, write_backup};
 
 on_every_backend!(
     an_image_is_stored_once_and_found_by_its_digest,

@@ -1,7 +1,7 @@
 use shared_sandbox::{OutputStream, StreamEnd};
 
 use super::*;
-use crate::tools::CommandOutput;
+use crate::tools::{CommandOutput, WholeFile};
 
 fn prepared(arguments: &Arguments) -> Result<Prepared, BadArguments> {
     match ShellTool.prepare(arguments)? {
@@ -22,6 +22,7 @@ fn told_of(arguments: &str, stdout: &str, record: ExitRecord) -> Rendered {
     let ended = Ended {
         request: &prepared.request,
         outcome: &Outcome::Exited(record),
+        file: &WholeFile::default(),
         output: &output,
         run_for: prepared.run_for,
     };
