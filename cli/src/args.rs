@@ -230,6 +230,10 @@ pub(crate) struct Chat {
     /// Pin the session to this runner (name or id); `-` removes the pin
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) runner: Option<String>,
+    /// Show this image to the model with the message: a PNG, JPEG, GIF or WebP of this machine; may be repeated. In the
+    /// message, @FILE does the same
+    #[arg(long = "image", value_name = "FILE", requires = "text")]
+    pub(crate) images: Vec<PathBuf>,
     /// Answer in this session with this model, tier (vanguard, balance, swift) or list of models; `-` goes back
     /// to your own choice
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]

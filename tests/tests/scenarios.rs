@@ -31,6 +31,7 @@ mod scenarios {
     mod help;
     mod hidden;
     mod idempotency;
+    mod images;
     mod install;
     mod journal;
     mod kills;

@@ -120,7 +120,12 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
         Line::Empty => {}
         Line::Message(text) => {
             check(text)?;
-            let exit = turn::run(chat, text, is_on_screen).await?;
+            // A script may pass on lines of others, who must not pick files of this machine.
+            let images = match is_on_screen {
+                true => chat.images(text, &[]).await?,
+                false => Vec::new(),
+            };
+            let exit = turn::run(chat, text, images, is_on_screen).await?;
             return Ok(Some(exit));
         }
         Line::Runner(None) => pin::list(chat).await?,

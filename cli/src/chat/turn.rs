@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use shared_api::{CancelAccepted, MessageAccepted};
 use shared_client::{Client, ClientError, Followed};
 use shared_types::{
-    Event, SessionEvent, SessionId, TurnId, event::TurnOutcome, limits::MAX_EVENTS_PAGE,
+    Digest, Event, SessionEvent, SessionId, TurnId, event::TurnOutcome, limits::MAX_EVENTS_PAGE,
 };
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -28,9 +28,14 @@ const A_SECOND: Duration = Duration::from_secs(1);
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 
-/// Sends a message and shows its turn to the end; the message itself may stand on the screen
+/// Sends a message with images and shows its turn to the end; the message itself may stand on the screen
 /// already, behind a prompt.
-pub(super) async fn run(chat: &mut Chat, text: &str, is_on_screen: bool) -> anyhow::Result<Exit> {
+pub(super) async fn run(
+    chat: &mut Chat,
+    text: &str,
+    images: Vec<Digest>,
+    is_on_screen: bool,
+) -> anyhow::Result<Exit> {
     let client_id = chat.client.new_client_id();
     chat.view.typed_here(&client_id, is_on_screen);
     chat.watch.go_on();
@@ -38,7 +43,13 @@ pub(super) async fn run(chat: &mut Chat, text: &str, is_on_screen: bool) -> anyh
         interrupts: listen(SignalKind::interrupt())?,
         resizes: listen(SignalKind::window_change())?,
         seconds: tokio::time::interval(A_SECOND),
-        sending: Some(send(&chat.client, chat.session.id, text, &client_id)),
+        sending: Some(send(
+            &chat.client,
+            chat.session.id,
+            text,
+            images,
+            &client_id,
+        )),
         cancelling: None,
         client_id,
         id: None,
@@ -261,10 +272,15 @@ fn send(
     client: &Client,
     session: SessionId,
     text: &str,
+    images: Vec<Digest>,
     client_id: &str,
 ) -> Answer<MessageAccepted> {
     let (client, text, client_id) = (client.clone(), text.to_owned(), client_id.to_owned());
-    Box::pin(async move { client.send(session, &text, &client_id).await })
+    Box::pin(async move {
+        client
+            .send_with_images(session, &text, &images, &client_id)
+            .await
+    })
 }
 
 fn cancel(client: &Client, session: SessionId) -> Answer<CancelAccepted> {

@@ -33,6 +33,8 @@ pub struct UserLimits {
     pub new_per_minute: u32,
     /// Bytes of messages in a minute.
     pub message_bytes_per_minute: u64,
+    /// Bytes of images for messages in a minute.
+    pub image_bytes_per_minute: u64,
     /// New operations in a minute.
     pub operations_per_minute: u32,
     /// The time for which an operation of a *caller* and its output are kept after its end; for ever, if
@@ -46,6 +48,7 @@ impl Default for UserLimits {
             sessions: 10_000,
             new_per_minute: 60,
             message_bytes_per_minute: 4 * 1024 * 1024,
+            image_bytes_per_minute: 64 * 1024 * 1024,
             operations_per_minute: 1200,
             operations_kept_for: None,
         }
@@ -59,6 +62,8 @@ pub enum Rate {
     New,
     /// Bytes of messages.
     MessageBytes,
+    /// Bytes of images.
+    ImageBytes,
     /// New operations.
     Operation,
 }
@@ -69,6 +74,7 @@ impl Rate {
         match self {
             Self::New => "new_per_minute",
             Self::MessageBytes => "message_kib_per_minute",
+            Self::ImageBytes => "image_kib_per_minute",
             Self::Operation => "operations_per_minute",
         }
     }
@@ -79,6 +85,7 @@ impl fmt::Display for Rate {
         f.write_str(match self {
             Self::New => "new sessions, keys and join tokens",
             Self::MessageBytes => "bytes of messages",
+            Self::ImageBytes => "bytes of images",
             Self::Operation => "new operations",
         })
     }
@@ -145,10 +152,17 @@ impl Allowance {
     /// # Errors
     /// If there were too many bytes within the last minute; it says how long to wait.
     pub(crate) fn message(&self, ctx: &OpContext, bytes: usize) -> Result<Allowed, AppError> {
-        let share = bytes as f64 / self.limits().message_bytes_per_minute.max(1) as f64;
-        // A message that takes more than a minute's worth may be sent when nothing else was.
-        let takes = MINUTE.mul_f64(share.min(1.0));
-        self.take(ctx, Rate::MessageBytes, takes)
+        let at_most = self.limits().message_bytes_per_minute;
+        self.take(ctx, Rate::MessageBytes, share(bytes, at_most))
+    }
+
+    /// An image of so many bytes.
+    ///
+    /// # Errors
+    /// If there were too many bytes within the last minute; it says how long to wait.
+    pub(crate) fn image(&self, ctx: &OpContext, bytes: usize) -> Result<Allowed, AppError> {
+        let at_most = self.limits().image_bytes_per_minute;
+        self.take(ctx, Rate::ImageBytes, share(bytes, at_most))
     }
 
     /// Gives back what came to nothing.
@@ -186,6 +200,13 @@ impl Allowance {
     fn with<T>(&self, act: impl FnOnce(&mut HashMap<Whose, Duration>) -> T) -> T {
         act(&mut self.free_at.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The share of a minute that so many bytes take. What takes more than a minute's worth may be sent when nothing else
+/// was.
+fn share(bytes: usize, in_a_minute: u64) -> Duration {
+    let share = bytes as f64 / in_a_minute.max(1) as f64;
+    MINUTE.mul_f64(share.min(1.0))
 }
 
 #[cfg(test)]

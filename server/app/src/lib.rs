@@ -85,7 +85,8 @@ pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, Ses
 pub use server_store::{ModelUsage, UsageBy, UsageOf};
 pub use server_store::{PooledSandbox, SandboxRow, SettingLayer, SettingName, Stopped};
 pub use sessions::{
-    Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession, Subscription,
+    KeptImage, NewMessage, Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession,
+    Subscription,
 };
 pub use settings::{ChangeSettings, CurrentSettings, OperatorSettings, SetBy, Setting, Settings};
 pub use shared_sandbox::{CancelAnswer, OutputStream};

@@ -8,7 +8,7 @@ use server_store::{
     Cancel, Input, NewSession, Page, SessionChange, SessionFilter, SessionRow, Store, StoreError,
 };
 use shared_types::{
-    Clock, Entropy, SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
+    Clock, Digest, Entropy, SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
     clean::clean_line,
     event::StopReason,
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES},
@@ -18,11 +18,13 @@ use tokio_util::task::TaskTracker;
 
 mod deletion;
 mod following;
+mod images;
 mod sharing;
 mod tasks;
 
 use deletion::Deletions;
 pub use following::Subscription;
+pub use images::KeptImage;
 
 pub use sharing::{SessionLink, SharedSession};
 
@@ -56,6 +58,27 @@ pub struct Sessions {
     settings: Settings,
     /// Tells [`deletion::Deletions`] of a session to be taken away.
     deletions: Arc<Notify>,
+}
+
+/// A message that is to be sent.
+#[derive(Debug, Clone, Default)]
+pub struct NewMessage {
+    /// The client's idempotency key.
+    pub client_id: Option<String>,
+    /// Its words.
+    pub text: String,
+    /// The images behind them, by their digests; the session has them already.
+    pub images: Vec<Digest>,
+}
+
+impl NewMessage {
+    /// A message of words alone.
+    pub fn of(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
 }
 
 /// The terms of a new session.
@@ -270,14 +293,17 @@ impl Sessions {
     /// server stops.
     ///
     /// # Errors
-    /// If the user has no such session, the message is empty or too long, too many wait, or the user
-    /// sent too many bytes lately.
+    /// If the user has no such session, the message is empty or too long, the session does not have one of its images,
+    /// too many messages wait, or the user sent too many bytes lately.
     pub async fn send(
         &self,
         ctx: &OpContext,
         session: SessionId,
-        client_id: Option<String>,
-        text: String,
+        NewMessage {
+            client_id,
+            text,
+            images,
+        }: NewMessage,
     ) -> Result<Sent, AppError> {
         self.gate.session(ctx, Action::SendMessage, session).await?;
         if text.trim().is_empty() {
@@ -297,12 +323,14 @@ impl Sessions {
                 "a client id has 1 to {MAX_CLIENT_ID_BYTES} bytes"
             )));
         }
+        let images = self.images_of_message(ctx, session, &images).await?;
         let input = Input {
             turn: TurnId::generate(&*self.clock, &*self.entropy),
             by: ctx.user,
             credential: Some(ctx.credential),
             client_id,
             text,
+            images,
             trace: ctx.trace,
         };
         let allowed = self.allowance.message(ctx, input.text.len())?;

@@ -24,6 +24,8 @@ pub(super) struct LimitsSection {
     new_per_minute: Option<u32>,
     /// Messages of a user in a minute, in KiB [default: 4096].
     message_kib_per_minute: Option<u32>,
+    /// Images that a user adds to sessions in a minute, in KiB [default: 65536].
+    image_kib_per_minute: Option<u32>,
     /// New operations of a user in a minute, by API or `gantry exec` [default: 1200].
     operations_per_minute: Option<u32>,
     /// Days for which operations by API, `gantry exec` or `gantry cp` are stored after their end, with their output; 0
@@ -41,14 +43,16 @@ impl LimitsSection {
         let sessions = within("sessions_at_most", self.sessions_at_most, SESSIONS)?;
         let new = within("new_per_minute", self.new_per_minute, NEW)?;
         let kib = within("message_kib_per_minute", self.message_kib_per_minute, KIB)?;
+        let image_kib = within("image_kib_per_minute", self.image_kib_per_minute, KIB)?;
         let operations = within("operations_per_minute", self.operations_per_minute, NEW)?;
         let days = within("operations_kept_days", self.operations_kept_days, DAYS)?;
         let days = days.filter(|days| *days > 0).map(u64::from);
-        let bytes = kib.map(|kib| u64::from(kib) * 1024);
+        let bytes = |kib: Option<u32>| kib.map(|kib| u64::from(kib) * 1024);
         Ok(UserLimits {
             sessions: sessions.unwrap_or(usual.sessions),
             new_per_minute: new.unwrap_or(usual.new_per_minute),
-            message_bytes_per_minute: bytes.unwrap_or(usual.message_bytes_per_minute),
+            message_bytes_per_minute: bytes(kib).unwrap_or(usual.message_bytes_per_minute),
+            image_bytes_per_minute: bytes(image_kib).unwrap_or(usual.image_bytes_per_minute),
             operations_per_minute: operations.unwrap_or(usual.operations_per_minute),
             operations_kept_for: days.map(|days| Duration::from_secs(days * 24 * 60 * 60)),
         })
@@ -80,15 +84,16 @@ mod tests {
             let section: LimitsSection = toml::from_str(text).expect("a section");
             section.user_limits()
         };
-        let set = "sessions_at_most = 7\nnew_per_minute = 8\nmessage_kib_per_minute = 300\noperations_per_minute = 9";
+        let set = "sessions_at_most = 7\nnew_per_minute = 8\nmessage_kib_per_minute = 300\nimage_kib_per_minute = 400\noperations_per_minute = 9";
         let set = limits(set).expect("they are fine");
         let values = (
             set.sessions,
             set.new_per_minute,
             set.message_bytes_per_minute,
+            set.image_bytes_per_minute,
             set.operations_per_minute,
         );
-        assert_eq!(values, (7, 8, 300 * 1024, 9));
+        assert_eq!(values, (7, 8, 300 * 1024, 400 * 1024, 9));
         let kept = |days: u32| {
             let limits = limits(&format!("operations_kept_days = {days}"));
             limits.expect("it is fine").operations_kept_for
@@ -99,6 +104,7 @@ mod tests {
             "sessions_at_most = 0",
             "new_per_minute = 0",
             "message_kib_per_minute = 255",
+            "image_kib_per_minute = 255",
             "operations_kept_days = 36501",
         ] {
             let error = limits(wrong).expect_err("it is refused").to_string();

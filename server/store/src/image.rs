@@ -2,6 +2,7 @@
 
 use shared_types::{
     Digest, SessionId, TenantId, Timestamp,
+    event::Part,
     limits::{MAX_IMAGE_BYTES, MAX_NAME_BYTES},
 };
 
@@ -87,6 +88,39 @@ impl Store {
             tx.commit().await?;
             Ok(digest)
         })
+    }
+
+    /// The images with these digests as parts of a message, in their order. Those that the session does not have are
+    /// left out.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn image_parts(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        digests: &[Digest],
+    ) -> Result<Vec<Part>, StoreError> {
+        let mut connection = self.read(tenant).await?;
+        let mut parts = Vec::with_capacity(digests.len());
+        for digest in digests {
+            let row: Option<Row> = query(
+                "SELECT media_type, CAST(LENGTH(bytes) AS BIGINT) AS bytes FROM session_images
+                 WHERE tenant_id = $1 AND session_id = $2 AND digest = $3",
+            )
+            .bind(tenant.to_string())
+            .bind(session.to_string())
+            .bind(digest.to_string())
+            .fetch_optional(&mut connection)
+            .await?;
+            let Some(row) = row else { continue };
+            parts.push(Part::Image {
+                digest: *digest,
+                media_type: row.text("media_type")?,
+                bytes: row.count("bytes")?,
+            });
+        }
+        Ok(parts)
     }
 
     /// The images with these digests, in their order. Those that the session does not have are left out.

@@ -5,7 +5,7 @@ use server_records::{ClaimedTurn, IfRunning, TurnRow, TurnState, UnfinishedTurn}
 use shared_types::{
     CredentialId, Epoch, Event, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp,
     TraceContext, TurnId, UserId,
-    event::{Choice, Parts, StopReason, TurnOutcome, TurnSettings},
+    event::{Choice, Part, Parts, StopReason, TurnOutcome, TurnSettings},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
 
@@ -68,8 +68,19 @@ pub struct Input {
     pub client_id: Option<String>,
     /// The message.
     pub text: String,
+    /// The images behind it, which the session has.
+    pub images: Vec<Part>,
     /// The span of the request, where traces are collected.
     pub trace: Option<TraceContext>,
+}
+
+impl Input {
+    /// The whole message.
+    fn parts(&self) -> Parts {
+        let mut parts = Parts::text(self.text.clone());
+        parts.0.extend(self.images.iter().cloned());
+        parts
+    }
 }
 
 /// A message that was accepted.
@@ -130,7 +141,7 @@ impl Store {
                 turn: input.turn,
                 by: input.by,
                 client_id: input.client_id.clone(),
-                parts: Parts::text(input.text.clone()),
+                parts: input.parts(),
             };
             let event = event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
             tx.commit().await?;

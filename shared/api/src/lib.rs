@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use shared_types::{
-    CredentialId, JoinTokenId, OperationId, RunnerId, SandboxId, SessionEvent, SessionId,
+    CredentialId, Digest, JoinTokenId, OperationId, RunnerId, SandboxId, SessionEvent, SessionId,
     Timestamp, TurnId, UserId,
 };
 
@@ -282,10 +282,25 @@ messages! {
         /// The message.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 262144, pattern = r"\S"))]
         pub text: String,
+        /// The digests of images that belong to the message, in their order, at most 20. The session has them already.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>, max_items = 20))]
+        pub images: Vec<Digest>,
         /// An idempotency key. Two messages of a session with the same key start one turn.
         #[serde(default)]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         pub client_id: Option<String>,
+    }
+
+    /// An image of a session.
+    pub struct SessionImage {
+        /// The SHA-256 of its bytes, by which messages name it.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub digest: Digest,
+        /// Its format, such as `image/png`.
+        pub media_type: String,
+        /// Its size, in bytes.
+        pub bytes: u64,
     }
 
     /// The answer to an accepted message. Its turn runs even if the client disconnects.

@@ -9,7 +9,7 @@ use shared_api::{
     Session, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
 };
 use shared_tls::Trust;
-use shared_types::{CredentialId, Entropy, JoinTokenId, RunnerId, SessionId};
+use shared_types::{CredentialId, Digest, Entropy, JoinTokenId, RunnerId, SessionId};
 use url::Url;
 
 use crate::{ClientError, Follow, backoff, http::Http};
@@ -209,8 +209,23 @@ impl Client {
         text: &str,
         client_id: &str,
     ) -> Result<MessageAccepted, ClientError> {
+        self.send_with_images(id, text, &[], client_id).await
+    }
+
+    /// Sends a message with images, which the session has already ([`Client::add_image`]).
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn send_with_images(
+        &self,
+        id: SessionId,
+        text: &str,
+        images: &[Digest],
+        client_id: &str,
+    ) -> Result<MessageAccepted, ClientError> {
         let body = SendMessage {
             text: text.to_owned(),
+            images: images.to_vec(),
             client_id: Some(client_id.to_owned()),
         };
         let path = ["sessions", &id.to_string(), "messages"];

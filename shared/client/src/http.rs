@@ -152,6 +152,17 @@ impl Http {
         self.read(request.header(header, key).json(body)).await
     }
 
+    /// Sends bytes as they are.
+    pub(crate) async fn bring<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        bytes: Vec<u8>,
+    ) -> Result<T, ClientError> {
+        let request = self.client.request(Method::POST, self.base.api(path));
+        let request = request.header(CONTENT_TYPE, "application/octet-stream");
+        self.read(request.body(bytes)).await
+    }
+
     /// Asks for something whose answer is empty.
     pub(crate) async fn tell<B: Serialize>(
         &self,

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
-use shared_api::{ChangeSession, LinksEnded, Session, SessionLink, Sessions, ShareSession};
+use shared_api::{
+    ChangeSession, LinksEnded, Session, SessionImage, SessionLink, Sessions, ShareSession,
+};
 use shared_types::SessionId;
 
 use crate::{Client, ClientError};
@@ -58,6 +60,19 @@ impl Client {
     /// See [`Client::sign_in`].
     pub async fn delete_session(&self, id: SessionId) -> Result<(), ClientError> {
         self.http.delete(&["sessions", &id.to_string()]).await
+    }
+
+    /// Adds an image to a session: the bytes of a PNG, JPEG, GIF or WebP.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn add_image(
+        &self,
+        id: SessionId,
+        bytes: Vec<u8>,
+    ) -> Result<SessionImage, ClientError> {
+        let path = ["sessions", &id.to_string(), "images"];
+        self.http.bring(&path, bytes).await
     }
 
     /// Makes a link that lets its readers read the session. Only this answer contains the whole

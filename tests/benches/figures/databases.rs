@@ -151,6 +151,7 @@ impl Cycles {
             by,
             credential: None,
             client_id: None,
+            images: Vec::new(),
             text: "hello".to_owned(),
             trace: None,
         };

@@ -82,6 +82,12 @@ async fn every_good_answer_has_the_documented_shape() {
         let path = format!("/api/v1/sessions/{{id}}/{path}");
         api.call("get", &path, &session, None).await;
     }
+    let images = "/api/v1/sessions/{id}/images";
+    let image = api.send(("post", images), (&session, ""), "GIF89a".to_owned());
+    let digest = image.await["digest"].as_str().expect("a digest").to_owned();
+    let at = format!("{}/{digest}", images.replace("{id}", &session));
+    api.answered(("get", "/api/v1/sessions/{id}/images/{digest}"), &at, None)
+        .await;
     let pin = json!({ "runner": "laptop" });
     let pinned = api
         .call("put", "/api/v1/sessions/{id}/runner", &session, Some(pin))

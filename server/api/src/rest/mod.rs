@@ -7,6 +7,7 @@ mod browser;
 mod document;
 mod html;
 mod id;
+mod images;
 mod install;
 mod models;
 mod once;
@@ -92,6 +93,7 @@ fn documented() -> OpenApiRouter<Doors> {
         .merge(settings::routes())
         .merge(models::routes())
         .merge(sessions::routes())
+        .merge(images::routes())
         .merge(shared::routes())
         .merge(operations::routes())
 }

@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
 };
 use serde::Deserialize;
-use server_app::{AppError, Page, SessionChange, SessionFilter, SessionTerms};
+use server_app::{AppError, NewMessage, Page, SessionChange, SessionFilter, SessionTerms};
 use shared_api::{
     CancelAccepted, ChangeSession, CreateSession, Events, MessageAccepted, PinnedRunner, Problem,
     SendMessage, Session, Sessions, Task, Tasks, UseRunner,
@@ -243,11 +243,12 @@ pub(crate) async fn send(
     Id(id): Id<SessionId>,
     Body(ask): Body<SendMessage>,
 ) -> Result<(StatusCode, Json<MessageAccepted>), Refused> {
-    let sent = doors
-        .app
-        .sessions
-        .send(&ctx, id, ask.client_id, ask.text)
-        .await?;
+    let message = NewMessage {
+        client_id: ask.client_id,
+        text: ask.text,
+        images: ask.images,
+    };
+    let sent = doors.app.sessions.send(&ctx, id, message).await?;
     Ok((
         StatusCode::ACCEPTED,
         Json(MessageAccepted {

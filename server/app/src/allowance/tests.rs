@@ -20,6 +20,7 @@ fn allowance() -> (Allowance, Arc<ManualClock>) {
     let limits = UserLimits {
         new_per_minute: 6,
         message_bytes_per_minute: 600,
+        image_bytes_per_minute: 600,
         ..UserLimits::default()
     };
     (Allowance::new(limits, clock.clone()), clock)

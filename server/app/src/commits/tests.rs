@@ -441,6 +441,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         credential: None,
         client_id: None,
         text: "go".to_owned(),
+        images: Vec::new(),
         trace: None,
     };
     let sent = store.send_input(TENANT, SESSION, &input, now).await;

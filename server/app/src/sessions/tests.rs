@@ -8,7 +8,7 @@ use shared_types::{
 };
 use tokio::{sync::mpsc, time::timeout};
 
-use crate::testing::Fixture;
+use crate::{NewMessage, testing::Fixture};
 
 /// Says nothing, for ever, or panics.
 struct Mute {
@@ -42,7 +42,7 @@ async fn a_message_is_worked_on_also_when_its_sender_leaves_while_it_is_accepted
     let fixture = Fixture::practice().await;
     for microseconds in (0..5000).step_by(200) {
         let session = fixture.session().await;
-        let sending = (fixture.app.sessions).send(&fixture.ctx, session, None, "hello".to_owned());
+        let sending = (fixture.app.sessions).send(&fixture.ctx, session, NewMessage::of("hello"));
         let _ = timeout(Duration::from_micros(microseconds), sending).await;
         // Whoever leaves before the message was looked at has not sent it.
         let log = fixture.app.sessions.events(&fixture.ctx, session, 0, 9);
@@ -61,7 +61,7 @@ async fn a_turn_that_no_worker_has_taken_yet_can_be_cancelled() {
     let sessions = &fixture.app.sessions;
     for _ in 0..20 {
         let session = fixture.session().await;
-        let sent = sessions.send(&fixture.ctx, session, None, "hello".to_owned());
+        let sent = sessions.send(&fixture.ctx, session, NewMessage::of("hello"));
         let turn = sent.await.expect("it is accepted").turn;
         let cancelled = sessions.cancel(&fixture.ctx, session).await;
         assert_eq!(cancelled.expect("the session is there"), Some(turn));
@@ -77,7 +77,7 @@ async fn a_turn_whose_worker_panics_is_taken_up_again_and_can_be_cancelled() {
     let fixture = Fixture::with(Arc::new(Mute { panics: true })).await;
     let session = fixture.session().await;
     let sessions = &fixture.app.sessions;
-    let sent = sessions.send(&fixture.ctx, session, None, "hello".to_owned());
+    let sent = sessions.send(&fixture.ctx, session, NewMessage::of("hello"));
     let turn = sent.await.expect("it is accepted").turn;
     let mut following = (sessions.follow(&fixture.ctx, session, 0).await).expect("it is there");
     loop {
@@ -99,7 +99,7 @@ async fn a_server_that_stops_leaves_the_turn_to_the_next_start() {
     let fixture = Fixture::with(Arc::new(Mute { panics: false })).await;
     let session = fixture.session().await;
     let sessions = &fixture.app.sessions;
-    let sent = sessions.send(&fixture.ctx, session, None, "hello".to_owned());
+    let sent = sessions.send(&fixture.ctx, session, NewMessage::of("hello"));
     sent.await.expect("it is accepted");
     fixture.stop.cancel();
     fixture.app.idle().await;

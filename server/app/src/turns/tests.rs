@@ -8,7 +8,7 @@ use shared_types::{
 };
 use tokio::sync::mpsc;
 
-use crate::testing::Fixture;
+use crate::{NewMessage, testing::Fixture};
 
 /// Panics where the last message tells it to.
 struct Fragile;
@@ -50,7 +50,7 @@ async fn a_turn_whose_worker_panics_three_times_fails_and_the_session_goes_on() 
     let fixture = Fixture::with(Arc::new(Fragile)).await;
     let session = fixture.session().await;
     let send = |text: &str| {
-        let sent = (fixture.app.sessions).send(&fixture.ctx, session, None, text.to_owned());
+        let sent = (fixture.app.sessions).send(&fixture.ctx, session, NewMessage::of(text));
         async { sent.await.expect("it is accepted").turn }
     };
     let turn = send("panic").await;

@@ -10,7 +10,7 @@ use shared_types::{
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::testing::Fixture;
+use crate::{NewMessage, testing::Fixture};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -73,7 +73,7 @@ impl Fixture {
     /// A message of the owner, whose turn has ended.
     async fn said(&self, session: SessionId) -> TurnId {
         let sessions = &self.app.sessions;
-        let sent = sessions.send(&self.ctx, session, None, "hello".to_owned());
+        let sent = sessions.send(&self.ctx, session, NewMessage::of("hello"));
         let turn = sent.await.expect("it is accepted").turn;
         self.until_ended(session).await;
         turn

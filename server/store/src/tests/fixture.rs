@@ -225,6 +225,8 @@ impl Tenant {
             credential: None,
             client_id: None,
             text: text.to_owned(),
+            images: Vec::new(),
+            images: Vec::new(),
             trace: None,
         }
     }

@@ -247,6 +247,7 @@ async fn a_full_disk_refuses_what_does_not_fit_and_nothing_once_there_is_room_ag
     tx.commit().await.expect("nothing was written");
     let long = Input {
         text: "x".repeat(MAX_MESSAGE_BYTES),
+        images: Vec::new(),
         ..ours.input("")
     };
     let refused = db.send_input(ours.id, session, &long, at(1)).await;
