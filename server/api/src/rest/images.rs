@@ -9,7 +9,7 @@ use axum::{
 use bytes::Bytes;
 use server_app::AppError;
 use shared_api::{Problem, SessionImage};
-use shared_types::{Digest, SessionId, limits::MAX_IMAGE_BYTES};
+use shared_types::{SessionId, limits::MAX_IMAGE_BYTES};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouterExt as _},
     routes,
@@ -61,7 +61,7 @@ pub(crate) async fn image(
     State(doors): State<Doors>,
     ImageOf(session, digest): ImageOf,
 ) -> Result<Response, Refused> {
-    let (media_type, bytes) = doors.app.sessions.image(&ctx, session, digest).await?;
+    let (media_type, bytes) = doors.app.sessions.image(&ctx, session, &digest).await?;
     // The bytes of a digest never change. They come from a stranger: no browser may take them for anything else.
     let headers = [
         (header::CONTENT_TYPE, media_type.as_str()),
@@ -79,16 +79,16 @@ pub(crate) async fn image(
 }
 
 /// The session and the digest in an address.
-pub(crate) struct ImageOf(SessionId, Digest);
+pub(crate) struct ImageOf(SessionId, String);
 
 impl<S: Send + Sync> FromRequestParts<S> for ImageOf {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let path = Path::<(String, String)>::from_request_parts(parts, state).await;
-        let named = path.ok().and_then(|Path((session, digest))| {
-            Some(Self(session.parse().ok()?, Digest::from_hex(&digest)?))
-        });
+        let named = path
+            .ok()
+            .and_then(|Path((session, digest))| Some(Self(session.parse().ok()?, digest)));
         Ok(named.ok_or(AppError::NotFound("image"))?)
     }
 }

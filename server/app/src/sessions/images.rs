@@ -61,7 +61,7 @@ impl Sessions {
         }
     }
 
-    /// An image of the session: its media type and its bytes.
+    /// The image with this digest, in hexadecimal: its media type and its bytes.
     ///
     /// # Errors
     /// If the user has no such session, or the session no such image.
@@ -69,9 +69,10 @@ impl Sessions {
         &self,
         ctx: &OpContext,
         session: SessionId,
-        digest: Digest,
+        digest: &str,
     ) -> Result<(String, Bytes), AppError> {
         self.get(ctx, session).await?;
+        let digest = Digest::from_hex(digest).ok_or(AppError::NotFound("image"))?;
         let images = self.store.images(ctx.tenant, session, &[digest]).await?;
         let image = images.into_iter().next();
         let image = image.ok_or(AppError::NotFound("image"))?;
