@@ -13,6 +13,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .bytes(".gantry.runner.v1.Output.data")
         .bytes(".gantry.runner.v1.Sealed.sealed")
         .bytes(".gantry.runner.v1.Input.data")
+        .bytes(".gantry.runner.v1.ModelAskBody.data")
+        .bytes(".gantry.runner.v1.ModelAnswer.data")
         // Rare and large: apart, so that the room for frames that wait is small on every link.
         .boxed(".gantry.runner.v1.ServerFrame.kind.operation")
         .boxed(".gantry.runner.v1.RunnerFrame.kind.proof")

@@ -249,7 +249,8 @@ impl Session<'_> {
                 );
                 return Ok(());
             }
-            Todo::Nothing => return Ok(()),
+            // There is no model server to ask.
+            Todo::Model(_) | Todo::Nothing => return Ok(()),
         };
         let sent = link.outgoing.send(answer).await;
         sent.map_err(|_| LinkError::Closed)

@@ -14,7 +14,10 @@ mod session;
 mod table;
 
 pub use crate::wire::{
-    Figures, SandboxReport, heartbeat as heartbeat_frame, report as report_frame,
+    ANSWER_HEADERS, AnswerHead, AnswerPart, AskFailure, AskFailureKind, AskKind, Figures,
+    MAX_ANSWER_HEADER_BYTES, MODELS_FEATURE, ModelOrder, ModelsReport, SandboxReport,
+    heartbeat as heartbeat_frame, model_answer, models_report as models_frame,
+    report as report_frame,
 };
 pub use delivery::{Spool, SpoolPiece};
 pub use orders::{Incoming, Order, SandboxOrder};

@@ -19,7 +19,9 @@ mod subscriptions;
 mod sums;
 
 pub use crate::wire::{
-    Figures, PoolFacts, SandboxReport, ensure_sandbox, remove_sandbox, stop_sandbox,
+    AnswerHead, AnswerPart, AskFailure, AskFailureKind, AskKind, Figures, MODELS_FEATURE,
+    ModelsReport, PoolFacts, SandboxReport, ensure_sandbox, model_ask, model_credit, model_drop,
+    remove_sandbox, stop_sandbox,
 };
 pub use cancel::{CancelStep, cancel};
 pub use follow::{Follow, Linked, Step};

@@ -8,6 +8,7 @@ mod control;
 mod exit;
 mod failure;
 mod figures;
+mod model;
 mod numbers;
 mod outcome;
 mod request;
@@ -16,6 +17,12 @@ mod sandbox;
 pub(crate) use control::{control, done, input, input_taken, signal, size};
 pub(crate) use figures::read_figures;
 pub use figures::{Figures, heartbeat};
+pub use model::{
+    ANSWER_HEADERS, AnswerHead, AnswerPart, AskFailure, AskFailureKind, AskKind,
+    MAX_ANSWER_HEADER_BYTES, MODELS_FEATURE, ModelOrder, ModelsReport, model_answer, model_ask,
+    model_credit, model_drop, models_report,
+};
+pub(crate) use model::{read_model_answer, read_model_order, read_models_report};
 pub(crate) use numbers::{believed, number};
 pub use outcome::ended;
 pub(crate) use outcome::outcome;

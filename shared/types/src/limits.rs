@@ -23,6 +23,21 @@ pub const INPUT_CHUNK_BYTES: usize = 64 * 1024;
 /// Resizes and signals of one operation that may wait for their answers.
 pub const MAX_CONTROLS_WAITING: usize = 16;
 
+/// Largest body of a request to a runner's model server, in bytes.
+pub const MODEL_BODY_BYTES: usize = 32 * 1024 * 1024;
+
+/// Largest piece of such a body, or of its answer, in one frame, in bytes.
+pub const MODEL_PIECE_BYTES: usize = 64 * 1024;
+
+/// Bytes of an answer of a runner's model server that may be on their way before the server grants more.
+pub const MODEL_WINDOW_BYTES: u64 = 256 * 1024;
+
+/// Most models of a runner's model server that are reported.
+pub const MAX_RUNNER_MODELS: usize = 128;
+
+/// Longest name of such a model, in bytes.
+pub const MAX_RUNNER_MODEL_BYTES: usize = 128;
+
 /// Largest file that is sent either way, in bytes.
 pub const MAX_TRANSFER_BYTES: u64 = 64 * 1024 * 1024 * 1024;
 

@@ -13,13 +13,15 @@ use shared_types::{
     SandboxState, TraceContext,
 };
 
-use crate::wire::{self, SandboxReport, from_runner, invalid, read_request};
+use crate::wire::{self, ModelOrder, SandboxReport, from_runner, invalid, read_request};
 
 /// A frame from the server, understood.
 #[derive(Debug, PartialEq)]
 pub(super) enum Received {
     /// For the table of operations.
     Order(Order),
+    /// For the asks of the machine's model server.
+    Model(ModelOrder),
     /// It cannot be understood; this is the answer.
     Answer(v1::RunnerFrame),
     /// Nothing to do: a sign of life, or a kind of frame that this build does not know.
@@ -181,7 +183,10 @@ pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
             .map(|sandbox| Order::Sandbox(sandbox, SandboxOrder::Stop)),
         Some(server_frame::Kind::RemoveSandbox(wire)) => wire::sandbox_id(&wire.sandbox)
             .map(|sandbox| Order::Sandbox(sandbox, SandboxOrder::Remove)),
-        _ => None,
+        Some(kind) => {
+            return wire::read_model_order(&kind).map_or(Received::Nothing, Received::Model);
+        }
+        None => None,
     };
     order.map_or(Received::Nothing, Received::Order)
 }

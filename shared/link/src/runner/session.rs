@@ -12,7 +12,7 @@ use shared_types::limits::{HEARTBEAT_EVERY, HELLO_WITHIN, LINK_SILENCE};
 use super::orders::{self, Order, Received};
 use crate::{
     pulse::{Beat, Pulse},
-    wire::{self, Figures},
+    wire::{self, Figures, ModelOrder},
 };
 
 /// The most that a server may have a runner stay away.
@@ -49,6 +49,8 @@ pub enum Todo {
     },
     /// Hand it to the table.
     Order(Order),
+    /// Hand it to the asks of the machine's model server.
+    Model(ModelOrder),
     /// Send it.
     Answer(Box<v1::RunnerFrame>),
     /// Nothing.
@@ -117,6 +119,7 @@ impl Session {
             (Stage::Introduced, _) => Err(Ended::OutOfTurn("a welcome")),
             (Stage::Linked, kind) => Ok(match orders::received(kind) {
                 Received::Order(order) => Todo::Order(order),
+                Received::Model(order) => Todo::Model(order),
                 Received::Answer(answer) => Todo::Answer(Box::new(answer)),
                 Received::Nothing => Todo::Nothing,
             }),

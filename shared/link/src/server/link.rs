@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     pulse::{Beat, Pulse},
-    wire::{self, Expects, Figures, Malformed, SandboxReport},
+    wire::{self, AnswerPart, Expects, Figures, Malformed, ModelsReport, SandboxReport},
 };
 
 /// Reports of different sandboxes that wait to be taken, at most: more than a pool may have.
@@ -89,6 +89,8 @@ pub enum Command<P> {
     },
     /// Something is to become of a sandbox of the runner's pool.
     Sandbox(Box<server_frame::Kind>),
+    /// Something about an ask of the runner's model server ([`wire::model_ask`]).
+    Model(Box<server_frame::Kind>),
 }
 
 /// The reader of an operation's output.
@@ -162,6 +164,10 @@ pub struct Link<P> {
     reports: HashMap<SandboxId, SandboxReport>,
     /// The runner's figures, until they are taken.
     figures: Option<Figures>,
+    /// The last report of the runner's models, until it is taken.
+    models: Option<ModelsReport>,
+    /// The piece of a model's answer that the last frame brought, until it is taken.
+    answered: Option<(u64, AnswerPart)>,
 }
 
 impl<P: Post> Link<P> {
@@ -182,6 +188,8 @@ impl<P: Post> Link<P> {
             pulse: Pulse::new(now, times.heartbeat_every, times.lease),
             reports: HashMap::new(),
             figures: None,
+            models: None,
+            answered: None,
         }
     }
 
@@ -226,6 +234,13 @@ impl<P: Post> Link<P> {
             }
             Some(Kind::SandboxReport(report)) => {
                 wire::read_report(&report).map(|report| self.reported(report))
+            }
+            Some(Kind::ModelsReport(report)) => {
+                self.models = Some(wire::read_models_report(report));
+                Ok(())
+            }
+            Some(Kind::ModelAnswer(answer)) => {
+                wire::read_model_answer(answer).map(|answer| self.answered = answer)
             }
             Some(Kind::Proof(_) | Kind::Hello(_)) => {
                 Err(Malformed::new("a second first message came"))
@@ -277,6 +292,16 @@ impl<P: Post> Link<P> {
         self.figures.take()
     }
 
+    /// The last report of the runner's models, where one came since the last call.
+    pub fn take_models(&mut self) -> Option<ModelsReport> {
+        self.models.take()
+    }
+
+    /// The piece of a model's answer that the last frame brought, with the number of its ask.
+    pub fn take_answered(&mut self) -> Option<(u64, AnswerPart)> {
+        self.answered.take()
+    }
+
     /// The number of operations that the runner has accepted since its journal began, by its own report.
     /// A runner that reports less in a later first message has gone back ([`HelloFacts::went_back`]).
     pub fn accepted_sequence(&self) -> u64 {
@@ -324,7 +349,7 @@ impl<P: Post> Link<P> {
                 }
                 wire::let_go(id)
             }
-            Command::Sandbox(frame) => *frame,
+            Command::Sandbox(frame) | Command::Model(frame) => *frame,
         };
         self.outgoing.push_back(kind);
     }

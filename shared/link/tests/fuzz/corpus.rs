@@ -1,11 +1,14 @@
 //! The stored links, made anew, and whether they still mean something.
 
+use bytes::Bytes;
 use proto::{
     PROTOCOL_VERSION,
     v1::{self, runner_frame, server_frame},
 };
 use shared_fuzz::stored;
-use shared_link::wire;
+use shared_link::wire::{
+    self, AnswerHead, AnswerPart, AskFailure, AskFailureKind, AskKind, ModelsReport,
+};
 use shared_sandbox::{Request, examples};
 use shared_types::{Incarnation, JournalId, OperationId, Owner, RunnerId, SandboxId, SessionId};
 
@@ -88,12 +91,17 @@ fn to_runner() -> Vec<(&'static str, Vec<v1::ServerFrame>)> {
     let files = (1..=operations())
         .flat_map(|number| [operation_frame(number, false), forget(number)])
         .collect();
+    let body = Bytes::from_static(b"{}");
+    let asked = wire::model_ask(1, AskKind::ChatCompletions, &body, None);
+    let models = asked.chain([wire::model_credit(1, 1), wire::model_drop(1)]);
+    let models = models.map(server).collect();
     let new_journal = server(Kind::NewJournal(v1::NewJournal::default()));
     let after_opening = |frames: Vec<v1::ServerFrame>| [opening(), frames].concat();
     vec![
         ("exec", after_opening(exec)),
         ("cancels", after_opening(cancels)),
         ("files", after_opening(files)),
+        ("models", after_opening(models)),
         ("new-journal", vec![opening().remove(0), new_journal]),
         (
             "nothing-known",
@@ -108,10 +116,33 @@ fn to_server() -> Vec<(&'static str, Vec<v1::RunnerFrame>)> {
         ("exec", exec_frames()),
         ("files", file_frames()),
         ("refusals", refusal_frames()),
+        ("models", model_frames()),
         (
             "nothing-known",
             vec![hello(), v1::RunnerFrame { kind: None }],
         ),
+    ]
+}
+
+/// A model server is told of and answers; another one fails.
+fn model_frames() -> Vec<v1::RunnerFrame> {
+    let report = ModelsReport::bounded(["qwen3:8b".to_owned()], "");
+    let head = AnswerPart::Head(AnswerHead {
+        status: 200,
+        headers: vec![("content-type".to_owned(), "text/event-stream".to_owned())],
+    });
+    let failed = AnswerPart::Failed(AskFailure {
+        kind: AskFailureKind::Broken,
+        reason: "reset".to_owned(),
+    });
+    let data = AnswerPart::Data(Bytes::from_static(b"data: {}"));
+    vec![
+        hello(),
+        wire::models_report(&report),
+        wire::model_answer(1, head),
+        wire::model_answer(1, data),
+        wire::model_answer(1, AnswerPart::End),
+        wire::model_answer(2, failed),
     ]
 }
 

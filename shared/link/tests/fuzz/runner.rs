@@ -99,7 +99,7 @@ impl Runner {
                 }
             }
             Ok(Todo::Answer(answer)) => assert!(answer.kind.is_some()),
-            Ok(Todo::Introduce | Todo::Linked { .. } | Todo::Nothing) => {}
+            Ok(Todo::Introduce | Todo::Linked { .. } | Todo::Model(_) | Todo::Nothing) => {}
         }
         self.work(dice);
         self.send();

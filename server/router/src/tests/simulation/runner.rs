@@ -181,7 +181,7 @@ impl World {
             }
             Todo::Answer(answer) => panic!("an order that the runner cannot read: {answer:?}"),
             Todo::Linked { .. } => self.runner.table.welcomed(linked.opened.link),
-            Todo::Nothing => {}
+            Todo::Model(_) | Todo::Nothing => {}
         }
         Ok(())
     }
