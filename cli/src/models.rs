@@ -121,7 +121,7 @@ async fn add(
     let name = clean_line(&added.account.name, 64);
     let whose = match added.account.paid_by {
         Payer::Tenant => "for all people of the tenant",
-        Payer::Own | Payer::Operator => "for you",
+        Payer::Own | Payer::Operator | Payer::Runner => "for you",
     };
     screen.line(&format!("added {name} {whose}"))?;
     screen.line(&works(&added.probe))?;
@@ -235,6 +235,7 @@ fn account(model: &OfferedModel) -> String {
         Payer::Own => format!("{} (yours)", model.account),
         Payer::Tenant => format!("{} (tenant)", model.account),
         Payer::Operator => "operator".to_owned(),
+        Payer::Runner => format!("{} (runner)", model.account),
     }
 }
 
@@ -257,6 +258,7 @@ fn state(model: &OfferedModel) -> String {
         }
         (ModelState::CoolingDown, None) => "cooling down".to_owned(),
         (ModelState::Refused, _) => "refused".to_owned(),
+        (ModelState::Away, _) => "away".to_owned(),
     }
 }
 

@@ -1,18 +1,17 @@
-//! One attempt at an answer, over HTTP, in any wire format.
+//! One attempt at an answer, in any wire format, over any [`Transport`].
 //!
 //! One attempt is one request. It ends well only where the server announced the answer's end;
-//! every wait and everything that is read has a bound. Redirects are not followed: the key goes
-//! to the configured address only. Proxies are those of the standard variables (`HTTPS_PROXY`,
-//! `NO_PROXY`), which the HTTP client reads itself; a server on this machine is never asked
-//! through one.
+//! every wait and everything that is read has a bound.
 
 mod body;
+mod http;
 pub(crate) mod json;
 mod options;
 mod pauses;
 mod quote;
 mod reach;
 mod refusal;
+mod transport;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -21,21 +20,19 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use reqwest::{
-    Response, StatusCode,
-    header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap},
-    redirect,
-};
+use reqwest::{StatusCode, header::CONTENT_TYPE};
 use serde_json::Value;
-use shared_types::{PaidBy, address::is_loopback_host, event::Origin};
+use shared_types::event::Origin;
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout},
 };
-use url::{Position, Url};
 
-pub use self::options::{DEFAULT_BASE_URL, Named, Reach, ServerOptions, ServerOptionsError};
-use self::{body::Body, quote::Quotes};
+use self::{body::Body, http::Http, quote::Quotes};
+pub use self::{
+    options::{DEFAULT_BASE_URL, Named, Reach, ServerOptions, ServerOptionsError},
+    transport::{Reply, ReplyBody, Transport},
+};
 use crate::{
     Answer, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece,
     formats::{Format, Growing as _, Stage, StreamEnd, broken},
@@ -59,13 +56,11 @@ const DONE: &str = "[DONE]";
 #[derive(Debug)]
 pub(crate) struct Client<F: Format> {
     options: ServerOptions,
-    endpoint: Url,
-    /// The address in messages: without its query, which may hold a secret.
+    /// The place of the server in messages.
     shown: String,
     origin: Origin,
-    headers: HeaderMap,
     quotes: Quotes,
-    http: reqwest::Client,
+    transport: Arc<dyn Transport>,
     /// The form that is tried first: without the parts that this server has refused in any conversation.
     shape: Mutex<F::Shape>,
 }
@@ -76,47 +71,41 @@ impl<F: Format> Client<F> {
     /// # Errors
     /// Fails if the address, the key or the model's name cannot be used.
     pub(crate) fn new(options: ServerOptions) -> Result<Self, ServerOptionsError> {
-        let model = options.profile.model.trim();
-        if model.is_empty() {
+        let http = Http::new::<F>(&options)?;
+        let (shown, account) = (http.shown(), http.account(options.paid_by));
+        Self::of(options, shown, account, Arc::new(http))
+    }
+
+    /// A client for a server that this transport reaches. The options name no address but a place, for messages.
+    ///
+    /// # Errors
+    /// Fails if the model's name is empty.
+    pub(crate) fn over(
+        options: ServerOptions,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, ServerOptionsError> {
+        let shown = options.base_url.clone();
+        Self::of(options, shown.clone(), shown, transport)
+    }
+
+    fn of(
+        options: ServerOptions,
+        shown: String,
+        account: String,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, ServerOptionsError> {
+        if options.profile.model.trim().is_empty() {
             return Err(ServerOptionsError::Model(options.named.model));
         }
-        let endpoint = F::endpoint(options::base(&options)?, model);
-        let key = options.key.as_ref();
-        let headers =
-            F::headers(key).map_err(|_| ServerOptionsError::Key(options.named.key.clone()))?;
-        let shown = endpoint[..Position::AfterPath].to_owned();
-        let is_here = endpoint.host_str().is_some_and(is_loopback_host);
-        if key.is_some() && endpoint.scheme() == "http" && !is_here {
-            tracing::warn!(
-                model.url = shown,
-                "the model's key travels unencrypted: use an https address"
-            );
-        }
-        let mut http = reqwest::Client::builder()
-            .user_agent(concat!("gantry/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::none())
-            .connect_timeout(options.connect_within);
-        if is_here {
-            http = http.no_proxy();
-        }
-        if options.reach == Reach::PublicOnly {
-            if !reach::may_be_public(&endpoint) {
-                return Err(ServerOptionsError::Private(shown));
-            }
-            // A proxy would resolve the name itself, in its own network.
-            http = http.no_proxy().dns_resolver(Arc::new(reach::PublicOnly));
-        }
         Ok(Self {
-            http: http.build().map_err(ServerOptionsError::Client)?,
             quotes: Quotes::new(options.key.clone(), options.named.clone()),
             origin: Origin {
                 format: F::NAME.to_owned(),
-                account: origin(&endpoint, options.paid_by),
+                account,
             },
             shown,
             options,
-            endpoint,
-            headers,
+            transport,
             shape: Mutex::new(F::Shape::default()),
         })
     }
@@ -158,16 +147,16 @@ impl<F: Format> Client<F> {
 
     /// The response of a server that takes the request, and the time until which its first byte may come. A part that
     /// the server refuses is left out, or added, and the server is asked again.
-    async fn accepted(&self, request: &ModelRequest) -> Result<(Response, Instant), Failure> {
+    async fn accepted(&self, request: &ModelRequest) -> Result<(Reply, Instant), Failure> {
         let mut shape = *self.shape.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let first_byte_until = Instant::now() + self.options.first_byte_within;
             let response = self.send(request, shape).await?;
-            let status = response.status();
+            let status = response.status;
             if status.is_success() {
                 return Ok((response, first_byte_until));
             }
-            let headers = response.headers().clone();
+            let headers = response.headers.clone();
             let said = self.refusal_body(response).await;
             let refused = refusal::of_response(status, &headers, &said, &self.quotes);
             let is_about_the_form = matches!(refused.error, ModelError::Refused(_))
@@ -187,37 +176,22 @@ impl<F: Format> Client<F> {
         }
     }
 
-    async fn send(&self, request: &ModelRequest, shape: F::Shape) -> Result<Response, ModelError> {
+    async fn send(&self, request: &ModelRequest, shape: F::Shape) -> Result<Reply, ModelError> {
         let body = F::body(&self.options.profile, request, shape);
-        let trace = request.trace;
-        let mut request = self.http.post(self.endpoint.clone()).body(body);
-        // A stream that is compressed on its way comes late and in lumps.
-        request = request
-            .header(ACCEPT_ENCODING, "identity")
-            .header(CONTENT_TYPE, "application/json")
-            .headers(self.headers.clone());
-        if let Some(trace) = trace {
-            request = request.header("traceparent", trace.own.to_string());
-        }
-        match timeout(self.options.first_byte_within, request.send()).await {
-            Err(_) => Err(silent(&self.shown, self.options.first_byte_within)),
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(ModelError::Unavailable(format!(
-                "the model server at {} cannot be reached ({}): check that it runs and that {} is right",
-                self.shown,
-                root_cause(&error),
-                self.options.named.address
-            ))),
-        }
+        let trace = request.trace.map(|trace| trace.own);
+        let sending = self.transport.send(body, trace);
+        let within = self.options.first_byte_within;
+        let sent = timeout(within, sending).await;
+        sent.unwrap_or_else(|_| Err(silent(&self.shown, within)))
     }
 
-    fn body(&self, response: Response) -> Result<Body, ModelError> {
+    fn body(&self, response: Reply) -> Result<Body, ModelError> {
         let shown = self.shown.clone();
         Body::of(response, move |waited| silent(&shown, waited))
     }
 
     /// The body of a refusal, up to the part that arrives in time.
-    async fn refusal_body(&self, response: Response) -> Vec<u8> {
+    async fn refusal_body(&self, response: Reply) -> Vec<u8> {
         let mut said = Vec::new();
         let reading = async {
             let Ok(mut body) = self.body(response) else {
@@ -414,16 +388,6 @@ async fn say(events: &mpsc::Sender<ModelEvent>, said_before: u32, said: Vec<Piec
     }
 }
 
-/// The account as the log names it, to which a vendor's own state goes back. That of the operator has the name of
-/// its host, as in earlier releases.
-fn origin(endpoint: &Url, paid_by: PaidBy) -> String {
-    let host = &endpoint[Position::BeforeHost..Position::AfterPort];
-    match paid_by.account() {
-        None => host.to_owned(),
-        Some(account) => format!("{host} {account}"),
-    }
-}
-
 fn silent(shown: &str, waited: Duration) -> ModelError {
     ModelError::TimedOut(format!(
         "the model server at {shown} was silent for {} s: check that it is not overloaded, or let the server wait longer (first_byte_within_s and idle_at_most_s under [model] in gantry.toml)",
@@ -431,21 +395,12 @@ fn silent(shown: &str, waited: Duration) -> ModelError {
     ))
 }
 
-fn is_web_page(response: &Response) -> bool {
+fn is_web_page(response: &Reply) -> bool {
     response
-        .headers()
+        .headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .is_some_and(|kind| kind.starts_with("text/html"))
-}
-
-/// The innermost reason: the outer ones only repeat the address.
-fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

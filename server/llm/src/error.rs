@@ -57,11 +57,16 @@ impl ModelError {
             Self::Overflow(_) => "finds the conversation too long",
             Self::Refused(_) => "refuses the request",
             Self::RateLimited(_) => "limits the rate",
+            Self::Unavailable(_) if says(&["is offline"]) => "is offline",
+            Self::Unavailable(_) if says(&["the model server of runner"]) => {
+                "cannot reach its model server"
+            }
             Self::Unavailable(_) if says(&["cannot be reached"]) => "cannot be reached",
             Self::Unavailable(_) if says(&["verload", "status 503", "status 529"]) => {
                 "is overloaded"
             }
             Self::Unavailable(_) => "has trouble of its own",
+            Self::Broken(_) if says(&["went away in mid-answer"]) => "went away in mid-answer",
             Self::Broken(_) => "broke its answer off",
             Self::TimedOut(_) => "is too slow",
         }

@@ -20,7 +20,7 @@ use url::Url;
 pub(crate) use self::{chat::Chat, gemini::Gemini, messages::Messages, responses::Responses};
 use crate::{
     Answer, ApiKey, ModelError, ModelRequest, Piece, Profile, ServerOptions, ServerOptionsError,
-    Vendor, client::Client,
+    Transport, Vendor, client::Client,
 };
 
 /// Largest answer with all its parts, in bytes.
@@ -103,6 +103,18 @@ pub fn vendor(
         WireFormat::Gemini => Arc::new(Client::<Gemini>::new(options)?),
         WireFormat::AnthropicMessages => Arc::new(Client::<Messages>::new(options)?),
     })
+}
+
+/// The model behind a server of Chat Completions that is reached in another way than over HTTP. In the options the
+/// address is the name of the place, for messages.
+///
+/// # Errors
+/// If the model's name is empty.
+pub fn chat_over(
+    options: ServerOptions,
+    transport: Arc<dyn Transport>,
+) -> Result<Arc<dyn Vendor>, ServerOptionsError> {
+    Ok(Arc::new(Client::<Chat>::over(options, transport)?))
 }
 
 /// How a conversation is written for a vendor.

@@ -22,9 +22,11 @@ mod sse;
 mod vendor;
 
 pub use catalogue::{Catalogue, CatalogueError, Provider, Providers, Tier, UnknownTier};
-pub use client::{DEFAULT_BASE_URL, Named, Reach, ServerOptions, ServerOptionsError};
+pub use client::{
+    DEFAULT_BASE_URL, Named, Reach, Reply, ReplyBody, ServerOptions, ServerOptionsError, Transport,
+};
 pub use error::ModelError;
-pub use formats::{UnknownFormat, WireFormat, vendor};
+pub use formats::{UnknownFormat, WireFormat, chat_over, vendor};
 pub use key::ApiKey;
 pub use layers::{
     breaker::{Breaker, Health},

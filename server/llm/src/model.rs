@@ -55,6 +55,14 @@ impl ModelInfo {
             provider => provider,
         }
     }
+
+    /// The provider in metrics and traces, which name no runner.
+    pub fn provider_label(&self) -> &str {
+        match self.paid_by {
+            PaidBy::Runner(_) => "runner",
+            _ => &self.profile.provider,
+        }
+    }
 }
 
 /// A conversation that waits for its next answer.

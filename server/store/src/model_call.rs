@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use server_records::ModelCall;
 use shared_types::{
-    SessionId, TenantId, Timestamp, TurnId, UserId, event::Usage, limits::MAX_NAME_BYTES,
+    PaidBy, SessionId, TenantId, Timestamp, TurnId, UserId, event::Usage, limits::MAX_NAME_BYTES,
 };
 
 use crate::{
@@ -303,9 +303,10 @@ async fn insert(
 ) -> Result<bool, StoreError> {
     bounded("the model's name", &call.model, MAX_MODEL_NAME_BYTES)?;
     bounded("the provider's name", &call.provider, MAX_NAME_BYTES)?;
-    let account = match call.paid_by.account() {
-        None => OPERATOR.to_owned(),
-        Some(account) => account.to_string(),
+    let account = match call.paid_by {
+        PaidBy::Operator => OPERATOR.to_owned(),
+        PaidBy::Tenant(account) | PaidBy::Own(account) => account.to_string(),
+        PaidBy::Runner(runner) => runner.to_string(),
     };
     let (usage, cost) = (call.usage, call.cost.as_ref());
     let inserted = query(

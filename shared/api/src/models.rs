@@ -7,7 +7,7 @@ use shared_types::{ModelAccountId, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Models {
-    /// The models: those of the user's own accounts, then the tenant's, then the operator's.
+    /// The models: those of the user's own accounts, then the tenant's, then the operator's, then those of runners.
     pub models: Vec<OfferedModel>,
     /// The accounts of the user and of the tenant. A key is never told.
     pub accounts: Vec<ModelAccount>,
@@ -31,7 +31,7 @@ pub struct ModelProvider {
 pub struct OfferedModel {
     /// Its name.
     pub name: String,
-    /// The name of the account that offers it; `operator` for one of the operator's.
+    /// The name of the account that offers it; `operator` for one of the operator's, that of the runner for a runner's.
     pub account: String,
     /// The provider, such as `anthropic`; empty for a server that is none of the catalogue.
     pub provider: String,
@@ -70,6 +70,8 @@ pub enum Payer {
     Tenant,
     /// The operator, for all tenants.
     Operator,
+    /// No one: the model runs on the machine of a runner, which is named as the account.
+    Runner,
 }
 
 /// The state of a model.
@@ -83,6 +85,8 @@ pub enum ModelState {
     CoolingDown,
     /// The provider refuses the account.
     Refused,
+    /// Its runner is offline, or the model server there does not answer.
+    Away,
 }
 
 /// The price of a million tokens, in millionths of a US dollar.

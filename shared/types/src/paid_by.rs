@@ -1,6 +1,6 @@
 //! The payer of a model's answers.
 
-use crate::ModelAccountId;
+use crate::{ModelAccountId, RunnerId};
 
 /// The account that pays for a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -12,22 +12,25 @@ pub enum PaidBy {
     Tenant(ModelAccountId),
     /// An account of the person's own.
     Own(ModelAccountId),
+    /// None: the model runs on the machine of a runner.
+    Runner(RunnerId),
 }
 
 impl PaidBy {
-    /// The word for it: `operator`, `tenant` or `own`.
+    /// The word for it: `operator`, `tenant`, `own` or `runner`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Operator => "operator",
             Self::Tenant(_) => "tenant",
             Self::Own(_) => "own",
+            Self::Runner(_) => "runner",
         }
     }
 
-    /// The account, unless it is the operator's.
+    /// The account, where it is one of people's.
     pub fn account(self) -> Option<ModelAccountId> {
         match self {
-            Self::Operator => None,
+            Self::Operator | Self::Runner(_) => None,
             Self::Tenant(account) | Self::Own(account) => Some(account),
         }
     }

@@ -159,5 +159,6 @@ fn payer(paid_by: PaidBy) -> Payer {
         PaidBy::Own(_) => Payer::Own,
         PaidBy::Tenant(_) => Payer::Tenant,
         PaidBy::Operator => Payer::Operator,
+        PaidBy::Runner(_) => Payer::Runner,
     }
 }

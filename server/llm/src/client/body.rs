@@ -4,10 +4,10 @@ use std::{io::Write as _, time::Duration};
 
 use bytes::{Buf as _, Bytes};
 use flate2::write::MultiGzDecoder;
-use reqwest::{Response, header::CONTENT_ENCODING};
+use reqwest::header::CONTENT_ENCODING;
 use tokio::time::timeout;
 
-use super::{broken, json::BOM, root_cause};
+use super::{Reply, ReplyBody, broken, json::BOM};
 use crate::ModelError;
 
 /// Most compressed bytes that are decompressed at a time. They become a thousand times as many
@@ -16,7 +16,7 @@ const COMPRESSED_BYTES: usize = 4096;
 
 /// The body of a response.
 pub(super) struct Body {
-    response: Response,
+    bytes: Box<dyn ReplyBody>,
     unpacking: Option<Unpacking>,
     /// The error for a server that sends nothing for that long.
     silent: Box<dyn Fn(Duration) -> ModelError + Send + Sync>,
@@ -31,10 +31,10 @@ impl Body {
     /// # Errors
     /// Fails if it is compressed in another way than with gzip.
     pub(super) fn of(
-        response: Response,
+        response: Reply,
         silent: impl Fn(Duration) -> ModelError + Send + Sync + 'static,
     ) -> Result<Self, ModelError> {
-        let encoding = response.headers().get(CONTENT_ENCODING);
+        let encoding = response.headers.get(CONTENT_ENCODING);
         let encoding = encoding.map(|value| String::from_utf8_lossy(value.as_bytes()));
         let unpacking = match encoding.as_deref().map(str::trim) {
             None | Some("" | "identity") => None,
@@ -49,7 +49,7 @@ impl Body {
             }
         };
         Ok(Self {
-            response,
+            bytes: response.body,
             unpacking,
             silent: Box::new(silent),
         })
@@ -95,12 +95,7 @@ impl Body {
                     bytes => return Ok(Some(bytes)),
                 }
             }
-            let chunk = self.response.chunk().await.map_err(|error| {
-                broken(&format!(
-                    "the connection to the model server broke off in mid-answer ({})",
-                    root_cause(&error)
-                ))
-            })?;
+            let chunk = self.bytes.chunk().await?;
             match (chunk, &mut self.unpacking) {
                 (Some(chunk), Some(unpacking)) => unpacking.packed = chunk,
                 (chunk, _) => return Ok(chunk),

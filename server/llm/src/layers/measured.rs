@@ -52,7 +52,7 @@ impl<M: Model> Model for Measured<M> {
             Err(error) => error.word(),
         };
         if let Ok(Answer { usage, model, .. }) = &answered {
-            let provider = call.asked.profile.provider.as_str();
+            let provider = call.asked.provider_label();
             MODEL_TOKENS.add(&[provider, "input"], usage.input);
             MODEL_TOKENS.add(&[provider, "output"], usage.output);
             MODEL_CACHED_TOKENS.add(&[provider], usage.cached);
@@ -78,13 +78,8 @@ impl Call<'_> {
     /// By the conventions for generative AI
     /// (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>).
     fn span(&self, trace: CallTrace) -> Span {
-        let ModelInfo {
-            name,
-            practice,
-            profile,
-            ..
-        } = &self.asked;
-        let provider = match (practice, profile.provider.as_str()) {
+        let ModelInfo { name, practice, .. } = &self.asked;
+        let provider = match (practice, self.asked.provider_label()) {
             (true, _) => "gantry.practice",
             // The vendor is unknown, but speaks OpenAI's API.
             (false, "") => "openai",
@@ -112,7 +107,7 @@ impl Call<'_> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        let provider = self.asked.profile.provider.as_str();
+        let provider = self.asked.provider_label();
         MODEL_REQUESTS.add(&[provider, self.outcome], 1);
         MODEL_REQUEST_DURATION.record(&[provider], self.began.elapsed().as_secs_f64());
         if let Some(trace) = self.trace {

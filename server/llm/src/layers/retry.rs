@@ -113,7 +113,7 @@ impl<V: Vendor> Model for Retry<V> {
             };
             let _ = events.send(retrying).await;
             tokio::time::sleep(after).await;
-            MODEL_RETRIES.add(&[&info.profile.provider], 1);
+            MODEL_RETRIES.add(&[info.provider_label()], 1);
             number += 1;
         }
     }
