@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use shared_link::server::{HelloFacts, SandboxReport, Seen, TurnedAway, Verdict};
+use shared_link::server::{HelloFacts, ModelsReport, SandboxReport, Seen, TurnedAway, Verdict};
 use shared_types::{Generation, OperationId, RunnerId, TenantId, Timestamp};
 
 use crate::{Operations, PortError};
@@ -63,6 +63,18 @@ pub trait LinkRows: Send + Sync {
     /// The store did not answer.
     async fn reported(&self, who: &LinkIdentity, report: &SandboxReport)
     -> Result<bool, PortError>;
+
+    /// Stores the runner's report of its models, over the link of this generation. That of an older link changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn models(
+        &self,
+        who: &LinkIdentity,
+        link: Generation,
+        report: &ModelsReport,
+    ) -> Result<(), PortError>;
 
     /// The operations of this runner's tenant.
     fn operations(&self, who: &LinkIdentity) -> Arc<dyn Operations>;

@@ -9,6 +9,7 @@
 //!   attach never overtakes a `Forget`, and a recorded cancel is never missed;
 //! - a frame of the runner that breaks the protocol ends its link with a reason. Operations survive the end of a link.
 
+mod asks;
 mod figures;
 mod gate;
 mod handle;
@@ -24,28 +25,30 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use proto::{sealing::KeyPlace, v1};
-use shared_link::server::{self, Figures, Linked};
+use shared_link::server::{self, AskKind, Figures, Linked};
 use shared_types::{
-    Clock, Entropy, OperationId, RunnerId, SandboxId, SandboxSpec,
+    Clock, Entropy, OperationId, RunnerId, SandboxId, SandboxSpec, TraceContext,
     limits::{AWAY_AT_MOST, HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
 };
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+pub use self::{asks::ModelAnswer, gate::Gate, seal::LinkSealer};
 use self::{figures::FleetFigures, refused_versions::RefusedVersions};
-pub use self::{gate::Gate, seal::LinkSealer};
 pub(crate) use self::{
     handle::{Gone, LinkHandle, Reader},
     registry::Connection,
 };
 use crate::{
-    bounds::STORE_PAUSE_AT_MOST,
+    bounds::{LINKING_WITHIN, STORE_PAUSE_AT_MOST},
     collect::{self, Collected, Collectors},
 };
 use server_records::LinkIdentity;
@@ -349,6 +352,23 @@ impl Links {
         match self.here(runner).await {
             Some(link) => link.remove_sandbox(sandbox).await.is_ok(),
             None => false,
+        }
+    }
+
+    /// Asks the model server of a runner's machine; none if the runner has no link here. A link that is just being made
+    /// is waited for. The caller checks that the runner has a model server.
+    pub async fn ask_model(
+        &self,
+        runner: RunnerId,
+        kind: AskKind,
+        body: &Bytes,
+        trace: Option<TraceContext>,
+    ) -> Option<ModelAnswer> {
+        let mut watch = self.watch(runner).await;
+        let settled = timeout(LINKING_WITHIN, linked_or_not(&mut watch)).await;
+        match settled {
+            Ok(Connection::Online(link)) => ModelAnswer::begin(&link, kind, body, trace).await.ok(),
+            _ => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use shared_link::server::{PoolFacts, RunnerState};
+use shared_link::server::{MODELS_FEATURE, ModelsReport, PoolFacts, RunnerState};
 use shared_types::{
     Generation, Incarnation, ReplicaId, RunnerId, TenantId, Timestamp, UserId,
     limits::MAX_NAME_BYTES, token::TokenHash,
@@ -33,7 +33,8 @@ macro_rules! select_runners {
                  version, features, enrolled_at, revoked_at, generation, replica_id, connected_at,
                  last_seen_at, journal_id, boot_id, journal_sequence, accepted_sequence, locked_at,
                  ephemeral, join_state, went_back_at, loses_unlisted, pool_backend, pool_templates,
-                 pool_isolation, pool_problem, pool_sudo_templates, trusted_by, trusted_at
+                 pool_isolation, pool_problem, pool_sudo_templates, trusted_by, trusted_at, models,
+                 models_problem
              FROM runners ",
             $rest
         )
@@ -43,6 +44,7 @@ macro_rules! select_runners {
 mod join_state;
 mod leave;
 mod link; // below the macro, so that it can use it
+mod models;
 mod share;
 mod silence;
 
@@ -124,6 +126,8 @@ pub struct RunnerRow {
     pub pool: Option<PoolFacts>,
     /// The user who has granted that its reported isolation counts, and the time.
     pub trusted: Option<(UserId, Timestamp)>,
+    /// The models of its own model server, by its last report, if it has one.
+    pub models: Option<ModelsReport>,
 }
 
 impl RunnerRow {
@@ -466,6 +470,18 @@ fn pool(row: &Row) -> Result<Option<PoolFacts>, sqlx::Error> {
     }))
 }
 
+/// The runner's last report of its models, if it has a model server.
+fn models(row: &Row) -> Result<Option<ModelsReport>, sqlx::Error> {
+    let features: Vec<String> = row.json("features")?;
+    if !features.iter().any(|feature| feature == MODELS_FEATURE) {
+        return Ok(None);
+    }
+    Ok(Some(ModelsReport {
+        models: row.json("models")?,
+        problem: row.text("models_problem")?,
+    }))
+}
+
 impl FromRow for RunnerRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let link = row
@@ -508,6 +524,7 @@ impl FromRow for RunnerRow {
             trusted: row
                 .maybe_parsed("trusted_by")?
                 .zip(row.maybe_time("trusted_at")?),
+            models: models(row)?,
         })
     }
 }

@@ -11,8 +11,8 @@ use server_records::{
     NewIntent, Operations, Outputs, PlaceError, PortError,
 };
 use shared_link::server::{
-    HelloFacts, RunnerState, SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict,
-    never_started,
+    HelloFacts, ModelsReport, RunnerState, SandboxReport, Seen, Settled, StoredIntent, TurnedAway,
+    Verdict, never_started,
 };
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
@@ -259,6 +259,15 @@ impl LinkRows for Rows {
 
     async fn reported(&self, _: &LinkIdentity, _: &SandboxReport) -> Result<bool, PortError> {
         Ok(false)
+    }
+
+    async fn models(
+        &self,
+        _: &LinkIdentity,
+        _: Generation,
+        _: &ModelsReport,
+    ) -> Result<(), PortError> {
+        Ok(())
     }
 
     fn operations(&self, _who: &LinkIdentity) -> Arc<dyn Operations> {

@@ -23,6 +23,7 @@ use tokio::sync::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::asks::Asks;
 use crate::mailbox::Post;
 use server_records::Operations;
 
@@ -71,6 +72,8 @@ pub(super) struct Open {
     outbound: Outbound,
     /// The callers that wait for the answer to a cancel.
     cancels: HashMap<OperationId, Vec<CancelWaiter>>,
+    /// The callers that wait for a model's answer.
+    pub(super) asks: Asks,
 }
 
 impl LinkHandle {
@@ -83,6 +86,7 @@ impl LinkHandle {
                 machine,
                 outbound,
                 cancels: HashMap::new(),
+                asks: Asks::default(),
             })),
             settled: Mutex::default(),
             changes: AtomicU64::new(0),
@@ -293,7 +297,7 @@ impl LinkHandle {
 
     /// Waits for room for a frame, then sends the command. Each command sends at most one frame, so the link's own
     /// frames never pile up behind it.
-    async fn wish(
+    pub(super) async fn wish(
         &self,
         command: Command<Post>,
         waiter: Option<(OperationId, CancelWaiter)>,
@@ -367,7 +371,10 @@ impl Open {
                 let _ = waiter.send(answer.clone());
             }
         }
-        Ok(())
+        match self.machine.take_answered() {
+            Some((ask, part)) => self.asks.answered(ask, part),
+            None => Ok(()),
+        }
     }
 }
 

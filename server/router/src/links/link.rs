@@ -142,7 +142,7 @@ struct LinkTask {
     heard_at: Timestamp,
     /// The runner's memory as this link shows it.
     shown: Arc<Shown>,
-    /// The states of the sandboxes of its pool, to be stored.
+    /// The states of the sandboxes of its pool, and its models, to be stored.
     reports: Arc<Reports>,
     /// The time when the last-heard time is stored and the store is asked if the link still holds.
     store_heard_at: Instant,
@@ -337,10 +337,13 @@ impl LinkTask {
                     heard.map(|()| open.machine.accepted_sequence())
                 })??;
                 self.accepted(accepted);
-                let (reports, figures) = self
-                    .link
-                    .with(|open| (open.machine.take_reports(), open.machine.take_figures()))?;
+                let (reports, figures, models) = self.link.with(|open| {
+                    let machine = &mut open.machine;
+                    let (reports, figures) = (machine.take_reports(), machine.take_figures());
+                    (reports, figures, machine.take_models())
+                })?;
                 self.reports.add(reports);
+                self.reports.add_models(models);
                 if let Some(figures) = figures {
                     let (runner, link) = (self.who.runner, self.link.generation());
                     self.serving.figures.report(runner, link, figures);

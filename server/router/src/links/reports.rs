@@ -1,11 +1,12 @@
-//! A runner's reports about the sandboxes of its pool: stored beside the link, which does not wait for the store.
+//! A runner's reports about the sandboxes of its pool and about its models: stored beside the link, which does not
+//! wait for the store.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use shared_link::server::{MAX_REPORTS, SandboxReport};
+use shared_link::server::{MAX_REPORTS, ModelsReport, SandboxReport};
 use shared_types::SandboxId;
 use tokio::{
     sync::Notify,
@@ -21,6 +22,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     new: Mutex<HashMap<SandboxId, SandboxReport>>,
+    models: Mutex<Option<ModelsReport>>,
     changed: Notify,
 }
 
@@ -47,6 +49,18 @@ impl Reports {
         self.changed.notify_one();
     }
 
+    /// Adds a report of the models, in place of one that is not stored yet.
+    pub(super) fn add_models(&self, report: Option<ModelsReport>) {
+        if report.is_some() {
+            *self.models() = report;
+            self.changed.notify_one();
+        }
+    }
+
+    fn models(&self) -> MutexGuard<'_, Option<ModelsReport>> {
+        self.models.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take(&self) -> HashMap<SandboxId, SandboxReport> {
         std::mem::take(&mut *self.new.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -59,7 +73,25 @@ impl Reporting {
             for report in self.reports.take().into_values() {
                 self.store(report).await;
             }
+            self.store_models().await;
             self.reports.changed.notified().await;
+        }
+    }
+
+    async fn store_models(&self) {
+        let link = self.link.generation();
+        loop {
+            // The newest, also where the store was away for long.
+            let taken = self.reports.models().take();
+            let Some(report) = taken else {
+                return;
+            };
+            let Err(error) = self.serving.rows.models(&self.who, link, &report).await else {
+                continue;
+            };
+            tracing::warn!(runner.id = %self.who.runner, %error, "failed to store the models of a runner");
+            self.reports.models().get_or_insert(report);
+            sleep(AGAIN_AFTER).await;
         }
     }
 

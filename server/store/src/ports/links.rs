@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use server_records::{Heard, LinkIdentity, LinkRows, Operations, PortError};
-use shared_link::server::{HelloFacts, SandboxReport, Seen, TurnedAway, Verdict};
+use shared_link::server::{HelloFacts, ModelsReport, SandboxReport, Seen, TurnedAway, Verdict};
 use shared_sandbox::Outcome;
 use shared_types::{Generation, OperationId, ReplicaId, TenantId};
 
@@ -116,6 +116,16 @@ impl LinkRows for Rows {
                 Ok(false)
             }
         }
+    }
+
+    async fn models(
+        &self,
+        who: &LinkIdentity,
+        link: Generation,
+        report: &ModelsReport,
+    ) -> Result<(), PortError> {
+        let stored = (self.ports.store).models_reported(who.tenant, (who.runner, link), report);
+        stored.await.map_err(PortError::new)
     }
 
     fn operations(&self, who: &LinkIdentity) -> Arc<dyn Operations> {

@@ -1,11 +1,15 @@
 use std::time::Duration;
 
 use server_records::FleetRunner;
-use shared_link::server::{RunnerState, TurnedAway};
+use shared_link::server::{MODELS_FEATURE, ModelsReport, RunnerState, TurnedAway};
 use shared_types::{Generation, JoinTokenId, ReplicaId, SandboxId, UserId, token::TokenHash};
 
-use super::fixture::{Fixture, REPLICA, Tenant, at, heard_at, link_claim, new_runner, token_hash};
-use crate::{By, EnrolRefusal, LinkRow, MAX_PAGE, NewJoinToken, NewRunner, Page, StoreError};
+use super::fixture::{
+    Fixture, REPLICA, Tenant, at, heard_at, link_claim, new_runner, token_hash, unique,
+};
+use crate::{
+    By, EnrolRefusal, LinkClaim, LinkRow, MAX_PAGE, NewJoinToken, NewRunner, Page, StoreError,
+};
 
 on_every_backend!(
     a_join_token_enrols_one_runner_also_when_many_race,
@@ -25,7 +29,40 @@ on_every_backend!(
     a_fleet_token_enrols_as_many_runners_as_it_says_and_no_more,
     a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it,
     only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away,
+    the_models_of_a_runner_are_those_of_its_newest_link_while_it_has_a_model_server,
 );
+
+async fn the_models_of_a_runner_are_those_of_its_newest_link_while_it_has_a_model_server(
+    fixture: Fixture,
+) {
+    let (db, ours, theirs) = (&fixture.db, fixture.tenant().await, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let models = async |tenant: &Tenant, user| {
+        let rows = db.runners_with_models(tenant.id, user, MAX_PAGE).await;
+        let rows = rows.expect("it answers").into_iter();
+        rows.filter_map(|row| row.models).collect::<Vec<_>>()
+    };
+    let mut claim = link_claim(1, 0);
+    let without = claim.clone();
+    claim.hello.features = vec![MODELS_FEATURE.to_owned()];
+    let linked = async |claim: &LinkClaim| {
+        let linked = db.link_claim(ours.id, runner, claim, at(1)).await;
+        linked.expect("it links").generation
+    };
+    let (older, newer) = (linked(&claim).await, linked(&claim).await);
+    let one = ModelsReport::bounded(["qwen3:8b".to_owned()], "");
+    let other = ModelsReport::bounded(["late".to_owned()], "");
+    for (link, report) in [(newer, &one), (older, &other)] {
+        let stored = db.models_reported(ours.id, (runner, link), report);
+        stored.await.expect("it answers");
+    }
+    assert_eq!(models(&ours, ours.owner).await, vec![one]);
+    let stranger = UserId::from_u128(unique());
+    assert_eq!(models(&ours, stranger).await, Vec::new());
+    assert_eq!(models(&theirs, ours.owner).await, Vec::new());
+    linked(&without).await;
+    assert_eq!(models(&ours, ours.owner).await, Vec::new());
+}
 
 async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);

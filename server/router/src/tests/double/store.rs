@@ -516,6 +516,15 @@ impl LinkRows for Store {
         Ok(false)
     }
 
+    async fn models(
+        &self,
+        _: &LinkIdentity,
+        _: Generation,
+        _: &ModelsReport,
+    ) -> Result<(), PortError> {
+        Ok(())
+    }
+
     fn operations(&self, _who: &LinkIdentity) -> Arc<dyn Operations> {
         Arc::new(self.clone())
     }
