@@ -198,6 +198,13 @@ pub(crate) struct RunArgs {
     /// With --backend docker: the socket of the Docker engine
     #[arg(long, value_name = "SOCKET", env = "DOCKER_HOST", default_value = "unix:///var/run/docker.sock", value_parser = socket)]
     pub(crate) docker_host: String,
+    /// Offer the models of this machine's own model server (Ollama, vLLM, LM Studio), by the address above
+    /// `chat/completions`, such as http://127.0.0.1:11434/v1. The server asks it through this runner
+    #[arg(long, value_name = "URL", env = "GANTRY_RUNNER_MODEL_SERVER")]
+    pub(crate) model_server: Option<String>,
+    /// With --model-server: the file with its key, which only its owner may read. The key stays on this machine
+    #[arg(long, value_name = "FILE", env = "GANTRY_RUNNER_MODEL_KEY_FILE")]
+    pub(crate) model_key_file: Option<PathBuf>,
     /// The longest wait between two attempts to connect, from 100ms to 1h [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = longest_wait)]
     pub(crate) longest_wait: Option<Duration>,

@@ -34,6 +34,7 @@ use crate::{
     journal::JournalError,
     key::KeyError,
     link::{LinkError, LinkKeeper},
+    model_server::ModelServer,
     operations::{Operations, Unfinished},
     processes,
     server_url::UrlError,
@@ -70,6 +71,8 @@ pub(crate) struct DaemonOptions {
     pub(crate) supervisor: PathBuf,
     /// Containers instead of the home's workspaces.
     pub(crate) backend: Option<DockerOptions>,
+    /// The machine's own model server, which the server may ask.
+    pub(crate) model_server: Option<ModelServer>,
     /// The part of the daemon's own environment that commands get.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) facts: HostFacts,

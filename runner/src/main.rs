@@ -21,6 +21,7 @@ mod journal;
 mod key;
 mod link;
 mod metrics;
+mod model_server;
 mod names;
 mod network;
 mod operations;
@@ -42,7 +43,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{CommandFactory as _, Parser};
 use runner_host::allowed_environment;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -60,6 +61,7 @@ use enrol::Enrolment;
 use home::Home;
 use install::Machine;
 use metrics::MetricsAt;
+use model_server::ModelServer;
 use token_source::Sources;
 
 /// The exit code where only a new enrolment helps: a service manager must not restart the daemon
@@ -255,6 +257,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     };
     let options = DaemonOptions {
         home,
+        model_server: model_server(args)?,
         sync_before_start: args.sync_before_start,
         transports: args.transport,
         disconnect_for: args.disconnect_for,
@@ -299,6 +302,19 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     // A thread that still hangs in the host's file system does not keep the process.
     runtime.shutdown_background();
     served
+}
+
+/// The model server that the options name. A variable that is set to nothing names nothing.
+fn model_server(args: &RunArgs) -> anyhow::Result<Option<ModelServer>> {
+    let key_file = args.model_key_file.as_deref();
+    let key_file = key_file.filter(|path| !path.as_os_str().is_empty());
+    match args.model_server.as_deref().filter(|url| !url.is_empty()) {
+        Some(address) => Ok(Some(ModelServer::new(address, key_file)?)),
+        None if key_file.is_some() => {
+            bail!("--model-key-file is for a model server: name it with --model-server")
+        }
+        None => Ok(None),
+    }
 }
 
 /// Sends spans from here as well, for work that the server traces.

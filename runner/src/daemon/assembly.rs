@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use proto::v1;
 use runner_supervisor::{KillChoice, Realm};
+use shared_link::runner::MODELS_FEATURE;
 use shared_types::RunnerId;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,7 @@ use crate::{
     home::Enrolled,
     journal::{Journal, JournalError, Opened, Repair},
     link::{Introduction, LinkKeeper},
+    model_server::KnownModels,
     operations::{JournalEntry, Operations, OperationsParts, OperationsService},
     processes::{Left, ProcessOptions, Processes},
     room,
@@ -45,7 +47,15 @@ pub(super) async fn assemble(
     say_start(&enrolled, &endpoints);
     let serving = open_workspaces(&options, &enrolled)?;
     let (pool, left_in_pool) = open_pool(&options, enrolled.runner).await?;
-    let (said, capabilities) = watch::channel(capabilities(&serving, pool.as_ref()).await);
+    let mut described = capabilities(&serving, pool.as_ref()).await;
+    let models = match options.model_server.clone() {
+        Some(server) => {
+            described.features.push(MODELS_FEATURE.to_owned());
+            KnownModels::of(server)
+        }
+        None => KnownModels::none(),
+    };
+    let (said, capabilities) = watch::channel(described);
     let journal = open_journal(&options)?;
     let (commands, left) = open_commands(&options).await?;
     let sandboxes = sandboxes(commands, &serving, pool.as_ref());
@@ -83,6 +93,8 @@ pub(super) async fn assemble(
             runner: enrolled.runner,
             capabilities,
         },
+        model_server: options.model_server,
+        models,
         enrolled,
         key,
         operations,

@@ -148,6 +148,7 @@ impl Serving {
                     let mut now = self.capabilities();
                     said.send_if_modified(|before| {
                         now.pool.clone_from(&before.pool);
+                        now.features.clone_from(&before.features);
                         let changed = *before != now;
                         *before = now;
                         changed

@@ -65,6 +65,7 @@ fn options(home: &Home, drain_for: Duration) -> DaemonOptions {
     DaemonOptions {
         is_detached: false,
         backend: None,
+        model_server: None,
         home: home.clone(),
         drain_for,
         sync_before_start: false,

@@ -26,6 +26,7 @@ use crate::{
     enrolment::{Proven, Reached},
     home::Home,
     key::{RunnerKey, ServerIdentity},
+    model_server::{Asks, KnownModels, ModelServer},
     operations::{Operations, Unfinished},
     room::Room,
 };
@@ -54,6 +55,9 @@ pub(crate) struct Session<'a> {
     pub(crate) operations: &'a Operations,
     /// The room on the disk, as last seen.
     pub(crate) room: &'a watch::Receiver<Option<Room>>,
+    pub(crate) model_server: Option<&'a ModelServer>,
+    /// The models of that server, as last seen.
+    pub(crate) models: &'a KnownModels,
     pub(crate) entropy: &'a Arc<dyn Entropy>,
     pub(crate) clock: &'a Arc<dyn Clock>,
     /// Ends the link politely.
@@ -79,6 +83,8 @@ struct Link<'a> {
     /// Its times are counted from here.
     began: Instant,
     hearing: Hearing<'a>,
+    /// The asks of the model server, which end with the link.
+    asks: Asks,
     seals: KeyPlace<v1::RunnerFrame>,
     progress: &'a mut LinkProgress,
 }
@@ -108,6 +114,7 @@ impl Session<'_> {
         let mut incoming = frames::open(proven.wire, token, said, entropy).await?;
         let opened = self.operations.open_link(outgoing.clone()).await?;
         let mut link = Link {
+            asks: Asks::new(self.model_server.cloned(), outgoing.clone()),
             outgoing,
             opened: &opened,
             reached: &proven.reached,
@@ -118,6 +125,7 @@ impl Session<'_> {
         };
         let served = self.serve(&mut incoming, &mut link).await;
         let outgoing = link.outgoing;
+        drop(link.asks);
         // Before the table forgets that there is a link: without one, nothing can be forgotten.
         let for_good = self.has_nothing_left();
         self.operations.close_link(opened.link).await;
@@ -151,7 +159,16 @@ impl Session<'_> {
         // The description that goes out when the link begins.
         capabilities.mark_unchanged();
         let (mut room, mut told_figures) = (self.room.clone(), false);
+        let (mut models, mut told_models) = (self.models.report.clone(), false);
         loop {
+            if !told_models && link.progress.welcomed.is_some() {
+                let report = models
+                    .borrow_and_update()
+                    .as_ref()
+                    .map(runner::models_frame);
+                // Where frames wait already, it goes out behind them.
+                told_models = report.is_none_or(|report| outgoing.try_send(report).is_ok());
+            }
             if !told_figures && link.progress.welcomed.is_some() && self.figures().is_some() {
                 // The first ones do not wait for a heartbeat.
                 let _ = outgoing.try_send(runner::heartbeat_frame(self.figures()));
@@ -165,6 +182,10 @@ impl Session<'_> {
                 () = sleep_until(began + session.wake_at()) => Event::Time,
                 Ok(()) = capabilities.changed() => Event::News,
                 Ok(()) = room.changed(), if !told_figures => continue,
+                Ok(()) = models.changed() => {
+                    told_models = false;
+                    continue;
+                }
                 () = self.goodbye.cancelled() => Event::Goodbye,
             };
             match event {
@@ -236,6 +257,7 @@ impl Session<'_> {
                 link.progress.welcomed = Some(Instant::now());
                 LINKED.set(&[], 1.0);
                 self.operations.welcomed(link.opened.link).await;
+                self.models.look();
                 let (home, reached) = (self.home.clone(), link.reached.to_string());
                 let note = move || home.note_link(Some(&reached));
                 link.progress.noting = Some(spawn_blocking(note));
@@ -249,8 +271,11 @@ impl Session<'_> {
                 );
                 return Ok(());
             }
-            // There is no model server to ask.
-            Todo::Model(_) | Todo::Nothing => return Ok(()),
+            Todo::Model(order) => match link.asks.order(order) {
+                Some(failure) => failure,
+                None => return Ok(()),
+            },
+            Todo::Nothing => return Ok(()),
         };
         let sent = link.outgoing.send(answer).await;
         sent.map_err(|_| LinkError::Closed)

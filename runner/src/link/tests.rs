@@ -96,6 +96,8 @@ fn link_of(
         },
         operations,
         room: tokio::sync::watch::channel(None).1,
+        model_server: None,
+        models: KnownModels::none(),
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(SeededEntropy::new(2)),
         backoff: Backoff::new(crate::backoff::LONGEST),
