@@ -1,6 +1,9 @@
 //! Models: listing them, and adding, testing and removing the accounts that pay for them.
 
-use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::{
+    collections::BTreeSet,
+    io::{BufRead as _, IsTerminal as _, Read as _, Write as _},
+};
 
 use anyhow::{Context as _, bail};
 use shared_api::{
@@ -79,9 +82,18 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
         ]);
     }
     screen.print(&table.show(screen.style(), screen.columns()))?;
-    for model in models.iter().filter(|model| model.reason.is_some()) {
-        let reason = clean_line(model.reason.as_deref().unwrap_or_default(), MAX_REASON);
-        screen.note(&format!("{}: {reason}", model.name));
+    let mut away = BTreeSet::new();
+    for model in &models {
+        let Some(reason) = &model.reason else {
+            continue;
+        };
+        let reason = clean_line(reason, MAX_REASON);
+        match model.state {
+            // It is the same for all models of a runner.
+            ModelState::Away if !away.insert(reason.clone()) => {}
+            ModelState::Away => screen.note(&reason),
+            _ => screen.note(&format!("{}: {reason}", model.name)),
+        }
     }
     screen.note(
         "* answers unless you choose another: gantry config set model NAME. Prices are in dollars for a million \

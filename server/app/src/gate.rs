@@ -360,6 +360,20 @@ impl Gate {
         access.revoked || allow(&subject, Action::UseRunner, &resource).is_ok()
     }
 
+    /// True if this user, with the role that it has now, may use this runner, which is the user's or shared with it.
+    pub(crate) fn may_use_runner(user: &UserRow, runner: &RunnerRow) -> bool {
+        let subject = Subject {
+            user: user.id,
+            role: user.role,
+            scopes: Scopes::ALL,
+        };
+        let resource = Resource::Thing {
+            owner: runner.owner,
+            shared: true,
+        };
+        allow(&subject, Action::UseRunner, &resource).is_ok()
+    }
+
     /// The scopes of a key that the subject makes: those that were asked for, else the usual ones.
     pub(crate) fn key_scopes(
         &self,

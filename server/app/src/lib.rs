@@ -162,7 +162,7 @@ impl App {
         let allowance = Allowance::new(parts.user_limits, parts.clock.clone());
         let refusals = Refusals::of(&parts, &tasks);
         let gate = Gate::new(parts.store.clone(), refusals.clone());
-        let offered = Offered::new(&parts);
+        let offered = Offered::new(&parts, &links);
         let settings = Settings::of(&parts, &gate, &offered);
         let started = Started::now(parts.clock.now());
         let turns = turns::start(

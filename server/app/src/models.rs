@@ -6,6 +6,7 @@
 mod connections;
 mod name;
 mod offered;
+mod over_link;
 mod probe;
 
 use std::sync::Arc;
@@ -42,7 +43,7 @@ const OPERATOR: &str = "operator";
 pub struct ListedModel {
     /// Its name.
     pub name: String,
-    /// The name of the account; `operator` for one of the operator's.
+    /// The name of the account; `operator` for one of the operator's, that of the runner for a runner's.
     pub account: String,
     /// Whose account pays.
     pub paid_by: PaidBy,
@@ -51,9 +52,24 @@ pub struct ListedModel {
     /// What is known of it.
     pub profile: Profile,
     /// Its state.
-    pub health: Health,
+    pub state: ModelState,
     /// True if it answers where the person has chosen no other one.
     pub is_default: bool,
+}
+
+/// The state of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelState {
+    /// That of its vendor.
+    Vendor(Health),
+    /// The runner is offline, or its model server does not answer, for this reason.
+    Away(String),
+}
+
+impl From<Health> for ModelState {
+    fn from(health: Health) -> Self {
+        Self::Vendor(health)
+    }
 }
 
 /// An account that a person may use; its key is not told.

@@ -176,13 +176,13 @@ impl<F: Format> Client<F> {
         }
     }
 
-    async fn send(&self, request: &ModelRequest, shape: F::Shape) -> Result<Reply, ModelError> {
+    async fn send(&self, request: &ModelRequest, shape: F::Shape) -> Result<Reply, Failure> {
         let body = F::body(&self.options.profile, request, shape);
         let trace = request.trace.map(|trace| trace.own);
         let sending = self.transport.send(body, trace);
         let within = self.options.first_byte_within;
         let sent = timeout(within, sending).await;
-        sent.unwrap_or_else(|_| Err(silent(&self.shown, within)))
+        sent.unwrap_or_else(|_| Err(silent(&self.shown, within).into()))
     }
 
     fn body(&self, response: Reply) -> Result<Body, ModelError> {

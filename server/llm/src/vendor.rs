@@ -46,7 +46,7 @@ pub struct Failure {
     pub error: ModelError,
     /// The wait that the vendor demands.
     pub retry_after: Option<Duration>,
-    /// True if the vendor was not asked at all, because it cools down after failures.
+    /// True if the vendor was not asked at all: it cools down after failures, or its runner is offline.
     pub is_unasked: bool,
 }
 

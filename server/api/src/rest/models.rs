@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use axum::{Json, extract::State, http::StatusCode};
-use server_app::models::{Account, AccountOf, Health, ListedModel, NewAccount, PaidBy, Probed};
+use server_app::models::{
+    Account, AccountOf, Health, ListedModel, ModelState as Known, NewAccount, PaidBy, Probed,
+};
 use shared_api::{
     AddModelAccount, AddedModelAccount, ModelAccount, ModelPrice, ModelProbe, ModelProvider,
     ModelState, Models, OfferedModel, Payer, Problem, TestModel,
@@ -96,10 +98,15 @@ pub(crate) async fn remove(
 }
 
 fn to_model(model: ListedModel) -> OfferedModel {
-    let (state, reason, ready_in) = match model.health {
-        Health::Ready => (ModelState::Ready, None, None),
-        Health::CoolingDown(left, error) => (ModelState::CoolingDown, Some(error), Some(left)),
-        Health::Refused(error) => (ModelState::Refused, Some(error), None),
+    let (state, reason, ready_in) = match model.state {
+        Known::Vendor(Health::Ready) => (ModelState::Ready, None, None),
+        Known::Vendor(Health::CoolingDown(left, error)) => {
+            (ModelState::CoolingDown, Some(error.to_string()), Some(left))
+        }
+        Known::Vendor(Health::Refused(error)) => {
+            (ModelState::Refused, Some(error.to_string()), None)
+        }
+        Known::Away(reason) => (ModelState::Away, Some(reason), None),
     };
     OfferedModel {
         name: model.name,
@@ -118,7 +125,7 @@ fn to_model(model: ListedModel) -> OfferedModel {
             date: price.date,
         }),
         state,
-        reason: reason.map(|error| error.to_string()),
+        reason,
         ready_in_s: ready_in.map(|left| left.as_secs().max(1)),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hashlink::LruCache;
 use server_llm::Breaker;
-use shared_types::{ModelAccountId, TenantId, Timestamp};
+use shared_types::{ModelAccountId, RunnerId, TenantId, Timestamp};
 use tokio::sync::Semaphore;
 
 /// Most connections that are kept.
@@ -22,12 +22,13 @@ const SHARED_AT_ONCE: usize = 5;
 /// Most calls of a tenant at the same time with its people's own accounts.
 const OWN_AT_ONCE: usize = 3;
 
-/// A connection: of an account as it was at this time, for this model.
+/// The account or runner of a connection, and its model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Of {
-    pub(super) account: ModelAccountId,
-    pub(super) changed_at: Timestamp,
-    pub(super) model: String,
+pub(super) enum Of {
+    /// Of an account as it was at this time, for this model.
+    Account(ModelAccountId, Timestamp, String),
+    /// Of a runner's model server, for this model.
+    Runner(RunnerId, String),
 }
 
 /// See the module. Clones are the same.

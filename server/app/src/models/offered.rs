@@ -1,8 +1,9 @@
 //! The models that are offered to a person, and the way from a chosen name to the models that are asked.
 //!
-//! A name is that of a model (`gpt-6`), of an account and a model (`work/gpt-6`), of a tier (`balance`) or `auto`. A
-//! choice may have several names, separated by commas: where the first model does not answer, the next one does. A
+//! A name is that of a model (`gpt-6`), of an account and a model (`work/gpt-6`), of a runner and a model
+//! (`laptop/qwen3:8b`), of a tier (`balance`) or `auto`. A choice may have several names, separated by commas: where the first model does not answer, the next one does. A
 //! model that several accounts offer is asked with each of their keys: the person's own, the tenant's, the operator's.
+//! The models of a runner are there for those who may use it, and only where nothing else has the name.
 
 use std::sync::Arc;
 
@@ -13,17 +14,19 @@ use server_llm::{
     Profile, Reach, Retry, RetryOptions, ServerOptions, Tier, WireFormat,
 };
 use server_records::SessionKey;
-use server_store::{AccountOf, ModelAccountRow, SettingName, Store, StoreError};
+use server_router::links::Links;
+use server_store::{AccountOf, ModelAccountRow, RunnerRow, SettingName, Store, StoreError};
 use shared_types::{Clock, Entropy, PaidBy, SessionId, TenantId, UserId};
 use tokio::sync::watch;
 
 use super::{
-    ALLOWED, ListedModel, OPERATOR, Probed,
+    ALLOWED, ListedModel, ModelState, OPERATOR, Probed,
     connections::{Connections, Of},
     name::{self, AUTO},
+    over_link::{OverLink, offline},
     probe::probe,
 };
-use crate::{AppError, vault::Vault};
+use crate::{AppError, gate::Gate, vault::Vault};
 
 /// The models of everybody. Clones are the same.
 #[derive(Clone)]
@@ -34,6 +37,7 @@ pub struct Offered {
     /// The networks in which the servers of people's accounts may stand.
     reach: Reach,
     connections: Connections,
+    links: Links,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 }
@@ -51,10 +55,20 @@ pub struct Known {
 enum Found<'a> {
     Operator(Offer),
     Account(&'a ModelAccountRow, String),
+    Runner(&'a RunnerRow, String),
 }
 
+/// The accounts that a person may use, and the runners with models.
+struct Places {
+    accounts: Vec<ModelAccountRow>,
+    runners: Vec<RunnerRow>,
+}
+
+/// Most runners whose models are offered to a person.
+const RUNNERS: u32 = 200;
+
 impl Offered {
-    pub(crate) fn new(parts: &crate::Parts) -> Self {
+    pub(crate) fn new(parts: &crate::Parts, links: &Links) -> Self {
         Self {
             store: parts.store.clone(),
             vault: parts.vault.clone(),
@@ -64,6 +78,7 @@ impl Offered {
             })),
             reach: parts.reach,
             connections: Connections::new(),
+            links: links.clone(),
             clock: parts.clock.clone(),
             entropy: parts.entropy.clone(),
         }
@@ -91,11 +106,12 @@ impl Offered {
         tenant: TenantId,
         user: UserId,
     ) -> Result<Vec<ListedModel>, AppError> {
-        let accounts = self.store.model_accounts(tenant, user).await?;
+        let Places { accounts, runners } = self.places(tenant, user).await?;
         let default = self.default(&accounts);
         let is_default = |name: &str, account: &str| match &default {
             Found::Operator(offer) => account == OPERATOR && offer.info().name == name,
             Found::Account(row, model) => row.terms.name == account && model == name,
+            Found::Runner(..) => false,
         };
         let mut listed = Vec::new();
         for row in &accounts {
@@ -107,7 +123,7 @@ impl Offered {
                     paid_by: paid_by(row),
                     practice: false,
                     profile: self.profile(row, &model),
-                    health: connection.map_or(Health::Ready, |connection| connection.health()),
+                    state: connection.map_or(Health::Ready, |it| it.health()).into(),
                     name: model,
                 });
             }
@@ -121,13 +137,72 @@ impl Offered {
                 paid_by: PaidBy::Operator,
                 practice: info.practice,
                 profile: info.profile,
-                health: match offer {
+                state: match offer {
                     Offer::Whole(_) => Health::Ready,
                     Offer::Vendor(vendor) => vendor.health(),
-                },
+                }
+                .into(),
             }
         }));
+        for row in &runners {
+            listed.extend(self.list_runner(row));
+        }
         Ok(listed)
+    }
+
+    /// The models of a runner, as they are listed.
+    fn list_runner<'a>(&'a self, row: &'a RunnerRow) -> impl Iterator<Item = ListedModel> + 'a {
+        row.models.iter().flat_map(move |report| {
+            report.models.iter().map(move |model| ListedModel {
+                name: format!("{}/{model}", row.name),
+                account: row.name.clone(),
+                paid_by: PaidBy::Runner(row.id),
+                practice: false,
+                profile: runner_profile(row, model),
+                is_default: false,
+                state: match (row.link, report.problem.as_str()) {
+                    (None, _) => ModelState::Away(offline(&row.name)),
+                    (Some(_), "") => {
+                        let of = Of::Runner(row.id, model.clone());
+                        let connection = self.connections.get(&of);
+                        connection.map_or(Health::Ready, |it| it.health()).into()
+                    }
+                    (Some(_), problem) => {
+                        ModelState::Away(format!("runner {}: {problem}", row.name))
+                    }
+                },
+            })
+        })
+    }
+
+    /// The accounts and runners of a person.
+    async fn places(&self, tenant: TenantId, user: UserId) -> Result<Places, AppError> {
+        let accounts = self.store.model_accounts(tenant, user).await?;
+        let mut runners = self
+            .store
+            .runners_with_models(tenant, user, RUNNERS)
+            .await?;
+        if !runners.is_empty() {
+            let user = self.store.user(tenant, user).await?;
+            runners.retain(|row| Gate::may_use_runner(&user, row));
+        }
+        Ok(Places { accounts, runners })
+    }
+
+    /// The places for a choice: runners are looked up only where it may name one.
+    async fn places_for(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        choice: &str,
+    ) -> Result<Places, AppError> {
+        match choice.contains('/') {
+            true => self.places(tenant, user).await,
+            false => Ok(Places {
+                accounts: self.store.model_accounts(tenant, user).await?,
+                runners: Vec::new(),
+            }),
+        }
     }
 
     /// The model that answers where the user has chosen none.
@@ -147,9 +222,9 @@ impl Offered {
         user: UserId,
         choice: &str,
     ) -> Result<Option<ModelInfo>, AppError> {
-        let accounts = self.store.model_accounts(tenant, user).await?;
+        let places = self.places_for(tenant, user, choice).await?;
         let first = name::choices(choice).next();
-        let found = first.and_then(|name| self.found(&accounts, name).into_iter().next());
+        let found = first.and_then(|name| self.found(&places, name).into_iter().next());
         Ok(found.map(|found| self.info(&found)))
     }
 
@@ -163,16 +238,16 @@ impl Offered {
         user: UserId,
         choice: &str,
     ) -> Result<(), AppError> {
-        let accounts = self.store.model_accounts(tenant, user).await?;
+        let places = self.places(tenant, user).await?;
         let mut names = name::choices(choice).peekable();
         if names.peek().is_none() {
             return Err(AppError::Invalid(format!("model is {ALLOWED}")));
         }
         for name in names {
-            if self.found(&accounts, name).is_empty() {
+            if self.found(&places, name).is_empty() {
                 return Err(AppError::Invalid(format!(
                     "no model {name:?} may be used here; gantry models lists those that may: {}",
-                    self.some_names(&accounts)
+                    self.some_names(&places)
                 )));
             }
         }
@@ -222,11 +297,11 @@ impl Offered {
         user: UserId,
         name: &str,
     ) -> Result<Probed, AppError> {
-        let accounts = self.store.model_accounts(tenant, user).await?;
-        let account = accounts.iter().find(|row| row.terms.name == name);
+        let places = self.places(tenant, user).await?;
+        let account = places.accounts.iter().find(|row| row.terms.name == name);
         let found = match account {
             Some(row) => Some(Found::Account(row, self.default_of(row)?)),
-            None => self.found(&accounts, name).into_iter().next(),
+            None => self.found(&places, name).into_iter().next(),
         };
         match found {
             None => Err(AppError::NotFound("model")),
@@ -240,6 +315,7 @@ impl Offered {
                 let connection = self.connect(row, &model, key.as_deref())?;
                 probed(&connection).await
             }
+            Some(Found::Runner(row, model)) => probed(&self.connect_runner(row, &model)?).await,
         }
     }
 
@@ -251,13 +327,13 @@ impl Offered {
         choice: Option<&str>,
     ) -> Result<Vec<Arc<dyn Model>>, String> {
         let unavailable = |error: AppError| error.to_string();
-        let accounts = self.store.model_accounts(tenant, user).await;
-        let accounts = accounts.map_err(|error| unavailable(error.into()))?;
+        let places = self.places_for(tenant, user, choice.unwrap_or(AUTO)).await;
+        let places = places.map_err(unavailable)?;
         let found = match choice {
-            None => vec![self.default(&accounts)],
+            None => vec![self.default(&places.accounts)],
             Some(choice) => {
                 let names = name::choices(choice);
-                names.flat_map(|name| self.found(&accounts, name)).collect()
+                names.flat_map(|name| self.found(&places, name)).collect()
             }
         };
         if found.is_empty() {
@@ -265,7 +341,7 @@ impl Offered {
                 "the model {:?}, which is chosen, is not offered any more; choose another with: gantry config set \
                  model NAME (offered: {})",
                 choice.unwrap_or(AUTO),
-                self.some_names(&accounts)
+                self.some_names(&places)
             ));
         }
         let mut chain = Vec::with_capacity(found.len());
@@ -304,12 +380,23 @@ impl Offered {
                     }
                 }
             }
+            Found::Runner(row, model) => {
+                let of = Of::Runner(row.id, model.clone());
+                match self.connections.get(&of) {
+                    Some(known) => known,
+                    None => self.connections.keep(of, self.connect_runner(row, model)?),
+                }
+            }
         };
         let options = RetryOptions {
             gives_way,
             ..RetryOptions::default()
         };
-        let own = matches!(found, Found::Account(row, _) if row.of != AccountOf::Tenant);
+        let own = match found {
+            Found::Operator(_) => false,
+            Found::Account(row, _) => row.of != AccountOf::Tenant,
+            Found::Runner(..) => true,
+        };
         let retry = Retry::new(vendor, options, self.entropy.clone());
         let limited = Limited::new(retry, self.connections.places(tenant, own));
         Ok(Arc::new(Measured::new(limited, self.clock.clone())))
@@ -373,6 +460,28 @@ impl Offered {
         Ok(Breaker::new(vendor))
     }
 
+    /// A connection to the model server of a runner.
+    fn connect_runner(&self, row: &RunnerRow, model: &str) -> Result<Breaker, AppError> {
+        let name = &row.name;
+        let options = ServerOptions {
+            paid_by: PaidBy::Runner(row.id),
+            named: Named {
+                key: format!("--model-key-file of runner {name}"),
+                address: format!("--model-server of runner {name}"),
+                model: format!("gantry models, runner {name}"),
+            },
+            ..ServerOptions::new(format!("runner {name}"), runner_profile(row, model))
+        };
+        let transport = OverLink {
+            links: self.links.clone(),
+            runner: row.id,
+            name: name.clone(),
+        };
+        let vendor = server_llm::chat_over(options, Arc::new(transport));
+        let vendor = vendor.map_err(|error| AppError::Invalid(error.to_string()))?;
+        Ok(Breaker::new(vendor))
+    }
+
     fn profile(&self, row: &ModelAccountRow, model: &str) -> Profile {
         let catalogue = self.catalogue();
         match catalogue.provider(&row.provider) {
@@ -386,7 +495,22 @@ impl Offered {
     }
 
     /// The models that a name means, those of the person's own accounts first.
-    fn found<'a>(&self, accounts: &'a [ModelAccountRow], name: &str) -> Vec<Found<'a>> {
+    fn found<'a>(&self, places: &'a Places, name: &str) -> Vec<Found<'a>> {
+        let found = self.found_in_accounts(&places.accounts, name);
+        if !found.is_empty() {
+            return found;
+        }
+        let of_runner = name.split_once('/').and_then(|(runner, model)| {
+            let row = places.runners.iter().find(|row| row.name == runner)?;
+            let mut models = row.models.iter().flat_map(|report| &report.models);
+            let offered = models.any(|offered| offered == model);
+            offered.then(|| Found::Runner(row, model.to_owned()))
+        });
+        of_runner.into_iter().collect()
+    }
+
+    /// The models of accounts and of the operator that a name means.
+    fn found_in_accounts<'a>(&self, accounts: &'a [ModelAccountRow], name: &str) -> Vec<Found<'a>> {
         if name == AUTO {
             return vec![self.default(accounts)];
         }
@@ -470,16 +594,25 @@ impl Offered {
                 profile: self.profile(row, model),
                 paid_by: paid_by(row),
             },
+            Found::Runner(row, model) => ModelInfo {
+                name: model.clone(),
+                practice: false,
+                origin: Default::default(),
+                profile: runner_profile(row, model),
+                paid_by: PaidBy::Runner(row.id),
+            },
         }
     }
 
     /// The first names of models, for people.
-    fn some_names(&self, accounts: &[ModelAccountRow]) -> String {
+    fn some_names(&self, places: &Places) -> String {
         const NAMED: usize = 8;
-        let of_accounts = accounts.iter().flat_map(|row| self.models_of(row));
+        let of_accounts = places.accounts.iter().flat_map(|row| self.models_of(row));
+        let of_runners = places.runners.iter();
+        let of_runners = of_runners.flat_map(|row| self.list_runner(row).map(|model| model.name));
         let operator = self.operator();
         let of_operator = operator.all().map(|offer| offer.info().name);
-        let mut names: Vec<_> = of_accounts.chain(of_operator).collect();
+        let mut names: Vec<_> = of_accounts.chain(of_operator).chain(of_runners).collect();
         let all = names.len();
         names.truncate(NAMED);
         let more = if all > NAMED { ", …" } else { "" };
@@ -493,10 +626,15 @@ async fn probed(model: &Breaker) -> Result<Probed, AppError> {
 }
 
 fn of(row: &ModelAccountRow, model: &str) -> Of {
-    Of {
-        account: row.id,
-        changed_at: row.changed_at,
+    Of::Account(row.id, row.changed_at, model.to_owned())
+}
+
+/// A model of a runner: nothing but its name is known, and it has no price.
+fn runner_profile(row: &RunnerRow, model: &str) -> Profile {
+    Profile {
         model: model.to_owned(),
+        provider: row.name.clone(),
+        ..Profile::default()
     }
 }
 

@@ -22,7 +22,7 @@ use super::{
     reach::{self, PublicOnly},
 };
 use crate::{
-    ModelError,
+    Failure, ModelError,
     formats::{Format, broken},
 };
 
@@ -91,7 +91,7 @@ impl Http {
 
 #[async_trait]
 impl Transport for Http {
-    async fn send(&self, body: Vec<u8>, trace: Option<TraceContext>) -> Result<Reply, ModelError> {
+    async fn send(&self, body: Vec<u8>, trace: Option<TraceContext>) -> Result<Reply, Failure> {
         let mut request = self.http.post(self.endpoint.clone()).body(body);
         // A stream that is compressed on its way comes late and in lumps.
         request = request

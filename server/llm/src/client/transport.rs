@@ -10,7 +10,7 @@ use reqwest::{
 };
 use shared_types::TraceContext;
 
-use crate::ModelError;
+use crate::{Failure, ModelError};
 
 /// A way to one model server. It knows the server's address and the key.
 #[async_trait]
@@ -19,8 +19,8 @@ pub trait Transport: fmt::Debug + Send + Sync {
     /// future, or the body of the reply, ends the request.
     ///
     /// # Errors
-    /// If no answer begins.
-    async fn send(&self, body: Vec<u8>, trace: Option<TraceContext>) -> Result<Reply, ModelError>;
+    /// If no answer begins. [`Failure::is_unasked`] where nothing was sent because the way is closed now.
+    async fn send(&self, body: Vec<u8>, trace: Option<TraceContext>) -> Result<Reply, Failure>;
 }
 
 /// The bytes of an answer.

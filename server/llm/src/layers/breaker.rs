@@ -110,6 +110,10 @@ impl State {
 
     fn failed(&mut self, failure: &Failure) {
         self.is_probed = false;
+        // A runner that is offline costs no wait, and may be back at once.
+        if failure.is_unasked {
+            return;
+        }
         let is_of_account = is_of_account(&failure.error);
         // A refusal of one conversation says nothing of the vendor.
         if !is_of_account && !failure.error.is_passing() {
