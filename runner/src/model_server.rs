@@ -1,30 +1,24 @@
 //! The machine's own model server, which the Gantry server asks over the link.
 //!
 //! The server names a request out of a closed set, and never an address. The key is read from a file here, goes to the
-//! model server alone, and stands in no frame, log or message. Redirects are not followed, and no proxy is used.
+//! model server alone, and stands in no frame, log or message: it is taken out of answers that quote it. Redirects are not followed, and no proxy is used.
 
 mod asks;
+mod key;
 mod known;
 mod request;
 
 use std::{
-    fs, io,
-    os::unix::fs::PermissionsExt as _,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use http::HeaderValue;
-use shared_types::{
-    address::is_loopback_host,
-    clean::{is_clean_line, without_mark},
-};
+use shared_types::address::is_loopback_host;
 use url::{Host, Url};
 
+use self::key::Key;
 pub(crate) use self::{asks::Asks, known::KnownModels};
-
-/// Longest key, in bytes.
-const MAX_KEY_BYTES: u64 = 4096;
 
 /// The model server of this machine. Clones are the same.
 #[derive(Debug, Clone)]
@@ -37,8 +31,7 @@ struct Target {
     is_tls: bool,
     /// The path above `chat/completions`, without a slash at its end.
     path: String,
-    /// The header with the key; it does not print.
-    key: Option<HeaderValue>,
+    key: Option<Key>,
 }
 
 impl ModelServer {
@@ -58,7 +51,7 @@ impl ModelServer {
         };
         let host = url.host().map(|host| host.to_owned());
         let host = host.ok_or(ModelServerError::Address)?;
-        let key = key_file.map(key).transpose()?;
+        let key = key_file.map(Key::load).transpose()?;
         if key.is_some() && !is_tls && !is_loopback_host(&host.to_string()) {
             return Err(ModelServerError::PlainText);
         }
@@ -70,31 +63,6 @@ impl ModelServer {
             path: url.path().trim_end_matches('/').to_owned(),
             key,
         })))
-    }
-}
-
-/// The header with the key in this file.
-fn key(path: &Path) -> Result<HeaderValue, ModelServerError> {
-    let unreadable = |source| ModelServerError::Unreadable {
-        path: path.to_owned(),
-        source,
-    };
-    let about = fs::metadata(path).map_err(unreadable)?;
-    if about.permissions().mode() & 0o077 != 0 {
-        return Err(ModelServerError::Exposed(path.to_owned()));
-    }
-    if about.len() > MAX_KEY_BYTES {
-        return Err(ModelServerError::NoKey(path.to_owned()));
-    }
-    let text = fs::read_to_string(path).map_err(unreadable)?;
-    let key = without_mark(&text).trim();
-    let header = HeaderValue::try_from(format!("Bearer {key}"));
-    match header {
-        Ok(mut header) if !key.is_empty() && is_clean_line(key) => {
-            header.set_sensitive(true);
-            Ok(header)
-        }
-        _ => Err(ModelServerError::NoKey(path.to_owned())),
     }
 }
 

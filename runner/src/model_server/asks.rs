@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::{Bytes, BytesMut};
-use http::{Method, Response};
+use http::Method;
 use proto::v1;
 use shared_link::runner::{
     ANSWER_HEADERS, AnswerHead, AnswerPart, AskFailure, AskFailureKind, AskKind,
@@ -210,7 +210,7 @@ impl Asking {
 
     /// Passes an answer on; returns its last piece.
     async fn pass_on(&mut self, mut answer: Answer) -> Result<AnswerPart, Gone> {
-        self.send(AnswerPart::Head(head(&answer.response))).await?;
+        self.send(AnswerPart::Head(head(&answer))).await?;
         let mut sent = 0;
         loop {
             let mut data = match answer.next().await {
@@ -235,10 +235,13 @@ impl Asking {
     }
 }
 
-fn head<B>(response: &Response<B>) -> AnswerHead {
+fn head(answer: &Answer) -> AnswerHead {
+    let response = &answer.response;
     let header = |name: &&str| {
-        let value = response.headers().get(*name)?.to_str().ok()?;
-        (value.len() <= MAX_ANSWER_HEADER_BYTES).then(|| ((*name).to_owned(), value.to_owned()))
+        let value = answer
+            .redactor
+            .text(response.headers().get(*name)?.to_str().ok()?);
+        (value.len() <= MAX_ANSWER_HEADER_BYTES).then(|| ((*name).to_owned(), value))
     };
     AnswerHead {
         status: response.status().as_u16(),

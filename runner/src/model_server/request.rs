@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{Method, Request, Response, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, client::conn::http1::handshake};
 use hyper_util::rt::TokioIo;
@@ -20,7 +20,10 @@ use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use url::Host;
 
-use super::{ModelServer, Target};
+use super::{
+    ModelServer, Target,
+    key::{Key, Redactor},
+};
 
 /// Time for a connection, TLS included.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -31,6 +34,7 @@ pub(super) const SILENT_AT_MOST: Duration = Duration::from_secs(60 * 60);
 /// An answer that has begun. Dropping it ends the request.
 pub(super) struct Answer {
     pub(super) response: Response<Incoming>,
+    pub(super) redactor: Redactor,
     _connection: AbortOnDropHandle<()>,
 }
 
@@ -60,9 +64,8 @@ impl ModelServer {
         }
         let request = request.body(Full::new(body));
         let mut request = request.map_err(|error| failed(AskFailureKind::Invalid, &error))?;
-        if let Some(key) = &target.key {
-            let headers = request.headers_mut();
-            headers.insert(header::AUTHORIZATION, HeaderValue::clone(key));
+        if let Some(key) = target.key.as_ref().and_then(Key::header) {
+            request.headers_mut().insert(header::AUTHORIZATION, key);
         }
         let connecting = timeout(CONNECT_WITHIN, target.connect()).await;
         let stream = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
@@ -72,23 +75,36 @@ impl ModelServer {
         let connection = tokio::spawn(async move { drop(connection.await) });
         let connection = AbortOnDropHandle::new(connection);
         let response = timeout(SILENT_AT_MOST, requests.send_request(request)).await;
+        let response = response.map_err(|_| silent())?.map_err(broken)?;
+        // The key could not be taken out of it.
+        let encoding = response.headers().get(header::CONTENT_ENCODING);
+        if encoding.is_some_and(|encoding| encoding != "identity") {
+            return Err(AskFailure {
+                kind: AskFailureKind::Unsupported,
+                reason: "its model server compresses answers: turn that off there".to_owned(),
+            });
+        }
         Ok(Answer {
-            response: response.map_err(|_| silent())?.map_err(broken)?,
+            response,
+            redactor: Redactor::new(target.key.as_ref()),
             _connection: connection,
         })
     }
 }
 
 impl Answer {
-    /// The next bytes of the body; none at its end.
+    /// The next bytes of the body, without the key; none at its end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, AskFailure> {
         loop {
             let frame = timeout(SILENT_AT_MOST, self.response.body_mut().frame()).await;
             let Some(frame) = frame.map_err(|_| silent())? else {
-                return Ok(None);
+                let last = self.redactor.finish();
+                return Ok((!last.is_empty()).then_some(last));
             };
             let frame = frame.map_err(|error| failed(AskFailureKind::Broken, &error))?;
-            if let Ok(data) = frame.into_data() {
+            let data = frame.into_data().unwrap_or_default();
+            let data = self.redactor.take(data);
+            if !data.is_empty() {
                 return Ok(Some(data));
             }
         }

@@ -1,4 +1,4 @@
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::{fs, os::unix::fs::OpenOptionsExt as _};
 
 use bytes::Bytes;
 use proto::v1::{

@@ -14,13 +14,7 @@ use super::{Malformed, from_runner, words};
 pub const MODELS_FEATURE: &str = "models";
 
 /// The headers of an answer that are passed on: they tell how to read it, and when to ask again.
-pub const ANSWER_HEADERS: [&str; 5] = [
-    "content-type",
-    "content-encoding",
-    "date",
-    "retry-after",
-    "retry-after-ms",
-];
+pub const ANSWER_HEADERS: [&str; 4] = ["content-type", "date", "retry-after", "retry-after-ms"];
 
 /// Longest value of such a header, in bytes.
 pub const MAX_ANSWER_HEADER_BYTES: usize = 256;
