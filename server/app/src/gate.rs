@@ -37,6 +37,13 @@ pub(crate) struct NamedPlace {
     pub(crate) workspace: Option<SandboxRow>,
 }
 
+/// The runners that a user may use.
+pub(crate) enum RunnersToUse {
+    None,
+    OwnAndShared,
+    All,
+}
+
 impl NamedPlace {
     pub(crate) fn choice(&self) -> RunnerChoice {
         RunnerChoice {
@@ -360,18 +367,22 @@ impl Gate {
         access.revoked || allow(&subject, Action::UseRunner, &resource).is_ok()
     }
 
-    /// True if this user, with the role that it has now, may use this runner, which is the user's or shared with it.
-    pub(crate) fn may_use_runner(user: &UserRow, runner: &RunnerRow) -> bool {
+    /// The runners that this user may use, with the role that it has now.
+    pub(crate) fn runners_to_use(user: &UserRow) -> RunnersToUse {
         let subject = Subject {
             user: user.id,
             role: user.role,
             scopes: Scopes::ALL,
         };
-        let resource = Resource::Thing {
-            owner: runner.owner,
-            shared: true,
+        let may_use = |owner, shared| {
+            let resource = Resource::Thing { owner, shared };
+            allow(&subject, Action::UseRunner, &resource).is_ok()
         };
-        allow(&subject, Action::UseRunner, &resource).is_ok()
+        match (may_use(NOBODY, false), may_use(NOBODY, true)) {
+            (true, _) => RunnersToUse::All,
+            (false, true) => RunnersToUse::OwnAndShared,
+            (false, false) => RunnersToUse::None,
+        }
     }
 
     /// The scopes of a key that the subject makes: those that were asked for, else the usual ones.

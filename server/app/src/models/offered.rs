@@ -26,7 +26,11 @@ use super::{
     over_link::{OverLink, offline},
     probe::probe,
 };
-use crate::{AppError, gate::Gate, vault::Vault};
+use crate::{
+    AppError,
+    gate::{Gate, RunnersToUse},
+    vault::Vault,
+};
 
 /// The models of everybody. Clones are the same.
 #[derive(Clone)]
@@ -178,14 +182,19 @@ impl Offered {
     /// The accounts and runners of a person.
     async fn places(&self, tenant: TenantId, user: UserId) -> Result<Places, AppError> {
         let accounts = self.store.model_accounts(tenant, user).await?;
-        let mut runners = self
+        let row = self.store.user(tenant, user).await?;
+        let of_user = match Gate::runners_to_use(&row) {
+            RunnersToUse::All => None,
+            RunnersToUse::OwnAndShared => Some(user),
+            RunnersToUse::None => {
+                let runners = Vec::new();
+                return Ok(Places { accounts, runners });
+            }
+        };
+        let runners = self
             .store
-            .runners_with_models(tenant, user, RUNNERS)
+            .runners_with_models(tenant, of_user, RUNNERS)
             .await?;
-        if !runners.is_empty() {
-            let user = self.store.user(tenant, user).await?;
-            runners.retain(|row| Gate::may_use_runner(&user, row));
-        }
         Ok(Places { accounts, runners })
     }
 

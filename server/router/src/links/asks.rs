@@ -67,7 +67,7 @@ impl Asks {
     /// # Errors
     /// The runner sends more than it may.
     pub(super) fn answered(&mut self, ask: u64, part: AnswerPart) -> Result<(), Over> {
-        // The caller may have left meanwhile.
+        // The caller may have left before.
         let Some(waiting) = self.waiting.get_mut(&ask) else {
             return Ok(());
         };

@@ -37,19 +37,20 @@ impl Store {
         tx.commit().await
     }
 
-    /// The runners that are not revoked, have reported models, and are the user's or shared with the user, by name,
-    /// `limit` at most.
+    /// The runners that are not revoked and have reported models, by name, `limit` at most: those of a user and those
+    /// shared with the user, or, where no user is named, the tenant's.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
     pub async fn runners_with_models(
         &self,
         tenant: TenantId,
-        user: UserId,
+        user: Option<UserId>,
         limit: u32,
     ) -> Result<Vec<RunnerRow>, StoreError> {
+        let user = user.map_or_else(String::new, |user| user.to_string());
         let rows: Vec<RunnerRow> = query_as(select_runners!(
-            "WHERE tenant_id = $1 AND models <> '[]' AND revoked_at IS NULL AND (owner_id = $3
+            "WHERE tenant_id = $1 AND models <> '[]' AND revoked_at IS NULL AND ($3 = '' OR owner_id = $3
                  OR shared_with_everyone_at IS NOT NULL OR EXISTS (
                      SELECT 1 FROM runner_shares WHERE runner_shares.tenant_id = runners.tenant_id
                          AND runner_shares.runner_id = runners.id AND runner_shares.user_id = $3))
@@ -57,7 +58,7 @@ impl Store {
         ))
         .bind(tenant.to_string())
         .bind(page(limit))
-        .bind(user.to_string())
+        .bind(user)
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows

@@ -56,12 +56,13 @@ async fn the_models_of_a_runner_are_those_of_its_newest_link_while_it_has_a_mode
         let stored = db.models_reported(ours.id, (runner, link), report);
         stored.await.expect("it answers");
     }
-    assert_eq!(models(&ours, ours.owner).await, vec![one]);
+    assert_eq!(models(&ours, Some(ours.owner)).await, vec![one.clone()]);
+    assert_eq!(models(&ours, None).await, vec![one]);
     let stranger = UserId::from_u128(unique());
-    assert_eq!(models(&ours, stranger).await, Vec::new());
-    assert_eq!(models(&theirs, ours.owner).await, Vec::new());
+    assert_eq!(models(&ours, Some(stranger)).await, Vec::new());
+    assert_eq!(models(&theirs, None).await, Vec::new());
     linked(&without).await;
-    assert_eq!(models(&ours, ours.owner).await, Vec::new());
+    assert_eq!(models(&ours, None).await, Vec::new());
 }
 
 async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixture: Fixture) {
