@@ -23,12 +23,12 @@ use axum::{
     extract::{DefaultBodyLimit, State},
     http::{HeaderMap, HeaderName, StatusCode, Uri, header},
     response::Response,
-    routing::post,
+    routing::{get, post},
     serve::ListenerExt as _,
 };
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::AbortHandle};
 
 use self::script::Script;
@@ -61,6 +61,7 @@ impl ModelServer {
         let address = listener.local_addr().expect("the listener is bound");
         let script = Script::default();
         let app = Router::new()
+            .route("/v1/models", get(list))
             .fallback(post(complete))
             .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
             .with_state(script.clone());
@@ -87,6 +88,12 @@ impl ModelServer {
     /// Adds replies to the end of the script.
     pub fn script(&self, replies: Vec<Reply>) {
         self.script.state().replies.extend(replies);
+    }
+
+    /// Lists these models from now on.
+    pub fn lists(&self, models: &[&str]) {
+        let models = models.iter().map(|model| (*model).to_owned());
+        self.script.state().models = models.collect();
     }
 
     /// From now on a request with a longer body than this is refused as too long for the model; that
@@ -137,6 +144,13 @@ impl Drop for ModelServer {
     fn drop(&mut self) {
         self.serving.abort();
     }
+}
+
+/// The models, in the form of OpenAI's `GET /v1/models`.
+async fn list(State(script): State<Script>) -> Json<Value> {
+    let models = script.state().models.clone().into_iter();
+    let models = models.map(|id| json!({ "id": id, "object": "model" }));
+    Json(json!({ "object": "list", "data": models.collect::<Vec<_>>() }))
 }
 
 async fn complete(

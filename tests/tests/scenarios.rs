@@ -60,6 +60,7 @@ mod scenarios {
     mod rights;
     mod room;
     mod rotation;
+    mod runner_models;
     mod schemathesis;
     mod screens;
     mod secrets;

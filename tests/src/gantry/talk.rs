@@ -99,6 +99,15 @@ impl Talk {
         self.until(&format!("the output {text:?} arrives"), |item| matches!(item, Followed::Live(Live::Output { text: seen, .. }) if seen.contains(text))).await;
     }
 
+    /// Waits until a piece of the model's text with these words has been seen.
+    pub async fn until_said(&mut self, words: &str) {
+        self.until(
+            &format!("the model says {words:?}"),
+            |item| matches!(item, Followed::Live(Live::Text { text, .. }) if text.contains(words)),
+        )
+        .await;
+    }
+
     /// Waits until a notice with these words has been seen.
     pub async fn until_notice(&mut self, words: &str) {
         self.until(&format!("a notice says {words:?}"), |item| matches!(item, Followed::Live(Live::Notice { text, .. }) if text.contains(words))).await;

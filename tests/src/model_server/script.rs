@@ -43,6 +43,7 @@ pub(super) struct Script {
 pub(super) struct ScriptState {
     /// A longer request does not fit into the model's window.
     pub(super) refuse_above: Option<usize>,
+    pub(super) models: Vec<String>,
     pub(super) replies: VecDeque<Reply>,
     pub(super) asked: Vec<Asked>,
 }
