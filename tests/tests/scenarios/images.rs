@@ -108,7 +108,7 @@ async fn an_image_that_is_read_on_a_runner_is_seen_and_stays_with_the_session() 
     std::fs::write(laptop.workspace().join("shot.png"), PNG).expect("a file");
     let whole = vec![0; 6 * 1024 * 1024];
     std::fs::write(laptop.workspace().join("large.png"), whole).expect("a file");
-    let read = |path: &str| Reply::call("Read", &serde_json::json!({ "path": path }).to_string());
+    let read = |path: &str| Reply::call("Read", serde_json::json!({ "path": path }).to_string());
 
     seeing.script(vec![read("shot.png"), Reply::text("a cat")]);
     let shown = said(
