@@ -8,7 +8,7 @@ mod written;
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use crate::{Price, Profile, Thinking, WireFormat};
+use crate::{Price, Profile, Thinking, ToolCalls, WireFormat};
 use written::{WrittenModel, WrittenProvider};
 
 pub use written::Providers;
@@ -46,6 +46,8 @@ pub struct Provider {
     pub names: Vec<String>,
     /// True if those of its models that are not listed can read images.
     pub sees: bool,
+    /// The way in which those of its models that are not listed call tools.
+    pub tools: ToolCalls,
     /// Its models that are known by name.
     pub models: Vec<Profile>,
 }
@@ -193,6 +195,7 @@ impl Provider {
             model: model.to_owned(),
             provider: self.name.clone(),
             sees: self.sees,
+            tools: self.tools,
             ..Profile::default()
         })
     }
@@ -209,6 +212,7 @@ impl Provider {
                 tiers: BTreeMap::new(),
                 names: Vec::new(),
                 sees: false,
+                tools: ToolCalls::default(),
                 models: Vec::new(),
                 name,
             },
@@ -243,6 +247,8 @@ impl Provider {
         self.key = written.key.or(self.key.take());
         self.default = written.default.or(self.default.take());
         self.sees = written.sees.unwrap_or(self.sees);
+        self.tools = tools(written.tools.as_deref(), self.tools)
+            .map_err(|reason| format!("tools is {reason}"))?;
         let tiers = [
             (Tier::Vanguard, written.vanguard),
             (Tier::Balance, written.balance),
@@ -278,8 +284,11 @@ fn profile(
         model: written.name.clone(),
         provider: provider.name.clone(),
         sees: provider.sees,
+        tools: provider.tools,
         ..Profile::default()
     });
+    let tools = tools(written.tools.as_deref(), known.tools)
+        .map_err(|reason| format!("tools of {:?} is {reason}", written.name))?;
     let thinking = match written.thinking.as_deref() {
         None => known.thinking,
         Some("adaptive") => Thinking::Adaptive,
@@ -302,11 +311,22 @@ fn profile(
         window: written.window.or(known.window),
         output: written.output.or(known.output),
         sees: written.sees.unwrap_or(known.sees),
+        tools,
         thinking,
         binds_thoughts: written.binds_thoughts.unwrap_or(known.binds_thoughts),
         price,
         ..known
     })
+}
+
+fn tools(written: Option<&str>, known: ToolCalls) -> Result<ToolCalls, String> {
+    match written {
+        None => Ok(known),
+        Some("native") => Ok(ToolCalls::Native),
+        Some("text") => Ok(ToolCalls::Text),
+        Some("unknown") => Ok(ToolCalls::Unknown),
+        Some(other) => Err(format!("{other:?}: write native, text, or unknown")),
+    }
 }
 
 #[cfg(test)]

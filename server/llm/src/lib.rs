@@ -40,5 +40,5 @@ pub use model::{
 };
 pub use models::{Models, Offer};
 pub use practice::Practice;
-pub use profile::{Price, Profile, Thinking};
+pub use profile::{Price, Profile, Thinking, ToolCalls};
 pub use vendor::{Failure, Vendor};

@@ -15,6 +15,8 @@ pub struct Profile {
     pub output: Option<u32>,
     /// True if it can read images.
     pub sees: bool,
+    /// The way in which it calls tools.
+    pub tools: ToolCalls,
     /// The way in which it is asked for thoughts.
     pub thinking: Thinking,
     /// True if the vendor binds each thought to all that stands before it. Then a thought goes back only while
@@ -22,6 +24,18 @@ pub struct Profile {
     pub binds_thoughts: bool,
     /// Its price, where that is known.
     pub price: Option<Price>,
+}
+
+/// The way in which a model calls tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolCalls {
+    /// It is not known: tools are sent natively, and calls are also taken from the text of an answer.
+    #[default]
+    Unknown,
+    /// By the wire format alone.
+    Native,
+    /// In the text of its answers: its server is sent no tools.
+    Text,
 }
 
 /// The way in which a model is asked for thoughts.

@@ -78,6 +78,8 @@ fn values_that_cannot_be_are_refused_with_what_is_allowed() {
             "2026-11-20",
         ),
         (model("thinking = \"hard\""), "adaptive"),
+        (model("tools = \"spoken\""), "native, text, or unknown"),
+        ("[openai]\ntools = \"spoken\"\n".to_owned(), "native, text"),
         (
             "[openai]\nformat = \"telegraph\"\n".to_owned(),
             "openai-chat",
@@ -87,4 +89,21 @@ fn values_that_cannot_be_are_refused_with_what_is_allowed() {
         let error = built_in().with(written(&toml)).expect_err(&toml);
         assert!(error.to_string().contains(words), "{error}");
     }
+}
+
+#[test]
+fn a_model_calls_tools_as_it_says_or_as_its_provider_does() {
+    let toml = "[ollama]\ntools = \"text\"\n[[ollama.models]]\nname = \"able\"\ntools = \"native\"\n\
+        [[ollama.models]]\nname = \"small\"\n";
+    let catalogue = built_in().with(written(toml)).expect("it is sound");
+    let of = |provider: &str, model: &str| {
+        let provider = catalogue.provider(provider).expect("it is there");
+        provider.profile(model).tools
+    };
+    assert_eq!(of("ollama", "able"), ToolCalls::Native);
+    assert_eq!(of("ollama", "small"), ToolCalls::Text);
+    assert_eq!(of("ollama", "unheard"), ToolCalls::Text);
+    assert_eq!(of("openai", "gpt-unheard"), ToolCalls::Native);
+    assert_eq!(of("openrouter", "unheard/of"), ToolCalls::Unknown);
+    assert_eq!(of("vllm", "unheard"), ToolCalls::Unknown);
 }

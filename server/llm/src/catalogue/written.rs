@@ -36,6 +36,8 @@ pub(super) struct WrittenProvider {
     pub(super) names: Option<Vec<String>>,
     /// True if its models that are not listed can read images.
     pub(super) sees: Option<bool>,
+    /// The way in which its models that are not listed call tools: native, text, or unknown.
+    pub(super) tools: Option<String>,
     /// Its models.
     pub(super) models: Vec<WrittenModel>,
 }
@@ -52,6 +54,8 @@ pub(super) struct WrittenModel {
     pub(super) output: Option<u32>,
     /// True if it can read images.
     pub(super) sees: Option<bool>,
+    /// The way in which it calls tools: native, text (its server is sent no tools), or unknown.
+    pub(super) tools: Option<String>,
     /// The way in which it is asked for thoughts: adaptive, or unasked.
     pub(super) thinking: Option<String>,
     /// True if each thought is bound to all that stands before it.
