@@ -61,6 +61,7 @@ fn request(text: &str) -> ModelRequest {
             name: "Shell".to_owned(),
             description: "Runs a command.".to_owned(),
             parameters: json!({ "type": "object" }),
+            aliases: Vec::new(),
         }],
         images: Images::new(),
         trace: None,

@@ -47,6 +47,11 @@ pub trait Tool: Send + Sync {
     /// The name by which the model asks for it: letters, digits, `_` and `-`, at most 64.
     fn name(&self) -> &str;
 
+    /// Other names that models know it by. They count where a model writes a call as text.
+    fn aliases(&self) -> &[&str] {
+        &[]
+    }
+
     /// The purpose of the tool and its use, for the model.
     fn description(&self) -> &str;
 
@@ -273,6 +278,7 @@ impl ToolSet {
                 name: tool.name().to_owned(),
                 description: tool.description().to_owned(),
                 parameters: tool.schema(),
+                aliases: tool.aliases().iter().map(|&name| name.to_owned()).collect(),
             })
             .collect()
     }

@@ -140,6 +140,8 @@ pub struct ToolSpec {
     pub description: String,
     /// Its arguments, as a JSON Schema of an object.
     pub parameters: Value,
+    /// Other names that stand for it in a call that a model writes as text.
+    pub aliases: Vec<String>,
 }
 
 /// An event while a model answers.

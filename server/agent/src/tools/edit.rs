@@ -19,6 +19,10 @@ impl Tool for EditTool {
         "Edit"
     }
 
+    fn aliases(&self) -> &[&str] {
+        &["edit_file", "str_replace", "replace"]
+    }
+
     fn description(&self) -> &str {
         "Replaces text in a file. The old text must stand in the file exactly once, character by \
          character, unless every occurrence is to be replaced. Read the file first."

@@ -19,6 +19,10 @@ impl Tool for GlobTool {
         "Glob"
     }
 
+    fn aliases(&self) -> &[&str] {
+        &["find", "find_files"]
+    }
+
     fn description(&self) -> &str {
         "Finds files by name, the newest first. What .gitignore names is left out."
     }

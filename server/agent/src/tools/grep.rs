@@ -19,6 +19,10 @@ impl Tool for GrepTool {
         "Grep"
     }
 
+    fn aliases(&self) -> &[&str] {
+        &["search", "search_files"]
+    }
+
     fn description(&self) -> &str {
         "Finds lines by content and shows them as path:line:text. What .gitignore names is left \
          out, and binary files, of which that is said; long lines are cut."

@@ -18,6 +18,10 @@ impl Tool for ListTool {
         "List"
     }
 
+    fn aliases(&self) -> &[&str] {
+        &["list_files", "list_directory", "ls"]
+    }
+
     fn description(&self) -> &str {
         "Lists a directory by name: directories end with /, links with @, files show their size \
          in bytes."

@@ -28,6 +28,10 @@ impl Tool for ReadTool {
         "Read"
     }
 
+    fn aliases(&self) -> &[&str] {
+        &["read_file", "cat", "view"]
+    }
+
     fn description(&self) -> &str {
         "Reads lines of a text file. Each line is shown with its number and a tab, which are not \
          part of the file. A long file is shown in part; the result says where to read on. An image \

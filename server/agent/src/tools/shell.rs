@@ -32,6 +32,17 @@ impl Tool for ShellTool {
         "Shell"
     }
 
+    fn aliases(&self) -> &[&str] {
+        &[
+            "bash",
+            "sh",
+            "run",
+            "run_command",
+            "execute_command",
+            "terminal",
+        ]
+    }
+
     fn description(&self) -> &str {
         "Runs a shell command in the workspace and returns its output and exit code. It has no \
          terminal and no input. A command that takes longer than timeout_ms goes on in the \

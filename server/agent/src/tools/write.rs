@@ -17,6 +17,10 @@ impl Tool for WriteTool {
         "Write"
     }
 
+    fn aliases(&self) -> &[&str] {
+        &["write_file", "create_file"]
+    }
+
     fn description(&self) -> &str {
         "Writes a whole file: a new one, with the directories above it, or in place of the one \
          that is there. To change a part of a file use Edit."

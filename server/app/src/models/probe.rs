@@ -47,6 +47,7 @@ pub(super) async fn probe(model: &Breaker) -> Result<Probed, ModelError> {
             name: "ping".to_owned(),
             description: "Tells the server that tools work.".to_owned(),
             parameters: serde_json::json!({ "type": "object", "properties": {} }),
+            aliases: Vec::new(),
         }],
         ..ModelRequest::default()
     };

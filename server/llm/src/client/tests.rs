@@ -132,6 +132,7 @@ fn request() -> ModelRequest {
         name: name.to_owned(),
         description: "Does it.".to_owned(),
         parameters: serde_json::json!({ "type": "object" }),
+        aliases: Vec::new(),
     });
     ModelRequest {
         system: String::new(),

@@ -25,6 +25,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
                 name: name.to_owned(),
                 description: String::new(),
                 parameters: json!({ "type": "object" }),
+                aliases: Vec::new(),
             })
             .collect(),
         images: crate::Images::new(),

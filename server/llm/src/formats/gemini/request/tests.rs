@@ -70,6 +70,7 @@ fn a_conversation_with_tools_has_the_vendors_form() {
             name: "Shell".to_owned(),
             description: "runs".to_owned(),
             parameters: json!({ "type": "object", "additionalProperties": false }),
+            aliases: Vec::new(),
         }],
         ..request(vec![
             user("hi"),

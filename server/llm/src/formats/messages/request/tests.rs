@@ -93,6 +93,7 @@ fn spec(name: &str) -> ToolSpec {
         name: name.to_owned(),
         description: "Runs.".to_owned(),
         parameters: json!({ "type": "object" }),
+        aliases: Vec::new(),
     }
 }
 

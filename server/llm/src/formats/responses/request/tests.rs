@@ -81,6 +81,7 @@ fn a_conversation_with_tools_has_the_vendors_form() {
             name: "Shell".to_owned(),
             description: "runs".to_owned(),
             parameters: json!({ "type": "object" }),
+            aliases: Vec::new(),
         }],
         ..request(vec![
             user("hi"),
