@@ -17,10 +17,16 @@ use reqwest::header::{HeaderMap, HeaderValue, InvalidHeaderValue};
 use serde_json::Value;
 use url::Url;
 
-pub(crate) use self::{chat::Chat, gemini::Gemini, messages::Messages, responses::Responses};
+pub(crate) use self::{
+    chat::Chat,
+    conversation::{bare_name, id_of_ours},
+    gemini::Gemini,
+    messages::Messages,
+    responses::Responses,
+};
 use crate::{
     Answer, ApiKey, ModelError, ModelRequest, Piece, Profile, ServerOptions, ServerOptionsError,
-    Transport, Vendor, client::Client,
+    ToolCalls, Transport, Vendor, client::Client, layers::text_calls::TextCalls,
 };
 
 /// Largest answer with all its parts, in bytes.
@@ -89,7 +95,8 @@ impl FromStr for WireFormat {
 #[error("no wire format has that name; there are: {}", WireFormat::names())]
 pub struct UnknownFormat;
 
-/// The model behind a server that speaks this format; nothing is sent yet.
+/// The model behind a server that speaks this format; nothing is sent yet. Where the model is not known to call tools
+/// natively, its calls are also found in its text.
 ///
 /// # Errors
 /// If the address, the key or the model's name cannot be used.
@@ -97,11 +104,16 @@ pub fn vendor(
     format: WireFormat,
     options: ServerOptions,
 ) -> Result<Arc<dyn Vendor>, ServerOptionsError> {
-    Ok(match format {
+    let tools = options.profile.tools;
+    let vendor: Arc<dyn Vendor> = match format {
         WireFormat::OpenAiChat => Arc::new(Client::<Chat>::new(options)?),
         WireFormat::OpenAiResponses => Arc::new(Client::<Responses>::new(options)?),
         WireFormat::Gemini => Arc::new(Client::<Gemini>::new(options)?),
         WireFormat::AnthropicMessages => Arc::new(Client::<Messages>::new(options)?),
+    };
+    Ok(match tools {
+        ToolCalls::Native => vendor,
+        ToolCalls::Unknown | ToolCalls::Text => Arc::new(TextCalls::new(vendor)),
     })
 }
 

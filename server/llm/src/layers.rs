@@ -4,3 +4,4 @@ pub(crate) mod breaker;
 pub(crate) mod limit;
 pub(crate) mod measured;
 pub(crate) mod retry;
+pub(crate) mod text_calls;

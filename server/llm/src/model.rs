@@ -156,6 +156,8 @@ pub enum ModelEvent {
     },
     /// The next piece of the answer.
     Said(Piece),
+    /// The text that was said is not the answer's: a part of it is a call. The answer tells all that is left.
+    TakenBack,
     /// The attempt has ended, well or not.
     Attempted(Attempted),
     /// The attempt failed and another one follows.

@@ -13,7 +13,7 @@ pub trait Vendor: Send + Sync {
     /// The name and kind of the model.
     fn info(&self) -> ModelInfo;
 
-    /// One attempt. Sends only [`ModelEvent::Said`]; dropping the future cancels it.
+    /// One attempt. Sends only [`ModelEvent::Said`] and [`ModelEvent::TakenBack`]; dropping the future cancels it.
     ///
     /// # Errors
     /// Fails if it did not lead to a whole answer.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use server_llm::ModelEvent;
 use shared_sandbox::{
     CancelAnswer, ExitCause, ExitStatus, Globbed, NotStarted, Operation, OperationEvent, Outcome,
     OutputStream, Request, Running, Sandbox,
@@ -24,7 +25,7 @@ use crate::{
     Live, LogError, TurnError,
     testing::{
         EPOCH, Fault, Happened, Reply, START, TURN, World, command, content, ends, exit, output,
-        to_its_end, written,
+        text, to_its_end, written,
     },
 };
 
@@ -552,4 +553,34 @@ async fn a_refusal_after_the_command_was_taken_is_not_told_as_not_run() {
     let (outcome, text) = world.only_call();
     assert_eq!(outcome, CallOutcome::Unknown);
     assert!(text.ends_with("the last output was\nhalf"), "{text}");
+}
+
+#[tokio::test]
+async fn a_call_that_was_shown_as_text_takes_the_text_back_runs_once_and_its_result_goes_back() {
+    let Reply::Answer(answer) = Reply::calls("I look.", [SHELL]) else {
+        unreachable!("it is an answer")
+    };
+    let said = vec![
+        ModelEvent::Attempt { number: 1 },
+        text(0, "I look.\n<tool_call>…</tool_call>"),
+        ModelEvent::TakenBack,
+    ];
+    let world = World::new(
+        [Reply::Events(said, answer), Reply::says("done")],
+        [command("hi", 0)],
+    );
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let void = Live::TakenBack {
+        turn: TURN,
+        step: 1,
+        attempt: 1,
+    };
+    assert_eq!(world.live.all()[1], void);
+    assert_eq!(world.sandbox.scripted.started().len(), 1);
+    let requests = world.model.requests();
+    let [answered, result] = &requests[1].messages[1..] else {
+        panic!("an answer and a result: {requests:?}");
+    };
+    assert_eq!(answered.parts().words(), "I look.");
+    assert!(result.parts().words().starts_with("hi"), "{result:?}");
 }

@@ -90,6 +90,7 @@ impl<'a> Speech<'a> {
                 "the model is asked as often at the same time as your organisation may; waiting"
                     .to_owned(),
             ),
+            ModelEvent::TakenBack => self.take_back(),
             ModelEvent::Attempted(attempted) => {
                 self.began = None;
                 self.attempted.push(attempted);

@@ -79,13 +79,18 @@ pub(crate) fn arguments_text(written: &str) -> String {
     }
 }
 
+/// The name of a tool without what models write around it: `functions.Shell`, `Shell:0`.
+pub(crate) fn bare_name(name: &str) -> &str {
+    let bare = name.trim().rsplit(['.', '/']).next().unwrap_or_default();
+    bare.split(':').next().unwrap_or_default()
+}
+
 /// The tool that a name can only mean: models write `functions.Shell`, `shell` or `Shell:0`.
 pub(crate) fn meant(tools: &[String], name: String) -> String {
     if tools.contains(&name) {
         return name;
     }
-    let bare = name.trim().rsplit(['.', '/']).next().unwrap_or_default();
-    let bare = bare.split(':').next().unwrap_or_default();
+    let bare = bare_name(&name);
     let mut alike = tools.iter().filter(|tool| tool.eq_ignore_ascii_case(bare));
     match (alike.next(), alike.next()) {
         (Some(tool), None) => tool.clone(),
