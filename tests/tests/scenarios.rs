@@ -74,6 +74,7 @@ mod scenarios {
     mod survival;
     mod tenants;
     mod terminal;
+    mod text_calls;
     mod thinking;
     mod tools;
     mod traces;
