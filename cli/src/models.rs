@@ -246,7 +246,8 @@ fn account(model: &OfferedModel) -> String {
     match model.paid_by {
         Payer::Own => format!("{} (yours)", model.account),
         Payer::Tenant => format!("{} (tenant)", model.account),
-        Payer::Operator => "operator".to_owned(),
+        Payer::Operator if model.account == "operator" => model.account.clone(),
+        Payer::Operator => format!("{} (operator)", model.account),
         Payer::Runner => format!("{} (runner)", model.account),
     }
 }

@@ -10,7 +10,7 @@ use shared_program::say;
 use shared_tls::ServerTls;
 use shared_types::{Clock, OsEntropy, SystemClock};
 
-use crate::settings::{ModelChoice, Settings, Tls};
+use crate::settings::{ModelChoice, ModelServer, Settings, Tls};
 
 /// The keys of a server that are Ed25519.
 const KEYS: [&str; 3] = ["identity.pem", "link.pem", "link.previous.pem"];
@@ -68,28 +68,41 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
     if !settings.names.is_empty() {
         say!("names:    {}", settings.names.join(", "))?;
     }
-    let name = match &settings.app.model {
-        ModelChoice::Practice => "practice, which is no AI".to_owned(),
-        ModelChoice::Server(format, options, others) => {
-            let key = if options.key.is_some() {
-                "a key"
-            } else {
-                "no key"
-            };
-            let others: String = others
-                .iter()
-                .map(|it| format!(", or {}", it.model))
-                .collect();
-            format!("{}{others}, in {format}, with {key}", options.profile.model)
+    let names = match &settings.app.model {
+        ModelChoice::Practice => vec!["practice, which is no AI".to_owned()],
+        ModelChoice::Servers { first, accounts } => {
+            let servers = std::iter::once(&**first).chain(accounts);
+            servers.map(model_server).collect()
         }
     };
     // Refuses an address that is none.
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     crate::models(settings.app.model, &clock)?;
-    say!("model:    {name}")?;
+    for name in names {
+        say!("model:    {name}")?;
+    }
     settings.logs.init(clock)?;
     say!("log:      {}", settings.logs.format)?;
     Ok(())
+}
+
+/// The models of a server, and how it is asked.
+fn model_server(server: &ModelServer) -> String {
+    let ModelServer {
+        format,
+        options,
+        others,
+    } = server;
+    let key = if options.key.is_some() {
+        "a key"
+    } else {
+        "no key"
+    };
+    let account = options.account.as_ref();
+    let account = account.map(|name| format!("{name}/")).unwrap_or_default();
+    let all = std::iter::once(&options.profile).chain(others);
+    let all: Vec<_> = all.map(|it| format!("{account}{}", it.model)).collect();
+    format!("{}, in {format}, with {key}", all.join(", or "))
 }
 
 fn words(schema: Schema) -> String {

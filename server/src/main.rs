@@ -31,7 +31,9 @@ use server_app::{
     keys::{LinkKeys, SigningKey},
     vault::Vault,
 };
-use server_llm::{Breaker, Measured, Models, Offer, Practice, ServerOptions, WireFormat};
+use server_llm::{
+    Breaker, Measured, Models, Offer, OperatorAccount, Practice, ServerOptions, WireFormat,
+};
 use server_store::{Outputs, Store};
 use shared_program::note;
 use shared_telemetry::{MetricsHandle, server, traces::TraceOptions};
@@ -430,24 +432,38 @@ async fn announce(app: &App, listeners: &Listeners, tls: Option<&ServerTls>) -> 
 }
 
 fn models(choice: ModelChoice, clock: &Arc<dyn Clock>) -> anyhow::Result<Models> {
-    let (format, first, others) = match choice {
+    let (first, accounts) = match choice {
         ModelChoice::Practice => {
             let practice = Measured::new(Practice, clock.clone());
             return Ok(Models::new(Offer::Whole(Arc::new(practice)), []));
         }
-        ModelChoice::Server(format, first, others) => (format, *first, others),
+        ModelChoice::Servers { first, accounts } => (*first, accounts),
     };
-    let others = others.into_iter().map(|profile| ServerOptions {
-        profile,
-        ..first.clone()
+    let mut offers = first
+        .models()
+        .map(|(format, options)| offer(format, options));
+    let first = offers.next().context("the first server has no model")?;
+    let others: Vec<_> = offers.collect::<anyhow::Result<_>>()?;
+    let accounts = accounts.into_iter().map(|server| {
+        let name = server.options.account.clone().unwrap_or_default();
+        let models = server
+            .models()
+            .map(|(format, options)| offer(format, options));
+        let models = models.collect::<anyhow::Result<_>>()?;
+        Ok(OperatorAccount { name, models })
     });
-    let others: anyhow::Result<Vec<_>> = others.map(|options| offer(format, options)).collect();
-    Ok(Models::new(offer(format, first)?, others?))
+    let accounts: Vec<_> = accounts.collect::<anyhow::Result<_>>()?;
+    Ok(Models::new(first?, others).with_accounts(accounts))
 }
 
 fn offer(format: WireFormat, options: ServerOptions) -> anyhow::Result<Offer> {
-    let vendor = server_llm::vendor(format, options)
-        .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
+    let of = match &options.account {
+        None => "OPENAI_BASE_URL, or base_url under [model], cannot be used".to_owned(),
+        Some(name) => {
+            format!("base_url of the account {name} of [[model.accounts]] cannot be used")
+        }
+    };
+    let vendor = server_llm::vendor(format, options).context(of)?;
     Ok(Offer::Vendor(Arc::new(Breaker::new(vendor))))
 }
 

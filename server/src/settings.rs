@@ -53,7 +53,10 @@ use self::{
     turns::TurnsSection,
 };
 pub(crate) use self::{
-    database::Database, model::ModelChoice, secrets::MasterKeyChoice, traces::TraceSettings,
+    database::Database,
+    model::{ModelChoice, ModelServer},
+    secrets::MasterKeyChoice,
+    traces::TraceSettings,
 };
 
 /// The longest that a server may go on after it was asked to stop.

@@ -44,6 +44,7 @@ mod scenarios {
     mod operation_streams;
     mod operations;
     mod operator;
+    mod operator_accounts;
     mod other_servers;
     mod outputs;
     mod pages;

@@ -17,6 +17,7 @@ pub use server_store::AccountOf;
 use server_store::{AccountTerms, ModelAccountRow, NewModelAccount, SealedSecret, Store};
 use shared_types::{Clock, Entropy, ModelAccountId, SecretId, TenantId, clean::is_clean_line};
 
+pub use name::account as check_account_name;
 pub use offered::{Known as KnownModels, Offered};
 pub use probe::Probed;
 pub use shared_types::PaidBy;

@@ -72,7 +72,10 @@ impl<F: Format> Client<F> {
     /// Fails if the address, the key or the model's name cannot be used.
     pub(crate) fn new(options: ServerOptions) -> Result<Self, ServerOptionsError> {
         let http = Http::new::<F>(&options)?;
-        let (shown, account) = (http.shown(), http.account(options.paid_by));
+        let (shown, account) = (
+            http.shown(),
+            http.account(options.paid_by, options.account.as_deref()),
+        );
         Self::of(options, shown, account, Arc::new(http))
     }
 

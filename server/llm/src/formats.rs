@@ -104,17 +104,22 @@ pub fn vendor(
     format: WireFormat,
     options: ServerOptions,
 ) -> Result<Arc<dyn Vendor>, ServerOptionsError> {
-    let tools = options.profile.tools;
+    let profile = options.profile.clone();
     let vendor: Arc<dyn Vendor> = match format {
         WireFormat::OpenAiChat => Arc::new(Client::<Chat>::new(options)?),
         WireFormat::OpenAiResponses => Arc::new(Client::<Responses>::new(options)?),
         WireFormat::Gemini => Arc::new(Client::<Gemini>::new(options)?),
         WireFormat::AnthropicMessages => Arc::new(Client::<Messages>::new(options)?),
     };
-    Ok(match tools {
+    Ok(finding_calls(&profile, vendor))
+}
+
+/// The same model; its calls are also found in its text, where it is not known to call tools natively.
+fn finding_calls(profile: &Profile, vendor: Arc<dyn Vendor>) -> Arc<dyn Vendor> {
+    match profile.tools {
         ToolCalls::Native => vendor,
         ToolCalls::Unknown | ToolCalls::Text => Arc::new(TextCalls::new(vendor)),
-    })
+    }
 }
 
 /// The model behind a server of Chat Completions that is reached in another way than over HTTP. In the options the
@@ -126,7 +131,9 @@ pub fn chat_over(
     options: ServerOptions,
     transport: Arc<dyn Transport>,
 ) -> Result<Arc<dyn Vendor>, ServerOptionsError> {
-    Ok(Arc::new(Client::<Chat>::over(options, transport)?))
+    let profile = options.profile.clone();
+    let vendor = Arc::new(Client::<Chat>::over(options, transport)?);
+    Ok(finding_calls(&profile, vendor))
 }
 
 /// How a conversation is written for a vendor.

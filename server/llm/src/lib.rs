@@ -38,7 +38,7 @@ pub use model::{
     Answer, Attempted, CallTrace, Images, Message, Model, ModelEvent, ModelInfo, ModelRequest,
     Piece, ToolSpec, Voice,
 };
-pub use models::{Models, Offer};
+pub use models::{Models, Offer, OperatorAccount};
 pub use practice::Practice;
 pub use profile::{Price, Profile, Thinking, ToolCalls};
 pub use vendor::{Failure, Vendor};

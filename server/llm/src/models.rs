@@ -28,6 +28,15 @@ impl Offer {
 pub struct Models {
     first: Offer,
     others: Arc<[Offer]>,
+    accounts: Arc<[OperatorAccount]>,
+}
+
+/// A further account of the operator.
+pub struct OperatorAccount {
+    /// Its name.
+    pub name: String,
+    /// Its models, the first one first.
+    pub models: Vec<Offer>,
 }
 
 impl Models {
@@ -36,6 +45,16 @@ impl Models {
         Self {
             first,
             others: others.into_iter().collect(),
+            accounts: Arc::default(),
+        }
+    }
+
+    /// The same, and behind them the models of these accounts.
+    #[must_use]
+    pub fn with_accounts(self, accounts: impl IntoIterator<Item = OperatorAccount>) -> Self {
+        Self {
+            accounts: accounts.into_iter().collect(),
+            ..self
         }
     }
 
@@ -44,19 +63,13 @@ impl Models {
         &self.first
     }
 
-    /// The one with this name, if it is offered.
-    pub fn named(&self, name: &str) -> Option<&Offer> {
-        self.all().find(|offer| offer.info().name == name)
-    }
-
-    /// All of them, the first one first.
-    pub fn all(&self) -> impl Iterator<Item = &Offer> {
-        std::iter::once(&self.first).chain(self.others.iter())
-    }
-
-    /// Their names, for people: `gpt-5, gpt-5-mini`.
-    pub fn names(&self) -> String {
-        let names: Vec<_> = self.all().map(|offer| offer.info().name).collect();
-        names.join(", ")
+    /// All of them, the first one first, each with the name of its account where that is a further one.
+    pub fn all(&self) -> impl Iterator<Item = (Option<&str>, &Offer)> {
+        let of_first = std::iter::once(&self.first).chain(self.others.iter());
+        let of_accounts = self.accounts.iter().flat_map(|account| {
+            let models = account.models.iter();
+            models.map(|offer| (Some(account.name.as_str()), offer))
+        });
+        of_first.map(|offer| (None, offer)).chain(of_accounts)
     }
 }

@@ -59,23 +59,31 @@ fn schema() -> Value {
 fn page(schema: &Value) -> String {
     let mut page = PAGE.to_owned();
     for section in entries(schema) {
-        let _ = write!(
-            page,
-            "\n## {}\n\n{}\n\n| setting | value | meaning | default |\n|---|---|---|---|\n",
-            section.name, section.text
-        );
-        for Entry {
-            name,
-            text,
-            default,
-            schema,
-        } in entries(section.schema)
-        {
-            let default = default.unwrap_or_default();
-            let _ = writeln!(page, "| `{name}` | {} | {text} | {default} |", kind(schema));
+        table(&mut page, section.name, &section.text, section.schema);
+        for list in lists(section.schema) {
+            let name = format!("{}.{}", section.name, list.name);
+            let text = format!("{} Each is a table `[[{name}]]`.", list.text);
+            table(&mut page, &name, &text, &list.schema["items"]);
         }
     }
     page
+}
+
+fn table(page: &mut String, name: &str, text: &str, schema: &Value) {
+    let _ = write!(
+        page,
+        "\n## {name}\n\n{text}\n\n| setting | value | meaning | default |\n|---|---|---|---|\n"
+    );
+    for Entry {
+        name,
+        text,
+        default,
+        schema,
+    } in settings(schema)
+    {
+        let default = default.unwrap_or_default();
+        let _ = writeln!(page, "| `{name}` | {} | {text} | {default} |", kind(schema));
+    }
 }
 
 fn example(schema: &Value) -> String {
@@ -84,16 +92,23 @@ fn example(schema: &Value) -> String {
         example += "\n";
         comment(&mut example, &section.text);
         let _ = writeln!(example, "[{}]", section.name);
-        for entry in entries(section.schema) {
-            let default = entry.default.as_deref().unwrap_or_default();
-            comment(
-                &mut example,
-                &format!("{} [default: {default}]", entry.text),
-            );
-            let _ = writeln!(example, "# {} = {}", entry.name, entry.value());
+        lines(&mut example, section.schema);
+        for list in lists(section.schema) {
+            example += "\n";
+            comment(&mut example, &list.text);
+            let _ = writeln!(example, "# [[{}.{}]]", section.name, list.name);
+            lines(&mut example, &list.schema["items"]);
         }
     }
     example
+}
+
+fn lines(example: &mut String, schema: &Value) {
+    for entry in settings(schema) {
+        let default = entry.default.as_deref().unwrap_or_default();
+        comment(example, &format!("{} [default: {default}]", entry.text));
+        let _ = writeln!(example, "# {} = {}", entry.name, entry.value());
+    }
 }
 
 /// Adds a text as comments that fit into a terminal.
@@ -135,7 +150,22 @@ fn entries(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
     })
 }
 
+/// The settings of a section that are values.
+fn settings(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
+    entries(schema).filter(|entry| !entry.is_list())
+}
+
+/// The settings of a section that are lists of tables.
+fn lists(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
+    entries(schema).filter(Entry::is_list)
+}
+
 impl Entry<'_> {
+    /// True for a list of tables.
+    fn is_list(&self) -> bool {
+        self.schema["items"]["properties"].is_object()
+    }
+
     /// A value to write behind its name: the default where that is a number or a truth, else an example.
     fn value(&self) -> String {
         let plain = self.plain_default();
@@ -172,7 +202,9 @@ mod tests {
         let schema = schema();
         for section in entries(&schema) {
             assert!(section.text.len() > 1, "{} has a text", section.name);
-            for entry in entries(section.schema) {
+            let lists = lists(section.schema);
+            let of_lists = lists.flat_map(|list| settings(&list.schema["items"]));
+            for entry in settings(section.schema).chain(of_lists) {
                 let name = format!("[{}] {}", section.name, entry.name);
                 assert!(entry.text.len() > 1, "{name} has a text");
                 assert!(entry.default.is_some(), "{name} tells its default");
@@ -192,7 +224,7 @@ mod tests {
 
     fn is_setting(line: &str) -> bool {
         let name = line.split_once(" = ").map(|(name, _)| name);
-        name.is_some_and(|name| !name.contains(' '))
+        line.starts_with("[[") || name.is_some_and(|name| !name.contains(' '))
     }
 
     #[test]
@@ -223,10 +255,10 @@ mod tests {
         let environment = Environment::default();
         let it = Settings::resolve(RunArgs::default(), environment, None, home.path());
         let it = it.expect("the defaults are fine");
-        let ModelChoice::Server(_, model, _) = it.app.model else {
+        let ModelChoice::Servers { first, .. } = it.app.model else {
             panic!("a model is named");
         };
-        let waits = (model.first_byte_within, model.idle_at_most);
+        let waits = (first.options.first_byte_within, first.options.idle_at_most);
         let tls = matches!(it.tls, Tls::Off);
         let of_links = (
             it.limits,

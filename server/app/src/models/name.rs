@@ -12,7 +12,10 @@ const MAX_ACCOUNT_NAME_BYTES: usize = 64;
 pub(super) const AUTO: &str = "auto";
 
 /// Checks the name of an account: letters, digits, `.`, `_` and `-`, so that it can stand before a `/`.
-pub(super) fn account(name: &str) -> Result<(), AppError> {
+///
+/// # Errors
+/// If it is none; the text says what is allowed.
+pub fn account(name: &str) -> Result<(), AppError> {
     let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let is_reserved = [super::OPERATOR, AUTO].contains(&name);
     match (1..=MAX_ACCOUNT_NAME_BYTES).contains(&name.len())

@@ -57,7 +57,8 @@ pub struct Known {
 
 /// A model of an account or of the operator.
 enum Found<'a> {
-    Operator(Offer),
+    /// The name of its account, and the offer.
+    Operator(String, Offer),
     Account(&'a ModelAccountRow, String),
     Runner(&'a RunnerRow, String),
 }
@@ -113,7 +114,7 @@ impl Offered {
         let Places { accounts, runners } = self.places(tenant, user).await?;
         let default = self.default(&accounts);
         let is_default = |name: &str, account: &str| match &default {
-            Found::Operator(offer) => account == OPERATOR && offer.info().name == name,
+            Found::Operator(of, offer) => account == of && offer.info().name == name,
             Found::Account(row, model) => row.terms.name == account && model == name,
             Found::Runner(..) => false,
         };
@@ -132,12 +133,13 @@ impl Offered {
                 });
             }
         }
-        listed.extend(self.operator().all().map(|offer| {
+        listed.extend(self.operator().all().map(|(account, offer)| {
             let info = offer.info();
+            let account = account.unwrap_or(OPERATOR);
             ListedModel {
-                is_default: is_default(&info.name, OPERATOR),
+                is_default: is_default(&info.name, account),
                 name: info.name,
-                account: OPERATOR.to_owned(),
+                account: account.to_owned(),
                 paid_by: PaidBy::Operator,
                 practice: info.practice,
                 profile: info.profile,
@@ -310,14 +312,17 @@ impl Offered {
         let account = places.accounts.iter().find(|row| row.terms.name == name);
         let found = match account {
             Some(row) => Some(Found::Account(row, self.default_of(row)?)),
-            None => self.found(&places, name).into_iter().next(),
+            None => {
+                let of_operator = self.first_of(name);
+                of_operator.or_else(|| self.found(&places, name).into_iter().next())
+            }
         };
         match found {
             None => Err(AppError::NotFound("model")),
-            Some(Found::Operator(Offer::Whole(_))) => Err(AppError::Invalid(
+            Some(Found::Operator(_, Offer::Whole(_))) => Err(AppError::Invalid(
                 "that model is part of the server and needs no test".to_owned(),
             )),
-            Some(Found::Operator(Offer::Vendor(vendor))) => probed(&vendor).await,
+            Some(Found::Operator(_, Offer::Vendor(vendor))) => probed(&vendor).await,
             // A connection of its own, so that a key that is valid again is not left alone.
             Some(Found::Account(row, model)) => {
                 let key = self.key(tenant, row).await?;
@@ -376,8 +381,8 @@ impl Offered {
         gives_way: bool,
     ) -> Result<Arc<dyn Model>, AppError> {
         let vendor = match found {
-            Found::Operator(Offer::Whole(model)) => return Ok(model.clone()),
-            Found::Operator(Offer::Vendor(vendor)) => vendor.clone(),
+            Found::Operator(_, Offer::Whole(model)) => return Ok(model.clone()),
+            Found::Operator(_, Offer::Vendor(vendor)) => vendor.clone(),
             Found::Account(row, model) => {
                 let of = of(row, model);
                 match self.connections.get(&of) {
@@ -402,7 +407,7 @@ impl Offered {
             ..RetryOptions::default()
         };
         let own = match found {
-            Found::Operator(_) => false,
+            Found::Operator(..) => false,
             Found::Account(row, _) => row.of != AccountOf::Tenant,
             Found::Runner(..) => true,
         };
@@ -532,37 +537,44 @@ impl Offered {
                     .then_some(Found::Account(row, model))
             };
             let operator = self.operator();
-            let of_operator = operator.all().find(|offer| {
+            let of_operator = operator.all().filter(|(_, offer)| {
                 let profile = offer.info().profile;
                 let provider = catalogue.provider(&profile.provider);
                 provider.and_then(|it| it.tiers.get(&tier)) == Some(&profile.model)
             });
             let found = accounts.iter().filter_map(of_account);
-            return found
-                .chain(of_operator.cloned().map(Found::Operator))
-                .collect();
+            return found.chain(of_operator.map(operators)).collect();
         }
-        let (account, model) = match name.split_once('/') {
-            Some((account, model))
-                if account == OPERATOR || accounts.iter().any(|row| row.terms.name == account) =>
-            {
-                (Some(account), model)
-            }
-            _ => (None, name),
+        let operator = self.operator();
+        let is_account = |name: &str| {
+            accounts.iter().any(|row| row.terms.name == name)
+                || operator.all().any(|(of, _)| of.unwrap_or(OPERATOR) == name)
         };
-        let is_meant = |of: &str| account.is_none_or(|account| account == of);
-        let of_accounts = accounts
-            .iter()
-            .filter(|row| is_meant(&row.terms.name) && self.offers(row, model))
-            .map(|row| Found::Account(row, model.to_owned()));
-        let of_operator = self
-            .operator()
-            .named(model)
-            .cloned()
-            .filter(|_| is_meant(OPERATOR));
-        of_accounts
-            .chain(of_operator.map(Found::Operator))
-            .collect()
+        let meant = |account: Option<&str>, model: &str| {
+            let is_meant = |of: &str| account.is_none_or(|account| account == of);
+            let of_accounts = accounts
+                .iter()
+                .filter(|row| is_meant(&row.terms.name) && self.offers(row, model))
+                .map(|row| Found::Account(row, model.to_owned()));
+            let of_operator = operator.all().filter(|(of, offer)| {
+                is_meant(of.unwrap_or(OPERATOR)) && offer.info().name == model
+            });
+            let found: Vec<_> = of_accounts.chain(of_operator.map(operators)).collect();
+            found
+        };
+        let of_account = name.split_once('/');
+        let of_account = of_account.filter(|(account, _)| is_account(account));
+        let found = of_account.map(|(account, model)| meant(Some(account), model));
+        // The name of a model may begin with that of an account.
+        let found = found.filter(|found| !found.is_empty());
+        found.unwrap_or_else(|| meant(None, name))
+    }
+
+    /// The first model of a further account of the operator.
+    fn first_of<'a>(&self, account: &str) -> Option<Found<'a>> {
+        let operator = self.operator();
+        let mut all = operator.all();
+        all.find(|(of, _)| *of == Some(account)).map(operators)
     }
 
     /// True if the account offers the model: it names it, or names none and its provider has it.
@@ -590,12 +602,12 @@ impl Offered {
         {
             return Found::Account(row, model);
         }
-        Found::Operator(first)
+        operators((None, &first))
     }
 
     fn info(&self, found: &Found<'_>) -> ModelInfo {
         match found {
-            Found::Operator(offer) => offer.info(),
+            Found::Operator(_, offer) => offer.info(),
             Found::Account(row, model) => ModelInfo {
                 name: model.clone(),
                 practice: false,
@@ -620,13 +632,21 @@ impl Offered {
         let of_runners = places.runners.iter();
         let of_runners = of_runners.flat_map(|row| self.list_runner(row).map(|model| model.name));
         let operator = self.operator();
-        let of_operator = operator.all().map(|offer| offer.info().name);
+        let of_operator = operator.all().map(|(account, offer)| {
+            let name = offer.info().name;
+            account.map_or(name.clone(), |account| format!("{account}/{name}"))
+        });
         let mut names: Vec<_> = of_accounts.chain(of_operator).chain(of_runners).collect();
         let all = names.len();
         names.truncate(NAMED);
         let more = if all > NAMED { ", …" } else { "" };
         format!("{}{more}", names.join(", "))
     }
+}
+
+/// A model of the operator, with the name of its account.
+fn operators<'a>((account, offer): (Option<&str>, &Offer)) -> Found<'a> {
+    Found::Operator(account.unwrap_or(OPERATOR).to_owned(), offer.clone())
 }
 
 async fn probed(model: &Breaker) -> Result<Probed, AppError> {

@@ -78,13 +78,14 @@ impl Http {
         self.endpoint[..Position::AfterPath].to_owned()
     }
 
-    /// The account as the log names it, to which a vendor's own state goes back. That of the operator has the name of
-    /// its host, as in earlier releases.
-    pub(super) fn account(&self, paid_by: PaidBy) -> String {
+    /// The account as the log names it, to which a vendor's own state goes back. The operator's first
+    /// one has the name of its host, as in earlier releases.
+    pub(super) fn account(&self, paid_by: PaidBy, name: Option<&str>) -> String {
         let host = &self.endpoint[Position::BeforeHost..Position::AfterPort];
-        match paid_by.account() {
-            None => host.to_owned(),
-            Some(account) => format!("{host} {account}"),
+        match (paid_by.account(), name) {
+            (None, None) => host.to_owned(),
+            (None, Some(name)) => format!("{host} {name}"),
+            (Some(account), _) => format!("{host} {account}"),
         }
     }
 }

@@ -22,6 +22,8 @@ pub struct ServerOptions {
     pub profile: Profile,
     /// The account to which the key belongs.
     pub paid_by: PaidBy,
+    /// The name of that account, where it is a further one of the operator.
+    pub account: Option<String>,
     /// The names of these options where they were set, for the remedies in errors.
     pub named: Named,
     /// The networks in which the server may stand.
@@ -46,6 +48,7 @@ impl ServerOptions {
             key: None,
             profile,
             paid_by: PaidBy::default(),
+            account: None,
             named: Named::default(),
             reach: Reach::Everywhere,
             connect_within: Duration::from_secs(10),

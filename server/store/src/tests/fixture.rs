@@ -226,7 +226,6 @@ impl Tenant {
             client_id: None,
             text: text.to_owned(),
             images: Vec::new(),
-            images: Vec::new(),
             trace: None,
         }
     }

@@ -3,7 +3,7 @@
 //! Tags may stand anywhere in the text, and JSON without a tag only where it is the text's end. Nothing counts that is
 //! quoted, as Markdown and HTML quote: a fenced or indented block, a block quote with all lines of its paragraph,
 //! inline code, `<pre>` and `<code>`. Where it is in doubt if something is quoted, it is: a call that is not found is
-//! text that people see, and a call that was only shown is a command that nobody wanted.
+//! text that people see, and a call that was only shown is a command that the user did not ask for.
 
 use std::ops::Range;
 
