@@ -166,12 +166,19 @@ sample = {{ printf "%g" (float64 .Values.traces.sample) }}
 
 [{{ $section }}]
 {{- range $key, $value := $keys }}
-{{- if not (kindIs "invalid" $value) }}
+{{- if not (or (kindIs "invalid" $value) (eq $key "accounts")) }}
 {{ $key }} = {{ include "gantry.tomlValue" $value }}
 {{- end }}
 {{- end }}
 {{- if and (eq $section "model") $.Values.model.existingSecret }}
 key_file = "/run/secrets/gantry/model/key"
+{{- end }}
+{{- range dig "accounts" list (default dict $keys) }}
+
+[[{{ $section }}.accounts]]
+{{- range $key, $value := . }}
+{{ $key }} = {{ include "gantry.tomlValue" $value }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -44,7 +44,8 @@ const OPERATOR: &str = "operator";
 pub struct ListedModel {
     /// Its name.
     pub name: String,
-    /// The name of the account; `operator` for one of the operator's, that of the runner for a runner's.
+    /// The name of the account; `operator` for those of `[model]` itself, and
+    /// that of the runner for a runner's.
     pub account: String,
     /// Whose account pays.
     pub paid_by: PaidBy,

@@ -31,7 +31,8 @@ pub struct ModelProvider {
 pub struct OfferedModel {
     /// Its name.
     pub name: String,
-    /// The name of the account that offers it; `operator` for one of the operator's, that of the runner for a runner's.
+    /// The name of the account that offers it; `operator` for those of `[model]` itself, and
+    /// that of the runner for a runner's.
     pub account: String,
     /// The provider, such as `anthropic`; empty for a server that is none of the catalogue.
     pub provider: String,
