@@ -340,7 +340,7 @@ impl AccountSection {
     }
 }
 
-/// What is known of a model of this provider.
+/// The profile of a model of this provider; of one without a provider the name alone.
 fn profile(provider: Option<&Provider>, name: &str) -> Profile {
     match provider {
         Some(provider) => provider.profile(name),
