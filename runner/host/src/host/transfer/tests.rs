@@ -178,7 +178,7 @@ fn download(path: &str) -> Download {
 #[tokio::test]
 async fn a_file_beyond_the_bound_of_its_download_is_refused_before_it_is_opened() {
     let scene = Scene::new();
-    scene.put("file", &bytes(11));
+    scene.put("file", bytes(11));
     let bounded = |max_bytes| Download {
         max_bytes,
         ..download("file")
