@@ -120,10 +120,9 @@ fn image(ended: &Ended<'_>, downloaded: &Downloaded) -> Rendered {
             ImageFormat::NAMES
         ));
     };
-    let text = format!("[{}, {} bytes]", format.media_type(), bytes.len());
     Rendered {
         image: Some((format, bytes)),
-        ..Rendered::completed(text)
+        ..Rendered::completed(String::new())
     }
 }
 
