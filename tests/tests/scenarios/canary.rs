@@ -6,12 +6,16 @@ use std::path::Path;
 use serde_json::json;
 use shared_api::RoleName;
 use tests::{
-    gantry::{Gantry, Setup, binary},
+    collector::Collector,
+    gantry::{Gantry, Setup, binary, eventually},
     model_server::{ModelServer, Reply},
 };
 
 /// The key of the model, as the operator gives it.
 const MODEL_KEY: &str = "sk-canary-0b7e9d1f44";
+
+/// The key of a person's own account at a vendor.
+const OWN_KEY: &str = "sk-own-canary-93c1d27be0";
 
 /// The password of a database, as the operator gives it.
 const PASSWORD: &str = "canary-5e1c0a77d2";
@@ -109,6 +113,7 @@ async fn given(gantry: &Gantry) -> (Canaries, Vec<u8>) {
     said.extend(wrong.body.to_string().into_bytes());
     let secrets = [
         ("the model's key", MODEL_KEY.to_owned()),
+        ("a person's own key", OWN_KEY.to_owned()),
         ("an invitation", invitation),
         ("a sign-in", sign_in),
         ("a sign-in code", code),
@@ -117,6 +122,53 @@ async fn given(gantry: &Gantry) -> (Canaries, Vec<u8>) {
         ("a link to a session", link),
     ];
     (Canaries(secrets.to_vec()), said)
+}
+
+/// Adds an account with a key of the owner's own, which its vendor refuses in words that name it: at first, and in the
+/// middle of a turn. Returns what the server said.
+async fn own_key_is_refused(gantry: &Gantry) -> Vec<u8> {
+    let vendor = ModelServer::start().await;
+    let refusal = || Reply::refusal(401, &format!("Incorrect API key provided: {OWN_KEY}"));
+    vendor.script(vec![refusal(), Reply::call("ping", "{}"), refusal()]);
+    let account = json!({
+        "provider": "openai", "name": "mine", "base_url": vendor.base_url(), "models": ["gpt-t"], "key": OWN_KEY,
+    });
+    let mut said = Vec::new();
+    for status in [422, 200] {
+        let answer = gantry.ask("post", "/api/v1/model-accounts", Some(account.to_string()));
+        let answer = answer.await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        said.extend(answer.body.to_string().into_bytes());
+    }
+    let chat = gantry
+        .cli(&["chat", "--model", "mine/gpt-t", "go on"])
+        .await;
+    said.extend([chat.stdout, chat.stderr].concat());
+    let listed = gantry
+        .ask("get", "/api/v1/models", None)
+        .await
+        .body
+        .to_string();
+    assert!(
+        listed.contains("Incorrect API key provided: [key]"),
+        "{listed}"
+    );
+    said.extend(listed.into_bytes());
+    assert_eq!(vendor.authorizations().len(), 3, "the vendor got the key");
+    said
+}
+
+/// A backup of the server, unpacked.
+async fn backup(gantry: &Gantry) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("backup.tar.gz");
+    let path = file.to_str().expect("text");
+    let made = gantry.operator(&["backup", path]).output().await;
+    assert!(made.expect("it runs").status.success());
+    let mut unpacked = tokio::process::Command::new("tar");
+    unpacked.arg("-xzf").arg(&file).arg("-C").arg(folder.path());
+    assert!(unpacked.status().await.expect("it runs").success());
+    folder
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,14 +188,19 @@ async fn no_secret_that_is_given_stands_where_none_belongs() {
     ]);
     let key = folder.path().join("model.key");
     std::fs::write(&key, MODEL_KEY).expect("it is written");
+    let collector = Collector::start().await;
+    let traces = collector.settings();
     let gantry = Gantry::with(Setup {
         model: Some(model.base_url()),
-        settings: format!("[log]\nfilter = \"debug\"\n[model]\nkey_file = {key:?}\n"),
+        settings: format!(
+            "{traces}[log]\nfilter = \"debug\"\n[model]\nkey_file = {key:?}\nprivate_addresses = true\n"
+        ),
         ..Setup::default()
     })
     .await;
     let runner = gantry.runner("laptop").await;
-    let (canaries, said) = given(&gantry).await;
+    let (canaries, mut said) = given(&gantry).await;
+    said.extend(own_key_is_refused(&gantry).await);
     // A command runs, and inherits nothing that it should not.
     let mut talk = gantry.talk().await;
     talk.say("go on").await;
@@ -161,7 +218,9 @@ async fn no_secret_that_is_given_stands_where_none_belongs() {
         .bearer_auth(gantry.token());
     let metrics = metrics.send().await.expect("an answer").bytes().await;
     canaries.are_not_in("/metrics", &metrics.expect("text"));
-    for noun in ["audit", "keys", "people", "sessions", "runners"] {
+    for noun in [
+        "audit", "keys", "people", "sessions", "runners", "models", "usage",
+    ] {
         let listed = gantry.ask("get", &format!("/api/v1/{noun}"), None).await;
         canaries.are_not_in(noun, listed.body.to_string().as_bytes());
     }
@@ -170,6 +229,16 @@ async fn no_secret_that_is_given_stands_where_none_belongs() {
     // The database, the outputs and the log lie in the home.
     assert!(canaries.are_not_below(&gantry.home()) > 3);
     assert!(canaries.are_not_below(&runner.home()) > 3);
+    assert!(canaries.are_not_below(backup(&gantry).await.path()) > 1);
+    let asked = async || {
+        let spans = collector.spans();
+        spans
+            .iter()
+            .any(|span| span.failure.is_some())
+            .then_some(spans)
+    };
+    let spans = eventually("the span of a refused call", asked).await;
+    canaries.are_not_in("a span", format!("{spans:?}").as_bytes());
 }
 
 #[tokio::test(flavor = "multi_thread")]
