@@ -86,10 +86,9 @@ impl<S: Send + Sync> FromRequestParts<S> for ImageOf {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let path = Path::<(String, String)>::from_request_parts(parts, state).await;
-        let named = path
-            .ok()
-            .and_then(|Path((session, digest))| Some(Self(session.parse().ok()?, digest)));
-        Ok(named.ok_or(AppError::NotFound("image"))?)
+        let (session, digest) = path.map_or_else(|_| Default::default(), |Path(named)| named);
+        let session = session.parse().map_err(|_| AppError::NotFound("session"))?;
+        Ok(Self(session, digest))
     }
 }
 
