@@ -2,8 +2,9 @@
 //!
 //! Tags may stand anywhere in the text, and JSON without a tag only where it is the text's end. Nothing counts that is
 //! quoted, as Markdown and HTML quote: a fenced or indented block, a block quote with all lines of its paragraph,
-//! inline code, `<pre>` and `<code>`. Where it is in doubt if something is quoted, it is: a call that is not found is
-//! text that people see, and a call that was only shown is a command that the user did not ask for.
+//! inline code, and all that stands within an element (`<pre>…</pre>`) or a comment. Where it is in doubt if something
+//! is quoted, it is: a call that is not found is text that people see, and a call that was only shown is a command that
+//! the user did not ask for.
 
 use std::ops::Range;
 
@@ -23,6 +24,27 @@ const TAGS: &[(&str, &str)] = &[
 
 /// The mark of Mistral's models before their calls, and the one between a name and its arguments.
 const MISTRAL: (&str, &str) = ("[TOOL_CALLS]", "[ARGS]");
+
+/// Elements that quote to the end of the text where they are not closed.
+const QUOTING: &[&str] = &[
+    "pre",
+    "code",
+    "blockquote",
+    "q",
+    "samp",
+    "kbd",
+    "tt",
+    "xmp",
+    "textarea",
+    "listing",
+    "plaintext",
+    "script",
+    "style",
+    "template",
+    "example",
+    "tool_response",
+    "tool_result",
+];
 
 /// A call of a tool that was offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +68,7 @@ pub(super) struct Found {
 pub(super) fn calls(text: &str, tools: &[ToolSpec]) -> Found {
     let mut search = Search {
         text,
+        lower: text.to_ascii_lowercase(),
         tools,
         at: 0,
         is_after_blank: true,
@@ -65,6 +88,8 @@ pub(super) fn calls(text: &str, tools: &[ToolSpec]) -> Found {
 
 struct Search<'a> {
     text: &'a str,
+    /// The text in small letters, in which the names of elements are looked for.
+    lower: String,
     tools: &'a [ToolSpec],
     /// The place that the search has reached.
     at: usize,
@@ -96,8 +121,9 @@ impl<'a> Search<'a> {
         }
         let content = behind_list_marks(line);
         if let Some(fence) = fence(content) {
+            let column = line.len() - content.len();
             self.at += line.len();
-            self.at += fenced(self.rest(), fence);
+            self.at += fenced(self.rest(), fence, column);
             (self.is_after_blank, self.is_quoted) = (true, false);
             return;
         }
@@ -108,11 +134,7 @@ impl<'a> Search<'a> {
         }
         self.is_after_blank = false;
         self.at += line.len() - line.trim_start().len();
-        if is_tag(content, "<pre") {
-            self.at += quoted_until("</pre>", self.rest());
-        } else {
-            self.bare_json();
-        }
+        self.bare_json();
         self.within_line();
     }
 
@@ -156,10 +178,8 @@ impl<'a> Search<'a> {
                     self.at += 1;
                     return;
                 }
+                b'`' if self.text[..self.at].ends_with('\\') => self.at += paragraph(rest).len(),
                 b'`' => self.at += code_span(rest),
-                _ if is_tag(rest, "<code") => {
-                    self.at += quoted_until("</code>", paragraph(rest));
-                }
                 _ => self.call_or_text(),
             }
             if self.false_starts >= FALSE_STARTS {
@@ -174,7 +194,7 @@ impl<'a> Search<'a> {
         let before = self.text[..self.at].chars().next_back();
         let is_in_marks = before.is_some_and(|letter| "\"'“”„«‘’".contains(letter));
         if is_in_marks || !begins_call(rest) {
-            self.at += 1;
+            self.at += self.element().max(1);
             return;
         }
         match self.tagged(rest) {
@@ -183,6 +203,31 @@ impl<'a> Search<'a> {
                 self.false_starts += 1;
                 self.at += 1;
             }
+        }
+    }
+
+    /// The bytes up to the last end of the element or the comment that begins here; none where nothing begins.
+    fn element(&mut self) -> usize {
+        let lower = &self.lower[self.at..];
+        let (end, is_quoting) = match lower.strip_prefix('<') {
+            Some(rest) if rest.starts_with("!--") => ("-->".to_owned(), true),
+            Some(rest) if rest.starts_with("![cdata[") => ("]]>".to_owned(), true),
+            Some(rest) if rest.starts_with(|first: char| first.is_ascii_alphabetic()) => {
+                let is_of_name =
+                    |letter: char| letter.is_ascii_alphanumeric() || "-_:".contains(letter);
+                let name = &rest[..rest
+                    .find(|letter| !is_of_name(letter))
+                    .unwrap_or(rest.len())];
+                (format!("</{name}"), QUOTING.contains(&name))
+            }
+            _ => return 0,
+        };
+        // Each looks through the rest of the text.
+        self.false_starts += 1;
+        match lower.rfind(&end) {
+            Some(place) => place + end.len(),
+            None if is_quoting => lower.len(),
+            None => 1,
         }
     }
 
@@ -285,12 +330,6 @@ fn is_indented(line: &str) -> bool {
     line.starts_with("    ") || line.starts_with('\t')
 }
 
-/// True if the text begins with this tag, whatever its attributes are.
-fn is_tag(text: &str, tag: &str) -> bool {
-    text.strip_prefix(tag)
-        .is_some_and(|behind| behind.starts_with(['>', ' ', '\t', '\n']))
-}
-
 /// The fence that this line opens: its letter and its length.
 fn fence(content: &str) -> Option<(char, usize)> {
     let letter = content
@@ -303,23 +342,25 @@ fn fence(content: &str) -> Option<(char, usize)> {
     (length >= 3 && !is_inline).then_some((letter, length))
 }
 
-/// The bytes of a fenced block behind its first line: all of the text where it is not closed.
-fn fenced(text: &str, (letter, length): (char, usize)) -> usize {
+/// The bytes of a fenced block behind its first line, whose fence stands in this column: all of the text where it is
+/// not closed, or where it is in doubt which fence closes it. Readers of Markdown differ about fences that are
+/// indented otherwise.
+fn fenced(text: &str, (letter, length): (char, usize), column: usize) -> usize {
+    const INDENTED_AT_MOST: usize = 3;
     let mut bytes = 0;
     for line in text.split_inclusive('\n') {
         bytes += line.len();
-        let line = line.trim();
-        if line.len() >= length && line.chars().all(|found| found == letter) {
-            break;
+        let content = line.trim();
+        if content.len() < length || !content.chars().all(|found| found == letter) {
+            continue;
         }
+        let indent = line.len() - line.trim_start().len();
+        let is_sure = !line.starts_with('\t')
+            && (column..=column + INDENTED_AT_MOST).contains(&indent)
+            && column <= INDENTED_AT_MOST;
+        return if is_sure { bytes } else { text.len() };
     }
-    bytes
-}
-
-/// The bytes of the quotation up to its closing tag: all of the text where it is not closed.
-fn quoted_until(close: &str, text: &str) -> usize {
-    text.find(close)
-        .map_or(text.len(), |place| place + close.len())
+    text.len()
 }
 
 /// The text up to the end of its paragraph: to a blank line or a fence.
@@ -335,14 +376,19 @@ fn paragraph(text: &str) -> &str {
     &text[..bytes]
 }
 
-/// The bytes of the inline code with which this text begins: all of its paragraph where it is not closed.
+/// The bytes of the inline code with which this text begins: all of its paragraph where the code is not closed in its
+/// line, or where a tick is escaped.
 fn code_span(text: &str) -> usize {
     let paragraph = paragraph(text);
+    let line = match paragraph.contains("\\`") {
+        true => "",
+        false => first_line(paragraph),
+    };
     let ticks = |text: &str| text.len() - text.trim_start_matches('`').len();
-    let length = ticks(paragraph);
+    let length = ticks(line);
     let mut at = length;
-    while let Some(next) = paragraph[at..].find('`') {
-        let found = ticks(&paragraph[at + next..]);
+    while let Some(next) = line[at..].find('`') {
+        let found = ticks(&line[at + next..]);
         at += next + found;
         if found == length {
             return at;
