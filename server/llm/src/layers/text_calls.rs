@@ -7,6 +7,7 @@
 //! - Another one is sent tools natively, and is asked in text once its server has refused them.
 //! - The whole answer of either is searched where it has no native call (`search`).
 //!
+//! A call that a person or a tool wrote before is none: the model may only repeat it.
 //! A call that was found is a call like any other: it is taken out of the text, and the engine checks its arguments.
 
 mod elements;
@@ -14,9 +15,12 @@ mod search;
 mod shape;
 mod told;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -24,7 +28,7 @@ use shared_types::event::{Finish, Part, Parts, ToolCall};
 use tokio::sync::mpsc;
 
 use crate::{
-    Answer, Failure, ModelError, ModelEvent, ModelInfo, ModelRequest, ToolCalls, ToolSpec, Vendor,
+    Answer, Failure, Message, ModelError, ModelEvent, ModelInfo, ModelRequest, ToolCalls, Vendor,
     formats::{MAX_CALLS, id_of_ours, too_many_calls},
 };
 
@@ -79,7 +83,7 @@ impl Vendor for TextCalls {
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, Failure> {
         let answer = self.ask(request, events).await?;
-        let Some(parts) = with_calls(&answer, &request.tools)? else {
+        let Some(parts) = with_calls(&answer, request)? else {
             return Ok(answer);
         };
         // The text of the calls may have been shown. The answer counts also where no receiver listens.
@@ -112,7 +116,7 @@ fn refuses_tools(error: &ModelError) -> bool {
 ///
 /// # Errors
 /// If there are too many.
-fn with_calls(answer: &Answer, tools: &[ToolSpec]) -> Result<Option<Parts>, ModelError> {
+fn with_calls(answer: &Answer, request: &ModelRequest) -> Result<Option<Parts>, ModelError> {
     if answer.finish != Finish::Complete || answer.parts.calls().next().is_some() {
         return Ok(None);
     }
@@ -121,8 +125,10 @@ fn with_calls(answer: &Answer, tools: &[ToolSpec]) -> Result<Option<Parts>, Mode
         _ => None,
     });
     let texts: Vec<_> = texts.collect();
-    let found = search::calls(&texts.join("\n\n"), tools);
-    if found.calls.is_empty() {
+    let text = texts.join("\n\n");
+    let found = search::calls(&text, &request.tools);
+    let is_copied = |written: &Range<usize>| was_read(&text[written.clone()], &request.messages);
+    if found.calls.is_empty() || found.written.iter().any(is_copied) {
         return Ok(None);
     }
     if found.calls.len() > MAX_CALLS {
@@ -142,6 +148,18 @@ fn with_calls(answer: &Answer, tools: &[ToolSpec]) -> Result<Option<Parts>, Mode
         })
     });
     Ok(Some(Parts(parts.chain(calls).collect())))
+}
+
+/// True if a person or a tool said these words, so that the model may only repeat them.
+fn was_read(words: &str, messages: &[Message]) -> bool {
+    let words = words.trim();
+    messages.iter().any(|message| match message {
+        Message::Assistant { .. } => false,
+        Message::User { parts } | Message::ToolResult { parts, .. } => {
+            let mut parts = parts.0.iter();
+            parts.any(|part| matches!(part, Part::Text { text } if text.contains(words)))
+        }
+    })
 }
 
 #[cfg(test)]

@@ -62,6 +62,8 @@ pub(super) struct Found {
     pub(super) text: String,
     /// The calls, in their order.
     pub(super) calls: Vec<Call>,
+    /// The places of the calls, as they are written.
+    pub(super) written: Vec<Range<usize>>,
 }
 
 /// Finds the calls of these tools.
@@ -83,6 +85,7 @@ pub(super) fn calls(text: &str, tools: &[ToolSpec]) -> Found {
     Found {
         text: without(text, &search.cut),
         calls: search.calls,
+        written: search.cut,
     }
 }
 

@@ -123,10 +123,11 @@ fn result(call: Option<&ToolCall>, parts: &Parts) -> Parts {
     });
     let texts: Vec<_> = texts.collect();
     let name = call.map_or("tool", |call| call.name.as_str());
-    let text = format!(
-        "<tool_response>\n{name}: {}\n</tool_response>",
-        texts.join("\n\n")
-    );
+    // What a tool brings must not end its own frame and speak as the user.
+    let said = texts
+        .join("\n\n")
+        .replace("</tool_response", "<\\/tool_response");
+    let text = format!("<tool_response>\n{name}: {said}\n</tool_response>");
     let images = parts.0.iter();
     let images = images.filter(|part| matches!(part, Part::Image { .. }));
     Parts(
