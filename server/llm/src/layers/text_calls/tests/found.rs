@@ -7,7 +7,7 @@ use crate::layers::text_calls::search::{Found, calls};
 
 /// The calls in a text, as `NAME ARGUMENTS`, and the text without them.
 fn found(text: &str) -> (Vec<String>, String) {
-    let Found { text, calls } = calls(text, &tools());
+    let Found { text, calls, .. } = calls(text, &tools());
     let calls = calls.into_iter();
     let calls = calls.map(|call| format!("{} {}", call.name, call.arguments));
     (calls.collect(), text)
