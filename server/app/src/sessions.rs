@@ -156,8 +156,8 @@ impl Sessions {
             id: SessionId::generate(&*self.clock, &*self.entropy),
             user: ctx.user,
             title: terms.title.to_owned(),
-            model: match &chosen_model {
-                Some(chosen) => chosen.clone(),
+            model: match terms.model {
+                Some(named) => named.to_owned(),
                 None => self.settings.model(ctx).await?.name,
             },
             chosen_model,

@@ -205,8 +205,7 @@ impl Settings {
         named: &str,
     ) -> Result<String, AppError> {
         self.gate.own(ctx, Action::ChangeSettings)?;
-        self.offered.check(ctx.tenant, ctx.user, named).await?;
-        Ok(named.to_owned())
+        self.offered.check(ctx.tenant, ctx.user, named).await
     }
 
     /// The model that answers in the user's new sessions.
@@ -315,7 +314,8 @@ impl Settings {
             SettingName::Model => {
                 let named = self.offered.named(ctx.tenant, ctx.user, &row.value);
                 let note = named.await?.is_none().then_some("not offered any more");
-                (row.value.clone(), note)
+                let shown = self.offered.shown(ctx.tenant, ctx.user, &row.value);
+                (shown.await?, note)
             }
             SettingName::Language
             | SettingName::Steps

@@ -193,3 +193,25 @@ async fn the_models_of_a_runner_are_there_for_those_who_may_use_it_while_they_ma
     let reason = told.reason.unwrap_or_default();
     assert!(reason.contains("is not offered any more"), "{reason}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_choice_means_one_runner_and_no_other_one_that_gets_its_name() {
+    let gantry = Gantry::practice().await;
+    let (first, second) = (ModelServer::start().await, ModelServer::start().await);
+    let _first = laptop(&gantry, &first).await;
+    choose(&gantry, MODEL).await;
+    let shown = gantry.cli(&["config"]).await;
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains(MODEL), "people read its name: {shown}");
+    first.script(vec![Reply::text("I am the first")]);
+    let mut talk = gantry.talk().await;
+    assert_eq!(talk.say("hello").await.answer(), "I am the first");
+
+    let client = gantry.client();
+    let id = client.runners().await.expect("a list")[0].id;
+    client.remove_runner(id).await.expect("the owner may");
+    let _second = laptop(&gantry, &second).await;
+    let told = talk.say("hello?").await;
+    assert_eq!(told.outcome, TurnOutcome::Failed);
+    assert!(second.asked().is_empty(), "nobody chose it");
+}

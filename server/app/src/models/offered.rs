@@ -16,7 +16,7 @@ use server_llm::{
 use server_records::SessionKey;
 use server_router::links::Links;
 use server_store::{AccountOf, ModelAccountRow, RunnerRow, SettingName, Store, StoreError};
-use shared_types::{Clock, Entropy, PaidBy, SessionId, TenantId, UserId};
+use shared_types::{Clock, Entropy, PaidBy, RunnerId, SessionId, TenantId, UserId};
 use tokio::sync::watch;
 
 use super::{
@@ -239,7 +239,7 @@ impl Offered {
         Ok(found.map(|found| self.info(&found)))
     }
 
-    /// Checks a choice.
+    /// A choice as it is stored. It names a runner by its id: another runner that gets the name later is not meant.
     ///
     /// # Errors
     /// If one of its names means no model that the user may use; the text says which there are.
@@ -248,21 +248,41 @@ impl Offered {
         tenant: TenantId,
         user: UserId,
         choice: &str,
-    ) -> Result<(), AppError> {
+    ) -> Result<String, AppError> {
         let places = self.places(tenant, user).await?;
         let mut names = name::choices(choice).peekable();
         if names.peek().is_none() {
             return Err(AppError::Invalid(format!("model is {ALLOWED}")));
         }
+        let mut stored = Vec::new();
         for name in names {
-            if self.found(&places, name).is_empty() {
-                return Err(AppError::Invalid(format!(
-                    "no model {name:?} may be used here; gantry models lists those that may: {}",
-                    self.some_names(&places)
-                )));
-            }
+            stored.push(match self.typed(&places, name).first() {
+                Some(Found::Runner(row, model)) => format!("{}/{model}", row.id),
+                Some(_) => name.to_owned(),
+                None => {
+                    return Err(AppError::Invalid(format!(
+                        "no model {name:?} may be used here; gantry models lists those that may: {}",
+                        self.some_names(&places)
+                    )));
+                }
+            });
         }
-        Ok(())
+        Ok(stored.join(", "))
+    }
+
+    /// A stored choice as people write it: with the names of runners that the user may use.
+    pub(crate) async fn shown(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        choice: &str,
+    ) -> Result<String, AppError> {
+        let places = self.places_for(tenant, user, choice).await?;
+        let shown = name::choices(choice).map(|name| match of_runner(&places.runners, name) {
+            Some((row, model)) => format!("{}/{model}", row.name),
+            None => name.to_owned(),
+        });
+        Ok(shown.collect::<Vec<_>>().join(", "))
     }
 
     /// The models of an account.
@@ -314,7 +334,7 @@ impl Offered {
             Some(row) => Some(Found::Account(row, self.default_of(row)?)),
             None => {
                 let of_operator = self.first_of(name);
-                of_operator.or_else(|| self.found(&places, name).into_iter().next())
+                of_operator.or_else(|| self.typed(&places, name).into_iter().next())
             }
         };
         match found {
@@ -508,17 +528,27 @@ impl Offered {
         }
     }
 
-    /// The models that a name means, those of the person's own accounts first.
+    /// The models that a stored name means, those of the person's own accounts first.
     fn found<'a>(&self, places: &'a Places, name: &str) -> Vec<Found<'a>> {
         let found = self.found_in_accounts(&places.accounts, name);
         if !found.is_empty() {
             return found;
         }
+        let of_runner = of_runner(&places.runners, name);
+        let of_runner = of_runner.filter(|(row, model)| reports(row, model));
+        let found = of_runner.map(|(row, model)| Found::Runner(row, model.to_owned()));
+        found.into_iter().collect()
+    }
+
+    /// The models that a name means which a person writes now: it may have the name of a runner.
+    fn typed<'a>(&self, places: &'a Places, name: &str) -> Vec<Found<'a>> {
+        let found = self.found(places, name);
+        if !found.is_empty() {
+            return found;
+        }
         let of_runner = name.split_once('/').and_then(|(runner, model)| {
             let row = places.runners.iter().find(|row| row.name == runner)?;
-            let mut models = row.models.iter().flat_map(|report| &report.models);
-            let offered = models.any(|offered| offered == model);
-            offered.then(|| Found::Runner(row, model.to_owned()))
+            reports(row, model).then(|| Found::Runner(row, model.to_owned()))
         });
         of_runner.into_iter().collect()
     }
@@ -642,6 +672,20 @@ impl Offered {
         let more = if all > NAMED { ", …" } else { "" };
         format!("{}{more}", names.join(", "))
     }
+}
+
+/// The runner and the model of a stored name, if it names a runner.
+fn of_runner<'a, 'n>(runners: &'a [RunnerRow], name: &'n str) -> Option<(&'a RunnerRow, &'n str)> {
+    let (runner, model) = name.split_once('/')?;
+    let id: RunnerId = runner.parse().ok()?;
+    let row = runners.iter().find(|row| row.id == id)?;
+    Some((row, model))
+}
+
+/// True if the runner has reported a model of this name.
+fn reports(row: &RunnerRow, model: &str) -> bool {
+    let mut models = row.models.iter().flat_map(|report| &report.models);
+    models.any(|reported| reported == model)
 }
 
 /// A model of the operator, with the name of its account.

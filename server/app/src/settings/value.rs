@@ -81,10 +81,7 @@ impl Settings {
     ) -> Result<String, AppError> {
         match name {
             SettingName::Runner => self.runner(ctx, of, value).await,
-            SettingName::Model => {
-                self.offered.check(ctx.tenant, ctx.user, value).await?;
-                Ok(value.to_owned())
-            }
+            SettingName::Model => self.offered.check(ctx.tenant, ctx.user, value).await,
             SettingName::Language => language_of(value),
             SettingName::Steps => Ok(within_bounds(value.parse().ok())?.to_string()),
             SettingName::Isolation if of != SettingsOf::Tenant => Err(AppError::Invalid(
