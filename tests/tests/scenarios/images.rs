@@ -160,6 +160,38 @@ async fn an_image_that_is_read_on_a_runner_is_seen_and_stays_with_the_session() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_on_where_a_vendor_refuses_its_image() {
+    let (gantry, seeing, _blind) = gantry().await;
+    let client = gantry.client();
+    let session = client
+        .begin_session(&Default::default())
+        .await
+        .expect("a session")
+        .id;
+    let added = client
+        .add_image(session, PNG.to_vec())
+        .await
+        .expect("it is kept");
+    let refusal = || Reply::refusal(400, "Could not process image");
+    seeing.script(vec![
+        refusal(),
+        Reply::text("I do not see it"),
+        refusal(),
+        Reply::text("I go on"),
+    ]);
+    let sent = client
+        .send_with_images(session, "look", &[added.digest], "c1")
+        .await;
+    sent.expect("it is accepted");
+    let id = session.to_string();
+    let shown = said(&gantry, &["chat", "--session", &id, "and now?"]).await;
+    assert!(shown.contains("I go on"), "{shown}");
+    let sent = last_request(&seeing);
+    assert!(sent.contains("an image: image/png, 18 bytes"), "{sent}");
+    assert!(!sent.contains(&STANDARD.encode(PNG)), "{sent}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_names_only_images_that_its_session_has() {
     let (gantry, seeing, _blind) = gantry().await;
     let client = gantry.client();

@@ -231,6 +231,8 @@ impl<'a> Turn<'a> {
         })
     }
 
+    /// Asks the model. One that refuses a request with images is asked once more without them: it may not read one of
+    /// them, and would refuse each later turn as well.
     async fn hear(
         &self,
         model: &dyn Model,
@@ -244,6 +246,25 @@ impl<'a> Turn<'a> {
             images: self.images(&request).await?,
             ..request
         };
+        let in_words = (!request.images.is_empty()).then(|| ModelRequest {
+            images: Images::new(),
+            trace: None,
+            ..request.clone()
+        });
+        match (self.hear_once(model, request, speech).await?, in_words) {
+            (Heard::Failed(ModelError::Refused(_)), Some(in_words)) => {
+                self.hear_once(model, in_words, speech).await
+            }
+            (heard, _) => Ok(heard),
+        }
+    }
+
+    async fn hear_once(
+        &self,
+        model: &dyn Model,
+        request: ModelRequest,
+        speech: &mut Speech<'_>,
+    ) -> Result<Heard, TurnError> {
         let (sender, mut events) = mpsc::channel(MODEL_EVENTS);
         let answer = model.answer(request, sender);
         let answer = tokio::time::timeout(self.engine.limits.model_time, answer);
