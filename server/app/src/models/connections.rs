@@ -13,14 +13,25 @@ use tokio::sync::Semaphore;
 /// Most connections that are kept.
 const CONNECTIONS: usize = 1024;
 
-/// Most tenants whose places are kept.
-const TENANTS: usize = 4096;
+/// Most kinds of places that are kept, of all tenants.
+const PLACES: usize = 8192;
 
 /// Most calls of a tenant at the same time with accounts that it shares with others, or among its people.
 const SHARED_AT_ONCE: usize = 5;
 
-/// Most calls of a tenant at the same time with its people's own accounts.
+/// Most calls of a tenant at the same time with its people's own accounts, and with one runner.
 const OWN_AT_ONCE: usize = 3;
+
+/// The calls that share places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Calls {
+    /// With the accounts of the operator and of the tenant.
+    Shared,
+    /// With people's own accounts.
+    Own,
+    /// With a runner's model server: one that hangs holds up no other place.
+    Runner(RunnerId),
+}
 
 /// The account or runner of a connection, and its model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,7 +50,7 @@ pub(super) struct Connections {
 
 struct Kept {
     connections: LruCache<Of, Arc<Breaker>>,
-    places: LruCache<(TenantId, bool), Arc<Semaphore>>,
+    places: LruCache<(TenantId, Calls), Arc<Semaphore>>,
 }
 
 impl Connections {
@@ -47,7 +58,7 @@ impl Connections {
         Self {
             kept: Arc::new(Mutex::new(Kept {
                 connections: LruCache::new(CONNECTIONS),
-                places: LruCache::new(TENANTS),
+                places: LruCache::new(PLACES),
             })),
         }
     }
@@ -69,14 +80,17 @@ impl Connections {
         })
     }
 
-    /// The places of the tenant for calls with its people's own accounts, or for all other calls.
-    pub(super) fn places(&self, tenant: TenantId, own: bool) -> Arc<Semaphore> {
-        self.with(|kept| match kept.places.get(&(tenant, own)) {
+    /// The places of the tenant for such calls.
+    pub(super) fn places(&self, tenant: TenantId, calls: Calls) -> Arc<Semaphore> {
+        self.with(|kept| match kept.places.get(&(tenant, calls)) {
             Some(known) => known.clone(),
             None => {
-                let at_once = if own { OWN_AT_ONCE } else { SHARED_AT_ONCE };
+                let at_once = match calls {
+                    Calls::Shared => SHARED_AT_ONCE,
+                    Calls::Own | Calls::Runner(_) => OWN_AT_ONCE,
+                };
                 let places = Arc::new(Semaphore::new(at_once));
-                kept.places.insert((tenant, own), places.clone());
+                kept.places.insert((tenant, calls), places.clone());
                 places
             }
         })

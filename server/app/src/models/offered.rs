@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use super::{
     ALLOWED, ListedModel, ModelState, OPERATOR, Probed,
-    connections::{Connections, Of},
+    connections::{Calls, Connections, Of},
     name::{self, AUTO},
     over_link::{OverLink, offline},
     probe::probe,
@@ -426,13 +426,14 @@ impl Offered {
             gives_way,
             ..RetryOptions::default()
         };
-        let own = match found {
-            Found::Operator(..) => false,
-            Found::Account(row, _) => row.of != AccountOf::Tenant,
-            Found::Runner(..) => true,
+        let calls = match found {
+            Found::Operator(..) => Calls::Shared,
+            Found::Account(row, _) if row.of == AccountOf::Tenant => Calls::Shared,
+            Found::Account(..) => Calls::Own,
+            Found::Runner(row, _) => Calls::Runner(row.id),
         };
         let retry = Retry::new(vendor, options, self.entropy.clone());
-        let limited = Limited::new(retry, self.connections.places(tenant, own));
+        let limited = Limited::new(retry, self.connections.places(tenant, calls));
         Ok(Arc::new(Measured::new(limited, self.clock.clone())))
     }
 
