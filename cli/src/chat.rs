@@ -1,11 +1,11 @@
 //! Sending messages and watching their turns.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::bail;
 use shared_api::{CreateSession, Me, Runner, Session};
 use shared_client::Client;
-use shared_types::{Digest, limits::MAX_MESSAGE_BYTES};
+use shared_types::limits::MAX_MESSAGE_BYTES;
 
 use crate::{
     args,
@@ -54,6 +54,9 @@ pub(crate) async fn run(
     advice: &'static str,
 ) -> anyhow::Result<Exit> {
     let text = message(screen, &args.text).await?;
+    // Before a session begins: a file that is no image leaves none behind.
+    let (words, _) = piped::asked(&args.text, true);
+    let images = images::chosen(screen, &words.join(" "), &args.images)?;
     let me = client.me().await?;
     if !args.json
         && let Some(label) = practice_label(&me)
@@ -67,8 +70,7 @@ pub(crate) async fn run(
     let mut chat = Chat::open(client, screen, advice, session, args.json);
     match text {
         Some(text) => {
-            let (words, _) = piped::asked(&args.text, true);
-            let images = chat.images(&words.join(" "), &args.images).await?;
+            let images = images::added(&chat, images).await?;
             turn::run(&mut chat, &text, images, false).await
         }
         None => {
@@ -86,20 +88,6 @@ pub(crate) fn practice_label(me: &Me) -> Option<&'static str> {
 }
 
 impl Chat {
-    /// Adds the images that a person named in what was typed, behind those of an option.
-    async fn images(&self, typed: &str, files: &[PathBuf]) -> anyhow::Result<Vec<Digest>> {
-        let (here, elsewhere) = images::named(typed);
-        for name in elsewhere {
-            let name = clean_line(name, MAX_LINE);
-            self.screen.note(&format!(
-                "{name} is not on this machine, so only its name is sent; the model may read it on the runner"
-            ));
-        }
-        let here = here.into_iter().map(Path::new);
-        let all: Vec<_> = files.iter().map(PathBuf::as_path).chain(here).collect();
-        images::added(self, &all).await
-    }
-
     /// Follows a session from now on.
     fn open(
         client: Client,

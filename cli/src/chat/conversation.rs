@@ -6,7 +6,7 @@ use std::pin::pin;
 use shared_api::{CreateSession, Me};
 
 use super::{
-    Chat, check, model, pin,
+    Chat, check, images, model, pin,
     prompt::{Prompt, Typed},
     slash::{self, HELP, Line},
     turn,
@@ -122,7 +122,7 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             check(text)?;
             // A script may pass on lines of others, who must not pick files of this machine.
             let images = match is_on_screen {
-                true => chat.images(text, &[]).await?,
+                true => images::added(chat, images::chosen(chat.screen, text, &[])?).await?,
                 false => Vec::new(),
             };
             let exit = turn::run(chat, text, images, is_on_screen).await?;

@@ -1,6 +1,9 @@
 //! Images that go with a message: files of this machine, named with `--image` or with an `@` in what was typed.
 
-use std::{io::Read as _, path::Path};
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, bail};
 use shared_types::{
@@ -8,20 +11,35 @@ use shared_types::{
     limits::{MAX_IMAGE_BYTES, MAX_IMAGES_OF_MESSAGE},
 };
 
-use super::Chat;
+use super::{Chat, MAX_LINE};
+use crate::{render::clean::clean_line, screen::Screen};
 
-/// Adds the images of these files to the session. Nothing is added unless each of them can be sent.
-pub(super) async fn added<P: AsRef<Path>>(chat: &Chat, files: &[P]) -> anyhow::Result<Vec<Digest>> {
+/// The images of these files, and of those that a person named in what was typed.
+pub(super) fn chosen(
+    screen: Screen,
+    typed: &str,
+    files: &[PathBuf],
+) -> anyhow::Result<Vec<Vec<u8>>> {
+    let (here, elsewhere) = named(typed);
+    for name in elsewhere {
+        let name = clean_line(name, MAX_LINE);
+        screen.note(&format!(
+            "{name} is not on this machine, so only its name is sent; the model may read it on the runner"
+        ));
+    }
+    let here = here.into_iter().map(Path::new);
+    let files: Vec<_> = files.iter().map(PathBuf::as_path).chain(here).collect();
     if files.len() > MAX_IMAGES_OF_MESSAGE {
         bail!(
             "these are {} images; at most {MAX_IMAGES_OF_MESSAGE} can be sent at once",
             files.len()
         );
     }
-    let images: Vec<_> = files
-        .iter()
-        .map(|file| read(file.as_ref()))
-        .collect::<Result<_, _>>()?;
+    files.into_iter().map(read).collect()
+}
+
+/// Adds images to the session.
+pub(super) async fn added(chat: &Chat, images: Vec<Vec<u8>>) -> anyhow::Result<Vec<Digest>> {
     let mut digests = Vec::with_capacity(images.len());
     for image in images {
         let added = chat.client.add_image(chat.session.id, image).await?;
@@ -32,7 +50,7 @@ pub(super) async fn added<P: AsRef<Path>>(chat: &Chat, files: &[P]) -> anyhow::R
 
 /// The images that a person named in a line with `@shot.png` or `@"a shot.png"`, and that are on this machine; and those
 /// that are not.
-pub(super) fn named(line: &str) -> (Vec<&str>, Vec<&str>) {
+fn named(line: &str) -> (Vec<&str>, Vec<&str>) {
     let mut names: Vec<&str> = Vec::new();
     for (at, _) in line.match_indices('@') {
         let begins_word = line[..at]

@@ -100,7 +100,7 @@ impl Redactor {
         out.into()
     }
 
-    /// What was held back, at the end.
+    /// The bytes that were held back, at the end.
     pub(super) fn finish(&mut self) -> Bytes {
         std::mem::take(&mut self.held).into()
     }

@@ -93,7 +93,10 @@ async fn an_image_of_a_message_is_seen_by_one_model_and_told_to_another() {
     );
 
     std::fs::write(two, "text").expect("a file");
+    let sessions = async || gantry.client().sessions(10).await.expect("a list").len();
+    let before = sessions().await;
     let refused = gantry.cli(&["chat", "--image", two, "what is it?"]).await;
+    assert_eq!(sessions().await, before, "none began");
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
         why.contains("no image of PNG") && !refused.status.success(),

@@ -119,6 +119,10 @@ fn read_to_end(
     allowance: &Allowance,
 ) -> Result<(File, Stat), Failure> {
     let failed = |error: io::Error| io_failure(&download.path, &error);
+    let limit = match download.max_bytes {
+        0 => MAX_TRANSFER_BYTES,
+        bound => bound.min(MAX_TRANSFER_BYTES),
+    };
     let mut whole = scratch(workspace).map_err(failed)?;
     let (mut buffer, mut read) = (vec![0; BUFFER_BYTES], 0);
     loop {
@@ -132,11 +136,11 @@ fn read_to_end(
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(failed(error)),
         }
-        if read > MAX_TRANSFER_BYTES {
+        if read > limit {
             return Err(FileFailure::TooLarge {
                 path: download.path.clone(),
                 bytes: read,
-                limit: MAX_TRANSFER_BYTES,
+                limit,
             }
             .into());
         }
