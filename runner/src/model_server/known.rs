@@ -50,12 +50,14 @@ impl KnownModels {
             while !tell.is_closed() {
                 let listed = server.models().await;
                 tell.send_if_modified(|known: &mut Option<ModelsReport>| {
+                    let is_first = known.is_none();
                     let before = known.take().unwrap_or_default();
                     let now = match listed {
                         Ok(names) => ModelsReport::bounded(names, ""),
                         Err(problem) => ModelsReport::bounded(before.models.clone(), &problem),
                     };
-                    let changed = now != before;
+                    // The server may have stored more from an earlier run.
+                    let changed = is_first || now != before;
                     if changed && !now.problem.is_empty() {
                         tracing::warn!(
                             reason = now.problem,
