@@ -12,6 +12,7 @@
 //! [`server_records`], and name a session by a key that they only pass on.
 
 mod bounds;
+mod context;
 mod engine;
 pub mod feed;
 mod log;

@@ -7,5 +7,6 @@ mod calls;
 mod cancelled;
 mod chain;
 mod conversation;
+mod recalled;
 mod resumed;
 mod waiting;

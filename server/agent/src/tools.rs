@@ -13,6 +13,7 @@ mod lines;
 mod list;
 mod output;
 mod read;
+mod recall;
 mod shell;
 mod tasks;
 mod whole;
@@ -37,6 +38,7 @@ pub use grep::GrepTool;
 pub use list::ListTool;
 pub use output::CommandOutput;
 pub use read::ReadTool;
+pub use recall::{Handle, RecallAsk, RecallTool};
 pub use shell::ShellTool;
 pub use tasks::{TaskAsk, TaskKillTool, TaskReadTool, TaskStatusTool};
 pub use whole::WholeFile;
@@ -80,6 +82,11 @@ pub trait Tool: Send + Sync {
     /// one another; any other call runs alone, after those before it and before those after it.
     fn effect(&self) -> Effect;
 
+    /// True if its next call can read on where a result was cut. The results of other tools are recalled.
+    fn reads_on(&self) -> bool {
+        false
+    }
+
     /// The request that checked arguments make.
     ///
     /// # Errors
@@ -101,6 +108,8 @@ pub enum Ask {
     Operation(Prepared),
     /// Something of the session's tasks.
     Tasks(TaskAsk),
+    /// Something of the conversation that is not shown any more.
+    Recall(RecallAsk),
 }
 
 /// A request that is ready to be sent.
@@ -215,6 +224,7 @@ impl ToolSource for BuiltIn {
             Arc::new(TaskStatusTool),
             Arc::new(TaskReadTool),
             Arc::new(TaskKillTool),
+            Arc::new(RecallTool),
         ]
     }
 }

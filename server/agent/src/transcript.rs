@@ -316,6 +316,25 @@ impl Transcript {
         self.gone
     }
 
+    /// Every call, the oldest first.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+        let steps = self.turns.iter().flat_map(|turn| &turn.steps);
+        steps.flat_map(|step| &step.calls)
+    }
+
+    /// The number of a call in the session, from 1.
+    pub(crate) fn number_of(&self, turn: TurnId, step: u32, ordinal: u32) -> u32 {
+        let before = self.turns.iter().take_while(|known| known.id != turn);
+        let of_turn = self.turn(turn).map_or(&[][..], |turn| &turn.steps);
+        let of_turn = of_turn.iter().take_while(|known| known.number != step);
+        let steps = before.flat_map(|turn| &turn.steps).chain(of_turn);
+        let calls: usize = steps.map(|step| step.calls.len()).sum();
+        u32::try_from(calls)
+            .unwrap_or(u32::MAX)
+            .saturating_add(ordinal)
+            .saturating_add(1)
+    }
+
     /// The calls of every turn up to and with this one, the oldest first.
     pub(crate) fn calls_up_to(&self, id: TurnId) -> impl Iterator<Item = &Call> {
         let steps = self.up_to(id).iter().flat_map(|turn| &turn.steps);

@@ -17,6 +17,7 @@ mod dispatcher;
 mod failing;
 mod listen;
 mod next;
+mod recall;
 pub(crate) mod show;
 mod site;
 mod speech;

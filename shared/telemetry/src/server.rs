@@ -59,6 +59,7 @@ const TOOLS: &[&str] = &[
     "task_status",
     "task_read",
     "task_kill",
+    "recall",
     OTHER,
 ];
 

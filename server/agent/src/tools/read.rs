@@ -73,6 +73,10 @@ impl Tool for ReadTool {
         Effect::Pure
     }
 
+    fn reads_on(&self) -> bool {
+        true
+    }
+
     fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
         let path = arguments.text("path").to_owned();
         if ImageFormat::of_path(&path).is_some() {

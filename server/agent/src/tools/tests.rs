@@ -12,7 +12,7 @@ fn request(name: &str, arguments: &str) -> Result<Request, BadArguments> {
     let arguments = Arguments::check(arguments, tool.parameters())?;
     match tool.prepare(&arguments)? {
         Ask::Operation(prepared) => Ok(prepared.request),
-        Ask::Tasks(ask) => panic!("{ask:?} asks for nothing of the sandbox"),
+        ask => panic!("{ask:?} asks for nothing of the sandbox"),
     }
 }
 
@@ -42,6 +42,7 @@ fn the_standard_tools_are_shown_in_the_order_of_their_names() {
             "Read",
             "Shell",
             "Write",
+            "recall",
             "task_kill",
             "task_read",
             "task_status"
@@ -71,7 +72,7 @@ fn an_unknown_tool_is_answered_with_the_known_ones() {
     let error = request("bash", "{}").expect_err("there is no such tool");
     assert_eq!(
         error.to_string(),
-        "there is no tool \"bash\"; the tools are Edit, Glob, Grep, List, Read, Shell, Write, \
+        "there is no tool \"bash\"; the tools are Edit, Glob, Grep, List, Read, Shell, Write, recall, \
          task_kill, task_read, task_status"
     );
 }

@@ -17,6 +17,7 @@ use super::{
     again::is_run_anew,
     conclusion::Conclusion,
     listen::Listener,
+    recall,
     show::CallPlace,
     site::{Plan, Site},
     task::{self, Look},
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::{
     session::LogError,
-    tools::{Ask, BadArguments, NEVER_RAN, Prepared, Rendered, TaskAsk, Tool},
+    tools::{Ask, BadArguments, NEVER_RAN, Prepared, RecallAsk, Rendered, TaskAsk, Tool},
     transcript::{Step, Transcript},
     wait::WaitingCall,
 };
@@ -104,6 +105,7 @@ impl<'a> Call<'a> {
                     step: step.number,
                     ordinal,
                 },
+                number: turn.transcript.number_of(turn.id, step.number, ordinal),
                 result_bytes: turn
                     .engine
                     .limits
@@ -144,6 +146,7 @@ impl<'a> Call<'a> {
             Ok(Plan { tool, ask }) => match ask {
                 Ask::Operation(prepared) => self.operate(&**tool, prepared).await,
                 Ask::Tasks(ask) => self.look_at_tasks(ask).await,
+                Ask::Recall(ask) => self.recall(ask).await,
             },
             Err(bad) => Ok(self.done(not_run(bad), Times::default()).into()),
         }
@@ -171,6 +174,15 @@ impl<'a> Call<'a> {
             ..Beside::default()
         };
         Ok(self.done_with(looked.rendered, times, beside).into())
+    }
+
+    async fn recall(&self, ask: &RecallAsk) -> Result<Ran, TurnError> {
+        if self.site.cancel.is_cancelled() {
+            let cancelled = told::cancelled(NEVER_RAN.to_owned());
+            return Ok(self.done(cancelled, Times::default()).into());
+        }
+        let rendered = recall::run(&self.site, ask).await?;
+        Ok(self.done(rendered, Times::default()).into())
     }
 
     async fn operate(&self, tool: &dyn Tool, prepared: &Prepared) -> Result<Ran, TurnError> {
@@ -223,6 +235,7 @@ impl<'a> Call<'a> {
                 started,
                 was_placed: self.placed.is_some(),
                 limit: self.site.result_bytes,
+                number: Some(self.site.number),
             };
             tell(&told, &conclusion, task)
         };

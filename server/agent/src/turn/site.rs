@@ -24,6 +24,8 @@ pub(super) struct Site<'a> {
     pub(super) directory: Arc<str>,
     pub(super) epoch: Epoch,
     pub(super) place: CallPlace,
+    /// The number of the call in the session, from 1.
+    pub(super) number: u32,
     /// Longest text of its result, in bytes.
     pub(super) result_bytes: usize,
     /// The wait of the call when an earlier worker let go of the turn.

@@ -100,6 +100,7 @@ async fn look(
         started: task.placed.at,
         was_placed: true,
         limit: site.result_bytes,
+        number: None,
     };
     let rendered = match &conclusion {
         Conclusion::StillRuns if site.cancel.is_cancelled() => told::cancelled(format!(
@@ -131,7 +132,7 @@ fn planned(site: &Site<'_>, task: &Task) -> Result<(Arc<dyn Tool>, Prepared), Ba
     let Plan { tool, ask } = Plan::of(&site.tools, &task.asked.name, &task.asked.arguments)?;
     match ask {
         Ask::Operation(prepared) => Ok((tool, prepared)),
-        Ask::Tasks(_) => Err(BadArguments::new(format!(
+        _ => Err(BadArguments::new(format!(
             "task {} was begun by another version of the server, which cannot be gone on with",
             task.number
         ))),

@@ -7,13 +7,33 @@ use shared_types::{Refusal, RefusalCode, Remedy, Timestamp, event::CallOutcome, 
 
 use super::{conclusion::Conclusion, listen::Listener};
 use crate::{
+    context::tokens::tokens,
     session::spoken,
-    tools::{Ended, NEVER_RAN, Prepared, Rendered, Tool, bounded, render},
+    tools::{Ended, Handle, NEVER_RAN, Prepared, Rendered, Tool, bounded, render},
     transcript::{NOT_RUN, Task},
 };
 
 /// Output that is shown with an unknown outcome, in bytes.
 const LAST_OUTPUT_BYTES: usize = 2 * 1024;
+
+/// Longest text that is shown whole, in tokens.
+const RESULT_TOKENS: usize = 2_000;
+
+/// The length of an excerpt, in percent of the longest text that is shown whole.
+const EXCERPT_PERCENT: usize = 60;
+
+/// The least length of which that is taken, in bytes.
+const LEAST_EXCERPT: usize = 1024;
+
+/// Room for the line that names the way to the rest.
+const HANDLE_BYTES: usize = 112;
+
+/// Longest text that is made to see whether it fits.
+const WHOLE_BYTES: usize = 64 * 1024;
+
+fn fits(text: &str, limit: usize) -> bool {
+    text.len() <= limit && tokens(text) <= RESULT_TOKENS
+}
 
 /// An operation that was listened to.
 pub(super) struct Told<'a> {
@@ -27,6 +47,8 @@ pub(super) struct Told<'a> {
     pub(super) was_placed: bool,
     /// Longest text, in bytes.
     pub(super) limit: usize,
+    /// The number of the call whose result it is; nothing where it is looked at by another call.
+    pub(super) number: Option<u32>,
 }
 
 impl Told<'_> {
@@ -112,7 +134,33 @@ impl Told<'_> {
             file: &self.listener.file,
             run_for: self.prepared.run_for,
         };
-        render(self.tool, &ended, self.limit)
+        let whole = render(self.tool, &ended, WHOLE_BYTES);
+        if fits(&whole.text, self.limit) {
+            return whole;
+        }
+        self.excerpt(&ended, tokens(&whole.text), whole.text.len())
+    }
+
+    /// The beginning and the end of a result that is too long, and the way to the rest.
+    fn excerpt(&self, ended: &Ended<'_>, tokens: usize, bytes: usize) -> Rendered {
+        // A text of many tokens for its bytes is cut as much shorter.
+        let dense = bytes.saturating_mul(RESULT_TOKENS) / tokens.max(1);
+        let limit = self.limit.min(dense).max(LEAST_EXCERPT);
+        let number = self.number.filter(|_| !self.tool.reads_on());
+        let Some(handle) = number.map(Handle::Result) else {
+            return render(self.tool, ended, limit);
+        };
+        let limit = limit / 100 * EXCERPT_PERCENT;
+        let rendered = render(self.tool, ended, limit.saturating_sub(HANDLE_BYTES));
+        let line_end = match rendered.text.ends_with('\n') {
+            true => "",
+            false => "\n",
+        };
+        let text = format!(
+            "{}{line_end}[an excerpt of {handle}; recall {{\"of\":\"{handle}\"}} shows more, from an offset or by a pattern]",
+            rendered.text
+        );
+        Rendered { text, ..rendered }
     }
 
     fn did_not_start(&self, refusal: &Refusal) -> Rendered {

@@ -6,7 +6,7 @@ use crate::tools::{CommandOutput, WholeFile};
 fn prepared(arguments: &Arguments) -> Result<Prepared, BadArguments> {
     match ShellTool.prepare(arguments)? {
         Ask::Operation(prepared) => Ok(prepared),
-        Ask::Tasks(ask) => panic!("{ask:?}"),
+        ask => panic!("{ask:?}"),
     }
 }
 
