@@ -268,6 +268,12 @@ impl Renderer {
                 shortened,
                 ..
             } => self.note(&left_out(*results, *gone, *shortened)),
+            Event::ContextCompacted {
+                before,
+                after,
+                no_summary,
+                ..
+            } => self.note(&compacted(*before, *after, no_summary.as_deref())),
             Event::OperationSettled { operation, summary } => {
                 let which = match self.tasks.settled(*operation) {
                     Settled::Told => return,
@@ -557,6 +563,17 @@ impl Renderer {
             self.out.push('\n');
         }
     }
+}
+
+/// The words on a conversation that was compacted.
+fn compacted(before: u64, after: u64, no_summary: Option<&str>) -> String {
+    let without = match no_summary {
+        Some(why) => format!(" without a summary by the model ({why})"),
+        None => String::new(),
+    };
+    format!(
+        "compacted from about {before} tokens to {after}{without}; nothing is lost: recall finds all of it"
+    )
 }
 
 /// The parts of the context that are not sent to the model, in words for people.

@@ -198,6 +198,7 @@ mod tests {
                 by: UserId::from_u128(1),
                 client_id: None,
                 parts: Parts::text(input),
+                compacts: None,
             },
             Event::AnswerRecorded {
                 turn,
@@ -207,6 +208,7 @@ mod tests {
                 parts: Parts::text(answer),
                 finish: Finish::Complete,
                 usage: Usage::default(),
+                estimated: 0,
             },
             Event::TurnEnded {
                 turn,

@@ -23,6 +23,7 @@ fn input(text: &str, client_id: Option<&str>) -> Followed {
         by: UserId::from_u128(1),
         client_id: client_id.map(str::to_owned),
         parts: Parts::text(text),
+        compacts: None,
     })
 }
 
@@ -80,6 +81,7 @@ fn answer(step: u32, text: &str, calls: &[(&str, &str)]) -> Followed {
         parts,
         finish: Finish::Complete,
         usage: Usage::default(),
+        estimated: 0,
     })
 }
 

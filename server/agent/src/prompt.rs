@@ -7,10 +7,10 @@ mod messages;
 mod room;
 mod short;
 
-use server_llm::{ModelInfo, ModelRequest};
+use server_llm::{Message, ModelInfo, ModelRequest};
 use shared_types::TurnId;
 
-pub(crate) use room::{Need, make as make_room};
+pub(crate) use room::{BYTES_PER_TOKEN, Need, make as make_room};
 
 use self::messages::View;
 use crate::{tools::ToolSet, transcript::Transcript};
@@ -29,6 +29,28 @@ pub(crate) fn request(
         images: server_llm::Images::new(),
         trace: None,
     }
+}
+
+/// The numbers of parts that may stand before what is sent, where the last step of the turn stays.
+pub(crate) fn begins(transcript: &Transcript, turn: TurnId) -> Vec<usize> {
+    room::begins(transcript, turn, 1)
+}
+
+/// The messages of what stands behind so many of the oldest parts.
+pub(crate) fn tail(
+    transcript: &Transcript,
+    turn: TurnId,
+    model: &ModelInfo,
+    gone: usize,
+) -> Vec<Message> {
+    let known = View::of(transcript);
+    let gone = gone.max(known.gone);
+    messages::tail(transcript, turn, model, View { gone, ..known })
+}
+
+/// The approximate length of a request, in bytes.
+pub(crate) fn bytes(request: &ModelRequest) -> usize {
+    bytes::bytes_of(request)
 }
 
 /// The system prompt of a turn: the same as long as the session lasts and its language stays.

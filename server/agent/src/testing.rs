@@ -284,6 +284,7 @@ impl MemoryLog {
             by: UserId::from_u128(9),
             client_id: None,
             parts: Parts::text("do it".to_owned()),
+            compacts: None,
         });
         log
     }
@@ -304,6 +305,11 @@ impl MemoryLog {
     /// The ends of operations that were stored with those of their calls.
     pub(crate) fn ends(&self) -> Vec<(OperationId, Outcome)> {
         lock(&self.state).ends.clone()
+    }
+
+    /// Forgets the message with which it began.
+    pub(crate) fn clear(&self) {
+        lock(&self.state).events.clear();
     }
 
     pub(crate) fn append(&self, event: Event) {

@@ -6,6 +6,7 @@ mod background;
 mod calls;
 mod cancelled;
 mod chain;
+mod compacted;
 mod conversation;
 mod recalled;
 mod resumed;

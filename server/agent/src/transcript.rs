@@ -34,10 +34,23 @@ pub(crate) struct Transcript {
     /// So many of the oldest parts are not sent at all: a message, an answer and a call with its result are
     /// one each.
     gone: u32,
+    /// The text in place of the oldest parts, once the conversation was compacted.
+    compacted: Option<Compacted>,
     /// The number of changes so far to what stands before the next answer: of what is sent, or of the language.
     prefix: u32,
     /// The language of the last turn that was claimed.
     language: Option<String>,
+}
+
+/// The text in place of the oldest parts of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Compacted {
+    /// It stands for so many parts.
+    pub(crate) gone: u32,
+    /// The facts that code carried over.
+    pub(crate) carried: Arc<str>,
+    /// The summary by the model; may be empty.
+    pub(crate) summary: Arc<str>,
 }
 
 /// A call whose command goes on in the background.
@@ -80,6 +93,10 @@ pub(crate) struct LateEnd {
 pub(crate) struct TurnLog {
     pub(crate) id: TurnId,
     pub(crate) input: Parts,
+    /// Present if it asks to compact the conversation: what matters most in it. The model is not sent the input.
+    pub(crate) compacts: Option<String>,
+    /// True once that was done.
+    pub(crate) is_compacted: bool,
     /// Most bytes that are sent of the input.
     pub(crate) longest: usize,
     /// The time at which the input was accepted.
@@ -110,6 +127,9 @@ pub(crate) struct Step {
     pub(crate) longest: usize,
     /// The number of changes before it to what stood before it ([`Transcript::prefix`]).
     pub(crate) prefix: u32,
+    /// The tokens of the request, as the server estimated them and as the vendor counted them; 0 where unknown.
+    pub(crate) estimated: u64,
+    pub(crate) counted: u64,
     pub(crate) finish: Finish,
     pub(crate) calls: Vec<Call>,
 }
@@ -163,10 +183,33 @@ impl Transcript {
             Event::SessionCreated { directory, .. } => {
                 self.directory = directory.as_str().into();
             }
-            Event::InputAccepted { turn, parts, .. } if self.turn(*turn).is_none() => {
+            Event::InputAccepted {
+                turn,
+                parts,
+                compacts,
+                ..
+            } if self.turn(*turn).is_none() => {
                 let ended_before = std::mem::take(&mut self.ended);
                 let input = (parts.clone(), at);
-                self.turns.push(TurnLog::new(*turn, input, ended_before));
+                let turn = TurnLog::new(*turn, input, ended_before);
+                self.turns.push(TurnLog {
+                    compacts: compacts.clone(),
+                    ..turn
+                });
+            }
+            Event::ContextCompacted {
+                gone,
+                carried,
+                summary,
+                ..
+            } => {
+                self.prefix += 1;
+                self.gone = self.gone.max(*gone);
+                self.compacted = Some(Compacted {
+                    gone: *gone,
+                    carried: carried.as_str().into(),
+                    summary: summary.as_str().into(),
+                });
             }
             Event::OperationSettled { operation, summary } => self.settle(*operation, summary),
             Event::ResultsLeftOut {
@@ -316,6 +359,11 @@ impl Transcript {
         self.gone
     }
 
+    /// The text in place of the oldest parts.
+    pub(crate) fn compacted(&self) -> Option<&Compacted> {
+        self.compacted.as_ref()
+    }
+
     /// Every call, the oldest first.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
         let steps = self.turns.iter().flat_map(|turn| &turn.steps);
@@ -361,6 +409,8 @@ impl TurnLog {
         Self {
             id,
             input,
+            compacts: None,
+            is_compacted: false,
             longest: usize::MAX,
             asked_at,
             ended_before,
@@ -391,6 +441,8 @@ impl TurnLog {
                 origin,
                 parts,
                 finish,
+                usage,
+                estimated,
                 ..
             } if self.step(*step).is_none() => self.steps.push(Step {
                 number: *step,
@@ -399,6 +451,8 @@ impl TurnLog {
                 parts: parts.clone(),
                 longest: usize::MAX,
                 prefix: 0,
+                estimated: *estimated,
+                counted: usage.input,
                 finish: *finish,
                 calls: parts.calls().cloned().map(Call::new).collect(),
             }),
@@ -437,6 +491,7 @@ impl TurnLog {
                 return self.end_call((*step, *ordinal), result, *task);
             }
             Event::CancelRequested { .. } => self.cancel_requested = true,
+            Event::ContextCompacted { .. } => self.is_compacted = true,
             Event::TurnEnded { outcome, .. } => {
                 self.ended.get_or_insert(*outcome);
             }

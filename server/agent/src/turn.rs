@@ -12,6 +12,7 @@ mod answer;
 mod bench;
 mod call;
 mod calls;
+mod compaction;
 mod conclusion;
 mod dispatcher;
 mod failing;
@@ -152,6 +153,7 @@ impl<'a> Turn<'a> {
         loop {
             match self.next()? {
                 Next::AskModel { step } => self.ask_model(step).await?,
+                Next::Compact { focus } => self.compact_as_asked(&focus).await?,
                 Next::RunCalls { step, pending } => self.run_calls(step, &pending).await?,
                 Next::End { outcome, reason } => self.end(outcome, reason).await?,
                 Next::Wait(calls) => return Ok(Carried::Waits(calls)),

@@ -366,7 +366,9 @@ async fn take_effect(
     now: Timestamp,
 ) -> Result<Option<u64>, StoreError> {
     match event {
-        Event::AnswerRecorded { .. } | Event::ResultsLeftOut { .. } => {
+        Event::AnswerRecorded { .. }
+        | Event::ResultsLeftOut { .. }
+        | Event::ContextCompacted { .. } => {
             turn::must_run(turn_state)?;
             Ok(None)
         }

@@ -142,6 +142,7 @@ impl Store {
                 by: input.by,
                 client_id: input.client_id.clone(),
                 parts: input.parts(),
+                compacts: None,
             };
             let event = event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
             tx.commit().await?;

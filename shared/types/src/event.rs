@@ -159,6 +159,10 @@ pub enum Event {
         client_id: Option<String>,
         /// The message.
         parts: Parts,
+        /// Present if it asks to compact the conversation: what matters most in it, where that was said. The model is
+        /// not sent such a message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        compacts: Option<String>,
     },
     /// A worker took the turn; more than once where an earlier worker died.
     #[serde(rename = "turn.claimed")]
@@ -197,6 +201,9 @@ pub enum Event {
         finish: Finish,
         /// The tokens that it cost.
         usage: Usage,
+        /// The tokens of its request as the server estimated them; absent where an earlier release recorded it.
+        #[serde(default, skip_serializing_if = "is_zero_tokens")]
+        estimated: u64,
     },
     /// An operation of a tool call was placed; committed before it is sent.
     #[serde(rename = "call.placed")]
@@ -269,6 +276,32 @@ pub enum Event {
         /// The reason.
         because: LeftOutBecause,
     },
+    /// From here on a text stands in for the oldest parts of the conversation; recorded before the model is asked
+    /// again. The parts stay in the log.
+    #[serde(rename = "context.compacted")]
+    ContextCompacted {
+        /// The turn.
+        turn: TurnId,
+        /// The model call before which it was done, from 1.
+        step: u32,
+        /// The number of parts of the conversation, counted from its oldest, for which the text stands. A part is
+        /// a message, an answer or a tool call with its result.
+        gone: u32,
+        /// The facts that code carried over.
+        carried: String,
+        /// The summary that the model wrote; empty if it wrote none.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        summary: String,
+        /// The reason why the model wrote none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        no_summary: Option<String>,
+        /// The tokens of the request before, as the server estimates them.
+        before: u64,
+        /// The tokens of the request after, as the server estimates them.
+        after: u64,
+        /// The reason.
+        because: CompactedBecause,
+    },
     /// Someone asked to stop the turn.
     #[serde(rename = "cancel.requested")]
     CancelRequested {
@@ -306,12 +339,16 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+fn is_zero_tokens(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Event {
     /// The kinds that this reader knows, each with its version. A writer raises the version of a kind when one of
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 10] = [
+    pub const KINDS: [(&'static str, u32); 11] = [
         ("session.created", 1),
         ("input.accepted", 2),
         ("turn.claimed", 2),
@@ -319,6 +356,7 @@ impl Event {
         ("call.placed", 1),
         ("call.ended", 2),
         ("results.left_out", 1),
+        ("context.compacted", 1),
         ("cancel.requested", 1),
         ("turn.ended", 1),
         ("operation.settled", 1),
@@ -346,6 +384,7 @@ impl Event {
             Self::CallPlaced { .. } => "call.placed",
             Self::CallEnded { .. } => "call.ended",
             Self::ResultsLeftOut { .. } => "results.left_out",
+            Self::ContextCompacted { .. } => "context.compacted",
             Self::CancelRequested { .. } => "cancel.requested",
             Self::TurnEnded { .. } => "turn.ended",
             Self::OperationSettled { .. } => "operation.settled",
@@ -362,6 +401,7 @@ impl Event {
             | Self::CallPlaced { turn, .. }
             | Self::CallEnded { turn, .. }
             | Self::ResultsLeftOut { turn, .. }
+            | Self::ContextCompacted { turn, .. }
             | Self::CancelRequested { turn, .. }
             | Self::TurnEnded { turn, .. } => Some(*turn),
         }
@@ -584,6 +624,19 @@ pub enum LeftOutBecause {
     NearWindow,
     /// The model refused the request as too long.
     Refused,
+}
+
+/// The reason why a conversation was compacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum CompactedBecause {
+    /// The request came near the model's window, as the server estimates it.
+    NearWindow,
+    /// The model refused the request as too long.
+    Refused,
+    /// A person asked for it.
+    Asked,
 }
 
 /// The thing that a call waited for in vain.

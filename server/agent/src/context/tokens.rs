@@ -66,9 +66,9 @@ fn of_character(byte: u8, kind: Kind, before: Kind, run: u32) -> u32 {
         (Kind::Sign, 1) => 750,
         (Kind::Sign, _) => 550,
         (Kind::Other, _) => match byte {
-            ..0xe0 => 560,
-            ..0xf0 => 900,
-            _ => 2_300,
+            0xf0.. => 2_300,
+            0xe0.. => 900,
+            _ => 560,
         },
     }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     tools::NEVER_RAN,
-    transcript::{Call, LateEnd, Step, Transcript, TurnLog},
+    transcript::{Call, Compacted, LateEnd, Step, Transcript, TurnLog},
 };
 
 /// Most bytes that are said of what was asked of a call.
@@ -58,18 +58,39 @@ pub(super) fn messages(
     model: &ModelInfo,
     view: View,
 ) -> Vec<Message> {
+    let mut messages = head(transcript, view.gone);
+    messages.extend(tail(transcript, turn, model, view));
+    messages
+}
+
+/// The messages in place of so many of the oldest parts.
+fn head(transcript: &Transcript, gone: usize) -> Vec<Message> {
+    let mut messages = Vec::new();
+    let compacted = transcript.compacted().filter(|_| gone > 0);
+    if let Some(compacted) = compacted {
+        messages.push(user(&in_place(compacted)));
+    }
+    if gone > compacted.map_or(0, |compacted| compacted.gone as usize) {
+        messages.push(user(GONE));
+    }
+    messages
+}
+
+/// The messages of the parts that are sent.
+pub(super) fn tail(
+    transcript: &Transcript,
+    turn: TurnId,
+    model: &ModelInfo,
+    view: View,
+) -> Vec<Message> {
     let mut messages = Vec::new();
     let View {
         mut in_short,
         mut gone,
         longest,
     } = view;
-    let mut last: Option<&TurnLog> = None;
-    if gone > 0 {
-        messages.push(user(GONE));
-        // Changes since then are told again.
-        last = transcript.turns().first();
-    }
+    // Where the beginning is not sent, the changes since then are told again.
+    let mut last = transcript.turns().first().filter(|_| gone > 0);
     for log in transcript.up_to(turn) {
         let is_gone = take(&mut gone, 1) == 1;
         if !is_gone || log.id == turn {
@@ -79,8 +100,11 @@ pub(super) fn messages(
                 messages.push(user(&shorten(&notes, longest, "note")));
             }
             last = Some(log);
-            let parts = sent_parts(&log.input, longest, "message", model);
-            messages.push(Message::User { parts });
+            // A wish to compact is not for the model.
+            if log.compacts.is_none() {
+                let parts = sent_parts(&log.input, longest, "message", model);
+                messages.push(Message::User { parts });
+            }
         }
         if gone > 0 && log.id == turn && !log.steps.is_empty() {
             messages.push(user(STEPS_GONE));
@@ -97,6 +121,23 @@ pub(super) fn messages(
         }
     }
     messages
+}
+
+/// The text in place of parts that were compacted.
+fn in_place(compacted: &Compacted) -> String {
+    let Compacted {
+        carried, summary, ..
+    } = compacted;
+    let mut text = format!(
+        "[The beginning of this conversation is compacted to make room. These parts of it are taken over word for word \
+         (m1 is the first message, r7 the result of the seventh call: recall returns each whole):]\n{carried}"
+    );
+    if !summary.is_empty() {
+        text.push_str(&format!(
+            "[Your own summary of it; where the two differ, what stands above is right:]\n{summary}\n"
+        ));
+    }
+    text + "[The conversation goes on here.]"
 }
 
 fn user(text: &str) -> Message {

@@ -24,7 +24,7 @@ use crate::{tools::ToolSet, transcript::Transcript};
 
 /// Bytes of a request that are taken for one token. Vendors count 3 to 4 bytes of English or of code,
 /// and fewer of some other scripts: the estimate is a little too high for most conversations.
-const BYTES_PER_TOKEN: usize = 3;
+pub(crate) const BYTES_PER_TOKEN: usize = 3;
 
 /// Part of the model's window up to which a request may grow, in percent; the answer needs the rest.
 const FULL_PERCENT: usize = 90;
@@ -225,7 +225,7 @@ impl<'a> Conversation<'a> {
         if self.bytes(view) <= cut_to {
             return view;
         }
-        let begins = self.begins(last_steps);
+        let begins = begins(self.transcript, self.turn, last_steps);
         let gone = |place: usize| View {
             gone: begins[place].max(view.gone),
             ..view
@@ -234,29 +234,6 @@ impl<'a> Conversation<'a> {
             self.bytes(gone(place)) <= cut_to
         });
         gone(place)
-    }
-
-    /// The number of parts before each message and each step that may become the first one.
-    fn begins(&self, last_steps: usize) -> Vec<usize> {
-        let mut begins = Vec::new();
-        let mut place = 0;
-        let turns = self.transcript.up_to(self.turn);
-        for turn in turns {
-            begins.push(place);
-            place += 1;
-            for step in &turn.steps {
-                begins.push(place);
-                place += 1 + step.calls.len();
-            }
-        }
-        let own = turns.last().map_or(0, |turn| turn.steps.len());
-        let stay = match own > last_steps {
-            true => last_steps,
-            // All of its steps, and its message.
-            false => own + 1,
-        };
-        begins.truncate((begins.len() + 1).saturating_sub(stay).max(1));
-        begins
     }
 
     /// Leaves out the first calls of the last step as well, where one answer asked for very many.
@@ -283,6 +260,30 @@ impl<'a> Conversation<'a> {
         let calls = self.transcript.calls_up_to(self.turn).count();
         turns.map(|turn| 1 + turn.steps.len()).sum::<usize>() + calls
     }
+}
+
+/// The number of parts before each message and each step that may become the first one; so many last steps of the
+/// turn stay.
+pub(super) fn begins(transcript: &Transcript, turn: TurnId, last_steps: usize) -> Vec<usize> {
+    let mut begins = Vec::new();
+    let mut place = 0;
+    let turns = transcript.up_to(turn);
+    for turn in turns {
+        begins.push(place);
+        place += 1;
+        for step in &turn.steps {
+            begins.push(place);
+            place += 1 + step.calls.len();
+        }
+    }
+    let own = turns.last().map_or(0, |turn| turn.steps.len());
+    let stay = match own > last_steps {
+        true => last_steps,
+        // All of its steps, and its message.
+        false => own + 1,
+    };
+    begins.truncate((begins.len() + 1).saturating_sub(stay).max(1));
+    begins
 }
 
 /// The least number of these that fits, or the last one; of those above one that fits, all do.

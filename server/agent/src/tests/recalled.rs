@@ -55,6 +55,7 @@ async fn told(
         by: UserId::from_u128(1),
         client_id: None,
         parts: Parts::text("what was it?"),
+        compacts: None,
     });
     let claim = Claim {
         turn: LATER,

@@ -10,7 +10,7 @@ use server_llm::{Answer, CallTrace, Images, Model, ModelError, ModelInfo, ModelR
 use server_records::{ModelCall, ModelCost};
 use shared_types::{
     Digest, Event, SpanId,
-    event::{Finish, Part, TurnOutcome, Usage},
+    event::{CompactedBecause, Finish, Part, TurnOutcome, Usage},
 };
 use tokio::sync::mpsc;
 
@@ -19,6 +19,10 @@ use super::{
     speech::{STOPPED, Speech},
 };
 use crate::{
+    context::{
+        compact::COMPACT_PERCENT,
+        estimate::{Size, size},
+    },
     prompt::{self, Need},
     session::spoken,
 };
@@ -32,8 +36,15 @@ const IMAGES_SENT: usize = 50;
 /// Most bytes of the images of a request. In base64 it stays below the 32 MB of the strictest vendor.
 const IMAGES_SENT_BYTES: u64 = 20 * 1024 * 1024;
 
+/// The reason to give up where there is no model.
+pub(super) const NO_MODEL: &str =
+    "no model is chosen; choose one with: gantry config set model NAME";
+
+/// Part of the window up to which a request may grow, in percent; the answer needs the rest.
+const FULL_PERCENT: usize = 90;
+
 /// The result of asking a model.
-enum Heard {
+pub(super) enum Heard {
     Answer(Answer),
     Failed(ModelError),
     TookTooLong,
@@ -41,13 +52,27 @@ enum Heard {
 }
 
 /// The state of one step while models are asked for it.
-struct Asking<'a> {
-    step: u32,
-    speech: Speech<'a>,
+pub(super) struct Asking<'a> {
+    pub(super) step: u32,
+    pub(super) speech: Speech<'a>,
     /// Requests so far, for the spans.
-    requests: u32,
+    pub(super) requests: u32,
     /// What was asked, for the ledger.
-    calls: Vec<ModelCall>,
+    pub(super) calls: Vec<ModelCall>,
+    /// The tokens of the last request, as they were estimated by its text.
+    estimated: usize,
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn of(turn: &Turn<'a>, step: u32) -> Self {
+        Self {
+            step,
+            speech: Speech::new(&*turn.ports.live, turn.id, step),
+            requests: 0,
+            calls: Vec::new(),
+            estimated: 0,
+        }
+    }
 }
 
 impl<'a> Turn<'a> {
@@ -57,12 +82,7 @@ impl<'a> Turn<'a> {
             Ok(chain) => chain,
             Err(reason) => return self.fail(reason, Vec::new()).await,
         };
-        let mut asking = Asking {
-            step,
-            speech: Speech::new(&*self.ports.live, self.id, step),
-            requests: 0,
-            calls: Vec::new(),
-        };
+        let mut asking = Asking::of(self, step);
         let infos: Vec<_> = chain.iter().map(|model| model.info()).collect();
         for (place, model) in chain.iter().enumerate() {
             let info = model.info();
@@ -82,11 +102,7 @@ impl<'a> Turn<'a> {
                 _ => return self.conclude(&info, heard, asking).await,
             }
         }
-        self.fail(
-            "no model is chosen; choose one with: gantry config set model NAME".to_owned(),
-            asking.calls,
-        )
-        .await
+        self.fail(NO_MODEL.to_owned(), asking.calls).await
     }
 
     /// Asks one model, with less of the conversation where it refuses it as too long.
@@ -94,49 +110,33 @@ impl<'a> Turn<'a> {
         &mut self,
         model: &Arc<dyn Model>,
         info: &ModelInfo,
-        asking: &mut Asking<'_>,
+        asking: &mut Asking<'a>,
     ) -> Result<Heard, TurnError> {
         let window = info.profile.window.or(self.engine.limits.model_window);
         self.window = window;
         if let Some(window) = window {
             // Where that is not enough the model is asked all the same: it counts better.
-            self.make_room(asking.step, info, Need::Window(window))
-                .await?;
+            if let Some(stopped) = self.fit(model, info, asking, window).await? {
+                return Ok(stopped);
+            }
         }
+        let mut was_compacted = false;
         loop {
             asking.requests += 1;
             let trace = self.trace(asking.step, asking.requests);
-            let heard = self.hear(&**model, trace, &mut asking.speech).await?;
-            let is_stopped = matches!(heard, Heard::Cancelled | Heard::TookTooLong);
-            let attempts = asking.speech.take_attempts(is_stopped);
-            let price = info.profile.price.as_ref();
-            let calls = attempts.into_iter().map(|attempted| ModelCall {
-                turn: self.id,
-                step: asking.step,
-                epoch: self.epoch,
-                attempt: attempted.number,
-                model: info.name.clone(),
-                provider: info.profile.provider.clone(),
-                paid_by: info.paid_by,
-                usage: attempted.usage,
-                // The vendor did not say what a call cost that was stopped in the middle. That is not free.
-                cost: price
-                    .filter(|_| attempted.outcome != STOPPED)
-                    .map(|price| ModelCost {
-                        micros: price.cost(&attempted.usage),
-                        price_date: price.date.clone(),
-                    }),
-                duration: attempted.duration,
-                first_byte: attempted.first_byte,
-                outcome: attempted.outcome,
-            });
-            // The practice model is no vendor's, and costs nothing.
-            asking.calls.extend(calls.filter(|_| !info.practice));
+            let heard = self.hear(&**model, trace, asking).await?;
+            self.note_calls(info, &heard, asking);
             let Heard::Failed(ModelError::Overflow(said)) = heard else {
                 return Ok(heard);
             };
             asking.speech.take_back();
             asking.speech.asked_again();
+            // The model would refuse the wish for a summary as well.
+            if !std::mem::replace(&mut was_compacted, true)
+                && self.compact_without_model(info, asking).await?
+            {
+                continue;
+            }
             if !self
                 .make_room(asking.step, info, Need::Refused(window))
                 .await?
@@ -147,8 +147,70 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Makes the next request fit into the window. Returns an end of the asking, where the turn was stopped meanwhile.
+    async fn fit(
+        &mut self,
+        model: &Arc<dyn Model>,
+        info: &ModelInfo,
+        asking: &mut Asking<'a>,
+        window: usize,
+    ) -> Result<Option<Heard>, TurnError> {
+        let percent = |part: usize| window.saturating_mul(part) / 100;
+        if self.size(info).tokens > percent(COMPACT_PERCENT)
+            && let Some(stopped) = self
+                .compact(model, info, asking, CompactedBecause::NearWindow, "")
+                .await?
+        {
+            return Ok(Some(stopped));
+        }
+        let request = prompt::request(&self.transcript, self.id, info, &self.tools);
+        let size = size(&self.transcript, info, &request);
+        if size.tokens > percent(FULL_PERCENT) {
+            // Bytes of text that fill the window.
+            let bytes = prompt::bytes(&request).saturating_mul(window) / size.tokens.max(1);
+            let need = Need::Window(bytes / prompt::BYTES_PER_TOKEN);
+            self.make_room(asking.step, info, need).await?;
+        }
+        Ok(None)
+    }
+
+    /// The size of the next request to this model.
+    pub(super) fn size(&self, info: &ModelInfo) -> Size {
+        let request = prompt::request(&self.transcript, self.id, info, &self.tools);
+        size(&self.transcript, info, &request)
+    }
+
+    /// Notes the attempts that were made, for the ledger.
+    pub(super) fn note_calls(&self, info: &ModelInfo, heard: &Heard, asking: &mut Asking<'a>) {
+        let is_stopped = matches!(heard, Heard::Cancelled | Heard::TookTooLong);
+        let attempts = asking.speech.take_attempts(is_stopped);
+        let price = info.profile.price.as_ref();
+        let calls = attempts.into_iter().map(|attempted| ModelCall {
+            turn: self.id,
+            step: asking.step,
+            epoch: self.epoch,
+            attempt: attempted.number,
+            model: info.name.clone(),
+            provider: info.profile.provider.clone(),
+            paid_by: info.paid_by,
+            usage: attempted.usage,
+            // The vendor did not say what a call cost that was stopped in the middle. That is not free.
+            cost: price
+                .filter(|_| attempted.outcome != STOPPED)
+                .map(|price| ModelCost {
+                    micros: price.cost(&attempted.usage),
+                    price_date: price.date.clone(),
+                }),
+            duration: attempted.duration,
+            first_byte: attempted.first_byte,
+            outcome: attempted.outcome,
+        });
+        // The practice model is no vendor's, and costs nothing.
+        asking.calls.extend(calls.filter(|_| !info.practice));
+    }
+
     /// Records the end of the step.
-    async fn conclude(
+    pub(super) async fn conclude(
         &mut self,
         info: &ModelInfo,
         heard: Heard,
@@ -161,10 +223,19 @@ impl<'a> Turn<'a> {
             step,
             speech,
             calls,
+            estimated,
             ..
         } = asking;
+        let asked = Asked {
+            step,
+            estimated: estimated as u64,
+            calls: Vec::new(),
+        };
         match heard {
-            Heard::Answer(answer) => self.record_answer(step, info, answer, calls).await,
+            Heard::Answer(answer) => {
+                self.record_answer(info, answer, Asked { calls, ..asked })
+                    .await
+            }
             Heard::Failed(error) => self.fail(error.to_string(), calls).await,
             Heard::TookTooLong => {
                 let limit = spoken(self.engine.limits.model_time);
@@ -184,7 +255,8 @@ impl<'a> Turn<'a> {
                     model: String::new(),
                     first_byte: None,
                 };
-                self.record_answer(step, info, said, calls).await
+                self.record_answer(info, said, Asked { calls, ..asked })
+                    .await
             }
         }
     }
@@ -237,10 +309,12 @@ impl<'a> Turn<'a> {
         &self,
         model: &dyn Model,
         trace: Option<CallTrace>,
-        speech: &mut Speech<'_>,
+        asking: &mut Asking<'a>,
     ) -> Result<Heard, TurnError> {
         let (info, tools) = (model.info(), &self.tools);
         let request = prompt::request(&self.transcript, self.id, &info, tools);
+        asking.estimated = size(&self.transcript, &info, &request).raw;
+        let speech = &mut asking.speech;
         let request = ModelRequest {
             trace,
             images: self.images(&request).await?,
@@ -259,7 +333,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    async fn hear_once(
+    pub(super) async fn hear_once(
         &self,
         model: &dyn Model,
         request: ModelRequest,
@@ -299,11 +373,15 @@ impl<'a> Turn<'a> {
     /// Makes the answer durable; the last word of a turn in one commit with the turn's end.
     async fn record_answer(
         &mut self,
-        step: u32,
         model: &ModelInfo,
         answer: Answer,
-        calls: Vec<ModelCall>,
+        asked: Asked,
     ) -> Result<(), TurnError> {
+        let Asked {
+            step,
+            estimated,
+            calls,
+        } = asked;
         let answered = Event::AnswerRecorded {
             turn: self.id,
             step,
@@ -312,6 +390,7 @@ impl<'a> Turn<'a> {
             parts: answer.parts,
             finish: answer.finish,
             usage: answer.usage,
+            estimated,
         };
         // Known before it is durable: where it does not become so, this claim of the turn ends.
         self.transcript.apply(&answered, self.engine.clock.now());
@@ -326,7 +405,11 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    async fn fail(&mut self, reason: String, calls: Vec<ModelCall>) -> Result<(), TurnError> {
+    pub(super) async fn fail(
+        &mut self,
+        reason: String,
+        calls: Vec<ModelCall>,
+    ) -> Result<(), TurnError> {
         let ended = self.ended(TurnOutcome::Failed, Some(reason));
         self.ports
             .log
@@ -335,6 +418,14 @@ impl<'a> Turn<'a> {
         self.transcript.apply(&ended, self.engine.clock.now());
         Ok(())
     }
+}
+
+/// A step whose answer is to be recorded.
+struct Asked {
+    step: u32,
+    /// The tokens of its request, as they were estimated by its text.
+    estimated: u64,
+    calls: Vec<ModelCall>,
 }
 
 /// The newest images of a request, each once, within what vendors take.

@@ -14,6 +14,8 @@ use crate::{
 pub(crate) enum Next {
     /// Ask the model for the answer of this step.
     AskModel { step: u32 },
+    /// Compact the conversation; this matters most in it.
+    Compact { focus: String },
     /// Bring the calls of this step that have no result to their ends. A wish to cancel changes
     /// how they end, not that each of them does.
     RunCalls { step: u32, pending: Vec<u32> },
@@ -53,6 +55,14 @@ pub(crate) fn next(turn: &TurnLog, waiting: &[WaitingCall], limits: &EngineLimit
             reason: None,
         };
     }
+    if let Some(focus) = &turn.compacts {
+        return match turn.is_compacted {
+            true => completed(),
+            false => Next::Compact {
+                focus: focus.clone(),
+            },
+        };
+    }
     match last {
         None => Next::AskModel { step: 1 },
         Some(step) if step.calls.is_empty() => after_the_last_word(turn, step, limits),
@@ -68,10 +78,7 @@ fn after_the_last_word(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Ne
         .map(|place| &turn.steps[place]);
     let is_first = !before.is_some_and(is_empty);
     match (!step.has_words(), step.finish) {
-        (false, _) => Next::End {
-            outcome: TurnOutcome::Completed,
-            reason: None,
-        },
+        (false, _) => completed(),
         (true, Finish::Length) => {
             failed("the model reached its length limit before it said anything".to_owned())
         }
@@ -120,6 +127,13 @@ fn is_empty(step: &Step) -> bool {
 fn most_steps(turn: &TurnLog, limits: &EngineLimits) -> usize {
     let settings = turn.settings.as_ref();
     settings.map_or(limits.max_steps, |settings| settings.steps) as usize
+}
+
+fn completed() -> Next {
+    Next::End {
+        outcome: TurnOutcome::Completed,
+        reason: None,
+    }
 }
 
 fn failed(reason: String) -> Next {

@@ -31,6 +31,8 @@ pub(super) struct Speech<'a> {
     attempted: Vec<Attempted>,
     /// The beginning of the attempt that has not ended.
     began: Option<Instant>,
+    /// True while what is said is no answer for people.
+    is_quiet: bool,
 }
 
 /// One part of the answer.
@@ -54,7 +56,14 @@ impl<'a> Speech<'a> {
             spoken: Vec::new(),
             attempted: Vec::new(),
             began: None,
+            is_quiet: false,
         }
+    }
+
+    /// Keeps what is said from now on from those who watch, or passes it on again.
+    pub(super) fn be_quiet(&mut self, is_quiet: bool) {
+        self.is_quiet = is_quiet;
+        self.spoken.clear();
     }
 
     pub(super) fn hear(&mut self, event: ModelEvent) {
@@ -66,6 +75,9 @@ impl<'a> Speech<'a> {
             }
             ModelEvent::Said(piece) => {
                 let offset = self.say(&piece);
+                if self.is_quiet {
+                    return;
+                }
                 self.live.publish(Live::Said {
                     turn: self.turn,
                     step: self.step,
@@ -151,6 +163,9 @@ impl<'a> Speech<'a> {
             return;
         }
         self.spoken.clear();
+        if self.is_quiet {
+            return;
+        }
         self.live.publish(Live::TakenBack {
             turn: self.turn,
             step: self.step,

@@ -64,7 +64,8 @@ async fn last_recorded(
     let row: Option<Row> = query(
         "SELECT seq FROM events
          WHERE tenant_id = $1 AND session_id = $2
-           AND kind IN ('answer.recorded', 'call.placed', 'call.ended', 'results.left_out')
+           AND kind IN ('answer.recorded', 'call.placed', 'call.ended', 'results.left_out',
+                        'context.compacted')
          ORDER BY seq DESC LIMIT 1",
     )
     .bind(tenant.to_string())

@@ -32,6 +32,7 @@ fn answer(turn: TurnId, step: u32, text: &str) -> Event {
         parts: Parts::text(text),
         finish: Finish::Complete,
         usage: Usage::default(),
+        estimated: 0,
     }
 }
 

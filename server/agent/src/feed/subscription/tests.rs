@@ -39,6 +39,7 @@ fn message(seq: u64, length: usize) -> SessionEvent {
             by: UserId::from_u128(1),
             client_id: None,
             parts: Parts::text("x".repeat(length)),
+            compacts: None,
         }),
     }
 }

@@ -50,6 +50,7 @@ impl Database {
             by: OWNER,
             client_id: None,
             parts: Parts::text(format!("message {number}")),
+            compacts: None,
         };
         self.add(said, i64::try_from(number).expect("a small number"));
     }
@@ -188,6 +189,7 @@ async fn a_log_that_grows_beyond_what_is_kept_is_forgotten() {
             by: OWNER,
             client_id: None,
             parts: Parts::text("x".repeat(KEPT_BYTES)),
+            compacts: None,
         }),
         ..begun
     };

@@ -21,6 +21,7 @@ fn input(n: u128, text: &str) -> Event {
         by: UserId::from_u128(1),
         client_id: None,
         parts: Parts::text(text.to_owned()),
+        compacts: None,
     }
 }
 
@@ -39,6 +40,7 @@ fn answer(n: u128, step: u32, text: &str, calls: u32) -> Event {
         parts: said(text, (0..calls).map(call)),
         finish: Finish::Complete,
         usage: Usage::default(),
+        estimated: 0,
     }
 }
 
@@ -326,6 +328,7 @@ fn a_model_that_sees_is_sent_the_image_and_another_one_is_told_of_it() {
         by: UserId::from_u128(1),
         client_id: None,
         parts: parts.clone(),
+        compacts: None,
     };
     let profile = |sees: bool| server_llm::Profile {
         sees,
@@ -359,6 +362,7 @@ fn bound_thoughts_go_back_until_something_before_them_has_changed() {
             parts,
             finish: Finish::Complete,
             usage: Usage::default(),
+            estimated: 0,
         }
     };
     let left_out = Event::ResultsLeftOut {

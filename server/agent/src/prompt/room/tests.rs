@@ -25,6 +25,7 @@ fn input(number: u128) -> Event {
         by: UserId::from_u128(1),
         client_id: None,
         parts: Parts::text("u".repeat(1000)),
+        compacts: None,
     }
 }
 
@@ -44,6 +45,7 @@ fn step(number: u128, step: u32, results: &[usize]) -> Vec<Event> {
         parts: said(&"a".repeat(100), vec![call; results.len()]),
         finish: Finish::Complete,
         usage: Usage::default(),
+        estimated: 0,
     };
     let ended = (0..)
         .zip(results)
@@ -177,6 +179,7 @@ fn one_text_that_is_too_long_is_cut_and_nothing_before_it_changes() {
         by: UserId::from_u128(1),
         client_id: None,
         parts: Parts::text(format!("first {} last", "x".repeat(400_000))),
+        compacts: None,
     });
     let now = |events: &[Event]| transcript(events);
     let event = make(
@@ -291,6 +294,7 @@ fn where_nothing_may_be_left_out_nothing_is() {
         by,
         client_id: None,
         parts: Parts::text("hi".to_owned()),
+        compacts: None,
     };
     assert_eq!(
         make_in(std::slice::from_ref(&short), Need::Refused(None)),
@@ -378,6 +382,7 @@ impl Session {
             by: UserId::from_u128(1),
             client_id: None,
             parts: Parts::text(format!("«{number}{}»", "ü".repeat(input / 2))),
+            compacts: None,
         }]);
         for (step, (text, calls)) in (1..).zip(steps) {
             let request = self.ask(number, step);

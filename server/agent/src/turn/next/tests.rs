@@ -19,6 +19,7 @@ fn input() -> Event {
         by: UserId::from_u128(1),
         client_id: None,
         parts: Parts::text("do it".to_owned()),
+        compacts: None,
     }
 }
 
@@ -37,6 +38,7 @@ fn answer(step: u32, text: &str, calls: &[&str], finish: Finish) -> Event {
         parts: said(text, calls.iter().map(call)),
         finish,
         usage: Usage::default(),
+        estimated: 0,
     }
 }
 
@@ -269,6 +271,7 @@ fn play(plan: &Plan, mut log: Vec<Event>) -> Vec<Event> {
             }),
             Next::Ended(_) => return log,
             Next::Wait(calls) => panic!("nothing was found to wait: {calls:?}"),
+            Next::Compact { .. } => panic!("nobody asked for that"),
         }
     }
 }

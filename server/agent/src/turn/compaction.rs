@@ -1,0 +1,168 @@
+//! The phase that compacts the conversation, by itself where the window is nearly full, or because a person asked.
+
+use std::{sync::Arc, time::Duration};
+
+use server_llm::{Model, ModelInfo};
+use shared_types::{
+    Event,
+    event::{CompactedBecause, TurnOutcome},
+};
+
+use super::{
+    Turn, TurnError,
+    answer::{Asking, Heard},
+};
+use crate::{
+    context::{
+        compact::{self, Plan},
+        estimate::size,
+    },
+    prompt,
+};
+
+/// The time for the summary.
+const SUMMARY_WITHIN: Duration = Duration::from_secs(5 * 60);
+
+/// A compaction by itself must make a request so much shorter, in percent. Else the oldest parts are left out when the
+/// window is full.
+const WORTH_PERCENT: usize = 10;
+
+impl<'a> Turn<'a> {
+    /// Compacts, with a summary by this model. Returns an end of the asking, where the turn was stopped meanwhile.
+    pub(super) async fn compact(
+        &mut self,
+        model: &Arc<dyn Model>,
+        info: &ModelInfo,
+        asking: &mut Asking<'a>,
+        because: CompactedBecause,
+        focus: &str,
+    ) -> Result<Option<Heard>, TurnError> {
+        let Some(plan) = self.compaction(info, because) else {
+            return Ok(None);
+        };
+        asking
+            .speech
+            .notice("compacting the conversation to make room…".to_owned());
+        let request = prompt::request(&self.transcript, self.id, info, &self.tools);
+        let request = compact::asking(request, &plan, focus);
+        asking.requests += 1;
+        asking.speech.be_quiet(true);
+        let hearing = self.hear_once(&**model, request, &mut asking.speech);
+        let heard = match tokio::time::timeout(SUMMARY_WITHIN, hearing).await {
+            Ok(heard) => heard?,
+            Err(_) => Heard::TookTooLong,
+        };
+        self.note_calls(info, &heard, asking);
+        asking.speech.be_quiet(false);
+        asking.speech.asked_again();
+        let summary = match heard {
+            Heard::Cancelled => return Ok(Some(Heard::Cancelled)),
+            Heard::Answer(answer) => compact::summary(&answer.parts.words(), &plan)
+                .ok_or_else(|| "the model wrote none".to_owned()),
+            Heard::TookTooLong => Err("the model did not write it in time".to_owned()),
+            Heard::Failed(error) => Err(format!("{} {}", info.place(), error.brief())),
+        };
+        self.record_compaction(info, asking, plan, summary, because)
+            .await?;
+        Ok(None)
+    }
+
+    /// Compacts without asking the model; returns whether there was anything to compact.
+    pub(super) async fn compact_without_model(
+        &mut self,
+        info: &ModelInfo,
+        asking: &mut Asking<'a>,
+    ) -> Result<bool, TurnError> {
+        let because = CompactedBecause::Refused;
+        let Some(plan) = self.compaction(info, because) else {
+            return Ok(false);
+        };
+        let why = "the conversation was too long for it".to_owned();
+        self.record_compaction(info, asking, plan, Err(why), because)
+            .await
+    }
+
+    fn compaction(&self, info: &ModelInfo, because: CompactedBecause) -> Option<Plan> {
+        let whole = because == CompactedBecause::Asked;
+        let tools = &self.tools;
+        compact::plan(&self.transcript, self.id, info, tools, self.window, whole)
+    }
+
+    /// Records it, unless it gains too little; returns whether it was recorded.
+    async fn record_compaction(
+        &mut self,
+        info: &ModelInfo,
+        asking: &mut Asking<'a>,
+        plan: Plan,
+        summary: Result<String, String>,
+        because: CompactedBecause,
+    ) -> Result<bool, TurnError> {
+        let calls = std::mem::take(&mut asking.calls);
+        let before = self.size(info);
+        let (summary, no_summary) = match summary {
+            Ok(summary) => (summary, None),
+            // What the model knew of the beginning is worth more than nothing.
+            Err(why) => {
+                let earlier = self.transcript.compacted();
+                let earlier = earlier.map(|compacted| compacted.summary.to_string());
+                (earlier.unwrap_or_default(), Some(why))
+            }
+        };
+        let event = |after: u64| Event::ContextCompacted {
+            turn: self.id,
+            step: asking.step,
+            gone: u32::try_from(plan.gone).unwrap_or(u32::MAX),
+            carried: plan.carried.clone(),
+            summary: summary.clone(),
+            no_summary: no_summary.clone(),
+            before: before.tokens as u64,
+            after,
+            because,
+        };
+        let mut compacted = self.transcript.clone();
+        compacted.apply(&event(0), self.engine.clock.now());
+        let request = prompt::request(&compacted, self.id, info, &self.tools);
+        let after = size(&compacted, info, &request);
+        let gained = before.tokens.saturating_sub(after.tokens);
+        let is_worth_it = gained >= before.tokens / 100 * WORTH_PERCENT;
+        if because != CompactedBecause::Asked && !is_worth_it {
+            self.ports.log.record_paid(Vec::new(), calls).await?;
+            return Ok(false);
+        }
+        let event = event(after.tokens as u64);
+        self.ports
+            .log
+            .record_paid(vec![event.clone()], calls)
+            .await?;
+        self.transcript.apply(&event, self.engine.clock.now());
+        Ok(true)
+    }
+
+    /// Does what a person asked for in this turn: compacts, and ends the turn.
+    pub(super) async fn compact_as_asked(&mut self, focus: &str) -> Result<(), TurnError> {
+        let chain = match self.chain().await {
+            Ok(chain) => chain,
+            Err(reason) => return self.fail(reason, Vec::new()).await,
+        };
+        let Some(model) = chain.first() else {
+            return self
+                .fail(super::answer::NO_MODEL.to_owned(), Vec::new())
+                .await;
+        };
+        let info = model.info();
+        self.window = info.profile.window.or(self.engine.limits.model_window);
+        if self.compaction(&info, CompactedBecause::Asked).is_none() {
+            let nothing = "there is nothing to compact yet".to_owned();
+            return self.fail(nothing, Vec::new()).await;
+        }
+        let mut asking = Asking::of(self, 1);
+        let asked = CompactedBecause::Asked;
+        match self
+            .compact(model, &info, &mut asking, asked, focus)
+            .await?
+        {
+            Some(stopped) => self.conclude(&info, stopped, asking).await,
+            None => self.end(TurnOutcome::Completed, None).await,
+        }
+    }
+}
