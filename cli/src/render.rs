@@ -9,7 +9,7 @@ use shared_api::Live;
 use shared_client::Followed;
 use shared_types::{
     Event, SessionEvent, TurnId,
-    event::{Finish, Parts, Place, TurnOutcome},
+    event::{Finish, InstructionFile, Parts, Place, TurnOutcome},
 };
 
 use self::clean::{Clean, clean, clean_line};
@@ -236,6 +236,15 @@ impl Renderer {
                 self.recorded_thoughts((*turn, *step), &parts.reasoning());
                 self.answer((*turn, *step), parts, *finish);
             }
+            Event::PlaceSurveyed {
+                instructions,
+                unread,
+                ..
+            } => surveyed(instructions.as_deref(), unread)
+                .iter()
+                .for_each(|text| self.note(text)),
+            // The look at the place of a turn is not shown as a call.
+            Event::CallPlaced { step: 0, .. } => {}
             Event::CallPlaced {
                 ordinal,
                 operation,
@@ -563,6 +572,25 @@ impl Renderer {
             self.out.push('\n');
         }
     }
+}
+
+/// The words on the instructions of a place, where they are new, and on those that were not read.
+fn surveyed(instructions: Option<&[InstructionFile]>, unread: &[String]) -> Vec<String> {
+    let paths = instructions.map(|files| {
+        let files = files.iter().map(|file| match file.cut {
+            true => format!("{} (its beginning; 32 KiB are read in all)", file.path),
+            false => file.path.clone(),
+        });
+        files.collect::<Vec<_>>().join(", ")
+    });
+    let read = paths.map(|paths| match paths.is_empty() {
+        true => "instructions: none any more".to_owned(),
+        false => format!("instructions: {}", clean_line(&paths, MAX_NOTE)),
+    });
+    let unread = unread
+        .iter()
+        .map(|why| format!("instructions not read: {}", clean_line(why, MAX_NOTE)));
+    read.into_iter().chain(unread).collect()
 }
 
 /// The words on a conversation that was compacted.

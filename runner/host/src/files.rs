@@ -19,6 +19,7 @@ mod remove;
 mod replace;
 mod settle;
 mod stat;
+mod survey;
 mod unpack;
 mod upload;
 mod walk;
@@ -71,6 +72,9 @@ pub(crate) fn perform(
         Request::List(list) => list::list(&list, workspace, allowance).map(Outcome::Listed),
         Request::Glob(glob) => glob::glob(&glob, workspace, allowance).map(Outcome::Globbed),
         Request::Grep(grep) => grep::grep(&grep, workspace, allowance).map(Outcome::Grepped),
+        Request::Survey(asked) => {
+            survey::survey(&asked, workspace, allowance).map(Outcome::Surveyed)
+        }
         Request::Stat(stat) => stat::stat(&stat, workspace).map(Outcome::Found),
         Request::MakeDirectory(make) => {
             make_directory::make_directory(&make, workspace, allowance, announcer)
@@ -127,6 +131,7 @@ pub(crate) fn changed(request: &Request) -> Vec<Changed> {
         | Request::List(_)
         | Request::Glob(_)
         | Request::Grep(_)
+        | Request::Survey(_)
         | Request::Stat(_) => Vec::new(),
         // They have ways of their own.
         Request::Exec(_)

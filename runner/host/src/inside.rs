@@ -26,6 +26,7 @@ pub use hello::Hello;
 pub use serve::serve;
 
 pub(crate) use client::Release;
+pub(crate) use hello::entry as user_entry;
 
 /// Requests of one container that may be under way at once.
 const MAX_UNDER_WAY: usize = 1024;

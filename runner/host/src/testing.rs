@@ -146,7 +146,7 @@ macro_rules! ask {
     )*};
 }
 
-ask!(Read Write Edit List Glob Grep Stat MakeDirectory Move Remove);
+ask!(Read Write Edit List Glob Grep Stat MakeDirectory Move Remove Survey);
 
 /// All that came out of a request.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ mod bytes;
 mod messages;
 mod room;
 mod short;
+mod surroundings;
 
 use server_llm::{Message, ModelInfo, ModelRequest};
 use shared_types::TurnId;

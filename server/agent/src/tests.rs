@@ -10,4 +10,5 @@ mod compacted;
 mod conversation;
 mod recalled;
 mod resumed;
+mod surveyed;
 mod waiting;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use shared_types::{
     Event, OperationId, SessionEvent, Timestamp, TurnId,
     event::{
-        Awaited, CallOutcome, Choice, Finish, Origin, Parts, Place, ToolCall, TurnOutcome,
-        TurnSettings,
+        Awaited, CallOutcome, Choice, Finish, InstructionFile, Origin, Parts, Place, ToolCall,
+        TurnOutcome, TurnSettings,
     },
 };
 
@@ -34,12 +34,26 @@ pub(crate) struct Transcript {
     /// So many of the oldest parts are not sent at all: a message, an answer and a call with its result are
     /// one each.
     gone: u32,
+    /// The last survey of a place.
+    survey: Option<Arc<SurveyLog>>,
     /// The text in place of the oldest parts, once the conversation was compacted.
     compacted: Option<Compacted>,
     /// The number of changes so far to what stands before the next answer: of what is sent, or of the language.
     prefix: u32,
     /// The language of the last turn that was claimed.
     language: Option<String>,
+}
+
+/// What was seen of a place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SurveyLog {
+    pub(crate) system: String,
+    pub(crate) folder: String,
+    pub(crate) branch: Option<String>,
+    /// The instructions there, those that count more last.
+    pub(crate) instructions: Arc<[InstructionFile]>,
+    /// Words on files that could not be read.
+    pub(crate) unread: Vec<String>,
 }
 
 /// The text in place of the oldest parts of a conversation.
@@ -108,6 +122,10 @@ pub(crate) struct TurnLog {
     /// The settings of the turn; nothing if it was not claimed, or was claimed by an earlier
     /// release.
     pub(crate) settings: Option<TurnSettings>,
+    /// The last survey of a place, up to this turn.
+    pub(crate) survey: Option<Arc<SurveyLog>>,
+    /// True once the place of the turn was looked at.
+    pub(crate) is_surveyed: bool,
     pub(crate) steps: Vec<Step>,
     pub(crate) cancel_requested: bool,
     pub(crate) ended: Option<TurnOutcome>,
@@ -194,8 +212,36 @@ impl Transcript {
                 let turn = TurnLog::new(*turn, input, ended_before);
                 self.turns.push(TurnLog {
                     compacts: compacts.clone(),
+                    survey: self.survey.clone(),
                     ..turn
                 });
+            }
+            Event::PlaceSurveyed {
+                turn,
+                system,
+                folder,
+                branch,
+                instructions,
+                unread,
+            } => {
+                let before = self.survey.as_ref();
+                let survey = Arc::new(SurveyLog {
+                    system: system.clone(),
+                    folder: folder.clone(),
+                    branch: branch.clone(),
+                    instructions: match instructions {
+                        Some(instructions) => instructions.as_slice().into(),
+                        None => {
+                            before.map_or_else(Arc::default, |before| before.instructions.clone())
+                        }
+                    },
+                    unread: unread.clone(),
+                });
+                self.survey = Some(survey.clone());
+                let mut turns = self.turns.iter_mut().rev();
+                if let Some(turn) = turns.find(|known| known.id == *turn) {
+                    (turn.survey, turn.is_surveyed) = (Some(survey), true);
+                }
             }
             Event::ContextCompacted {
                 gone,
@@ -359,6 +405,11 @@ impl Transcript {
         self.gone
     }
 
+    /// The last survey of a place.
+    pub(crate) fn survey(&self) -> Option<&Arc<SurveyLog>> {
+        self.survey.as_ref()
+    }
+
     /// The text in place of the oldest parts.
     pub(crate) fn compacted(&self) -> Option<&Compacted> {
         self.compacted.as_ref()
@@ -416,6 +467,8 @@ impl TurnLog {
             ended_before,
             choice: None,
             settings: None,
+            survey: None,
+            is_surveyed: false,
             steps: Vec::new(),
             cancel_requested: false,
             ended: None,

@@ -22,6 +22,7 @@ mod recall;
 pub(crate) mod show;
 mod site;
 mod speech;
+mod survey;
 mod task;
 mod told;
 mod worker;

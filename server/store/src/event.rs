@@ -356,6 +356,9 @@ async fn write_at(
     Ok((event, row.maybe_text("turn_state")?))
 }
 
+/// The step and the ordinal of the operation that looks at a turn's place.
+const SURVEY: (u32, u32) = (0, 0);
+
 /// Applies the effect of an event on rows. Refuses an event of a turn that does not run, or one that has a row of its
 /// own. For the end of a turn, returns how many others of the session are unfinished.
 async fn take_effect(
@@ -370,6 +373,11 @@ async fn take_effect(
         | Event::ResultsLeftOut { .. }
         | Event::ContextCompacted { .. } => {
             turn::must_run(turn_state)?;
+            Ok(None)
+        }
+        Event::PlaceSurveyed { turn, .. } => {
+            turn::must_run(turn_state)?;
+            operation::close(tx, tenant, *turn, SURVEY, now).await?;
             Ok(None)
         }
         Event::CallEnded {

@@ -33,6 +33,7 @@ impl Request {
             Self::Remove(remove) => vec![&mut remove.path],
             Self::Pack(pack) => vec![&mut pack.path],
             Self::Unpack(unpack) => vec![&mut unpack.path],
+            Self::Survey(survey) => vec![&mut survey.path],
         }
     }
 }
@@ -73,6 +74,8 @@ impl Outcome {
             | Self::Removed(_)
             | Self::Packed(_)
             | Self::Unpacked(_)
+            // Instructions stand above the directory, too, and are named from the root.
+            | Self::Surveyed(_)
             | Self::Refused(_) => Vec::new(),
         }
     }

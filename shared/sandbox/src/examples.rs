@@ -8,10 +8,10 @@ use shared_types::{Digest, DigestAlgorithm, FileDigest, Refusal, RefusalCode};
 
 use crate::{
     Command, Download, Downloaded, Edit, Edited, EntryKind, Exec, ExitCause, ExitRecord,
-    ExitStatus, FileFailure, Found, Glob, Globbed, Grep, GrepMatch, Grepped, List, Listed,
-    ListedEntry, MadeDirectory, MakeDirectory, Move, Moved, NotStarted, Outcome, Pack, Packed,
-    Read, ReadContent, Remove, Removed, Request, Retention, Skipped, Stat, StreamEnd, TerminalSize,
-    Unpack, Unpacked, Upload, Write, Written,
+    ExitStatus, FileFailure, Found, Glob, Globbed, Grep, GrepMatch, Grepped, Instructions, List,
+    Listed, ListedEntry, MadeDirectory, MakeDirectory, Move, Moved, NotStarted, Outcome, Pack,
+    Packed, Read, ReadContent, Remove, Removed, Request, Retention, Skipped, Stat, StreamEnd,
+    Survey, Surveyed, TerminalSize, Unpack, Unpacked, Upload, Write, Written,
 };
 
 /// Makes a function that gives examples of each variant; one without any does not compile.
@@ -137,6 +137,7 @@ examples! {
             bytes: 9,
             digest: digest(),
         })],
+        Request::Survey(_) => [Request::Survey(Survey { path: path(), max_bytes: 10 })],
     }
 
     /// Outcomes of every kind.
@@ -227,6 +228,18 @@ examples! {
         Outcome::Unpacked(_) => [Outcome::Unpacked(Unpacked {
             entries: 12,
             skipped: vec![skipped()],
+        })],
+        Outcome::Surveyed(_) => [Outcome::Surveyed(Surveyed {
+            system: text("a system"),
+            folder: text("/a/folder"),
+            branch: Some(text("main")),
+            instructions: vec![Instructions {
+                path: path(),
+                text: text("be brief"),
+                bytes: 13,
+                cut: true,
+            }],
+            unread: vec![skipped()],
         })],
         Outcome::Failed(_) => [Outcome::Failed(FileFailure::DiskFull)],
         Outcome::Refused(_) => [Outcome::Refused(

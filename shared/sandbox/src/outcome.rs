@@ -46,6 +46,8 @@ pub enum Outcome {
     Packed(Packed),
     /// Entries of a directory were written.
     Unpacked(Unpacked),
+    /// The place was looked at.
+    Surveyed(Surveyed),
     /// A file operation could not be done; nothing was changed, unless the failure says so.
     Failed(FileFailure),
     /// It did not start, or its fate is not known ([`shared_types::RefusalCode::Lost`]).
@@ -70,6 +72,7 @@ impl Outcome {
             | Self::Downloaded(_)
             | Self::Found(_)
             | Self::Packed(_)
+            | Self::Surveyed(_)
             | Self::Failed(_)
             | Self::Refused(_) => false,
         }
@@ -97,7 +100,8 @@ impl Outcome {
             | Self::Moved(_)
             | Self::Removed(_)
             | Self::Packed(_)
-            | Self::Unpacked(_) => "done",
+            | Self::Unpacked(_)
+            | Self::Surveyed(_) => "done",
             Self::Failed(_) => "failed",
             Self::Refused(refusal) if refusal.code == RefusalCode::Lost => "lost",
             Self::Refused(_) => "refused",
@@ -124,6 +128,7 @@ impl Outcome {
             | Self::Moved(_)
             | Self::Removed(_)
             | Self::Unpacked(_)
+            | Self::Surveyed(_)
             | Self::Failed(_)
             | Self::Refused(_) => Vec::new(),
         }
@@ -291,6 +296,35 @@ pub struct Moved {
 pub struct Removed {
     /// The kind of the thing that was removed.
     pub kind: EntryKind,
+}
+
+/// What is good to know about a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surveyed {
+    /// The system, such as `Debian GNU/Linux 12 (bookworm), x86_64`.
+    pub system: String,
+    /// The absolute path of the directory there.
+    pub folder: String,
+    /// The branch of the git repository in or above the directory; absent where there is none, or it lies outside of
+    /// the workspace.
+    pub branch: Option<String>,
+    /// The instructions, those of the nearest directory last.
+    pub instructions: Vec<Instructions>,
+    /// Files with instructions that were not read.
+    pub unread: Vec<Skipped>,
+}
+
+/// A file with instructions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instructions {
+    /// The file: relative to the root of the sandbox, or beginning with `~/` for one of the user.
+    pub path: String,
+    /// Its beginning; bytes that are not UTF-8 are replaced.
+    pub text: String,
+    /// The size of the whole file, in bytes.
+    pub bytes: u64,
+    /// True if more of it was left out.
+    pub cut: bool,
 }
 
 /// Paths that fit a glob.

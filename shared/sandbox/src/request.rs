@@ -41,6 +41,8 @@ pub enum Request {
     Pack(Pack),
     /// Write many files, directories and links to a directory.
     Unpack(Unpack),
+    /// Tell what is good to know about the place before any work there.
+    Survey(Survey),
 }
 
 impl Request {
@@ -160,6 +162,17 @@ pub struct Edit {
     pub new: String,
     /// Replace it wherever it stands, at least once.
     pub every: bool,
+}
+
+/// Tell what is good to know about the place before any work there: the system, the branch, and the instructions that
+/// people wrote for agents. In each directory from the root down these are `AGENTS.md`, or `CLAUDE.md` where there is
+/// none; before them come those of the user, outside of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survey {
+    /// The directory of the work; empty is the root.
+    pub path: String,
+    /// Most bytes of all instructions together. Those of the nearest directory come first.
+    pub max_bytes: u64,
 }
 
 /// List a directory.

@@ -22,6 +22,7 @@ const FILES: &[&str] = &[
     "remove",
     "pack",
     "unpack",
+    "survey",
 ];
 
 /// The kind of operations of an unknown kind, such as those that an earlier release has placed.

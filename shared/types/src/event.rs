@@ -205,6 +205,26 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero_tokens")]
         estimated: u64,
     },
+    /// The place of the turn's calls was looked at, before the model was asked.
+    #[serde(rename = "place.surveyed")]
+    PlaceSurveyed {
+        /// The turn.
+        turn: TurnId,
+        /// The system, such as `Debian GNU/Linux 12 (bookworm), x86_64`; empty if it is not known.
+        system: String,
+        /// The absolute path of the session's directory there; empty if it is not known.
+        folder: String,
+        /// The branch of the git repository; absent where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<String>,
+        /// The instructions that people left there, those that count more last; absent if they are as in the last
+        /// such event that has some.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<Vec<InstructionFile>>,
+        /// Words on files that could not be read.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unread: Vec<String>,
+    },
     /// An operation of a tool call was placed; committed before it is sent.
     #[serde(rename = "call.placed")]
     CallPlaced {
@@ -348,11 +368,12 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 11] = [
+    pub const KINDS: [(&'static str, u32); 12] = [
         ("session.created", 1),
         ("input.accepted", 2),
         ("turn.claimed", 2),
         ("answer.recorded", 2),
+        ("place.surveyed", 1),
         ("call.placed", 1),
         ("call.ended", 2),
         ("results.left_out", 1),
@@ -381,6 +402,7 @@ impl Event {
             Self::InputAccepted { .. } => "input.accepted",
             Self::TurnClaimed { .. } => "turn.claimed",
             Self::AnswerRecorded { .. } => "answer.recorded",
+            Self::PlaceSurveyed { .. } => "place.surveyed",
             Self::CallPlaced { .. } => "call.placed",
             Self::CallEnded { .. } => "call.ended",
             Self::ResultsLeftOut { .. } => "results.left_out",
@@ -398,6 +420,7 @@ impl Event {
             Self::InputAccepted { turn, .. }
             | Self::TurnClaimed { turn, .. }
             | Self::AnswerRecorded { turn, .. }
+            | Self::PlaceSurveyed { turn, .. }
             | Self::CallPlaced { turn, .. }
             | Self::CallEnded { turn, .. }
             | Self::ResultsLeftOut { turn, .. }
@@ -489,6 +512,21 @@ pub struct Usage {
 
 fn is_none(tokens: &u64) -> bool {
     *tokens == 0
+}
+
+/// A file with instructions for agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct InstructionFile {
+    /// The file: relative to the workspace, or beginning with `~/` for one of the user of the machine.
+    pub path: String,
+    /// Its text, or the beginning of it.
+    pub text: String,
+    /// The size of the whole file, in bytes.
+    pub bytes: u64,
+    /// True if more of it was left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 /// The place where an operation runs.

@@ -90,7 +90,7 @@ impl Hello {
 }
 
 /// The name and the home of a user in such a table: `name:password:uid:gid:comment:home:shell`.
-fn entry(users: &str, uid: u32) -> Option<(&str, &str)> {
+pub(crate) fn entry(users: &str, uid: u32) -> Option<(&str, &str)> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
         let (name, number) = (fields.next()?, fields.nth(1)?);

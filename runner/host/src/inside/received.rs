@@ -100,6 +100,8 @@ pub(super) fn sound(outcome: Outcome) -> Option<Outcome> {
         // JSON takes six bytes for some characters.
         Outcome::Packed(_) | Outcome::Unpacked(_) => takes_at_most(MAX_OF_ARCHIVE_BYTES, &outcome),
         Outcome::Refused(refusal) => OF_FILES.contains(&refusal.code),
+        // JSON takes six bytes for some characters.
+        Outcome::Surveyed(_) => takes_at_most(MAX_INLINE_FILE_BYTES, &outcome),
         Outcome::Exited(_) => false,
         Outcome::Written(_)
         | Outcome::Edited(_)

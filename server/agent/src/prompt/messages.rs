@@ -9,10 +9,11 @@ use shared_types::{
 use super::{
     bytes::bytes_of_fields,
     short::{LEAST_TEXT, Short, shorten},
+    surroundings,
 };
 use crate::{
     tools::NEVER_RAN,
-    transcript::{Call, Compacted, LateEnd, Step, Transcript, TurnLog},
+    transcript::{Call, Compacted, LateEnd, Step, SurveyLog, Transcript, TurnLog},
 };
 
 /// Most bytes that are said of what was asked of a call.
@@ -91,11 +92,17 @@ pub(super) fn tail(
     } = view;
     // Where the beginning is not sent, the changes since then are told again.
     let mut last = transcript.turns().first().filter(|_| gone > 0);
+    // The instructions were sent with the first message that they counted for; where that is not sent, they are again.
+    let mut survey: Option<&SurveyLog> = None;
     for log in transcript.up_to(turn) {
         let is_gone = take(&mut gone, 1) == 1;
         if !is_gone || log.id == turn {
             let longest = longest.min(log.longest);
-            let notes = notes(last, log);
+            let mut notes = notes(last, log);
+            if let Some(now) = log.survey.as_deref() {
+                notes += &surroundings::note(survey, now, model.profile.window);
+                survey = Some(now);
+            }
             if !notes.is_empty() {
                 messages.push(user(&shorten(&notes, longest, "note")));
             }

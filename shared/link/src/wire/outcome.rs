@@ -2,7 +2,9 @@
 //! and say so.
 
 use proto::v1::{self, ended::Outcome as Wire, runner_frame};
-use shared_sandbox::{FileFailure, Globbed, Grepped, Listed, Outcome, Packed, Skipped, Unpacked};
+use shared_sandbox::{
+    FileFailure, Globbed, Grepped, Listed, Outcome, Packed, Skipped, Surveyed, Unpacked,
+};
 use shared_types::{OperationId, Refusal, limits::MAX_FRAME_BYTES};
 
 use super::{
@@ -43,7 +45,7 @@ macro_rules! outcomes {
 
 outcomes! {
     Exited Read Written Edited Listed Globbed Grepped Downloaded Found MadeDirectory Moved Removed
-    Packed Unpacked Failed Refused
+    Packed Unpacked Surveyed Failed Refused
 }
 
 /// The numbers in an outcome, and what they stand for.
@@ -87,6 +89,12 @@ pub(super) fn numbers(outcome: &Outcome) -> Vec<(&'static str, u64)> {
             numbers
         }
         Outcome::Unpacked(unpacked) => skipped_numbers(&unpacked.skipped),
+        Outcome::Surveyed(surveyed) => {
+            let sizes = surveyed.instructions.iter().map(|file| file.bytes);
+            let mut numbers = vec![("the size of a file", sizes.max().unwrap_or(0))];
+            numbers.extend(skipped_numbers(&surveyed.unread));
+            numbers
+        }
         Outcome::Failed(failure) => failure::numbers(failure),
         Outcome::Globbed(_)
         | Outcome::MadeDirectory(_)
@@ -107,6 +115,7 @@ alike! {
     MadeDirectory { made }
     Moved { kind, replaced }
     Removed { kind }
+    Instructions { path, text, bytes, cut }
 }
 
 fn skipped_numbers(skipped: &[Skipped]) -> Vec<(&'static str, u64)> {
@@ -167,6 +176,32 @@ impl OnWire<Malformed> for Unpacked {
         Ok(Self {
             entries: wire.entries,
             skipped: all_from_wire(wire.skipped)?,
+        })
+    }
+}
+
+impl OnWire<Malformed> for Surveyed {
+    type Wire = v1::Surveyed;
+
+    fn to_wire(self) -> v1::Surveyed {
+        let (instructions, _) =
+            fitting(self.instructions, |file| file.path.len() + file.text.len());
+        v1::Surveyed {
+            system: self.system,
+            folder: self.folder,
+            branch: self.branch,
+            instructions: all_to_wire(instructions),
+            unread: all_to_wire(self.unread),
+        }
+    }
+
+    fn from_wire(wire: v1::Surveyed) -> Result<Self, Malformed> {
+        Ok(Self {
+            system: wire.system,
+            folder: wire.folder,
+            branch: wire.branch,
+            instructions: all_from_wire(wire.instructions)?,
+            unread: all_from_wire(wire.unread)?,
         })
     }
 }

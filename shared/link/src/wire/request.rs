@@ -32,7 +32,7 @@ macro_rules! requests {
 
 requests! {
     Exec Read Write Edit List Glob Grep Download Upload Stat MakeDirectory Move Remove Pack
-    Unpack
+    Unpack Survey
 }
 
 alike! {
@@ -50,6 +50,7 @@ alike! {
     Remove { path, tree }
     Pack { path, entries, algorithm }
     Unpack { path, bytes, digest }
+    Survey { path, max_bytes }
 }
 
 impl OnWire<Refusal> for Exec {

@@ -9,7 +9,7 @@ pub type Expects = fn(&Outcome) -> bool;
 pub fn expected(request: &Request) -> Expects {
     use Outcome::{
         Downloaded, Edited, Exited, Failed, Found, Globbed, Grepped, Listed, MadeDirectory, Moved,
-        Packed, Read, Refused, Removed, Unpacked, Written,
+        Packed, Read, Refused, Removed, Surveyed, Unpacked, Written,
     };
     match request {
         Request::Exec(_) => |end| matches!(end, Exited(_) | Refused(_)),
@@ -28,6 +28,7 @@ pub fn expected(request: &Request) -> Expects {
         Request::Remove(_) => |end| matches!(end, Removed(_) | Failed(_) | Refused(_)),
         Request::Pack(_) => |end| matches!(end, Packed(_) | Failed(_) | Refused(_)),
         Request::Unpack(_) => |end| matches!(end, Unpacked(_) | Failed(_) | Refused(_)),
+        Request::Survey(_) => |end| matches!(end, Surveyed(_) | Failed(_) | Refused(_)),
     }
 }
 

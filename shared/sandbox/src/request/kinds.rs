@@ -42,7 +42,8 @@ impl Request {
             | Self::Grep(_)
             | Self::Download(_)
             | Self::Stat(_)
-            | Self::Pack(_) => Nature::Reads,
+            | Self::Pack(_)
+            | Self::Survey(_) => Nature::Reads,
         }
     }
 
@@ -64,6 +65,7 @@ impl Request {
             Self::Remove(_) => "remove",
             Self::Pack(_) => "pack",
             Self::Unpack(_) => "unpack",
+            Self::Survey(_) => "survey",
         }
     }
 
@@ -90,6 +92,7 @@ impl Request {
                 format!("download {} entries of {}", entries.len(), place(path))
             }
             Self::Unpack(unpack) => of("upload entries to", &unpack.path),
+            Self::Survey(survey) => of(kind, &survey.path),
         };
         let line = clean_line(upto(&text, MAX_SEEN_BYTES), MAX_TITLE_BYTES);
         match line.len() > MAX_TITLE_BYTES {

@@ -52,6 +52,8 @@ fn end(outcome: &Outcome, stopped: Option<&HadToStop>) -> OperationEnd {
             format!("listed {} entries", listed.entries.len()),
             (None, Some(listing(listed))),
         ),
+        // Only the engine asks for one.
+        Outcome::Surveyed(_) => done("looked at the place".to_owned(), None),
         Outcome::Globbed(found) => done(format!("found {} paths", found.paths.len()), None),
         Outcome::Grepped(found) => done(format!("found {} lines", found.matches.len()), None),
         Outcome::Downloaded(read) => file("read", read.bytes, read.digest),

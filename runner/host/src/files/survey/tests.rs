@@ -1,0 +1,131 @@
+use std::{
+    fs,
+    os::unix::{fs::symlink, net::UnixListener},
+};
+
+use shared_sandbox::{FileFailure, Instructions, Outcome, Survey, Surveyed};
+
+use crate::testing::Scene;
+
+const KIB: usize = 1024;
+
+async fn survey(scene: &Scene, path: &str) -> Surveyed {
+    let asked = Survey {
+        path: path.to_owned(),
+        max_bytes: 32 * 1024,
+    };
+    match scene.outcome(asked).await {
+        Outcome::Surveyed(mut surveyed) => {
+            // Those of whoever runs the tests.
+            surveyed
+                .instructions
+                .retain(|file| !file.path.starts_with("~/"));
+            surveyed
+        }
+        other => panic!("expected a survey, not {other:?}"),
+    }
+}
+
+fn paths(surveyed: &Surveyed) -> Vec<&str> {
+    surveyed
+        .instructions
+        .iter()
+        .map(|file| file.path.as_str())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_instructions_of_each_directory_down_to_the_work_are_read_and_the_nearest_is_last() {
+    let scene = Scene::new();
+    scene.put("AGENTS.md", "of the root");
+    scene.put("CLAUDE.md", "not read, because the other one is there");
+    scene.put("src/CLAUDE.md", "of src");
+    scene.put("src/deep/AGENTS.md", "of deep");
+    scene.put("other/AGENTS.md", "of another directory");
+    scene.put(".git/HEAD", "ref: refs/heads/topic/one\n");
+    let surveyed = survey(&scene, "src/deep").await;
+    assert_eq!(
+        paths(&surveyed),
+        ["AGENTS.md", "src/CLAUDE.md", "src/deep/AGENTS.md"]
+    );
+    assert_eq!(surveyed.instructions[0].text, "of the root");
+    assert_eq!(surveyed.branch.as_deref(), Some("topic/one"));
+    assert!(
+        surveyed.folder.ends_with("/src/deep"),
+        "{}",
+        surveyed.folder
+    );
+    assert!(
+        surveyed.system.ends_with(std::env::consts::ARCH),
+        "{}",
+        surveyed.system
+    );
+    assert_eq!(surveyed.unread, []);
+    assert_eq!(paths(&survey(&scene, "").await), ["AGENTS.md"]);
+}
+
+#[tokio::test]
+async fn of_more_than_fits_the_nearest_stays_whole_and_the_farther_ones_are_cut() {
+    let scene = Scene::new();
+    scene.put("AGENTS.md", "a".repeat(30 * KIB));
+    scene.put("src/AGENTS.md", "b".repeat(20 * KIB));
+    let surveyed = survey(&scene, "src").await;
+    let lengths = surveyed
+        .instructions
+        .iter()
+        .map(|file| (file.text.len(), file.bytes, file.cut));
+    let whole = (20 * KIB, 20 * KIB as u64, false);
+    assert_eq!(
+        lengths.collect::<Vec<_>>(),
+        [(12 * KIB, 30 * KIB as u64, true), whole]
+    );
+
+    let sparse = fs::File::create(scene.path("src/AGENTS.md")).expect("a file is made");
+    sparse.set_len(1 << 30).expect("it has a gigabyte");
+    let surveyed = survey(&scene, "src").await;
+    let Some(Instructions {
+        text, bytes, cut, ..
+    }) = surveyed.instructions.last()
+    else {
+        panic!("it is read");
+    };
+    assert_eq!((text.len(), *bytes, *cut), (32 * KIB, 1 << 30, true));
+}
+
+#[tokio::test]
+async fn what_is_no_file_or_lies_outside_is_named_and_not_read() {
+    let scene = Scene::new();
+    let _socket = UnixListener::bind(scene.path("AGENTS.md")).expect("a socket is made");
+    scene.put("CLAUDE.md", "hidden by the socket");
+    fs::create_dir(scene.path("src")).expect("a directory is made");
+    let secret = scene.outside().join("secret");
+    fs::write(&secret, "secret").expect("a file is made");
+    symlink(&secret, scene.path("src/AGENTS.md")).expect("a link is made");
+    let surveyed = survey(&scene, "src").await;
+    assert_eq!(surveyed.instructions, []);
+    let unread: Vec<_> = surveyed
+        .unread
+        .iter()
+        .map(|one| (one.path.as_str(), &one.failure))
+        .collect();
+    let outside = FileFailure::OutsideWorkspace {
+        path: "src/AGENTS.md".to_owned(),
+    };
+    let socket = FileFailure::NotAFile {
+        path: "AGENTS.md".to_owned(),
+    };
+    assert_eq!(
+        unread,
+        [("src/AGENTS.md", &outside), ("AGENTS.md", &socket)]
+    );
+
+    let missing = Survey {
+        path: "no/such".to_owned(),
+        max_bytes: 1,
+    };
+    let failed = scene.outcome(missing).await;
+    assert!(
+        matches!(failed, Outcome::Failed(FileFailure::NotFound { .. })),
+        "{failed:?}"
+    );
+}
