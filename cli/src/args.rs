@@ -92,6 +92,14 @@ pub(crate) enum Command {
         #[arg(long)]
         task: Option<u32>,
     },
+    /// Show how full the model's window is in a session, and of what
+    Context {
+        /// The session: an id, the beginning of one, or `last`
+        session: SessionName,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// List the background commands of a session
     Tasks {
         /// The session: an id, the beginning of one, or `last`

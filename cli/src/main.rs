@@ -17,6 +17,7 @@ mod args;
 mod audit;
 mod chat;
 mod config;
+mod context;
 mod copy;
 mod exec;
 mod exit;
@@ -191,6 +192,10 @@ async fn run(
                 None => tasks::cancel_turn(&client, screen, session).await?,
                 Some(task) => tasks::cancel(&client, screen, session, task).await?,
             }
+        }
+        Command::Context { session, json } => {
+            let session = pick::session_id(&client, &session).await?;
+            context::show(&client, screen, session, json).await?;
         }
         Command::Tasks { session, json } => {
             let session = pick::session_id(&client, &session).await?;

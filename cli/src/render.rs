@@ -9,7 +9,7 @@ use shared_api::Live;
 use shared_client::Followed;
 use shared_types::{
     Event, SessionEvent, TurnId,
-    event::{Finish, InstructionFile, Parts, Place, TurnOutcome},
+    event::{CompactedBecause, Finish, InstructionFile, Parts, Place, TurnOutcome},
 };
 
 use self::clean::{Clean, clean, clean_line};
@@ -32,6 +32,9 @@ pub(crate) use tasks::{Begin, ToFollow};
 use tasks::{Settled, Tasks};
 use thoughts::Thoughts;
 pub(crate) use tool::main_argument;
+
+/// Lines of what a compaction kept that are shown.
+const KEPT_LINES: usize = 60;
 
 /// Longest notice or reason, in characters.
 const MAX_NOTE: usize = 400;
@@ -278,11 +281,19 @@ impl Renderer {
                 ..
             } => self.note(&left_out(*results, *gone, *shortened)),
             Event::ContextCompacted {
+                carried,
+                summary,
                 before,
                 after,
                 no_summary,
+                because,
                 ..
-            } => self.note(&compacted(*before, *after, no_summary.as_deref())),
+            } => {
+                self.note(&compacted(*before, *after, no_summary.as_deref()));
+                if *because == CompactedBecause::Asked {
+                    self.kept(carried, summary);
+                }
+            }
             Event::OperationSettled { operation, summary } => {
                 let which = match self.tasks.settled(*operation) {
                     Settled::Told => return,
@@ -498,6 +509,19 @@ impl Renderer {
         self.out.push_str(&self.style.dim(&place_line));
         self.out.push('\n');
         self.place = Some(place.clone());
+    }
+
+    /// Shows what stands in for the beginning of the conversation.
+    fn kept(&mut self, carried: &str, summary: &str) {
+        let summary = match summary {
+            "" => String::new(),
+            summary => format!("# Summary by the model\n{summary}\n"),
+        };
+        let text = format!("{carried}{summary}");
+        let lines = text.lines().filter(|line| !line.is_empty());
+        for line in lines.take(KEPT_LINES) {
+            self.note(&format!("  {}", clean_line(line, MAX_NOTE)));
+        }
     }
 
     /// Says which of several calls the next lines belong to, where it is another than before.

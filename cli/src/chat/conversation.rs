@@ -11,7 +11,7 @@ use super::{
     slash::{self, HELP, Line},
     turn,
 };
-use crate::{above::Above, args::ListSessions, exit::Exit, sessions, tasks, view::View};
+use crate::{above::Above, args::ListSessions, context, exit::Exit, sessions, tasks, view::View};
 
 /// The sessions that `/sessions` lists.
 const RECENT: ListSessions = ListSessions {
@@ -156,6 +156,8 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             let said = stopped.turn.map_or("nothing is under way", |_| "stopping…");
             chat.view.aside(said)?;
         }
+        Line::Context => context::show(&chat.client, chat.screen, chat.session.id, false).await?,
+        Line::Compact(focus) => return Ok(Some(turn::compact(chat, focus, is_on_screen).await?)),
         Line::Tasks => tasks::list(&chat.client, chat.screen, chat.session.id, false).await?,
         Line::StopTask(task) => {
             tasks::cancel(&chat.client, chat.screen, chat.session.id, task).await?;

@@ -19,6 +19,10 @@ pub(super) enum Line<'a> {
     Stop,
     /// `/tasks`
     Tasks,
+    /// `/context`
+    Context,
+    /// `/compact`, `/compact WHAT MATTERS`
+    Compact(&'a str),
     /// `/stop N`
     StopTask(u32),
     /// `/help`
@@ -33,6 +37,8 @@ pub(super) const HELP: &str = "\
 /model [NAME]   show the models, or choose one for this session; - goes back to yours
 /sessions       list your sessions
 /new            begin a new session
+/context        show how full the model's window is, and of what
+/compact [WHAT] make room in it now; WHAT says what matters most
 /tasks          list what goes on in the background
 /stop [N]       stop what this session is doing, or task N
 /help           this list
@@ -61,6 +67,8 @@ pub(super) fn parse(line: &str) -> Line<'_> {
             Err(_) => Line::Unknown(line.trim()),
         },
         ("tasks", None, _) => Line::Tasks,
+        ("context", None, _) => Line::Context,
+        ("compact", _, _) => Line::Compact(command["compact".len()..].trim()),
         ("help" | "?", None, _) => Line::Help,
         _ => Line::Unknown(line.trim()),
     }
@@ -86,6 +94,9 @@ mod tests {
         );
         assert_eq!(parse("/tasks"), Line::Tasks);
         assert_eq!(parse("/stop"), Line::Stop);
+        assert_eq!(parse("/context"), Line::Context);
+        assert_eq!(parse("/compact"), Line::Compact(""));
+        assert_eq!(parse("/compact  the port "), Line::Compact("the port"));
         assert_eq!(parse("/stop 2"), Line::StopTask(2));
         for unknown in [
             "/etc/hosts",

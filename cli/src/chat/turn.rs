@@ -37,19 +37,37 @@ pub(super) async fn run(
     is_on_screen: bool,
 ) -> anyhow::Result<Exit> {
     let client_id = chat.client.new_client_id();
+    let sending = send(&chat.client, chat.session.id, text, images, &client_id);
+    begin(chat, client_id, sending, is_on_screen).await
+}
+
+/// Asks to compact the conversation, and shows that to its end.
+pub(super) async fn compact(
+    chat: &mut Chat,
+    focus: &str,
+    is_on_screen: bool,
+) -> anyhow::Result<Exit> {
+    let client_id = chat.client.new_client_id();
+    let (client, session) = (chat.client.clone(), chat.session.id);
+    let (focus, id) = (focus.to_owned(), client_id.clone());
+    let sending = Box::pin(async move { client.compact(session, &focus, &id).await });
+    begin(chat, client_id, sending, is_on_screen).await
+}
+
+/// Shows the turn of a message that is being sent.
+async fn begin(
+    chat: &mut Chat,
+    client_id: String,
+    sending: Answer<MessageAccepted>,
+    is_on_screen: bool,
+) -> anyhow::Result<Exit> {
     chat.view.typed_here(&client_id, is_on_screen);
     chat.watch.go_on();
     let turn = Turn {
         interrupts: listen(SignalKind::interrupt())?,
         resizes: listen(SignalKind::window_change())?,
         seconds: tokio::time::interval(A_SECOND),
-        sending: Some(send(
-            &chat.client,
-            chat.session.id,
-            text,
-            images,
-            &client_id,
-        )),
+        sending: Some(sending),
         cancelling: None,
         client_id,
         id: None,

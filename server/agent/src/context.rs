@@ -3,5 +3,6 @@
 mod carried;
 pub(crate) mod compact;
 pub(crate) mod estimate;
+pub(crate) mod report;
 pub(crate) mod tokens;
 mod weight;

@@ -24,6 +24,7 @@ mod transcript;
 mod turn;
 mod wait;
 
+pub use context::report::{ContextChange, ContextReport};
 pub use engine::{Carried, Claim, Engine, EngineLimits};
 pub use log::LogCache;
 pub use models::ModelSource;

@@ -13,6 +13,8 @@ use shared_types::TurnId;
 
 pub(crate) use room::{BYTES_PER_TOKEN, Need, make as make_room};
 
+pub(crate) use surroundings::instructions_in;
+
 use self::messages::View;
 use crate::{tools::ToolSet, transcript::Transcript};
 

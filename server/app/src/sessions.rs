@@ -16,6 +16,7 @@ use shared_types::{
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
+mod context;
 mod deletion;
 mod following;
 mod images;
@@ -69,6 +70,8 @@ pub struct NewMessage {
     pub text: String,
     /// The images behind them, by their digests; the session has them already.
     pub images: Vec<Digest>,
+    /// Present if it asks to compact the conversation: what matters most in it.
+    pub compacts: Option<String>,
 }
 
 impl NewMessage {
@@ -303,6 +306,7 @@ impl Sessions {
             client_id,
             text,
             images,
+            compacts,
         }: NewMessage,
     ) -> Result<Sent, AppError> {
         self.gate.session(ctx, Action::SendMessage, session).await?;
@@ -331,6 +335,7 @@ impl Sessions {
             client_id,
             text,
             images,
+            compacts,
             trace: ctx.trace,
         };
         let allowed = self.allowance.message(ctx, input.text.len())?;

@@ -70,6 +70,8 @@ pub struct Input {
     pub text: String,
     /// The images behind it, which the session has.
     pub images: Vec<Part>,
+    /// Present if it asks to compact the conversation: what matters most in it.
+    pub compacts: Option<String>,
     /// The span of the request, where traces are collected.
     pub trace: Option<TraceContext>,
 }
@@ -142,7 +144,7 @@ impl Store {
                 by: input.by,
                 client_id: input.client_id.clone(),
                 parts: input.parts(),
-                compacts: None,
+                compacts: input.compacts.clone(),
             };
             let event = event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
             tx.commit().await?;

@@ -286,10 +286,54 @@ messages! {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>, max_items = 20))]
         pub images: Vec<Digest>,
+        /// Present if the message asks to compact the conversation, and is not for the model. It says what matters most
+        /// in the conversation, and may be empty.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
+        pub compacts: Option<String>,
         /// An idempotency key. Two messages of a session with the same key start one turn.
         #[serde(default)]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         pub client_id: Option<String>,
+    }
+
+    /// The use of the model's window by a session. Numbers of tokens are estimates, calibrated by what the vendor counted.
+    pub struct SessionContext {
+        /// The model that answers next.
+        pub model: String,
+        /// Its window in tokens, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub window: Option<u64>,
+        /// The tokens of the next request, before its message.
+        pub tokens: u64,
+        /// The parts of these, in the order in which they are sent.
+        pub parts: Vec<ContextPart>,
+        /// The tokens of the last request, as the vendor counted them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub last_input: Option<u64>,
+        /// Those of them that the vendor had cached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub last_cached: Option<u64>,
+        /// The number of results that the model sees as excerpts; it can recall the rest.
+        pub excerpts: u64,
+        /// The newest changes of what was sent before, the last one last. With each the vendor's cache broke.
+        pub changes: Vec<ContextChange>,
+    }
+
+    /// A part of the window.
+    pub struct ContextPart {
+        /// Its name: tools, system, compacted, instructions, messages or results.
+        pub name: String,
+        /// Its tokens.
+        pub tokens: u64,
+    }
+
+    /// A change of what was sent before.
+    pub struct ContextChange {
+        /// The time of it.
+        pub at: Timestamp,
+        /// The change in words.
+        pub what: String,
     }
 
     /// An image of a session.

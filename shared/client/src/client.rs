@@ -6,7 +6,7 @@ use reqwest::Method;
 use shared_api::{
     CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken,
     JoinTokens, Key, Keys, ListedJoinToken, Me, MessageAccepted, Runner, Runners, SendMessage,
-    Session, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
+    Session, SessionContext, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
 };
 use shared_tls::Trust;
 use shared_types::{CredentialId, Digest, Entropy, JoinTokenId, RunnerId, SessionId};
@@ -226,12 +226,40 @@ impl Client {
         let body = SendMessage {
             text: text.to_owned(),
             images: images.to_vec(),
+            compacts: None,
             client_id: Some(client_id.to_owned()),
         };
+        self.send_message(id, &body).await
+    }
+
+    /// Asks to compact a conversation; says what matters most in it.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn compact(
+        &self,
+        id: SessionId,
+        focus: &str,
+        client_id: &str,
+    ) -> Result<MessageAccepted, ClientError> {
+        let body = SendMessage {
+            text: format!("/compact {focus}").trim_end().to_owned(),
+            images: Vec::new(),
+            compacts: Some(focus.to_owned()),
+            client_id: Some(client_id.to_owned()),
+        };
+        self.send_message(id, &body).await
+    }
+
+    async fn send_message(
+        &self,
+        id: SessionId,
+        body: &SendMessage,
+    ) -> Result<MessageAccepted, ClientError> {
         let path = ["sessions", &id.to_string(), "messages"];
         let mut attempt = 1;
         loop {
-            match self.http.call(Method::POST, &path, &body).await {
+            match self.http.call(Method::POST, &path, body).await {
                 Err(error) if attempt < SEND_ATTEMPTS && error.is_servers() => {
                     tokio::time::sleep(self.wait_before(attempt)).await;
                     attempt += 1;
@@ -250,6 +278,15 @@ impl Client {
         self.http
             .call(Method::POST, &path, &serde_json::json!({}))
             .await
+    }
+
+    /// What the model is sent of a session, by category, and what was done to it.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn context(&self, id: SessionId) -> Result<SessionContext, ClientError> {
+        let path = ["sessions", &id.to_string(), "context"];
+        self.http.get(&path, &[]).await
     }
 
     /// The commands of a session that went on in the background.

@@ -152,6 +152,7 @@ impl Cycles {
             credential: None,
             client_id: None,
             images: Vec::new(),
+            compacts: None,
             text: "hello".to_owned(),
             trace: None,
         };

@@ -9,6 +9,15 @@ use crate::transcript::SurveyLog;
 /// Tokens of the window for each byte of instructions: they take about an eighth of it.
 const WINDOW_SHARE: usize = 2;
 
+/// The part of a text with instructions; empty if it has none.
+pub(crate) fn instructions_in(text: &str) -> &str {
+    const END: &str = "</instructions>";
+    match (text.find("<instructions file="), text.rfind(END)) {
+        (Some(from), Some(last)) if from < last => &text[from..last + END.len()],
+        _ => "",
+    }
+}
+
 /// The note before an input, where something is new since the survey before; all of it without one before.
 pub(super) fn note(before: Option<&SurveyLog>, now: &SurveyLog, window: Option<usize>) -> String {
     let place = place(before, now).unwrap_or_default();

@@ -10,12 +10,16 @@ use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Durati
 use futures_util::FutureExt as _;
 use server_records::{SessionError, SessionKey};
 use shared_sandbox::CancelAnswer;
-use shared_types::{Epoch, OperationId, Refusal, SessionEvent, TurnId};
+use shared_types::{Epoch, Event, OperationId, Refusal, SessionEvent, TurnId};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{bench::Bench, worker::Worker};
-use crate::wait::{View, wake_queued, wake_waiting};
+use crate::{
+    context::report::{ContextReport, report},
+    tools::ToolSet,
+    wait::{View, wake_queued, wake_waiting},
+};
 
 /// Wake-ups that may wait for the dispatcher.
 const WAKE_UPS: usize = 1024;
@@ -82,6 +86,32 @@ impl Turns {
         } = &*self.bench;
         let rows = turns.of(of).log();
         logs.load(&*rows, of, None, clock.now()).await
+    }
+
+    /// The use of the window by a session.
+    ///
+    /// # Errors
+    /// There is no such session, or its model cannot be used; the text of the second says what to do.
+    pub async fn context(
+        &self,
+        of: SessionKey,
+    ) -> Result<Result<ContextReport, String>, SessionError> {
+        let log = self.log(of).await?;
+        let chain = match self.bench.models.of(of).chain(None).await {
+            Ok(chain) => chain,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let settings = log.iter().rev().find_map(|event| match event.known() {
+            Some(Event::TurnClaimed { settings, .. }) => settings.as_ref(),
+            _ => None,
+        });
+        let tools = ToolSet::of(&self.bench.engine.sources, settings);
+        let mut info = chain.first().ok_or(SessionError::NotFound)?.info();
+        info.profile.window = info
+            .profile
+            .window
+            .or(self.bench.engine.limits.model_window);
+        Ok(Ok(report(&log, &info, &tools)))
     }
 
     /// Drops what this process keeps of a session that was deleted.

@@ -8,8 +8,9 @@ use axum::{
 use serde::Deserialize;
 use server_app::{AppError, NewMessage, Page, SessionChange, SessionFilter, SessionTerms};
 use shared_api::{
-    CancelAccepted, ChangeSession, CreateSession, Events, MessageAccepted, PinnedRunner, Problem,
-    SendMessage, Session, Sessions, Task, Tasks, UseRunner,
+    CancelAccepted, ChangeSession, ContextChange, ContextPart, CreateSession, Events,
+    MessageAccepted, PinnedRunner, Problem, SendMessage, Session, SessionContext, Sessions, Task,
+    Tasks, UseRunner,
 };
 use shared_types::{SessionEvent, SessionId};
 
@@ -85,6 +86,7 @@ pub(super) fn routes() -> OpenApiRouter<Doors> {
         .routes(routes!(send))
         .routes(routes!(cancel))
         .routes(routes!(tasks))
+        .routes(routes!(context))
 }
 
 /// The user's sessions, the most recently used first.
@@ -247,6 +249,7 @@ pub(crate) async fn send(
         client_id: ask.client_id,
         text: ask.text,
         images: ask.images,
+        compacts: ask.compacts,
     };
     let sent = doors.app.sessions.send(&ctx, id, message).await?;
     Ok((
@@ -290,6 +293,35 @@ pub(crate) async fn tasks(
     Ok(Json(Tasks {
         next: last.and_then(|last| cursor("tasks", &last.number)),
         tasks: tasks.into_iter().map(to_task).collect(),
+    }))
+}
+
+/// What the model is sent of a session, by category, and what was done to it.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/context", operation_id = "session_context", params(("id" = inline(SessionId), Path)), responses(
+    (status = 200, body = SessionContext), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn context(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<SessionId>,
+) -> Result<Json<SessionContext>, Refused> {
+    let report = doors.app.sessions.context(&ctx, id).await?;
+    let parts = report.parts.into_iter().map(|(name, tokens)| ContextPart {
+        name: name.to_owned(),
+        tokens: tokens as u64,
+    });
+    let changes = report.changes.into_iter().map(|change| ContextChange {
+        at: change.at,
+        what: change.what,
+    });
+    Ok(Json(SessionContext {
+        model: report.model,
+        window: report.window.map(|window| window as u64),
+        tokens: report.tokens as u64,
+        parts: parts.collect(),
+        last_input: report.last.map(|(input, _)| input),
+        last_cached: report.last.map(|(_, cached)| cached),
+        excerpts: report.excerpts as u64,
+        changes: changes.collect(),
     }))
 }
 

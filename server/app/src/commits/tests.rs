@@ -442,6 +442,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         client_id: None,
         text: "go".to_owned(),
         images: Vec::new(),
+        compacts: None,
         trace: None,
     };
     let sent = store.send_input(TENANT, SESSION, &input, now).await;

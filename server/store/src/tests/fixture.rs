@@ -226,6 +226,7 @@ impl Tenant {
             client_id: None,
             text: text.to_owned(),
             images: Vec::new(),
+            compacts: None,
             trace: None,
         }
     }

@@ -1,0 +1,27 @@
+//! The use of the model's window by a session.
+
+use server_agent::ContextReport;
+use server_records::SessionKey;
+use shared_types::SessionId;
+
+use super::Sessions;
+use crate::{AppError, OpContext};
+
+impl Sessions {
+    /// What the model is sent of the session, by category, and what was done to it.
+    ///
+    /// # Errors
+    /// If the user has no such session, or the model that is chosen cannot be used.
+    pub async fn context(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+    ) -> Result<ContextReport, AppError> {
+        self.get(ctx, session).await?;
+        let of = SessionKey {
+            tenant: ctx.tenant,
+            session,
+        };
+        self.turns.context(of).await?.map_err(AppError::Conflict)
+    }
+}
