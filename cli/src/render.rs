@@ -9,7 +9,9 @@ use shared_api::Live;
 use shared_client::Followed;
 use shared_types::{
     Event, SessionEvent, TurnId,
-    event::{CompactedBecause, Finish, InstructionFile, Parts, Place, TurnOutcome},
+    event::{
+        CompactedBecause, Finish, InstructionFile, Parts, Place, TodoItem, TodoState, TurnOutcome,
+    },
 };
 
 use self::clean::{Clean, clean, clean_line};
@@ -280,6 +282,9 @@ impl Renderer {
                 shortened,
                 ..
             } => self.note(&left_out(*results, *gone, *shortened)),
+            Event::TodoChanged { items, found, .. } => {
+                todo(items, *found).iter().for_each(|text| self.note(text));
+            }
             Event::ContextCompacted {
                 carried,
                 summary,
@@ -615,6 +620,25 @@ fn surveyed(instructions: Option<&[InstructionFile]>, unread: &[String]) -> Vec<
         .iter()
         .map(|why| format!("instructions not read: {}", clean_line(why, MAX_NOTE)));
     read.into_iter().chain(unread).collect()
+}
+
+/// A to-do list: how much of it is done, and each item.
+fn todo(items: &[TodoItem], found: bool) -> Vec<String> {
+    let done = items.iter().filter(|item| item.state == TodoState::Done);
+    let from = match found {
+        true => ", from an earlier session in this folder",
+        false => "",
+    };
+    let head = format!("to-do: {} of {} done{from}", done.count(), items.len());
+    let lines = items.iter().map(|item| {
+        let mark = match item.state {
+            TodoState::Open => '·',
+            TodoState::Doing => '▸',
+            TodoState::Done => '✓',
+        };
+        format!("  {mark} {}", clean_line(&item.text, MAX_NOTE))
+    });
+    std::iter::once(head).chain(lines).collect()
 }
 
 /// The words on a conversation that was compacted.

@@ -9,6 +9,7 @@ use server_records::ModelCall;
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{
     Digest, Event, OperationId, OperationScope, SessionEvent, SessionId, TraceContext, TurnId,
+    event::TodoItem,
 };
 
 use crate::models::ModelSource;
@@ -69,6 +70,12 @@ pub trait SessionLog: Send + Sync {
     /// # Errors
     /// If it is not kept, because the session has too many of them or the store does not answer.
     async fn keep_image(&self, media_type: &str, bytes: Bytes) -> Result<Digest, LogError>;
+
+    /// The to-do list that an earlier session of the same user left at this place; empty if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError>;
 
     /// Appends the end of a call and stores the outcome of its operation, in one durable
     /// transaction.

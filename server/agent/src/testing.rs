@@ -22,7 +22,7 @@ use shared_types::{
     CallWait, Digest, Epoch, Event, OperationId, OperationScope, Refusal, SessionEvent, SessionId,
     TenantId, Timestamp, TurnId, UserId,
     clock::ManualClock,
-    event::{EventBody, Finish, Origin, Part, Parts, ToolCall, TurnOutcome, Usage},
+    event::{EventBody, Finish, Origin, Part, Parts, TodoItem, ToolCall, TurnOutcome, Usage},
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -259,6 +259,8 @@ struct Stored {
     /// The ledger of usage.
     calls: Vec<ModelCall>,
     images: Images,
+    /// The to-do list that an earlier session left.
+    left: Vec<TodoItem>,
     writes: usize,
     fault: Option<Fault>,
 }
@@ -310,6 +312,10 @@ impl MemoryLog {
     /// Forgets the message with which it began.
     pub(crate) fn clear(&self) {
         lock(&self.state).events.clear();
+    }
+
+    pub(crate) fn leave(&self, items: Vec<TodoItem>) {
+        lock(&self.state).left = items;
     }
 
     pub(crate) fn append(&self, event: Event) {
@@ -375,6 +381,11 @@ impl SessionLog for MemoryLog {
         Ok(kept
             .map(|(digest, bytes)| (*digest, bytes.clone()))
             .collect())
+    }
+
+    async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError> {
+        assert!(place.starts_with("run_"), "{place}");
+        Ok(lock(&self.state).left.clone())
     }
 
     async fn keep_image(&self, _media_type: &str, bytes: Bytes) -> Result<Digest, LogError> {

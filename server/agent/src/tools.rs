@@ -16,6 +16,7 @@ mod read;
 mod recall;
 mod shell;
 mod tasks;
+mod todo;
 mod whole;
 mod write;
 
@@ -41,6 +42,8 @@ pub use read::ReadTool;
 pub use recall::{Handle, RecallAsk, RecallTool};
 pub use shell::ShellTool;
 pub use tasks::{TaskAsk, TaskKillTool, TaskReadTool, TaskStatusTool};
+pub use todo::{TodoAsk, TodoListTool, TodoWriteTool};
+pub(crate) use todo::{rendered as todo_rendered, written as todo_written};
 pub use whole::WholeFile;
 pub use write::WriteTool;
 
@@ -110,6 +113,8 @@ pub enum Ask {
     Tasks(TaskAsk),
     /// Something of the conversation that is not shown any more.
     Recall(RecallAsk),
+    /// Something of the to-do list.
+    Todo(TodoAsk),
 }
 
 /// A request that is ready to be sent.
@@ -225,6 +230,8 @@ impl ToolSource for BuiltIn {
             Arc::new(TaskReadTool),
             Arc::new(TaskKillTool),
             Arc::new(RecallTool),
+            Arc::new(TodoWriteTool),
+            Arc::new(TodoListTool),
         ]
     }
 }

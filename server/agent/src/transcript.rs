@@ -9,8 +9,8 @@ use std::sync::Arc;
 use shared_types::{
     Event, OperationId, SessionEvent, Timestamp, TurnId,
     event::{
-        Awaited, CallOutcome, Choice, Finish, InstructionFile, Origin, Parts, Place, ToolCall,
-        TurnOutcome, TurnSettings,
+        Awaited, CallOutcome, Choice, Finish, InstructionFile, Origin, Parts, Place, TodoItem,
+        ToolCall, TurnOutcome, TurnSettings,
     },
 };
 
@@ -36,6 +36,8 @@ pub(crate) struct Transcript {
     gone: u32,
     /// The last survey of a place.
     survey: Option<Arc<SurveyLog>>,
+    /// The to-do list.
+    todo: Arc<[TodoItem]>,
     /// The text in place of the oldest parts, once the conversation was compacted.
     compacted: Option<Compacted>,
     /// The number of changes so far to what stands before the next answer: of what is sent, or of the language.
@@ -124,6 +126,8 @@ pub(crate) struct TurnLog {
     pub(crate) settings: Option<TurnSettings>,
     /// The last survey of a place, up to this turn.
     pub(crate) survey: Option<Arc<SurveyLog>>,
+    /// The to-do list that an earlier session had left, if it was found in this turn.
+    pub(crate) found: Option<Arc<[TodoItem]>>,
     /// True once the place of the turn was looked at.
     pub(crate) is_surveyed: bool,
     pub(crate) steps: Vec<Step>,
@@ -241,6 +245,15 @@ impl Transcript {
                 let mut turns = self.turns.iter_mut().rev();
                 if let Some(turn) = turns.find(|known| known.id == *turn) {
                     (turn.survey, turn.is_surveyed) = (Some(survey), true);
+                }
+            }
+            Event::TodoChanged {
+                turn, items, found, ..
+            } => {
+                self.todo = items.as_slice().into();
+                let mut turns = self.turns.iter_mut().rev();
+                if let Some(turn) = turns.find(|known| *found && known.id == *turn) {
+                    turn.found = Some(self.todo.clone());
                 }
             }
             Event::ContextCompacted {
@@ -405,6 +418,11 @@ impl Transcript {
         self.gone
     }
 
+    /// The to-do list.
+    pub(crate) fn todo(&self) -> &[TodoItem] {
+        &self.todo
+    }
+
     /// The last survey of a place.
     pub(crate) fn survey(&self) -> Option<&Arc<SurveyLog>> {
         self.survey.as_ref()
@@ -468,6 +486,7 @@ impl TurnLog {
             choice: None,
             settings: None,
             survey: None,
+            found: None,
             is_surveyed: false,
             steps: Vec::new(),
             cancel_requested: false,

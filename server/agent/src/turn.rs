@@ -196,6 +196,16 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Makes two events durable together, and only then part of what the turn knows.
+    async fn record_both(&mut self, first: Event, second: Event) -> Result<(), TurnError> {
+        let events = vec![first.clone(), second.clone()];
+        self.ports.log.record(events).await?;
+        for event in [first, second] {
+            self.transcript.apply(&event, self.engine.clock.now());
+        }
+        Ok(())
+    }
+
     /// Makes the event durable, and only then part of what the turn knows.
     async fn record(&mut self, event: Event) -> Result<(), TurnError> {
         self.ports.log.record(vec![event.clone()]).await?;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use shared_sandbox::Outcome;
-use shared_types::{Digest, Epoch, Event, OperationId, SessionEvent, Timestamp};
+use shared_types::{Digest, Epoch, Event, OperationId, SessionEvent, Timestamp, event::TodoItem};
 
 use crate::{ModelCall, SessionError};
 
@@ -44,6 +44,12 @@ pub trait LogRows: Send + Sync {
         bytes: Bytes,
         now: Timestamp,
     ) -> Result<Digest, SessionError>;
+
+    /// The to-do list that an earlier session of the same user left at this place; empty if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, SessionError>;
 
     /// Appends the end of a call and stores the outcome of its operation, in one transaction.
     ///

@@ -14,7 +14,7 @@ use crate::{
     database::{Connection, FromRow, Row, query, query_as, retried},
     model_call,
     operation::{self, Ending},
-    session, turn,
+    session, todo, turn,
 };
 
 /// Bytes of events in one answer to a client.
@@ -285,7 +285,8 @@ async fn report(
             }
             None => write_in_one(tx, place, held, event, now).await?,
         };
-        let turns_left = take_effect(tx, tenant, event, turn_state.as_deref(), now).await?;
+        let turns_left =
+            take_effect(tx, (tenant, session), event, turn_state.as_deref(), now).await?;
         appended.turns_left = turns_left.or(appended.turns_left);
         appended.events.push(event_at);
     }
@@ -363,7 +364,7 @@ const SURVEY: (u32, u32) = (0, 0);
 /// own. For the end of a turn, returns how many others of the session are unfinished.
 async fn take_effect(
     tx: &mut Connection,
-    tenant: TenantId,
+    (tenant, session): (TenantId, SessionId),
     event: &Event,
     turn_state: Option<&str>,
     now: Timestamp,
@@ -373,6 +374,18 @@ async fn take_effect(
         | Event::ResultsLeftOut { .. }
         | Event::ContextCompacted { .. } => {
             turn::must_run(turn_state)?;
+            Ok(None)
+        }
+        Event::TodoChanged {
+            place,
+            items,
+            found,
+            ..
+        } => {
+            turn::must_run(turn_state)?;
+            if !found && !place.is_empty() {
+                todo::keep(tx, tenant, session, (place, items), now).await?;
+            }
             Ok(None)
         }
         Event::PlaceSurveyed { turn, .. } => {

@@ -59,6 +59,7 @@ mod sign_in_code;
 mod stream_ticket;
 mod subject;
 mod tenant;
+mod todo;
 mod turn;
 mod user;
 

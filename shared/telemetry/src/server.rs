@@ -60,6 +60,8 @@ const TOOLS: &[&str] = &[
     "task_read",
     "task_kill",
     "recall",
+    "todo_write",
+    "todo_list",
     OTHER,
 ];
 

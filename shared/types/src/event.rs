@@ -268,6 +268,20 @@ pub enum Event {
         /// True if it took longer than it was given.
         overran: bool,
     },
+    /// The to-do list of the session is this one from now on.
+    #[serde(rename = "todo.changed")]
+    TodoChanged {
+        /// The turn.
+        turn: TurnId,
+        /// The whole list.
+        items: Vec<TodoItem>,
+        /// The name of the folder to which it belongs, on its runner; empty if no runner was active.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        place: String,
+        /// True if an earlier session left it there, and no call changed it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        found: bool,
+    },
     /// From here on the model is sent less of the conversation, because it is too long; recorded before the
     /// model is asked. First the results of the oldest tool calls go, then the oldest messages and answers.
     #[serde(rename = "results.left_out")]
@@ -368,7 +382,7 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 12] = [
+    pub const KINDS: [(&'static str, u32); 13] = [
         ("session.created", 1),
         ("input.accepted", 2),
         ("turn.claimed", 2),
@@ -376,6 +390,7 @@ impl Event {
         ("place.surveyed", 1),
         ("call.placed", 1),
         ("call.ended", 2),
+        ("todo.changed", 1),
         ("results.left_out", 1),
         ("context.compacted", 1),
         ("cancel.requested", 1),
@@ -405,6 +420,7 @@ impl Event {
             Self::PlaceSurveyed { .. } => "place.surveyed",
             Self::CallPlaced { .. } => "call.placed",
             Self::CallEnded { .. } => "call.ended",
+            Self::TodoChanged { .. } => "todo.changed",
             Self::ResultsLeftOut { .. } => "results.left_out",
             Self::ContextCompacted { .. } => "context.compacted",
             Self::CancelRequested { .. } => "cancel.requested",
@@ -423,6 +439,7 @@ impl Event {
             | Self::PlaceSurveyed { turn, .. }
             | Self::CallPlaced { turn, .. }
             | Self::CallEnded { turn, .. }
+            | Self::TodoChanged { turn, .. }
             | Self::ResultsLeftOut { turn, .. }
             | Self::ContextCompacted { turn, .. }
             | Self::CancelRequested { turn, .. }
@@ -512,6 +529,29 @@ pub struct Usage {
 
 fn is_none(tokens: &u64) -> bool {
     *tokens == 0
+}
+
+/// An item of a to-do list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TodoItem {
+    /// What is to be done.
+    pub text: String,
+    /// Its state.
+    pub state: TodoState,
+}
+
+/// The state of an item of a to-do list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum TodoState {
+    /// Nothing was done.
+    Open,
+    /// It is being done.
+    Doing,
+    /// It is done.
+    Done,
 }
 
 /// A file with instructions for agents.

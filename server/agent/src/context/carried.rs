@@ -15,7 +15,7 @@ use super::{
     weight::{sentences, weight},
 };
 use crate::{
-    tools::Handle,
+    tools::{Handle, todo_written},
     transcript::{Call, Step, Transcript},
 };
 
@@ -55,6 +55,7 @@ pub(super) fn carried(transcript: &Transcript, gone: usize, room: usize) -> Stri
     let mut text = String::new();
     for (title, section) in [
         ("What the user said", said),
+        ("To-do list", todo_written(transcript.todo())),
         ("Files (the newest last)", files),
         ("Commands (the newest last)", commands),
         ("Commands that run in the background", running(transcript)),

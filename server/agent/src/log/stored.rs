@@ -10,7 +10,9 @@ use bytes::Bytes;
 use server_llm::Images;
 use server_records::{CallEnd, LogRows, ModelCall, SessionError, SessionKey};
 use shared_sandbox::Outcome;
-use shared_types::{Clock, Digest, Epoch, Event, OperationId, SessionEvent, SessionId};
+use shared_types::{
+    Clock, Digest, Epoch, Event, OperationId, SessionEvent, SessionId, event::TodoItem,
+};
 
 use super::{cache::LogCache, measured::Counted};
 use crate::{
@@ -71,6 +73,10 @@ impl SessionLog for StoredLog {
     async fn keep_image(&self, media_type: &str, bytes: Bytes) -> Result<Digest, LogError> {
         let kept = self.rows.keep_image(media_type, bytes, self.clock.now());
         kept.await.map_err(refused)
+    }
+
+    async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError> {
+        self.rows.todo_of_place(place).await.map_err(refused)
     }
 
     async fn record_end(

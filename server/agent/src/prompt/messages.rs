@@ -12,7 +12,7 @@ use super::{
     surroundings,
 };
 use crate::{
-    tools::NEVER_RAN,
+    tools::{NEVER_RAN, todo_written},
     transcript::{Call, Compacted, LateEnd, Step, SurveyLog, Transcript, TurnLog},
 };
 
@@ -102,6 +102,11 @@ pub(super) fn tail(
             if let Some(now) = log.survey.as_deref() {
                 notes += &surroundings::note(survey, now, model.profile.window);
                 survey = Some(now);
+            }
+            if let Some(found) = &log.found {
+                notes += "[an earlier conversation in this folder left this to-do list; go on with it if it is asked for, \
+                          or replace it:]\n";
+                notes += &todo_written(found);
             }
             if !notes.is_empty() {
                 messages.push(user(&shorten(&notes, longest, "note")));

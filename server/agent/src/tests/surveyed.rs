@@ -3,7 +3,7 @@
 use shared_sandbox::{Instructions, OperationEvent, Outcome, Surveyed, scripted::Script};
 use shared_types::{
     Event, Refusal, RefusalCode, ReplicaId, RunnerId, TurnId, UserId,
-    event::{Choice, Parts, TurnOutcome},
+    event::{Choice, Parts, TodoItem, TodoState, TurnOutcome},
 };
 
 use crate::{
@@ -183,4 +183,55 @@ async fn instructions_are_sent_again_after_a_compaction_and_are_short_for_a_smal
     };
     assert!(bytes(None) > 20_000);
     assert!(bytes(Some(8_000)) < 5_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_goes_on_with_the_list_that_an_earlier_one_left_in_the_folder() {
+    let write = |list: &str| Reply::calls("", [("todo_write", list)]);
+    let world = World::new(
+        [
+            write(r#"{"list":"[x] one\n[~] two"}"#),
+            Reply::calls("", [("todo_list", "{}")]),
+            Reply::says("done"),
+        ],
+        [surveyed("main", &[])],
+    );
+    world.log.leave(vec![TodoItem {
+        text: "two".to_owned(),
+        state: TodoState::Open,
+    }]);
+    world.log.append(claimed(TURN));
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let first = &world.model.requests()[0].messages[0];
+    let said = first.parts().words();
+    assert!(
+        said.contains("left this to-do list") && said.contains("[ ] two\n"),
+        "{said}"
+    );
+    let events = world
+        .log
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::TodoChanged {
+                items,
+                place,
+                found,
+                ..
+            } => Some((items.len(), place, found)),
+            _ => None,
+        });
+    let place = format!("{}//", RunnerId::from_u128(5));
+    assert_eq!(
+        events.collect::<Vec<_>>(),
+        [(1, place.clone(), true), (2, place, false)]
+    );
+    let told = world
+        .ended_calls()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::CallEnded { parts, .. } => Some(parts.words().into_owned()),
+            _ => None,
+        });
+    assert_eq!(told.collect::<Vec<_>>(), ["[x] one\n[~] two\n"; 2]);
 }

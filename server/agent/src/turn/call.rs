@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use shared_sandbox::{EndToken, Events, Outcome};
 use shared_types::{
     CallWait, Effect, Event, OperationId, RefusalCode, Timestamp,
-    event::{Awaited, Finish, Part, Parts, ToolCall},
+    event::{Awaited, Finish, Part, Parts, TodoItem, ToolCall},
 };
 
 use super::{
@@ -25,7 +25,10 @@ use super::{
 };
 use crate::{
     session::LogError,
-    tools::{Ask, BadArguments, NEVER_RAN, Prepared, RecallAsk, Rendered, TaskAsk, Tool},
+    tools::{
+        Ask, BadArguments, NEVER_RAN, Prepared, RecallAsk, Rendered, TaskAsk, TodoAsk, Tool,
+        todo_rendered,
+    },
     transcript::{Step, Transcript},
     wait::WaitingCall,
 };
@@ -38,6 +41,10 @@ pub(super) struct Call<'a> {
     placed: Option<Timestamp>,
     /// Commands of the session that go on in the background, as far as the turn knows; not more.
     tasks_at_most: usize,
+    /// The to-do list before the step.
+    todo: Arc<[TodoItem]>,
+    /// The folder to which a to-do list belongs; empty without a runner.
+    folder: String,
 }
 
 /// The point to which a call was brought.
@@ -52,6 +59,8 @@ pub(super) enum Ran {
 pub(super) struct Done {
     /// To be recorded.
     pub(super) event: Event,
+    /// To be recorded with it, before it.
+    pub(super) before: Option<Event>,
     /// The end of its operation, to be stored with the event. Absent also where the end is stored already.
     pub(super) end: Option<End>,
     /// Its operation, where the end of that is not known.
@@ -115,6 +124,8 @@ impl<'a> Call<'a> {
             plan,
             placed: call.placed.as_ref().map(|placed| placed.at),
             tasks_at_most: turn.transcript.tasks_at_most() + ordinal as usize,
+            todo: turn.transcript.todo().into(),
+            folder: turn.folder().unwrap_or_default(),
         })
     }
 
@@ -147,6 +158,7 @@ impl<'a> Call<'a> {
                 Ask::Operation(prepared) => self.operate(&**tool, prepared).await,
                 Ask::Tasks(ask) => self.look_at_tasks(ask).await,
                 Ask::Recall(ask) => self.recall(ask).await,
+                Ask::Todo(ask) => Ok(self.todo(ask).into()),
             },
             Err(bad) => Ok(self.done(not_run(bad), Times::default()).into()),
         }
@@ -174,6 +186,21 @@ impl<'a> Call<'a> {
             ..Beside::default()
         };
         Ok(self.done_with(looked.rendered, times, beside).into())
+    }
+
+    /// The list is recorded with the end of the call.
+    fn todo(&self, ask: &TodoAsk) -> Done {
+        let TodoAsk::Write(items) = ask else {
+            return self.done(todo_rendered(&self.todo), Times::default());
+        };
+        let mut done = self.done(todo_rendered(items), Times::default());
+        done.before = Some(Event::TodoChanged {
+            turn: self.site.place.turn,
+            items: items.clone(),
+            place: self.folder.clone(),
+            found: false,
+        });
+        done
     }
 
     async fn recall(&self, ask: &RecallAsk) -> Result<Ran, TurnError> {
@@ -309,6 +336,7 @@ impl<'a> Call<'a> {
         };
         Done {
             event,
+            before: None,
             end: None,
             left: None,
         }

@@ -86,7 +86,10 @@ impl<'a> Turn<'a> {
     async fn record_call(&mut self, done: Done) -> Result<(), TurnError> {
         match done.end {
             Some(end) => self.record_end(done.event, end).await?,
-            None => self.record(done.event).await?,
+            None => match done.before {
+                Some(before) => self.record_both(before, done.event).await?,
+                None => self.record(done.event).await?,
+            },
         }
         if let Some(Left { operation, events }) = done.left {
             drop(events);

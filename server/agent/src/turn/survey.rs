@@ -6,7 +6,10 @@ use std::time::Duration;
 use shared_sandbox::{
     Operation, OperationEvent, OperationLimits, Outcome, Request, Survey, Surveyed,
 };
-use shared_types::{Effect, Event, OperationId, OperationKey, Owner, event::InstructionFile};
+use shared_types::{
+    Effect, Event, OperationId, OperationKey, Owner,
+    event::{InstructionFile, TodoState},
+};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Turn, TurnError};
@@ -21,6 +24,41 @@ const MAX_BYTES: u64 = 32 * 1024;
 const STEP: u32 = 0;
 
 impl Turn<'_> {
+    /// The name of the folder of the turn's calls: that of its runner, workspace and directory.
+    pub(super) fn folder(&self) -> Option<String> {
+        let turn = self.transcript.turn(self.id)?;
+        let choice = turn.choice.as_ref()?;
+        let (runner, _) = choice.runner()?;
+        let workspace = choice.workspace().unwrap_or_default();
+        Some(format!(
+            "{runner}/{workspace}/{}",
+            self.transcript.directory()
+        ))
+    }
+
+    /// At the beginning of a session, goes on with the to-do list that an earlier one left in the same folder.
+    async fn find_todo(&mut self) -> Result<(), TurnError> {
+        let is_first = self
+            .transcript
+            .turns()
+            .first()
+            .is_some_and(|first| first.id == self.id);
+        let Some(place) = self.folder().filter(|_| is_first) else {
+            return Ok(());
+        };
+        let items = self.ports.log.todo_of_place(&place).await?;
+        if items.iter().all(|item| item.state == TodoState::Done) {
+            return Ok(());
+        }
+        let found = Event::TodoChanged {
+            turn: self.id,
+            items,
+            place,
+            found: true,
+        };
+        self.record(found).await
+    }
+
     /// Looks at the place, unless that was done in this turn, or there is none.
     pub(super) async fn survey(&mut self) -> Result<(), TurnError> {
         let turn = self.transcript.turn(self.id).ok_or(TurnError::NotInLog)?;
@@ -30,6 +68,9 @@ impl Turn<'_> {
             .is_some_and(|choice| choice.runner().is_some());
         if turn.is_surveyed || !turn.steps.is_empty() || !has_place {
             return Ok(());
+        }
+        if turn.found.is_none() {
+            self.find_todo().await?;
         }
         let operation = self.look();
         let id = operation.id;

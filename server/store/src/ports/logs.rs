@@ -5,7 +5,7 @@ use bytes::Bytes;
 use server_records::{
     Appended, CallEnd, LogRows, ModelCall, SessionError, SessionKey, StoredEvent,
 };
-use shared_types::{Digest, Epoch, Event, Timestamp};
+use shared_types::{Digest, Epoch, Event, Timestamp, event::TodoItem};
 
 use crate::Store;
 
@@ -52,6 +52,11 @@ impl LogRows for SessionLogRows {
         let SessionKey { tenant, session } = self.of;
         let image = (media_type, &bytes[..]);
         Ok(self.store.put_image(tenant, session, image, now).await?)
+    }
+
+    async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        Ok(self.store.todo_of_place(tenant, session, place).await?)
     }
 
     async fn append_end(
