@@ -678,6 +678,7 @@ pub(crate) fn content(text: &str) -> Outcome {
         lines: text.lines().count() as u64,
         file_bytes: text.len() as u64,
         more: false,
+        digest: None,
     })
 }
 

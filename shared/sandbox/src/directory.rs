@@ -91,9 +91,9 @@ impl FileFailure {
             | Self::Denied { path }
             | Self::Binary { path }
             | Self::TooLarge { path, .. }
-            | Self::NoMatch { path }
+            | Self::NoMatch { path, .. }
             | Self::ManyMatches { path, .. }
-            | Self::Changed { path }
+            | Self::Changed { path, .. }
             | Self::OtherDigest { path }
             | Self::OtherSize { path, .. }
             | Self::Exists { path }

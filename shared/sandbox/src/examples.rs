@@ -9,8 +9,8 @@ use shared_types::{Digest, DigestAlgorithm, FileDigest, Refusal, RefusalCode};
 use crate::{
     Command, Download, Downloaded, Edit, Edited, EntryKind, Exec, ExitCause, ExitRecord,
     ExitStatus, FileFailure, Found, Glob, Globbed, Grep, GrepMatch, Grepped, Instructions, List,
-    Listed, ListedEntry, MadeDirectory, MakeDirectory, Move, Moved, NotStarted, Outcome, Pack,
-    Packed, Read, ReadContent, Remove, Removed, Request, Retention, Skipped, Stat, StreamEnd,
+    Listed, ListedEntry, MadeDirectory, MakeDirectory, Move, Moved, Nearest, NotStarted, Outcome,
+    Pack, Packed, Read, ReadContent, Remove, Removed, Request, Retention, Skipped, Stat, StreamEnd,
     Survey, Surveyed, TerminalSize, Unpack, Unpacked, Upload, Write, Written,
 };
 
@@ -64,12 +64,22 @@ examples! {
             path: path(),
             content: b"content".to_vec(),
         })],
-        Request::Edit(_) => [Request::Edit(Edit {
-            path: path(),
-            old: text("one"),
-            new: text("two"),
-            every: true,
-        })],
+        Request::Edit(_) => [
+            Request::Edit(Edit {
+                path: path(),
+                old: text("one"),
+                new: text("two"),
+                every: true,
+                expected: None,
+            }),
+            Request::Edit(Edit {
+                path: path(),
+                old: text("one"),
+                new: text("two"),
+                every: false,
+                expected: Some(digest()),
+            }),
+        ],
         Request::List(_) => [
             Request::List(List {
                 path: path(),
@@ -146,13 +156,24 @@ examples! {
             Outcome::Exited(exited(ExitStatus::Code(0), ExitCause::Exited)),
             Outcome::Exited(exited(ExitStatus::Signal(9), ExitCause::Timeout)),
         ],
-        Outcome::Read(_) => [Outcome::Read(ReadContent {
-            content: b"content".to_vec(),
-            first_line: 1,
-            lines: 2,
-            file_bytes: 3,
-            more: true,
-        })],
+        Outcome::Read(_) => [
+            Outcome::Read(ReadContent {
+                content: b"content".to_vec(),
+                first_line: 1,
+                lines: 2,
+                file_bytes: 3,
+                more: true,
+                digest: None,
+            }),
+            Outcome::Read(ReadContent {
+                content: b"content".to_vec(),
+                first_line: 1,
+                lines: 1,
+                file_bytes: 7,
+                more: false,
+                digest: Some(digest()),
+            }),
+        ],
         Outcome::Written(_) => [
             Outcome::Written(Written {
                 bytes: 7,
@@ -260,13 +281,27 @@ examples! {
             bytes: 5,
             limit: 4,
         }],
-        FileFailure::NoMatch { .. } => [FileFailure::NoMatch { path: path() }],
-        FileFailure::ManyMatches { .. } => [FileFailure::ManyMatches {
-            path: path(),
-            count: 2,
-        }],
+        FileFailure::NoMatch { .. } => [
+            FileFailure::NoMatch { path: path(), nearest: None },
+            FileFailure::NoMatch { path: path(), nearest: Some(Nearest::Nowhere) },
+            FileFailure::NoMatch {
+                path: path(),
+                nearest: Some(Nearest::Lines {
+                    line: 3,
+                    lines: vec![text("\tone"), String::new()],
+                    differences: vec![text("line 3 is indented with a tab where your text has 4 spaces")],
+                }),
+            },
+        ],
+        FileFailure::ManyMatches { .. } => [
+            FileFailure::ManyMatches { path: path(), count: 2, lines: Vec::new() },
+            FileFailure::ManyMatches { path: path(), count: 2, lines: vec![3, 5] },
+        ],
         FileFailure::Pattern { .. } => [FileFailure::Pattern { reason: text("a bracket is open") }],
-        FileFailure::Changed { .. } => [FileFailure::Changed { path: path() }],
+        FileFailure::Changed { .. } => [
+            FileFailure::Changed { path: path(), since_read: false },
+            FileFailure::Changed { path: path(), since_read: true },
+        ],
         FileFailure::OtherDigest { .. } => [FileFailure::OtherDigest { path: path() }],
         FileFailure::OtherSize { .. } => [FileFailure::OtherSize {
             path: path(),
@@ -380,7 +415,10 @@ fn entry(kind: EntryKind) -> ListedEntry {
 fn skipped() -> Skipped {
     Skipped {
         path: path(),
-        failure: FileFailure::Changed { path: path() },
+        failure: FileFailure::Changed {
+            path: path(),
+            since_read: false,
+        },
     }
 }
 

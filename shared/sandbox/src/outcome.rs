@@ -4,6 +4,7 @@
 mod download;
 mod exit;
 mod expected;
+mod nearest;
 
 use serde::{Deserialize, Serialize};
 use shared_types::{Digest, FileDigest, Refusal, RefusalCode};
@@ -13,6 +14,7 @@ use crate::OutputStream;
 pub use download::DownloadCheck;
 pub use exit::{ExitCause, ExitRecord, ExitStatus, NotStarted, StreamEnd};
 pub use expected::{Expects, expected};
+pub use nearest::Nearest;
 
 /// The one end of an operation. A terminal state never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,6 +150,10 @@ pub struct ReadContent {
     pub file_bytes: u64,
     /// True if the file goes on after these lines.
     pub more: bool,
+    /// The digest of the whole file, of which these lines are a part. Absent where the file is too large to be
+    /// edited, or an earlier release read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<FileDigest>,
 }
 
 /// A file was written.
@@ -421,22 +427,27 @@ pub enum FileFailure {
         limit: u64,
     },
     /// The text to be replaced is not in the file.
-    #[error(
-        "the text to be replaced is not in {path:?}; read the file again and copy the text exactly, with its white space"
-    )]
+    #[error("the text to be replaced is not in {path:?}{}", nearest::words(.nearest.as_ref()))]
     NoMatch {
         /// The path that was asked for.
         path: String,
+        /// The place that is nearest to the text; absent where an earlier release looked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nearest: Option<Nearest>,
     },
     /// The text to be replaced is there more than once.
     #[error(
-        "the text to be replaced stands {count} times in {path:?}; add lines around it until it is unique, or replace every occurrence"
+        "the text to be replaced stands {count} times in {path:?}{}; add lines around it until it is unique, or set replace_all to replace every occurrence",
+        nearest::at_lines(.lines, *.count)
     )]
     ManyMatches {
         /// The path that was asked for.
         path: String,
         /// The number of places where the text stands.
         count: u64,
+        /// The lines where the first of them begin, from 1; empty where an earlier release looked.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        lines: Vec<u64>,
     },
     /// The pattern cannot be understood.
     #[error("the pattern cannot be used: {reason}")]
@@ -444,11 +455,14 @@ pub enum FileFailure {
         /// The error in the pattern.
         reason: String,
     },
-    /// It was changed while it was read.
-    #[error("{path:?} was changed while it was read; try again")]
+    /// It was changed by something else.
+    #[error("{path:?} was changed {}", changed(*.since_read))]
     Changed {
         /// The path that was asked for.
         path: String,
+        /// True if it was changed since the caller read it; else while it was read.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        since_read: bool,
     },
     /// The content that came is not the content that was announced.
     #[error(
@@ -508,6 +522,13 @@ pub enum FileFailure {
         /// The system's words.
         reason: String,
     },
+}
+
+fn changed(since_read: bool) -> &'static str {
+    match since_read {
+        true => "since it was read: read it again",
+        false => "while it was read; try again",
+    }
 }
 
 impl FileFailure {

@@ -162,6 +162,10 @@ pub struct Edit {
     pub new: String,
     /// Replace it wherever it stands, at least once.
     pub every: bool,
+    /// The digest of the file as the caller has seen it; a file with another one is left as it is. A runner of an
+    /// earlier release refuses a request with it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub expected: Option<FileDigest>,
 }
 
 /// Tell what is good to know about the place before any work there: the system, the branch, and the instructions that
@@ -340,5 +344,18 @@ mod tests {
             ..exec.clone()
         };
         assert_ne!(Request::Exec(asks).digest(), Request::Exec(exec).digest());
+        let mut edit = Edit {
+            path: "a".into(),
+            old: "b".into(),
+            new: "c".into(),
+            every: false,
+            expected: None,
+        };
+        let canonical = serde_json::to_string(&Request::Edit(edit.clone())).expect("JSON");
+        let expected = r#"{"edit":{"path":"a","old":"b","new":"c","every":false}}"#;
+        assert_eq!(canonical, expected);
+        let before = Request::Edit(edit.clone()).digest();
+        edit.expected = Some(Digest::of(b"a").into());
+        assert_ne!(Request::Edit(edit).digest(), before);
     }
 }

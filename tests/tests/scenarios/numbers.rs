@@ -66,6 +66,7 @@ fn asks() -> [Ask; 9] {
                 lines: n,
                 file_bytes: n,
                 more: false,
+                digest: None,
             })
         }),
         ("Read", json!({ "path": "b" }), |n| {

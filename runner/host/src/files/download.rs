@@ -87,6 +87,7 @@ pub(super) fn download(
     hand_over(file.clone());
     let changed = || FileFailure::Changed {
         path: download.path.clone(),
+        since_read: false,
     };
     let (mut hasher, mut at) = (FileHasher::new(download.algorithm), 0);
     while at < file.bytes {

@@ -24,6 +24,9 @@ use crate::{
 /// The mark that some programs put at the beginning of a text file.
 const MARK: char = '\u{feff}';
 
+/// Most places of a text whose lines are told, where it stands in too many.
+const LINES_TOLD: usize = 5;
+
 /// Edits the file and says where.
 pub(super) fn edit(
     edit: &Edit,
@@ -47,13 +50,23 @@ pub(super) fn edit(
         return Err(FileFailure::NotFound { path }.into());
     };
     let content = load(&target, &edit.path)?;
+    if edit
+        .expected
+        .is_some_and(|seen| seen.algorithm.of(&content) != seen)
+    {
+        return Err(FileFailure::Changed {
+            path: edit.path.clone(),
+            since_read: true,
+        }
+        .into());
+    }
     let at = occurrences(&content, old(edit, &content), edit)?;
     let edited = rewrite(&content, &at, edit);
     if edited.len() > MAX_INLINE_FILE_BYTES {
         return Err(too_large(&edit.path, edited.len() as u64).into());
     }
     let done = Edited {
-        line: memchr::memchr_iter(b'\n', &content[..at[0].start]).count() as u64 + 1,
+        line: line_of(&content, at[0].start),
         replaced: at.len() as u64,
         before: Digest::of(&content),
         after: Digest::of(&edited),
@@ -125,15 +138,24 @@ fn occurrences(content: &[u8], old: &str, edit: &Edit) -> Result<Vec<Range<usize
     let at: Vec<usize> = finder.find_iter(&text).collect();
     let path = || edit.path.clone();
     let Some(first) = at.first() else {
-        return Err(FileFailure::NoMatch { path: path() }.into());
+        return Err(FileFailure::NoMatch {
+            path: path(),
+            nearest: None,
+        }
+        .into());
     };
     // "aa" stands in "aaa" twice, though only once without overlap.
-    let overlaps = at.len() == 1 && finder.find(&text[first + 1..]).is_some();
-    if !edit.every && (at.len() > 1 || overlaps) {
-        let count = at.len() as u64 + u64::from(overlaps);
+    let overlap = finder.find(&text[first + 1..]).map(|at| first + 1 + at);
+    let overlap = overlap.filter(|_| at.len() == 1);
+    if !edit.every && (at.len() > 1 || overlap.is_some()) {
+        let places = at.iter().chain(&overlap);
         return Err(FileFailure::ManyMatches {
             path: path(),
-            count,
+            count: places.clone().count() as u64,
+            lines: places
+                .take(LINES_TOLD)
+                .map(|at| line_of(&text, *at))
+                .collect(),
         }
         .into());
     }
@@ -157,6 +179,11 @@ fn without_returns(content: &[u8]) -> (Cow<'_, [u8]>, Vec<usize>) {
     }
     text.extend_from_slice(&content[from..]);
     (Cow::Owned(text), ends)
+}
+
+/// The number of the line of this place, from 1.
+fn line_of(content: &[u8], at: usize) -> u64 {
+    memchr::memchr_iter(b'\n', &content[..at]).count() as u64 + 1
 }
 
 /// The end of the line in which a place begins, and whether it, or where it is the last one the line before it,

@@ -124,7 +124,10 @@ fn read(directory: &OwnedFd, path: &str, limit: u64) -> Result<(Vec<u8>, Stat), 
         }
     }
     let path = path.to_owned();
-    Err(FileFailure::Changed { path })
+    Err(FileFailure::Changed {
+        path,
+        since_read: false,
+    })
 }
 
 /// A file without a name.

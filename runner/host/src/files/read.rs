@@ -2,12 +2,12 @@
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader, Cursor, Read as _},
     os::unix::fs::FileExt,
 };
 
 use shared_sandbox::{FileFailure, Read, ReadContent};
-use shared_types::limits::MAX_INLINE_FILE_BYTES;
+use shared_types::{Digest, limits::MAX_INLINE_FILE_BYTES};
 
 use super::{Allowance, Failure, bytes, io_failure};
 use crate::{text, workspace::Workspace};
@@ -18,7 +18,7 @@ pub(super) const PROBED_BYTES: usize = 8 * 1024;
 /// Read at once; the most memory that skipped lines cost.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The lines that were asked for, within the bounds.
+/// The lines that were asked for, within the bounds, and the digest of a file that can be edited.
 pub(super) fn read(
     read: &Read,
     workspace: &Workspace,
@@ -30,13 +30,30 @@ pub(super) fn read(
         let path = read.path.clone();
         return Err(FileFailure::Binary { path }.into());
     }
+    let limit = MAX_INLINE_FILE_BYTES as u64;
+    // Of a small file the lines and the digest are of the same bytes, also where it changes meanwhile.
+    let mut all = Vec::new();
+    if bytes(stat.st_size) <= limit {
+        let read = (&file).take(limit + 1).read_to_end(&mut all);
+        read.map_err(failed)?;
+    }
+    let is_small = bytes(stat.st_size) <= limit && all.len() as u64 <= limit;
+    let digest = is_small.then(|| Digest::of(&all).into());
+    let rest = file.take(if is_small { 0 } else { u64::MAX });
+    let found = |content, lines, more| ReadContent {
+        content,
+        first_line: read.first_line.max(1),
+        lines,
+        file_bytes: bytes(stat.st_size),
+        more,
+        digest,
+    };
     let mut lines = Lines {
-        reader: BufReader::with_capacity(BUFFER_BYTES, file),
+        reader: BufReader::with_capacity(BUFFER_BYTES, Cursor::new(all).chain(rest)),
         path: &read.path,
         allowance,
     };
-    let first_line = read.first_line.max(1);
-    for _ in 1..first_line {
+    for _ in 1..read.first_line {
         if !lines.skip()? {
             break;
         }
@@ -59,28 +76,12 @@ pub(super) fn read(
             } else {
                 content.truncate(start);
             }
-            return Ok(found(content, first_line, taken, bytes(stat.st_size), true));
+            return Ok(found(content, taken, true));
         }
         taken += 1;
     }
     let more = !lines.at_end()?;
-    Ok(found(content, first_line, taken, bytes(stat.st_size), more))
-}
-
-fn found(
-    content: Vec<u8>,
-    first_line: u64,
-    lines: u64,
-    file_bytes: u64,
-    more: bool,
-) -> ReadContent {
-    ReadContent {
-        content,
-        first_line,
-        lines,
-        file_bytes,
-        more,
-    }
+    Ok(found(content, taken, more))
 }
 
 /// The marks at the beginning of text in UTF-16, which is full of NUL bytes.
@@ -100,13 +101,13 @@ pub(super) fn is_binary(file: &File) -> std::io::Result<bool> {
 }
 
 /// A file line by line, buffer by buffer.
-struct Lines<'a> {
-    reader: BufReader<File>,
+struct Lines<'a, R> {
+    reader: BufReader<R>,
     path: &'a str,
     allowance: &'a Allowance,
 }
 
-impl Lines<'_> {
+impl<R: io::Read> Lines<'_, R> {
     /// Passes over a line; `false` at the end of the file.
     fn skip(&mut self) -> Result<bool, Failure> {
         let mut any = false;

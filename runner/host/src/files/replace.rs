@@ -111,7 +111,11 @@ fn put_synced(
         let now = existing(target, asked)?;
         if expected.is_some_and(|expected| !now.is_some_and(|now| is_same(expected, &now))) {
             let path = asked.to_owned();
-            return Err(FileFailure::Changed { path }.into());
+            return Err(FileFailure::Changed {
+                path,
+                since_read: false,
+            }
+            .into());
         }
         put(file, &target.directory, unfinished, target, now.as_ref())
             .map_err(|error| io_failure(asked, &error))

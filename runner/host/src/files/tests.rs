@@ -1,4 +1,5 @@
 mod archives;
+mod edits;
 mod entries;
 
 use std::{
@@ -40,6 +41,7 @@ fn edit(old: &str, new: &str, every: bool) -> Edit {
         old: old.to_owned(),
         new: new.to_owned(),
         every,
+        expected: None,
     }
 }
 
@@ -303,17 +305,17 @@ async fn an_edit_needs_exactly_one_place() {
     let scene = Scene::new();
     scene.put("file", "one\ntwo\nthree two\n");
     let path = || "file".to_owned();
-    assert_eq!(
-        scene.failure(edit("four", "x", false)).await,
-        FileFailure::NoMatch { path: path() }
-    );
-    assert_eq!(
-        scene.failure(edit("four", "x", true)).await,
-        FileFailure::NoMatch { path: path() }
-    );
+    for every in [false, true] {
+        let missing = FileFailure::NoMatch {
+            path: path(),
+            nearest: None,
+        };
+        assert_eq!(scene.failure(edit("four", "x", every)).await, missing);
+    }
     let many = FileFailure::ManyMatches {
         path: path(),
         count: 2,
+        lines: vec![2, 3],
     };
     assert_eq!(scene.failure(edit("two", "x", false)).await, many);
     assert_eq!(scene.text("file"), "one\ntwo\nthree two\n");
@@ -349,6 +351,7 @@ async fn places_that_overlap_are_two() {
     let many = FileFailure::ManyMatches {
         path: "file".to_owned(),
         count: 2,
+        lines: vec![1, 1],
     };
     assert_eq!(scene.failure(edit("aa", "b", false)).await, many);
 }

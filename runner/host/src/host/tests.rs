@@ -113,6 +113,7 @@ async fn changes_of_one_file_are_made_one_after_the_other() {
                 old: format!("<{i}>"),
                 new: format!("[{i}]"),
                 every: false,
+                expected: None,
             })
         })
         .collect();
@@ -139,6 +140,7 @@ async fn changes_of_one_file_by_several_names_are_made_one_after_the_other() {
                 old: format!("<{i}>"),
                 new: format!("[{i}]"),
                 every: false,
+                expected: None,
             })
         })
         .collect();

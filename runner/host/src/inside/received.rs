@@ -133,6 +133,7 @@ pub(super) fn of_size(outcome: Outcome, path: &str, opened: Option<u64>) -> Outc
         true => outcome,
         false => Outcome::Failed(FileFailure::Changed {
             path: path.to_owned(),
+            since_read: false,
         }),
     }
 }

@@ -138,6 +138,7 @@ async fn a_change_is_made_once_it_is_answered_and_not_before() {
         old: "a\n".to_owned(),
         new: "b\n".to_owned(),
         every: false,
+        expected: None,
     });
     scene.put("text", "a\n");
     let edited = end(scene.inside.perform(edit, LONG)).await;

@@ -303,6 +303,7 @@ fn edit() -> Request {
         old: "x".to_owned(),
         new: "y and z".to_owned(),
         every: false,
+        expected: None,
     })
 }
 

@@ -83,6 +83,7 @@ impl Tool for EditTool {
                 old: arguments.text("old").to_owned(),
                 new: arguments.text("new").to_owned(),
                 every: arguments.flag("replace_all"),
+                expected: None,
             }),
         ))
     }

@@ -456,6 +456,7 @@ async fn a_stored_result_of_a_file_operation_needs_no_runner() {
         lines: 1,
         file_bytes: 4,
         more: false,
+        digest: None,
     };
     link.end(&id, v1::ended::Outcome::Read(content)).await;
     let read = Outcome::Read(ReadContent {
@@ -464,6 +465,7 @@ async fn a_stored_result_of_a_file_operation_needs_no_runner() {
         lines: 1,
         file_bytes: 4,
         more: false,
+        digest: None,
     });
     assert_eq!(
         next(&mut running).await,

@@ -54,6 +54,7 @@ mod tests {
             lines: number,
             file_bytes: 1,
             more: false,
+            digest: None,
         })
     }
 

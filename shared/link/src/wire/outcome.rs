@@ -105,7 +105,7 @@ pub(super) fn numbers(outcome: &Outcome) -> Vec<(&'static str, u64)> {
 }
 
 alike! {
-    ReadContent { content, first_line, lines, file_bytes, more }
+    ReadContent { content, first_line, lines, file_bytes, more, digest }
     Written { bytes, before, after }
     Edited { line, replaced, before, after }
     ListedEntry { name, kind, bytes, mode, leads_to, is_replaced, is_unreadable }

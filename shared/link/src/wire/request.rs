@@ -38,7 +38,7 @@ requests! {
 alike! {
     Read { path, first_line, max_lines, max_bytes }
     Write { path, content }
-    Edit { path, old, new, every }
+    Edit { path, old, new, every, expected }
     List { path, max_entries, tree, after }
     Glob { path, pattern, max_paths }
     Grep { path, pattern, files, ignore_case, max_matches }

@@ -325,6 +325,7 @@ fn refusal_frames() -> Vec<v1::RunnerFrame> {
         reason: String::new(),
         number: 5,
         limit: 4,
+        ..v1::FileFailure::default()
     };
     let refused = v1::Refusal {
         code: v1::refusal::Code::ResourceExhausted.into(),

@@ -46,6 +46,7 @@ impl DownloadCheck {
         }
         Err(FileFailure::Changed {
             path: path.to_owned(),
+            since_read: false,
         })
     }
 }
@@ -75,7 +76,10 @@ mod tests {
         };
         assert_eq!(ends(&[output(0, b"abc"), output(3, b"def")]), Ok(()));
         let path = "file".to_owned();
-        let changed = Err(FileFailure::Changed { path });
+        let changed = Err(FileFailure::Changed {
+            path,
+            since_read: false,
+        });
         assert_eq!(ends(&[output(0, b"abc"), output(3, b"deF")]), changed);
         assert_eq!(ends(&[output(0, b"abc")]), changed);
         assert_eq!(ends(&[output(0, b"ab"), output(3, b"def")]), changed);

@@ -29,6 +29,7 @@ fn edit() -> Request {
         old: "two".to_owned(),
         new: "2".to_owned(),
         every: false,
+        expected: None,
     })
 }
 

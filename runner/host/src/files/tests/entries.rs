@@ -311,6 +311,7 @@ async fn what_was_saved_while_an_edit_was_under_way_is_not_overwritten() {
         old: "one".to_owned(),
         new: "two".to_owned(),
         every: false,
+        expected: None,
     });
     let mut performing = scene.host.perform(edit, crate::testing::LONG);
     let outcome = loop {
@@ -324,7 +325,11 @@ async fn what_was_saved_while_an_edit_was_under_way_is_not_overwritten() {
         }
     };
     let path = "notes".to_owned();
-    assert_eq!(outcome, Outcome::Failed(FileFailure::Changed { path }));
+    let changed = FileFailure::Changed {
+        path,
+        since_read: false,
+    };
+    assert_eq!(outcome, Outcome::Failed(changed));
     assert_eq!(scene.text("notes"), "one, and more that somebody has saved");
 }
 

@@ -233,6 +233,9 @@ async fn a_file_that_is_written_to_while_it_is_read_has_changed() {
     opened(&mut performing).await;
     file.set_len(size / 2).expect("shorter");
     let path = "file".to_owned();
-    let changed = Outcome::Failed(FileFailure::Changed { path });
+    let changed = Outcome::Failed(FileFailure::Changed {
+        path,
+        since_read: false,
+    });
     assert_eq!(end(performing).await.outcome, changed);
 }

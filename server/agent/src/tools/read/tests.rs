@@ -7,6 +7,7 @@ fn part(content: &[u8]) -> ReadContent {
         lines: content.split_inclusive(|byte| *byte == b'\n').count() as u64,
         file_bytes: content.len() as u64,
         more: false,
+        digest: None,
     }
 }
 

@@ -354,6 +354,7 @@ fn a_read_is_dropped_once_its_end_was_told_and_may_come_again() {
             lines: 1,
             file_bytes: 1000,
             more: false,
+            digest: None,
         })
     };
     for _ in 0..2 {
