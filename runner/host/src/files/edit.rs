@@ -3,11 +3,15 @@
 //! Line ends are not typed: text without `\r` fits lines that end in `\r\n` as well, and what takes its place
 //! ends its lines as the file does there. Text with `\r` is taken as it is.
 
+mod nearest;
+
 use std::{borrow::Cow, io::Read as _, ops::Range, path::Path};
 
 use memchr::memmem;
 use shared_sandbox::{Edit, Edited, FileFailure, Outcome};
 use shared_types::{Digest, limits::MAX_INLINE_FILE_BYTES};
+
+use nearest::nearest;
 
 use super::{
     Allowance, Announcer, Failure, bytes, failure, invalid, io_failure,
@@ -140,7 +144,7 @@ fn occurrences(content: &[u8], old: &str, edit: &Edit) -> Result<Vec<Range<usize
     let Some(first) = at.first() else {
         return Err(FileFailure::NoMatch {
             path: path(),
-            nearest: None,
+            nearest: Some(nearest(&String::from_utf8_lossy(content), old)),
         }
         .into());
     };

@@ -8,7 +8,7 @@ use std::{
 };
 
 use shared_sandbox::{
-    Edit, EntryKind, FileFailure, List, Outcome, Read, ReadContent, Write, Written,
+    Edit, EntryKind, FileFailure, List, Nearest, Outcome, Read, ReadContent, Write, Written,
 };
 use shared_types::{Digest, RefusalCode, limits::MAX_INLINE_FILE_BYTES};
 
@@ -308,7 +308,7 @@ async fn an_edit_needs_exactly_one_place() {
     for every in [false, true] {
         let missing = FileFailure::NoMatch {
             path: path(),
-            nearest: None,
+            nearest: Some(Nearest::Nowhere),
         };
         assert_eq!(scene.failure(edit("four", "x", every)).await, missing);
     }
