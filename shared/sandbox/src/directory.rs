@@ -108,6 +108,27 @@ impl FileFailure {
     }
 }
 
+/// The path of a caller who works in this directory, relative to the sandbox's root and in one form for each file:
+/// `a`, not `./a` or `b/../a`. Links are not looked at. An absolute path stays one.
+pub fn path_from_root(directory: &str, path: &str) -> String {
+    let joined = match directory {
+        "" => path.to_owned(),
+        directory => joined(directory, path),
+    };
+    let mut parts = Vec::new();
+    for part in joined.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let root = if joined.starts_with('/') { "/" } else { "" };
+    format!("{root}{}", parts.join("/"))
+}
+
 fn joined(directory: &str, path: &str) -> String {
     match path {
         "" | "." => directory.to_owned(),
@@ -167,6 +188,27 @@ mod tests {
             })
         };
         assert_eq!(exec("").of_directory("src"), exec("src"));
+    }
+
+    #[test]
+    fn a_file_has_one_path_from_the_root_however_it_is_asked_for() {
+        for (directory, path, from_root) in [
+            ("", "a", "a"),
+            ("", "./a", "a"),
+            ("", "b/../a", "a"),
+            ("", "b//c/./../../a/", "a"),
+            ("src/app", "a", "src/app/a"),
+            ("src/app", "../a", "src/a"),
+            ("src/./app", "../../../a", "../a"),
+            ("src", "/tmp/./a", "/tmp/a"),
+            ("src", "", "src"),
+        ] {
+            assert_eq!(
+                path_from_root(directory, path),
+                from_root,
+                "{directory:?} {path:?}"
+            );
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod sandbox;
 pub mod scripted;
 
 pub use control::{Control, Controls, Input, Signal};
+pub use directory::path_from_root;
 pub use events::{EndToken, EndTokenGiven, Events};
 // All of each: a new kind needs no line here.
 pub use outcome::*;
