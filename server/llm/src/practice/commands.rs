@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A command that `run` begins is followed to its end, even if it becomes a background task; with `in the background`
-//! it is not. `write PATH:` with nothing after the colon writes all following lines. A "then" separates only if a
+//! it is not. `edit` reads the file first. `write PATH:` with nothing after the colon writes all following lines. A "then" separates only if a
 //! command follows it and no `;` precedes it, because shells have that word too.
 
 use serde_json::{Value, json};
@@ -127,7 +127,12 @@ pub(super) fn parse(message: &str) -> Result<Vec<Command>, String> {
             break;
         }
         for part in parts(line) {
-            commands.push(command(part).ok_or_else(|| part.to_owned())?);
+            let command = command(part).ok_or_else(|| part.to_owned())?;
+            // An edit is run only after a read of the file.
+            if let Command::Edit { path, .. } = &command {
+                commands.push(Command::Read { path: path.clone() });
+            }
+            commands.push(command);
         }
         rest = after.trim_start();
     }

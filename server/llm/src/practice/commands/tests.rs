@@ -6,6 +6,20 @@ fn one(message: &str) -> Command {
     commands.remove(0)
 }
 
+#[test]
+fn an_edit_reads_its_file_first() {
+    let commands = parse("edit a.txt: old words => new words").expect("it is a command");
+    let asked: Vec<_> = commands
+        .iter()
+        .map(|command| (command.tool(), command.arguments()))
+        .collect();
+    let edit = json!({ "path": "a.txt", "old": "old words", "new": "new words" });
+    assert_eq!(
+        asked,
+        [("Read", json!({ "path": "a.txt" })), ("Edit", edit)]
+    );
+}
+
 fn tools(message: &str) -> Vec<&'static str> {
     let commands = parse(message).expect("all of it are commands");
     commands.iter().map(Command::tool).collect()
@@ -47,11 +61,6 @@ fn each_command_becomes_its_tool_with_its_arguments() {
             "write a/b.txt: x: y",
             "Write",
             json!({ "path": "a/b.txt", "content": "x: y" }),
-        ),
-        (
-            "edit a.txt: old words => new words",
-            "Edit",
-            json!({ "path": "a.txt", "old": "old words", "new": "new words" }),
         ),
         ("search TODO", "Grep", json!({ "pattern": "TODO" })),
         (
