@@ -126,6 +126,7 @@ fn call_ended(ordinal: u32, outcome: CallOutcome, text: &str) -> Followed {
         budget_ms: 120_000,
         duration_ms: 1_270,
         overran: false,
+        file: None,
     })
 }
 

@@ -8,6 +8,7 @@ mod cancelled;
 mod chain;
 mod compacted;
 mod conversation;
+mod edits;
 mod recalled;
 mod resumed;
 mod surveyed;

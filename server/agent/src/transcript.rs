@@ -9,8 +9,8 @@ use std::sync::Arc;
 use shared_types::{
     Event, OperationId, SessionEvent, Timestamp, TurnId,
     event::{
-        Awaited, CallOutcome, Choice, Finish, InstructionFile, Origin, Parts, Place, TodoItem,
-        ToolCall, TurnOutcome, TurnSettings,
+        Awaited, CallOutcome, Choice, FileSeen, Finish, InstructionFile, Origin, Parts, Place,
+        TodoItem, ToolCall, TurnOutcome, TurnSettings,
     },
 };
 
@@ -185,6 +185,8 @@ pub(crate) struct CallResult {
     pub(crate) unplaced: bool,
     /// The event that it still waited for.
     pub(crate) awaits: Option<Awaited>,
+    /// The file that it read, wrote or edited.
+    pub(crate) file: Option<FileSeen>,
 }
 
 impl Transcript {
@@ -458,6 +460,32 @@ impl Transcript {
         steps.flat_map(|step| &step.calls)
     }
 
+    /// The files that the calls before this one read, wrote or edited where its turn works, the newest first.
+    ///
+    /// The calls before it are those of earlier turns, and those before it in its own turn. They have ended before it
+    /// begins, so the files stay the same whatever is recorded after that.
+    pub(crate) fn files_before(
+        &self,
+        id: TurnId,
+        (step, ordinal): (u32, u32),
+    ) -> impl Iterator<Item = &FileSeen> {
+        let (of, call) = (self.turn(id), (step, ordinal as usize));
+        let turns = self.up_to(id).iter().rev();
+        turns.flat_map(move |turn| {
+            let steps = turn.steps.iter().rev();
+            let calls = steps.flat_map(|step| {
+                let calls = step.calls.iter().enumerate().rev();
+                calls.map(|(ordinal, call)| ((step.number, ordinal), call))
+            });
+            calls
+                .filter(move |(place, before)| match turn.id == id {
+                    true => *place < call,
+                    false => of.is_some_and(|of| of.works_where(turn, before)),
+                })
+                .filter_map(|(_, call)| call.result.as_ref()?.file.as_ref())
+        })
+    }
+
     /// The number of calls in the last so many steps of this turn.
     pub(crate) fn calls_of_last_steps(&self, id: TurnId, steps: usize) -> usize {
         let all = self.turn(id).map_or(&[][..], |turn| &turn.steps);
@@ -492,6 +520,17 @@ impl TurnLog {
             cancel_requested: false,
             ended: None,
         }
+    }
+
+    /// True if this turn works where a call of an earlier turn ran: on the same runner, and in the workspace that
+    /// was chosen there. All calls of one turn run at one place.
+    fn works_where(&self, earlier: &Self, call: &Call) -> bool {
+        let (Some(choice), Some(before)) = (&self.choice, &earlier.choice) else {
+            return false;
+        };
+        let runner = choice.runner().map(|(runner, _)| runner);
+        let ran_on = call.placed.as_ref().map(|placed| placed.place.runner);
+        runner.is_some() && runner == ran_on && choice.workspace() == before.workspace()
     }
 
     pub(crate) fn step(&self, number: u32) -> Option<&Step> {
@@ -552,6 +591,7 @@ impl TurnLog {
                 unplaced,
                 task,
                 awaits,
+                file,
                 ..
             } => {
                 let result = CallResult {
@@ -559,6 +599,7 @@ impl TurnLog {
                     parts: parts.clone(),
                     unplaced: *unplaced,
                     awaits: *awaits,
+                    file: file.clone(),
                 };
                 return self.end_call((*step, *ordinal), result, *task);
             }
@@ -641,6 +682,14 @@ impl Step {
             .filter(|(_, call)| call.result.is_none())
             .map(|(ordinal, _)| ordinal)
             .collect()
+    }
+}
+
+impl CallResult {
+    /// True if the model is told the same by both.
+    pub(crate) fn says_what(&self, other: &Self) -> bool {
+        (self.outcome, &self.parts) == (other.outcome, &other.parts)
+            && (self.unplaced, self.awaits) == (other.unplaced, other.awaits)
     }
 }
 

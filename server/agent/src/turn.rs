@@ -19,6 +19,7 @@ mod failing;
 mod listen;
 mod next;
 mod recall;
+mod seen;
 pub(crate) mod show;
 mod site;
 mod speech;

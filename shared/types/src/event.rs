@@ -17,7 +17,8 @@ use serde_json::{Map, Value};
 pub use part::{Origin, Part, Parts};
 
 use crate::{
-    Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, TurnId, UserId,
+    Epoch, FileDigest, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, TurnId,
+    UserId,
 };
 
 /// An event at its place in a session's log.
@@ -267,6 +268,9 @@ pub enum Event {
         duration_ms: u64,
         /// True if it took longer than it was given.
         overran: bool,
+        /// The file that it read, wrote or edited, where it completed that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<FileSeen>,
     },
     /// The to-do list of the session is this one from now on.
     #[serde(rename = "todo.changed")]
@@ -691,6 +695,20 @@ pub enum CallOutcome {
     Unknown,
     /// It goes on in the background, as a task.
     Background,
+}
+
+/// A file whose content a call has seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FileSeen {
+    /// Its path relative to the root of the sandbox, in one form for each file: `a`, not `./a` or `b/../a`.
+    pub path: String,
+    /// The digest of all of it after the call; absent where the runner did not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub digest: Option<FileDigest>,
+    /// True if the call wrote or edited it; false if it read it.
+    pub changed: bool,
 }
 
 /// The reason why the model is sent less of the conversation.

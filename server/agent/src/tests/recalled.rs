@@ -171,6 +171,7 @@ async fn a_file_is_read_on_where_it_is_and_what_a_stream_lost_is_said() {
         first_line: 1,
         lines: 4_000,
         file_bytes: 48_000,
+        digest: None,
         more: false,
     }));
     let shown = told(("Read", r#"{"path":"a.txt"}"#), long, []).await;

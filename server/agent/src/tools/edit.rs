@@ -25,7 +25,8 @@ impl Tool for EditTool {
 
     fn description(&self) -> &str {
         "Replaces text in a file. The old text must stand in the file exactly once, character by \
-         character, unless every occurrence is to be replaced. Read the file first."
+         character, unless every occurrence is to be replaced. The file must have been read or \
+         written in this conversation, and not changed by anything else since then."
     }
 
     fn guidance(&self) -> Option<&str> {

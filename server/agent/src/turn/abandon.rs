@@ -109,6 +109,7 @@ impl Pending<'_> {
             overran: false,
             unplaced: false,
             awaits: None,
+            file: None,
         }
     }
 }

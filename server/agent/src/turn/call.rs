@@ -6,10 +6,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use shared_sandbox::{EndToken, Events, Outcome};
+use shared_sandbox::{EndToken, Events, Outcome, Request, path_from_root};
 use shared_types::{
     CallWait, Effect, Event, OperationId, RefusalCode, Timestamp,
-    event::{Awaited, Finish, Part, Parts, TodoItem, ToolCall},
+    event::{Awaited, CallOutcome, FileSeen, Finish, Part, Parts, TodoItem, ToolCall},
 };
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
     again::is_run_anew,
     conclusion::Conclusion,
     listen::Listener,
-    recall,
+    recall, seen,
     show::CallPlace,
     site::{Plan, Site},
     task::{self, Look},
@@ -127,6 +127,32 @@ impl<'a> Call<'a> {
             todo: turn.transcript.todo().into(),
             folder: turn.folder().unwrap_or_default(),
         })
+    }
+
+    /// The call with the digest of the file that it edits, as the session has seen it, or the reason why it is not
+    /// run: the session has not seen the file. To be asked once every call before it has ended.
+    #[must_use]
+    pub(super) fn knowing(mut self, transcript: &Transcript) -> Self {
+        let place = self.site.place;
+        if let Ok(plan) = &mut self.plan
+            && let Ask::Operation(prepared) = &mut plan.ask
+            && let Request::Edit(edit) = &mut prepared.request
+        {
+            let path = path_from_root(&self.site.directory, &edit.path);
+            let files = transcript.files_before(place.turn, (place.step, place.ordinal));
+            match seen::expected(files, &path) {
+                Ok(expected) => edit.expected = expected,
+                // An earlier release placed it without asking this: it may have happened.
+                Err(seen::Never) if self.placed.is_some() => {}
+                Err(seen::Never) => {
+                    self.plan = Err(BadArguments::new(format!(
+                        "read {} first, with Read, so that the edit fits what stands there",
+                        edit.path
+                    )));
+                }
+            }
+        }
+        self
     }
 
     /// True if it may run beside others: it only reads, or does nothing at all.
@@ -254,7 +280,7 @@ impl<'a> Call<'a> {
                 .saturating_sub(began)
                 .max(wall(&conclusion)),
         };
-        let (rendered, beside) = {
+        let (rendered, mut beside) = {
             let told = Told {
                 tool,
                 prepared,
@@ -267,6 +293,11 @@ impl<'a> Call<'a> {
             tell(&told, &conclusion, task)
         };
         let (rendered, image) = self.kept(rendered).await?;
+        if let (CallOutcome::Completed, Conclusion::Ended(outcome)) =
+            (rendered.outcome, &conclusion)
+        {
+            beside.file = seen::file(&prepared.request, outcome, &self.site.directory);
+        }
         let mut done = self.done_with(rendered, times, beside);
         done.show(image);
         done.take(conclusion, listener);
@@ -333,6 +364,7 @@ impl<'a> Call<'a> {
             budget_ms: millis(times.budget),
             duration_ms: millis(times.duration),
             overran: times.duration > times.budget,
+            file: beside.file,
         };
         Done {
             event,
@@ -389,7 +421,7 @@ fn tell(told: &Told<'_>, conclusion: &Conclusion, task: Option<u32>) -> (Rendere
             Beside {
                 unplaced: told.is_unplaced(conclusion),
                 awaits: told.listener.awaits(conclusion),
-                task: None,
+                ..Beside::default()
             },
         ),
     }
@@ -403,7 +435,7 @@ struct Times {
 }
 
 /// The facts that the end of a call records beside its text.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Beside {
     /// True if no runner could be given it.
     unplaced: bool,
@@ -411,6 +443,8 @@ struct Beside {
     task: Option<u32>,
     /// The event that it waited for in vain.
     awaits: Option<Awaited>,
+    /// The file that it read, wrote or edited.
+    file: Option<FileSeen>,
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -19,7 +19,8 @@ impl<'a> Turn<'a> {
         self.waiting.clear();
         for batch in batches(self.planned(step, pending), Call::only_reads) {
             let batch = self.without_unplaced(step, batch).await?;
-            let runs: Vec<_> = batch.into_iter().map(Call::run).collect();
+            let batch = batch.into_iter().map(|call| call.knowing(&self.transcript));
+            let runs: Vec<_> = batch.map(Call::run).collect();
             let at_once = self.engine.limits.parallel_reads.max(1);
             let mut running = stream::iter(runs).buffer_unordered(at_once);
             let mut ended = VecDeque::new();

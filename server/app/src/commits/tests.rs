@@ -415,6 +415,7 @@ async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
         budget_ms: 1,
         duration_ms: 1,
         overran: false,
+        file: None,
     };
     let now = SystemClock::new().now();
     let recorded = store.append(TENANT, SESSION, epoch, &[ended], now).await;

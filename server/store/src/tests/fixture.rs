@@ -450,6 +450,7 @@ pub(super) fn call_ended(turn: TurnId, outcome: CallOutcome) -> Event {
         budget_ms: 1000,
         duration_ms: 10,
         overran: false,
+        file: None,
     }
 }
 

@@ -330,6 +330,7 @@ fn stragglers_of_an_ended_call_or_turn_are_dropped() {
         budget_ms: 1,
         duration_ms: 1,
         overran: false,
+        file: None,
     };
     let over = Event::TurnEnded {
         turn: turn(1),

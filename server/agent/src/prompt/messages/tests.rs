@@ -57,6 +57,7 @@ fn ended(n: u128, step: u32, ordinal: u32, outcome: CallOutcome) -> Event {
         budget_ms: 0,
         duration_ms: 0,
         overran: false,
+        file: None,
     }
 }
 

@@ -61,6 +61,7 @@ fn step(number: u128, step: u32, results: &[usize]) -> Vec<Event> {
             overran: false,
             unplaced: false,
             awaits: None,
+            file: None,
         });
     std::iter::once(answer).chain(ended).collect()
 }

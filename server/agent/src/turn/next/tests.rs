@@ -55,6 +55,7 @@ fn ended(step: u32, ordinal: u32, text: &str) -> Event {
         budget_ms: 0,
         duration_ms: 0,
         overran: false,
+        file: None,
     }
 }
 
