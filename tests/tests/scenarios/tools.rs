@@ -80,6 +80,48 @@ async fn a_real_model_writes_reads_edits_and_finds_files_in_the_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_edit_lands_once_the_model_has_read_what_stands_in_the_file() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let runner = gantry.runner("laptop").await;
+    let file = runner.workspace().join("main.c");
+    std::fs::write(&file, "int main() {\r\n\treturn 1;\r\n}\r\n").expect("it is written");
+    let read = || Reply::call("Read", r#"{"path":"main.c"}"#);
+    let edit = |old: &str, new: &str| {
+        let arguments = serde_json::json!({ "path": "./main.c", "old": old, "new": new });
+        Reply::call("Edit", arguments)
+    };
+    model.script(vec![
+        edit("\treturn 1;", "\treturn 0;"),
+        read(),
+        edit("    return 1;\n}", "    return 0;\n}"),
+        Reply::call("Shell", r#"{"command":"printf '// the end\\n' >> main.c"}"#),
+        edit("\treturn 1;\n}", "\treturn 0;\n}"),
+        read(),
+        edit("\treturn 1;\n}", "\treturn 0;\n}"),
+        edit("return 0", "return 2"),
+        Reply::text("done"),
+    ]);
+    let told = gantry.talk().await.say("go").await;
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    let [unread, _, tabs, _, changed, _, landed, again] = told.calls()[..] else {
+        panic!("eight calls: {:?}", told.calls())
+    };
+    let words = "not run: read ./main.c first, with Read, so that the edit fits what stands there";
+    assert_eq!(unread, (CallOutcome::Refused, words));
+    let words = "line 2 is indented with a tab where your text has 4 spaces";
+    assert!(tabs.1.contains(words), "{tabs:?}");
+    let words = "failed: \"./main.c\" was changed since it was read: read it again";
+    assert_eq!(changed, (CallOutcome::Failed, words));
+    assert_eq!(landed.0, CallOutcome::Completed, "{landed:?}");
+    assert_eq!(again.0, CallOutcome::Completed, "{again:?}");
+    assert_eq!(
+        runner.file("main.c").as_deref(),
+        Some("int main() {\r\n\treturn 2;\r\n}\r\n// the end\n")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_kills_a_shell_pipelines_whole_group() {
     let gantry = Gantry::practice().await;
     let runner = gantry.runner("laptop").await;
