@@ -705,7 +705,6 @@ pub struct FileSeen {
     pub path: String,
     /// The digest of all of it after the call; absent where the runner did not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub digest: Option<FileDigest>,
     /// True if the call wrote or edited it; false if it read it.
     pub changed: bool,

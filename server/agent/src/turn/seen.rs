@@ -1,7 +1,7 @@
 //! Read before edit: the files that a session has seen, and the content that an edit expects.
 //!
 //! A function of the calls before an edit, which have all ended when it begins. So a worker that runs the edit again
-//! after a crash sends the same request (docs/internals/contracts.md#a1).
+//! after a crash sends the same request (docs/internals/contracts.md#c9).
 
 use shared_sandbox::{Outcome, Request, path_from_root};
 use shared_types::{FileDigest, event::FileSeen};
