@@ -1,8 +1,12 @@
-//! Network addresses: ranges of them, and whether a host is this machine.
+//! Network addresses: ranges of them, those of the public internet, and those of this machine.
+
+mod public;
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;
+
+pub use public::is_public;
 
 /// All addresses that begin with the same bits (RFC 4632), such as `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,10 @@
 //! A person may name any model server, and the control plane stands in a network of its own. So the addresses to
 //! which a name resolves are checked at each connection, and not once: a name may resolve to another address later.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use shared_types::address::is_public;
 use url::{Host, Url};
 
 /// Resolves names, and leaves out the addresses that are not public.
@@ -33,45 +34,6 @@ pub(super) fn may_be_public(url: &Url) -> bool {
         Some(Host::Ipv4(address)) => is_public(IpAddr::V4(address)),
         Some(Host::Ipv6(address)) => is_public(IpAddr::V6(address)),
     }
-}
-
-/// True for an address of the public internet, by IANA's registries of special addresses
-/// (<https://www.iana.org/assignments/iana-ipv4-special-registry>, and that of IPv6).
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let is_special = matches!(
-        (a, b, c),
-        (0 | 10 | 127 | 224.., ..)
-            | (100, 64..=127, _)
-            | (169, 254, _)
-            | (172, 16..=31, _)
-            | (192, 0, 0 | 2)
-            | (192, 88, 99)
-            | (192, 168, _)
-            | (198, 18 | 19, _)
-            | (198, 51, 100)
-            | (203, 0, 113)
-    );
-    !is_special
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    if let Some(inner) = address.to_ipv4_mapped() {
-        return is_public_v4(inner);
-    }
-    let segments = address.segments();
-    // Addresses of the internet stand in 2000::/3. Those of tunnels lead to an address of IPv4 within them.
-    let is_global = segments[0] & 0xe000 == 0x2000;
-    let is_tunnel = segments[0] == 0x2002 || segments[0] == 0x2001 && segments[1] < 0x200;
-    let is_documentation = segments[0] == 0x2001 && segments[1] == 0xdb8;
-    is_global && !is_tunnel && !is_documentation
 }
 
 #[cfg(test)]
