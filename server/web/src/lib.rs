@@ -1,0 +1,4 @@
+//! The web, for the tools of the model.
+
+#[cfg(test)]
+mod markdown;
