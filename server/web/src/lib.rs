@@ -1,4 +1,82 @@
-//! The web, for the tools of the model.
+//! The web, for the tools of the model: pages, and searches at a provider that the operator chooses.
+//!
+//! The server fetches pages, and not a runner. So the networks that a page may come from are the heart of this crate
+//! (`reach`). This crate knows no tenants, sessions or tools, and logs no address beyond its host.
+
+mod body;
+mod error;
+mod fetch;
+mod http;
+mod markdown;
+mod reach;
+#[cfg(test)]
+mod testing;
+mod text;
+
+use self::fetch::Fetcher;
+pub use self::{
+    error::{WebError, WebOptionsError},
+    fetch::FetchOptions,
+};
+
+/// The parts of the web that the operator offers.
+#[derive(Debug, Clone, Default)]
+pub struct WebOptions {
+    /// Pages, where the operator offers them.
+    pub fetch: Option<FetchOptions>,
+}
+
+/// A page of the web.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The address at which it was found, after the pages that led on to it.
+    pub url: String,
+    /// Its whole text; HTML as Markdown.
+    pub text: String,
+}
+
+/// The web, as far as the operator offers it.
+pub struct Web {
+    fetcher: Option<Fetcher>,
+}
+
+impl Web {
+    /// The web with these parts; nothing is sent yet.
+    ///
+    /// # Errors
+    /// Fails if the options name no usable provider, or the HTTP client cannot be set up.
+    pub fn new(options: WebOptions) -> Result<Self, WebOptionsError> {
+        Ok(Self {
+            fetcher: options.fetch.map(Fetcher::new).transpose()?,
+        })
+    }
+
+    /// True if pages are offered.
+    pub fn has_pages(&self) -> bool {
+        self.fetcher.is_some()
+    }
+
+    /// The page at this address, or the one to which it leads on. Dropping the future ends the request.
+    ///
+    /// # Errors
+    /// Fails if the address may not be asked for, or has no text within the bounds of [`FetchOptions`].
+    pub async fn fetch(&self, url: &str) -> Result<Page, WebError> {
+        match &self.fetcher {
+            Some(fetcher) => fetcher.fetch(url).await,
+            None => Err(WebError::NotOffered),
+        }
+    }
+}
 
 #[cfg(test)]
-mod markdown;
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_part_that_the_operator_does_not_offer_is_refused() {
+        let none = Web::new(WebOptions::default()).expect("it can be set up");
+        assert!(!none.has_pages());
+        let page = none.fetch("https://example.org/").await;
+        assert_eq!(page, Err(WebError::NotOffered));
+    }
+}

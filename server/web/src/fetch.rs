@@ -1,0 +1,190 @@
+//! Pages of the web.
+
+use std::{error::Error, sync::Arc, time::Duration};
+
+use reqwest::{
+    Client, Response, StatusCode,
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, LOCATION},
+};
+use shared_types::AddressRange;
+use tokio::{sync::Semaphore, time::timeout};
+use url::Url;
+
+use crate::{
+    Page, WebError, WebOptionsError, body, http,
+    http::broken,
+    reach::{Checked, Lookup, NotAllowed, Reach, SystemLookup, host},
+    text,
+};
+
+/// Most pages that lead on to another one, for one request.
+const REDIRECTS_AT_MOST: usize = 5;
+
+/// Most pages that one process fetches at once; others wait. Each takes up to four times
+/// [`FetchOptions::body_at_most`] of memory.
+const AT_ONCE: usize = 32;
+
+/// The contents that are wanted.
+const ACCEPTED: &str =
+    "text/html,application/xhtml+xml,text/markdown,text/plain,application/json;q=0.9,*/*;q=0.5";
+
+/// The networks and the bounds of pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchOptions {
+    /// Networks that pages may come from besides the public internet.
+    pub allow: Vec<AddressRange>,
+    /// Largest content of a page, packed and unpacked, in bytes.
+    pub body_at_most: usize,
+    /// The time for a page, with all pages that lead on to it.
+    pub within: Duration,
+}
+
+impl Default for FetchOptions {
+    fn default() -> Self {
+        Self {
+            allow: Vec::new(),
+            body_at_most: 5 * 1024 * 1024,
+            within: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Fetches pages.
+pub(crate) struct Fetcher {
+    http: Client,
+    reach: Reach,
+    options: FetchOptions,
+    room: Semaphore,
+}
+
+impl Fetcher {
+    /// # Errors
+    /// Fails if the HTTP client cannot be set up.
+    pub(crate) fn new(options: FetchOptions) -> Result<Self, WebOptionsError> {
+        Self::with(options, Arc::new(SystemLookup))
+    }
+
+    fn with(options: FetchOptions, lookup: Arc<dyn Lookup>) -> Result<Self, WebOptionsError> {
+        let reach = Reach::new(options.allow.clone());
+        let checked = Checked {
+            reach: reach.clone(),
+            lookup,
+        };
+        // A proxy would resolve the name itself, in its own network.
+        let http = http::client().no_proxy().dns_resolver(Arc::new(checked));
+        Ok(Self {
+            http: http.build().map_err(WebOptionsError::Client)?,
+            reach,
+            options,
+            room: Semaphore::new(AT_ONCE),
+        })
+    }
+
+    /// The page at this address, or the one to which it leads on.
+    pub(crate) async fn fetch(&self, written: &str) -> Result<Page, WebError> {
+        let within = self.options.within;
+        let fetched = async {
+            let url = self.reach.parse(written)?;
+            let _room = self.room.acquire().await;
+            self.follow(url).await
+        };
+        timeout(within, fetched)
+            .await
+            .unwrap_or(Err(WebError::TimedOut(within)))
+    }
+
+    async fn follow(&self, mut url: Url) -> Result<Page, WebError> {
+        for _ in 0..=REDIRECTS_AT_MOST {
+            let response = self.ask(&url).await?;
+            match self.next(&url, &response)? {
+                Some(next) => url = next,
+                None => return self.page(&url, response).await,
+            }
+        }
+        Err(WebError::TooManyRedirects(REDIRECTS_AT_MOST))
+    }
+
+    async fn ask(&self, url: &Url) -> Result<Response, WebError> {
+        let request = self.http.get(url.clone());
+        let request = request
+            .header(ACCEPT, ACCEPTED)
+            .header(ACCEPT_ENCODING, "gzip");
+        tracing::debug!(web.host = host(url), "fetching a page");
+        request
+            .send()
+            .await
+            .map_err(|error| match is_refused(&error) {
+                true => WebError::Private(host(url)),
+                false => WebError::Unreachable {
+                    host: host(url),
+                    cause: http::root_cause(&error),
+                },
+            })
+    }
+
+    /// The page to which an answer leads on, if it does.
+    fn next(&self, url: &Url, response: &Response) -> Result<Option<Url>, WebError> {
+        use StatusCode as Is;
+        let leads_on = matches!(
+            response.status(),
+            Is::MOVED_PERMANENTLY
+                | Is::FOUND
+                | Is::SEE_OTHER
+                | Is::TEMPORARY_REDIRECT
+                | Is::PERMANENT_REDIRECT
+        );
+        let location = response.headers().get(LOCATION).filter(|_| leads_on);
+        let Some(location) = location else {
+            return Ok(None);
+        };
+        let location = std::str::from_utf8(location.as_bytes());
+        let next = location.ok().and_then(|location| url.join(location).ok());
+        let next = next.ok_or_else(|| broken(url, "it leads on to no URL"))?;
+        if url.scheme() == "https" && next.scheme() == "http" {
+            return Err(WebError::Downgrade(host(url)));
+        }
+        self.reach.check(next).map(Some)
+    }
+
+    async fn page(&self, url: &Url, response: Response) -> Result<Page, WebError> {
+        let status = response.status();
+        if !status.is_success() {
+            return Err(WebError::Status {
+                host: host(url),
+                status: status.to_string(),
+            });
+        }
+        let kind = response.headers().get(CONTENT_TYPE);
+        let kind = kind.map(|kind| String::from_utf8_lossy(kind.as_bytes()).into_owned());
+        let kind = text::Kind::of(kind.as_deref());
+        if !kind.may_be_text() {
+            return Err(kind.no_text(response.content_length()));
+        }
+        let bytes = body::read(response, self.options.body_at_most).await?;
+        let base = url.clone();
+        // A page of 5 MiB takes long enough to keep other tasks waiting.
+        let text = tokio::task::spawn_blocking(move || kind.text(&bytes, &base));
+        let text = text
+            .await
+            .map_err(|_| broken(url, "its text cannot be read"))??;
+        Ok(Page {
+            url: url.to_string(),
+            text,
+        })
+    }
+}
+
+/// True if the address of the host is not allowed.
+fn is_refused(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<NotAllowed>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests;
