@@ -9,21 +9,25 @@ mod fetch;
 mod http;
 mod markdown;
 mod reach;
+mod search;
 #[cfg(test)]
 mod testing;
 mod text;
 
-use self::fetch::Fetcher;
 pub use self::{
     error::{WebError, WebOptionsError},
     fetch::FetchOptions,
+    search::{Found, RESULTS_AT_MOST, SearchKey, SearchOptions, SearchProvider, UnknownProvider},
 };
+use self::{fetch::Fetcher, search::Searcher};
 
 /// The parts of the web that the operator offers.
 #[derive(Debug, Clone, Default)]
 pub struct WebOptions {
     /// Pages, where the operator offers them.
     pub fetch: Option<FetchOptions>,
+    /// Searches, where the operator has a provider.
+    pub search: Option<SearchOptions>,
 }
 
 /// A page of the web.
@@ -38,6 +42,7 @@ pub struct Page {
 /// The web, as far as the operator offers it.
 pub struct Web {
     fetcher: Option<Fetcher>,
+    searcher: Option<Searcher>,
 }
 
 impl Web {
@@ -48,12 +53,18 @@ impl Web {
     pub fn new(options: WebOptions) -> Result<Self, WebOptionsError> {
         Ok(Self {
             fetcher: options.fetch.map(Fetcher::new).transpose()?,
+            searcher: options.search.map(Searcher::new).transpose()?,
         })
     }
 
     /// True if pages are offered.
     pub fn has_pages(&self) -> bool {
         self.fetcher.is_some()
+    }
+
+    /// True if searches are offered.
+    pub fn has_searches(&self) -> bool {
+        self.searcher.is_some()
     }
 
     /// The page at this address, or the one to which it leads on. Dropping the future ends the request.
@@ -66,6 +77,18 @@ impl Web {
             None => Err(WebError::NotOffered),
         }
     }
+
+    /// The results for these words, at most so many and at most [`RESULTS_AT_MOST`]. Dropping the future ends the
+    /// request.
+    ///
+    /// # Errors
+    /// Fails if the provider does not answer with results.
+    pub async fn search(&self, query: &str, at_most: usize) -> Result<Vec<Found>, WebError> {
+        match &self.searcher {
+            Some(searcher) => searcher.search(query, at_most).await,
+            None => Err(WebError::NotOffered),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -75,8 +98,12 @@ mod tests {
     #[tokio::test]
     async fn a_part_that_the_operator_does_not_offer_is_refused() {
         let none = Web::new(WebOptions::default()).expect("it can be set up");
-        assert!(!none.has_pages());
-        let page = none.fetch("https://example.org/").await;
+        assert!(!none.has_pages() && !none.has_searches());
+        let (page, found) = (
+            none.fetch("https://example.org/").await,
+            none.search("x", 5).await,
+        );
         assert_eq!(page, Err(WebError::NotOffered));
+        assert_eq!(found, Err(WebError::NotOffered));
     }
 }
