@@ -10,11 +10,13 @@ use crate::{
     tools::ToolSource,
     turn::{Turn, TurnError, abandon},
     wait::WaitingCall,
+    web::Web,
 };
 
 /// Runs turns. One serves every session; it keeps nothing of any of them.
 pub struct Engine {
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
+    pub(crate) web: Arc<dyn Web>,
     pub(crate) limits: EngineLimits,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -107,14 +109,16 @@ impl EngineLimits {
 }
 
 impl Engine {
-    /// An engine that offers models the tools of these sources.
+    /// An engine that offers models the tools of these sources. Those for the web ask this one.
     pub fn new(
         sources: Vec<Arc<dyn ToolSource>>,
+        web: Arc<dyn Web>,
         limits: EngineLimits,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             sources,
+            web,
             limits,
             clock,
         }

@@ -4,7 +4,7 @@
 //! what comes next, do it, record it, again. The decision is a pure function of the log, so
 //! going on after a crash is the same loop as going on after a step: there is no special path.
 //!
-//! The engine speaks to the world through narrow ports (session log, sandbox, live sink, model). It
+//! The engine speaks to the world through narrow ports (session log, sandbox, live sink, model, web). It
 //! names no database, no HTTP, no wire format, no vendor and no tenant.
 //!
 //! A session has its home here: its log (`log`), the workers that claim and carry its turns (`turn`), the turns that
@@ -23,6 +23,7 @@ pub mod tools;
 mod transcript;
 mod turn;
 mod wait;
+mod web;
 
 pub use context::report::{ContextChange, ContextReport};
 pub use engine::{Carried, Claim, Engine, EngineLimits};
@@ -30,10 +31,11 @@ pub use log::LogCache;
 pub use models::ModelSource;
 pub use server_llm::{Piece, Voice};
 pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts};
-pub use tools::{BuiltIn, Tool, ToolSet, ToolSource};
+pub use tools::{BuiltIn, Tool, ToolSet, ToolSource, WebTools};
 pub use transcript::{Placed, Task, tasks};
 pub use turn::{Bench, SessionModels, TurnError, TurnSandboxes, Turns};
 pub use wait::WaitingCall;
+pub use web::{Web, WebPage, WebResult};
 
 #[cfg(test)]
 mod testing;

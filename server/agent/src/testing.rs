@@ -29,7 +29,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError, ModelSource,
-    SessionLog, SessionPorts, TurnError,
+    SessionLog, SessionPorts, TurnError, Web, WebPage, WebResult, WebTools,
 };
 
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);
@@ -49,6 +49,7 @@ pub(crate) struct World {
     pub(crate) model: Arc<ScriptedModel>,
     /// The models that answer in its place.
     pub(crate) others: Vec<Arc<ScriptedModel>>,
+    pub(crate) web: Arc<ScriptedWeb>,
     pub(crate) live: Arc<Recorder>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) limits: EngineLimits,
@@ -80,6 +81,7 @@ impl World {
             }),
             model: ScriptedModel::new(model("scripted"), replies),
             others: Vec::new(),
+            web: Arc::default(),
             live: Arc::default(),
             clock: Arc::new(ManualClock::at(START)),
             limits: EngineLimits {
@@ -94,7 +96,14 @@ impl World {
 
     pub(crate) fn engine(&self) -> Engine {
         Engine::new(
-            vec![Arc::new(BuiltIn)],
+            vec![
+                Arc::new(BuiltIn),
+                Arc::new(WebTools {
+                    pages: true,
+                    searches: true,
+                }),
+            ],
+            self.web.clone(),
             self.limits.clone(),
             self.clock.clone(),
         )
@@ -591,6 +600,52 @@ impl Model for ScriptedModel {
             Some(answer) => Ok(answer),
             None => std::future::pending().await,
         }
+    }
+}
+
+/// A web of one page. Everything else hangs, and an address with a space fails.
+#[derive(Debug, Default)]
+pub(crate) struct ScriptedWeb {
+    asked: Mutex<Vec<String>>,
+    changed: tokio::sync::Notify,
+}
+
+impl ScriptedWeb {
+    pub(crate) const PAGE: &str = "https://example.org/";
+
+    /// Waits until it was asked.
+    pub(crate) async fn was_asked(&self) {
+        self.changed.notified().await;
+    }
+
+    fn ask(&self, what: &str) {
+        lock(&self.asked).push(what.to_owned());
+        self.changed.notify_one();
+    }
+}
+
+#[async_trait]
+impl Web for ScriptedWeb {
+    async fn fetch(&self, url: &str) -> Result<WebPage, String> {
+        self.ask(url);
+        match url {
+            Self::PAGE => Ok(WebPage {
+                url: url.to_owned(),
+                text: "words ".repeat(10_000),
+            }),
+            url if url.contains(' ') => Err("there is no such page".to_owned()),
+            _ => std::future::pending().await,
+        }
+    }
+
+    async fn search(&self, query: &str, at_most: usize) -> Result<Vec<WebResult>, String> {
+        self.ask(query);
+        let result = WebResult {
+            title: format!("About {query}"),
+            url: Self::PAGE.to_owned(),
+            snippet: String::new(),
+        };
+        Ok(vec![result; at_most])
     }
 }
 

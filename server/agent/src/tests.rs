@@ -13,3 +13,4 @@ mod recalled;
 mod resumed;
 mod surveyed;
 mod waiting;
+mod web;

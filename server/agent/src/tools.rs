@@ -1,7 +1,8 @@
 //! The tools that the model may ask for: one file per tool.
 //!
 //! A tool is a pure translation: arguments become one request to the sandbox, and what became of
-//! the request becomes a text for the model; or they become a question about the session's tasks.
+//! the request becomes a text for the model; or they become a question about the session's tasks, or
+//! one to the web.
 //! It runs nothing, and so knows nothing of journals, runners, cancelling or time.
 
 mod arguments;
@@ -17,6 +18,7 @@ mod recall;
 mod shell;
 mod tasks;
 mod todo;
+pub(crate) mod web;
 mod whole;
 mod write;
 
@@ -44,6 +46,7 @@ pub use shell::ShellTool;
 pub use tasks::{TaskAsk, TaskKillTool, TaskReadTool, TaskStatusTool};
 pub use todo::{TodoAsk, TodoListTool, TodoWriteTool};
 pub(crate) use todo::{rendered as todo_rendered, written as todo_written};
+pub use web::{WebAsk, WebFetchTool, WebSearchTool, WebTools};
 pub use whole::WholeFile;
 pub use write::WriteTool;
 
@@ -115,6 +118,8 @@ pub enum Ask {
     Recall(RecallAsk),
     /// Something of the to-do list.
     Todo(TodoAsk),
+    /// Something of the web.
+    Web(WebAsk),
 }
 
 /// A request that is ready to be sent.

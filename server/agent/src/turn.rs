@@ -26,6 +26,7 @@ mod speech;
 mod survey;
 mod task;
 mod told;
+mod web;
 mod worker;
 
 use std::sync::Arc;

@@ -41,6 +41,7 @@ mod testing;
 mod turns;
 mod usage;
 pub mod vault;
+mod web;
 
 use std::sync::Arc;
 

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use server_llm::{Catalogue, Models, Reach};
 use server_router::links::{LinkOptions, Links};
 use server_store::{Ports, Store};
+use server_web::Web;
 use shared_types::{Clock, Entropy, ReplicaId};
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +27,8 @@ pub struct Parts {
     pub catalogue: Catalogue,
     /// The networks in which the servers of people's model accounts may stand.
     pub reach: Reach,
+    /// The web, as far as turns may ask it.
+    pub web: Arc<Web>,
     /// The operator's settings for all tenants.
     pub operator: OperatorSettings,
     /// Tokens that fit into one request to any of the models and its answer, where that is known.

@@ -4,6 +4,7 @@ use std::{net::Ipv4Addr, path::Path, sync::Arc, time::Duration};
 
 use server_llm::{Catalogue, Model, Models, Offer, Practice, Reach};
 use server_store::{Outputs, Store};
+use server_web::{Web, WebOptions};
 use shared_types::{
     Clock, Entropy, Event, OsEntropy, ReplicaId, SessionEvent, SessionId, SystemClock,
     event::TurnOutcome,
@@ -153,6 +154,7 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
         models: Models::new(Offer::Whole(model), []),
         catalogue: Catalogue::built_in().expect("it is sound"),
         reach: Reach::Everywhere,
+        web: Arc::new(Web::new(WebOptions::default()).expect("it is off")),
         operator: crate::OperatorSettings::default(),
         model_window: None,
         identity: key("identity.pem"),

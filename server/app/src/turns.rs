@@ -19,6 +19,7 @@ use crate::{
     isolation::IsolationPolicy,
     models::Offered,
     settings::Settings,
+    web::TurnWeb,
 };
 
 /// The number of turns at once, and the times that they wait.
@@ -59,9 +60,14 @@ pub(crate) fn start(
         parks_after: parts.turns.parks_after,
         ..EngineLimits::default()
     };
-    let clock = parts.clock.clone();
+    let (clock, web) = (parts.clock.clone(), TurnWeb(parts.web.clone()));
     let bench = Bench {
-        engine: Engine::new(vec![Arc::new(BuiltIn)], limits, clock.clone()),
+        engine: Engine::new(
+            vec![Arc::new(BuiltIn), Arc::new(web.tools())],
+            Arc::new(web),
+            limits,
+            clock.clone(),
+        ),
         turns: parts.ports().turns(),
         models: Arc::new(offered.clone()),
         sandboxes: Arc::new(RoutedSandboxes {

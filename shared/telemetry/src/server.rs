@@ -62,6 +62,8 @@ const TOOLS: &[&str] = &[
     "recall",
     "todo_write",
     "todo_list",
+    "web_fetch",
+    "web_search",
     OTHER,
 ];
 

@@ -153,10 +153,13 @@ fn call_word(outcome: CallOutcome) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use shared_sandbox::examples;
     use shared_telemetry::{Metric, runner, server::OPERATIONS_ENDED};
 
     use super::*;
+    use crate::{BuiltIn, ToolSet, WebTools};
 
     fn values(metric: &Metric, label: &str) -> Vec<&'static str> {
         let place = metric.labels.iter().position(|known| *known == label);
@@ -177,7 +180,12 @@ mod tests {
             }
         }
         let tools = values(&TOOL_CALLS, "tool");
-        for tool in crate::ToolSet::standard().specs() {
+        let web = WebTools {
+            pages: true,
+            searches: true,
+        };
+        let all = ToolSet::of(&[Arc::new(BuiltIn), Arc::new(web)], None);
+        for tool in all.specs() {
             let name = tool.name.to_ascii_lowercase();
             assert!(tools.contains(&name.as_str()), "{name}");
         }

@@ -22,12 +22,13 @@ use super::{
     site::{Plan, Site},
     task::{self, Look},
     told::{self, Told, not_run, wall},
+    web,
 };
 use crate::{
     session::LogError,
     tools::{
         Ask, BadArguments, NEVER_RAN, Prepared, RecallAsk, Rendered, TaskAsk, TodoAsk, Tool,
-        todo_rendered,
+        WebAsk, todo_rendered,
     },
     transcript::{Step, Transcript},
     wait::WaitingCall,
@@ -185,6 +186,7 @@ impl<'a> Call<'a> {
                 Ask::Tasks(ask) => self.look_at_tasks(ask).await,
                 Ask::Recall(ask) => self.recall(ask).await,
                 Ask::Todo(ask) => Ok(self.todo(ask).into()),
+                Ask::Web(ask) => Ok(self.ask_web(ask).await.into()),
             },
             Err(bad) => Ok(self.done(not_run(bad), Times::default()).into()),
         }
@@ -236,6 +238,18 @@ impl<'a> Call<'a> {
         }
         let rendered = recall::run(&self.site, ask).await?;
         Ok(self.done(rendered, Times::default()).into())
+    }
+
+    async fn ask_web(&self, ask: &WebAsk) -> Done {
+        let clock = &self.site.engine.clock;
+        let began = clock.monotonic();
+        let rendered = web::run(&self.site, ask).await;
+        let times = Times {
+            budget: web::WITHIN,
+            // To wait for all of its time is no more than it was given.
+            duration: clock.monotonic().saturating_sub(began).min(web::WITHIN),
+        };
+        self.done(rendered, times)
     }
 
     async fn operate(&self, tool: &dyn Tool, prepared: &Prepared) -> Result<Ran, TurnError> {
