@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use server_api::Archives;
 use server_app::keys::SigningKey;
 use server_store::Schema;
+use server_web::{Web, WebOptions};
 use shared_program::say;
 use shared_tls::ServerTls;
 use shared_types::{Clock, OsEntropy, SystemClock};
@@ -81,6 +82,9 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
     for name in names {
         say!("model:    {name}")?;
     }
+    say!("web:      {}", web(&settings.app.web))?;
+    // Refuses an address and a key that are none.
+    Web::new(settings.app.web)?;
     settings.logs.init(clock)?;
     say!("log:      {}", settings.logs.format)?;
     Ok(())
@@ -103,6 +107,24 @@ fn model_server(server: &ModelServer) -> String {
     let all = std::iter::once(&options.profile).chain(others);
     let all: Vec<_> = all.map(|it| format!("{account}{}", it.model)).collect();
     format!("{}, in {format}, with {key}", all.join(", or "))
+}
+
+/// The parts of the web that the model may ask for.
+fn web(options: &WebOptions) -> String {
+    let pages = options.fetch.as_ref().map(|fetch| match fetch.allow.len() {
+        0 => "pages of the public internet".to_owned(),
+        _ => {
+            let allowed: Vec<_> = fetch.allow.iter().map(ToString::to_string).collect();
+            format!("pages of the public internet and of {}", allowed.join(", "))
+        }
+    });
+    let searches = options.search.as_ref();
+    let searches = searches.map(|search| format!("searches at {}", search.provider.name()));
+    let parts: Vec<_> = pages.into_iter().chain(searches).collect();
+    match parts.is_empty() {
+        true => "nothing of it".to_owned(),
+        false => parts.join("; "),
+    }
 }
 
 fn words(schema: Schema) -> String {

@@ -35,7 +35,7 @@ use server_llm::{
     Breaker, Measured, Models, Offer, OperatorAccount, Practice, ServerOptions, WireFormat,
 };
 use server_store::{Outputs, Store};
-use server_web::{Web, WebOptions};
+use server_web::Web;
 use shared_program::note;
 use shared_telemetry::{MetricsHandle, server, traces::TraceOptions};
 use shared_tls::ServerTls;
@@ -324,7 +324,7 @@ async fn start_app(
         models: models(settings.model, clock)?,
         catalogue: settings.catalogue,
         reach: settings.reach,
-        web: Arc::new(Web::new(WebOptions::default())?),
+        web: Arc::new(Web::new(settings.web)?),
         operator: settings.defaults,
         model_window: settings.model_window,
         identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &**entropy)?,

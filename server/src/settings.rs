@@ -17,6 +17,7 @@ mod runners;
 mod secrets;
 mod traces;
 mod turns;
+mod web;
 
 use std::{
     collections::BTreeMap,
@@ -34,6 +35,7 @@ use server_api::{HeaderName, Limits};
 use server_app::{IsolationPolicy, OperatorSettings, TurnLimits, UserLimits};
 use server_llm::{Catalogue, Providers, Reach};
 use server_router::links::LinkOptions;
+use server_web::WebOptions;
 use shared_telemetry::Logs;
 use shared_types::{Clock, parse_duration};
 
@@ -51,6 +53,7 @@ use self::{
     secrets::SecretsSection,
     traces::TracesSection,
     turns::TurnsSection,
+    web::WebSection,
 };
 pub(crate) use self::{
     database::Database,
@@ -216,6 +219,8 @@ pub(crate) struct Environment {
     user_home: Option<PathBuf>,
     /// The keys of model providers, by their variables.
     model_keys: BTreeMap<String, String>,
+    /// The keys of providers of searches, by their variables.
+    search_keys: BTreeMap<&'static str, String>,
     database_url: Option<String>,
     master_key: Option<String>,
     journal_stream: Option<String>,
@@ -234,6 +239,7 @@ impl Environment {
         Self {
             user_home: std::env::var_os("HOME").map(PathBuf::from),
             model_keys: model::keys_of_environment(),
+            search_keys: web::keys_of_environment(),
             database_url: shared_program::take_secret(database::URL),
             master_key: shared_program::take_secret(secrets::MASTER_KEY),
             journal_stream: std::env::var(shared_telemetry::JOURNAL_STREAM).ok(),
@@ -273,6 +279,8 @@ struct File {
     model: ModelSection,
     /// Providers of models, by name: what is given here replaces or adds to what the program knows of them.
     providers: Providers,
+    /// The pages of the web that the model may ask the server for.
+    web: WebSection,
     /// The values that count where no tenant, user or session has set any.
     defaults: DefaultsSection,
     /// A listener for the metrics alone.
@@ -380,6 +388,8 @@ pub(crate) struct AppSettings {
     /// The storage and the rates of one user.
     pub(crate) user_limits: UserLimits,
     pub(crate) model: ModelChoice,
+    /// The pages and searches that the model may ask for.
+    pub(crate) web: WebOptions,
     /// The values that count where no tenant, user or session has set any.
     pub(crate) defaults: OperatorSettings,
     /// The models' window in tokens, where it is known.
@@ -502,6 +512,7 @@ impl Settings {
                 turns: file.turns.limits(file.runners.waited_for()?)?,
                 user_limits: file.limits.user_limits()?,
                 model,
+                web: file.web.options(&environment.search_keys)?,
                 defaults: file
                     .defaults
                     .settings()?

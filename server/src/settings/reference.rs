@@ -60,6 +60,10 @@ fn page(schema: &Value) -> String {
     let mut page = PAGE.to_owned();
     for section in entries(schema) {
         table(&mut page, section.name, &section.text, section.schema);
+        for inner in tables(section.schema) {
+            let name = format!("{}.{}", section.name, inner.name);
+            table(&mut page, &name, &inner.text, inner.schema);
+        }
         for list in lists(section.schema) {
             let name = format!("{}.{}", section.name, list.name);
             let text = format!("{} Each is a table `[[{name}]]`.", list.text);
@@ -93,6 +97,12 @@ fn example(schema: &Value) -> String {
         comment(&mut example, &section.text);
         let _ = writeln!(example, "[{}]", section.name);
         lines(&mut example, section.schema);
+        for inner in tables(section.schema) {
+            example += "\n";
+            comment(&mut example, &inner.text);
+            let _ = writeln!(example, "[{}.{}]", section.name, inner.name);
+            lines(&mut example, inner.schema);
+        }
         for list in lists(section.schema) {
             example += "\n";
             comment(&mut example, &list.text);
@@ -152,7 +162,12 @@ fn entries(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
 
 /// The settings of a section that are values.
 fn settings(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
-    entries(schema).filter(|entry| !entry.is_list())
+    entries(schema).filter(|entry| !entry.is_list() && !entry.is_table())
+}
+
+/// The settings of a section that are tables of their own.
+fn tables(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
+    entries(schema).filter(Entry::is_table)
 }
 
 /// The settings of a section that are lists of tables.
@@ -164,6 +179,11 @@ impl Entry<'_> {
     /// True for a list of tables.
     fn is_list(&self) -> bool {
         self.schema["items"]["properties"].is_object()
+    }
+
+    /// True for a table.
+    fn is_table(&self) -> bool {
+        self.schema["properties"].is_object()
     }
 
     /// A value to write behind its name: the default where that is a number or a truth, else an example.
@@ -204,7 +224,8 @@ mod tests {
             assert!(section.text.len() > 1, "{} has a text", section.name);
             let lists = lists(section.schema);
             let of_lists = lists.flat_map(|list| settings(&list.schema["items"]));
-            for entry in settings(section.schema).chain(of_lists) {
+            let of_tables = tables(section.schema).flat_map(|table| settings(table.schema));
+            for entry in settings(section.schema).chain(of_lists).chain(of_tables) {
                 let name = format!("[{}] {}", section.name, entry.name);
                 assert!(entry.text.len() > 1, "{name} has a text");
                 assert!(entry.default.is_some(), "{name} tells its default");
@@ -274,6 +295,7 @@ mod tests {
                 tls,
                 of_links,
                 it.app.user_limits,
+                it.app.web,
                 waits
             )
         )
