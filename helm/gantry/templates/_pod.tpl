@@ -166,12 +166,19 @@ sample = {{ printf "%g" (float64 .Values.traces.sample) }}
 
 [{{ $section }}]
 {{- range $key, $value := $keys }}
-{{- if not (or (kindIs "invalid" $value) (eq $key "accounts")) }}
+{{- if not (or (kindIs "invalid" $value) (kindIs "map" $value) (eq $key "accounts")) }}
 {{ $key }} = {{ include "gantry.tomlValue" $value }}
 {{- end }}
 {{- end }}
 {{- if and (eq $section "model") $.Values.model.existingSecret }}
 key_file = "/run/secrets/gantry/model/key"
+{{- end }}
+{{- with dig "search" dict (default dict $keys) }}
+
+[{{ $section }}.search]
+{{- range $key, $value := . }}
+{{ $key }} = {{ include "gantry.tomlValue" $value }}
+{{- end }}
 {{- end }}
 {{- range dig "accounts" list (default dict $keys) }}
 
