@@ -85,6 +85,7 @@ mod scenarios {
     mod upgrades;
     mod usage;
     mod waits;
+    mod web;
     mod websocket;
     mod websocket_ends;
     mod websocket_links;
