@@ -17,6 +17,9 @@ const MODEL_KEY: &str = "sk-canary-0b7e9d1f44";
 /// The key of a person's own account at a vendor.
 const OWN_KEY: &str = "sk-own-canary-93c1d27be0";
 
+/// The key of the provider of searches, as the operator gives it.
+const SEARCH_KEY: &str = "search-canary-2f8e61b07d";
+
 /// The password of a database, as the operator gives it.
 const PASSWORD: &str = "canary-5e1c0a77d2";
 
@@ -114,6 +117,7 @@ async fn given(gantry: &Gantry) -> (Canaries, Vec<u8>) {
     let secrets = [
         ("the model's key", MODEL_KEY.to_owned()),
         ("a person's own key", OWN_KEY.to_owned()),
+        ("the key of searches", SEARCH_KEY.to_owned()),
         ("an invitation", invitation),
         ("a sign-in", sign_in),
         ("a sign-in code", code),
@@ -180,6 +184,7 @@ async fn no_secret_that_is_given_stands_where_none_belongs() {
     // The first is refused in words that name the key, as vendors do.
     model.script(vec![
         Reply::refusal(401, &format!("Incorrect API key provided: {MODEL_KEY}")),
+        Reply::call("web_search", json!({ "query": "a provider that is away" })),
         Reply::call(
             "Shell",
             json!({ "command": "sleep 1000", "background": true }),
@@ -188,12 +193,15 @@ async fn no_secret_that_is_given_stands_where_none_belongs() {
     ]);
     let key = folder.path().join("model.key");
     std::fs::write(&key, MODEL_KEY).expect("it is written");
+    let search_key = folder.path().join("search.key");
+    std::fs::write(&search_key, SEARCH_KEY).expect("it is written");
     let collector = Collector::start().await;
     let traces = collector.settings();
     let gantry = Gantry::with(Setup {
         model: Some(model.base_url()),
         settings: format!(
-            "{traces}[log]\nfilter = \"debug\"\n[model]\nkey_file = {key:?}\nprivate_addresses = true\n"
+            "{traces}[log]\nfilter = \"debug\"\n[model]\nkey_file = {key:?}\nprivate_addresses = true\n\
+             [web.search]\nprovider = \"brave\"\nurl = \"http://127.0.0.1:1\"\nkey_file = {search_key:?}\n"
         ),
         ..Setup::default()
     })

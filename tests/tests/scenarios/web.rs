@@ -90,8 +90,9 @@ fn offered(model: &ModelServer) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_a_private_network_is_read_only_where_the_operator_allows_it() {
     let site = Site::start().await;
-    let url = format!("{}/page", site.url);
-    let (gantry, model) = server("[web]\nallow = [\"127.0.0.0/8\"]\n".to_owned()).await;
+    let url = format!("{}/page?q={CANARY}", site.url);
+    let debug = "[log]\nfilter = \"debug\"\n";
+    let (gantry, model) = server(format!("{debug}[web]\nallow = [\"127.0.0.0/8\"]\n")).await;
     let (outcome, text) = call(&gantry, &model, "web_fetch", json!({ "url": url })).await;
     assert_eq!(outcome, CallOutcome::Completed, "{text}");
     let expected = format!(
@@ -105,9 +106,13 @@ async fn a_page_of_a_private_network_is_read_only_where_the_operator_allows_it()
         "{last}"
     );
 
-    let (gantry, model) = server("[log]\nfilter = \"debug\"\n".to_owned()).await;
+    let log = gantry.log();
+    assert!(log.contains("fetching a page"), "{log}");
+    assert!(!log.contains(CANARY), "no query is logged");
+
+    let (gantry, model) = server(debug.to_owned()).await;
     for url in [
-        format!("{url}?q={CANARY}"),
+        url,
         "http://[::ffff:169.254.169.254]/latest/meta-data/".to_owned(),
         gantry.url().to_owned(),
     ] {
