@@ -282,6 +282,12 @@ impl Renderer {
                 shortened,
                 ..
             } => self.note(&left_out(*results, *gone, *shortened)),
+            Event::ResultsMasked { before, after, .. } => self.note(&format!(
+                "left out old results, about {} tokens, to make room; recall finds all of them",
+                before.saturating_sub(*after)
+            )),
+            // The call that did it is shown.
+            Event::ContextEdited { .. } => {}
             Event::TodoChanged { items, found, .. } => {
                 todo(items, *found).iter().for_each(|text| self.note(text));
             }

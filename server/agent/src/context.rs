@@ -3,6 +3,7 @@
 mod carried;
 pub(crate) mod compact;
 pub(crate) mod estimate;
+pub(crate) mod mask;
 pub(crate) mod report;
 pub(crate) mod tokens;
 mod weight;

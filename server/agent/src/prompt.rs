@@ -16,7 +16,11 @@ pub(crate) use room::{BYTES_PER_TOKEN, Need, make as make_room};
 pub(crate) use surroundings::instructions_in;
 
 use self::messages::View;
-use crate::{tools::ToolSet, transcript::Transcript};
+use crate::{
+    context::tokens::tokens,
+    tools::ToolSet,
+    transcript::{Call, Transcript},
+};
 
 /// The request for the next answer in this turn, to this model.
 pub(crate) fn request(
@@ -49,6 +53,15 @@ pub(crate) fn tail(
     let known = View::of(transcript);
     let gone = gone.max(known.gone);
     messages::tail(transcript, turn, model, View { gone, ..known })
+}
+
+/// The tokens of a call that is sent in short.
+pub(crate) fn masked_tokens(call: &Call) -> usize {
+    let short = short::Short::of(call);
+    let result = call.result.as_ref().map(|result| result.parts.words());
+    let arguments = short.arguments.as_deref().unwrap_or(&call.asked.arguments);
+    let result = short.result.as_deref().or(result.as_deref());
+    tokens(arguments) + result.map_or(0, tokens)
 }
 
 /// The approximate length of a request, in bytes.

@@ -6,6 +6,7 @@
 //! It runs nothing, and so knows nothing of journals, runners, cancelling or time.
 
 mod arguments;
+mod context_edit;
 mod edit;
 mod excerpt;
 mod glob;
@@ -34,6 +35,7 @@ use shared_types::{
 };
 
 pub use arguments::{Arguments, BadArguments, Kind, Parameter};
+pub use context_edit::{ContextAsk, ContextChangeAsk, ContextEditTool};
 pub use edit::EditTool;
 pub use excerpt::bounded;
 pub use glob::GlobTool;
@@ -116,6 +118,8 @@ pub enum Ask {
     Tasks(TaskAsk),
     /// Something of the conversation that is not shown any more.
     Recall(RecallAsk),
+    /// A change of an old result, as the model is sent it.
+    Context(ContextAsk),
     /// Something of the to-do list.
     Todo(TodoAsk),
     /// Something of the web.
@@ -235,6 +239,7 @@ impl ToolSource for BuiltIn {
             Arc::new(TaskReadTool),
             Arc::new(TaskKillTool),
             Arc::new(RecallTool),
+            Arc::new(ContextEditTool),
             Arc::new(TodoWriteTool),
             Arc::new(TodoListTool),
         ]

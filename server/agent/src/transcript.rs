@@ -4,7 +4,7 @@
 //! A message may be accepted while an earlier turn still works, so events of different turns
 //! interleave in the log; here each turn stands by itself, in the order of the inputs.
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use shared_types::{
     Event, OperationId, SessionEvent, Timestamp, TurnId,
@@ -40,6 +40,8 @@ pub(crate) struct Transcript {
     todo: Arc<[TodoItem]>,
     /// The text in place of the oldest parts, once the conversation was compacted.
     compacted: Option<Compacted>,
+    /// The number of calls.
+    calls: u32,
     /// The number of changes so far to what stands before the next answer: of what is sent, or of the language.
     prefix: u32,
     /// The language of the last turn that was claimed.
@@ -159,10 +161,29 @@ pub(crate) struct Step {
 /// One tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
+    /// Its number in the session, from 1.
+    pub(crate) number: u32,
     pub(crate) asked: ToolCall,
     /// Once an operation of it was placed, it may have happened.
     pub(crate) placed: Option<Placed>,
     pub(crate) result: Option<CallResult>,
+    /// The form in which the model is sent the result.
+    pub(crate) sent: SentAs,
+}
+
+/// The form in which the model is sent a result.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) enum SentAs {
+    /// As it is.
+    #[default]
+    Whole,
+    /// In short.
+    Masked {
+        /// The call that had changed the file since, where it read one.
+        stale_by: Option<u32>,
+    },
+    /// As this text.
+    Edited(Arc<str>),
 }
 
 /// The place of a call.
@@ -258,6 +279,21 @@ impl Transcript {
                     turn.found = Some(self.todo.clone());
                 }
             }
+            Event::ResultsMasked { calls, .. } => {
+                self.prefix += 1;
+                for (first, last) in calls {
+                    self.mask(*first..=*last);
+                }
+            }
+            Event::ContextEdited { call, text, .. } => {
+                self.prefix += 1;
+                let mut calls = self.turns.iter_mut().flat_map(|turn| &mut turn.steps);
+                let call = calls
+                    .find_map(|step| step.calls.iter_mut().find(|known| known.number == *call));
+                if let Some(known) = call {
+                    known.sent = SentAs::Edited(text.as_str().into());
+                }
+            }
             Event::ContextCompacted {
                 gone,
                 carried,
@@ -304,6 +340,10 @@ impl Transcript {
         }
         for step in &mut turn.steps[steps..] {
             step.prefix = self.prefix;
+            for call in &mut step.calls {
+                self.calls = self.calls.saturating_add(1);
+                call.number = self.calls;
+            }
         }
     }
 
@@ -435,23 +475,58 @@ impl Transcript {
         self.compacted.as_ref()
     }
 
+    /// The number of the last call that is not sent at all; 0 if all are.
+    pub(crate) fn calls_gone(&self) -> u32 {
+        let (mut part, mut last) = (0, 0);
+        for turn in &self.turns {
+            part += 1;
+            for step in &turn.steps {
+                part += 1;
+                for call in &step.calls {
+                    part += 1;
+                    if part > self.gone {
+                        return last;
+                    }
+                    last = call.number;
+                }
+            }
+        }
+        last
+    }
+
     /// Every call, the oldest first.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
         let steps = self.turns.iter().flat_map(|turn| &turn.steps);
         steps.flat_map(|step| &step.calls)
     }
 
-    /// The number of a call in the session, from 1.
-    pub(crate) fn number_of(&self, turn: TurnId, step: u32, ordinal: u32) -> u32 {
-        let before = self.turns.iter().take_while(|known| known.id != turn);
-        let of_turn = self.turn(turn).map_or(&[][..], |turn| &turn.steps);
-        let of_turn = of_turn.iter().take_while(|known| known.number != step);
-        let steps = before.flat_map(|turn| &turn.steps).chain(of_turn);
-        let calls: usize = steps.map(|step| step.calls.len()).sum();
-        u32::try_from(calls)
-            .unwrap_or(u32::MAX)
-            .saturating_add(ordinal)
-            .saturating_add(1)
+    /// The results of these calls are sent in short from now on.
+    fn mask(&mut self, numbers: RangeInclusive<u32>) {
+        let stale: Vec<_> = (self.calls().filter(|call| numbers.contains(&call.number)))
+            .map(|call| (call.number, self.stale_by(call)))
+            .collect();
+        let steps = self.turns.iter_mut().flat_map(|turn| &mut turn.steps);
+        for call in steps.flat_map(|step| &mut step.calls) {
+            let found = stale.iter().find(|(number, _)| *number == call.number);
+            if let Some((_, stale_by)) = found
+                && call.sent == SentAs::Whole
+            {
+                call.sent = SentAs::Masked {
+                    stale_by: *stale_by,
+                };
+            }
+        }
+    }
+
+    /// The newest call that has changed the file since, where this one read, wrote or edited one.
+    pub(crate) fn stale_by(&self, call: &Call) -> Option<u32> {
+        let file = call.file()?;
+        let changes = |other: &&Call| {
+            let seen = other.file();
+            seen.is_some_and(|seen| seen.changed && seen.path == file.path)
+        };
+        let later = self.calls().filter(|other| other.number > call.number);
+        later.filter(changes).last().map(|other| other.number)
     }
 
     /// The calls of every turn up to and with this one, the oldest first.
@@ -646,6 +721,11 @@ impl TurnLog {
 }
 
 impl Step {
+    /// The number of its last call; 0 without one.
+    pub(crate) fn number_of_last(&self) -> u32 {
+        self.calls.last().map_or(0, |call| call.number)
+    }
+
     /// The reason that no runner could be given the calls of this step, if so.
     pub(crate) fn unplaced(&self) -> Option<String> {
         let results = self.calls.iter().filter_map(|call| call.result.as_ref());
@@ -694,11 +774,18 @@ impl CallResult {
 }
 
 impl Call {
+    /// The file that it read, wrote or edited.
+    pub(crate) fn file(&self) -> Option<&FileSeen> {
+        self.result.as_ref()?.file.as_ref()
+    }
+
     fn new(asked: ToolCall) -> Self {
         Self {
+            number: 0,
             asked,
             placed: None,
             result: None,
+            sent: SentAs::Whole,
         }
     }
 }

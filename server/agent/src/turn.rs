@@ -14,6 +14,7 @@ mod call;
 mod calls;
 mod compaction;
 mod conclusion;
+mod context_edit;
 mod dispatcher;
 mod failing;
 mod listen;

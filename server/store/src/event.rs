@@ -372,6 +372,8 @@ async fn take_effect(
     match event {
         Event::AnswerRecorded { .. }
         | Event::ResultsLeftOut { .. }
+        | Event::ResultsMasked { .. }
+        | Event::ContextEdited { .. }
         | Event::ContextCompacted { .. } => {
             turn::must_run(turn_state)?;
             Ok(None)

@@ -60,6 +60,7 @@ const TOOLS: &[&str] = &[
     "task_read",
     "task_kill",
     "recall",
+    "context_edit",
     "todo_write",
     "todo_list",
     "web_fetch",

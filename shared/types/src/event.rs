@@ -314,6 +314,30 @@ pub enum Event {
         /// The reason.
         because: LeftOutBecause,
     },
+    /// From here on the model is sent the results of these calls in short; recorded before the model is asked.
+    #[serde(rename = "results.masked")]
+    ResultsMasked {
+        /// The turn.
+        turn: TurnId,
+        /// The model call that needs the room, from 1.
+        step: u32,
+        /// The calls, by their numbers in the session, from 1: the first and the last of each run of them.
+        calls: Vec<(u32, u32)>,
+        /// The tokens of the request before, as the server estimates them.
+        before: u64,
+        /// The tokens of the request after, as the server estimates them.
+        after: u64,
+    },
+    /// The model has put another text in place of a result: it is sent that from here on.
+    #[serde(rename = "context.edited")]
+    ContextEdited {
+        /// The turn.
+        turn: TurnId,
+        /// The call whose result it is, by its number in the session, from 1.
+        call: u32,
+        /// The text; empty if the result is left out.
+        text: String,
+    },
     /// From here on a text stands in for the oldest parts of the conversation; recorded before the model is asked
     /// again. The parts stay in the log.
     #[serde(rename = "context.compacted")]
@@ -386,7 +410,7 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 13] = [
+    pub const KINDS: [(&'static str, u32); 15] = [
         ("session.created", 1),
         ("input.accepted", 2),
         ("turn.claimed", 2),
@@ -396,6 +420,8 @@ impl Event {
         ("call.ended", 2),
         ("todo.changed", 1),
         ("results.left_out", 1),
+        ("results.masked", 1),
+        ("context.edited", 1),
         ("context.compacted", 1),
         ("cancel.requested", 1),
         ("turn.ended", 1),
@@ -426,6 +452,8 @@ impl Event {
             Self::CallEnded { .. } => "call.ended",
             Self::TodoChanged { .. } => "todo.changed",
             Self::ResultsLeftOut { .. } => "results.left_out",
+            Self::ResultsMasked { .. } => "results.masked",
+            Self::ContextEdited { .. } => "context.edited",
             Self::ContextCompacted { .. } => "context.compacted",
             Self::CancelRequested { .. } => "cancel.requested",
             Self::TurnEnded { .. } => "turn.ended",
@@ -445,6 +473,8 @@ impl Event {
             | Self::CallEnded { turn, .. }
             | Self::TodoChanged { turn, .. }
             | Self::ResultsLeftOut { turn, .. }
+            | Self::ResultsMasked { turn, .. }
+            | Self::ContextEdited { turn, .. }
             | Self::ContextCompacted { turn, .. }
             | Self::CancelRequested { turn, .. }
             | Self::TurnEnded { turn, .. } => Some(*turn),

@@ -137,6 +137,20 @@ fn changes(log: &[SessionEvent]) -> Vec<ContextChange> {
                     "compacted from {before} to {after} tokens, because {because}{without}"
                 ))
             }
+            Some(Event::ResultsMasked {
+                calls,
+                before,
+                after,
+                ..
+            }) => {
+                let count: u32 = calls.iter().map(|(first, last)| last - first + 1).sum();
+                Some(format!(
+                    "left out {count} old results, from {before} to {after} tokens, because the window filled"
+                ))
+            }
+            Some(Event::ContextEdited { call, .. }) => {
+                Some(format!("the model put another text in place of r{call}"))
+            }
             Some(Event::ResultsLeftOut {
                 results,
                 gone,

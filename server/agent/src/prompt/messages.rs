@@ -12,8 +12,8 @@ use super::{
     surroundings,
 };
 use crate::{
-    tools::{NEVER_RAN, todo_written},
-    transcript::{Call, Compacted, LateEnd, Step, SurveyLog, Transcript, TurnLog},
+    tools::{Handle, NEVER_RAN, todo_written},
+    transcript::{Call, Compacted, LateEnd, SentAs, Step, SurveyLog, Transcript, TurnLog},
 };
 
 /// Most bytes that are said of what was asked of a call.
@@ -305,7 +305,9 @@ fn push_step(
                     continue;
                 };
                 if ordinal >= sent.calls_from {
-                    let short = (ordinal < sent.in_short).then(|| Short::of(call));
+                    let is_short =
+                        ordinal < sent.in_short || matches!(call.sent, SentAs::Masked { .. });
+                    let short = is_short.then(|| Short::of(call));
                     let (asked, result) = sent_call(call, short, longest, model, is_its_own);
                     parts.push(Part::ToolCall(asked));
                     results.push(result);
@@ -333,6 +335,15 @@ fn is_state(part: &Part) -> bool {
         Part::Reasoning { signature, .. } => signature.is_some(),
         Part::Opaque { .. } => true,
         Part::Text { .. } | Part::Image { .. } | Part::ToolCall(_) => false,
+    }
+}
+
+/// The text that the model has put in place of a result.
+fn edited(text: &str, call: &Call) -> String {
+    let handle = Handle::Result(call.number);
+    match text {
+        "" => format!("[you left this result out; it is stored as {handle}]"),
+        text => format!("[you put this in place of {handle}:]\n{text}"),
     }
 }
 
@@ -383,9 +394,10 @@ fn sent_call(
     }
     let (parts, failed) = match &call.result {
         Some(result) => (
-            match short_result {
-                Some(short) => Parts::text(short),
-                None => sent_parts(&result.parts, longest, "result", model),
+            match (short_result, &call.sent) {
+                (_, SentAs::Edited(text)) => Parts::text(edited(text, call)),
+                (Some(short), _) => Parts::text(short),
+                (None, _) => sent_parts(&result.parts, longest, "result", model),
             },
             !matches!(
                 result.outcome,

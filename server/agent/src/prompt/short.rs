@@ -1,10 +1,13 @@
 //! The texts in place of parts that are too long to be sent.
 
-use crate::transcript::Call;
+use crate::{
+    tools::Handle,
+    transcript::{Call, SentAs},
+};
 
 /// Results and arguments up to this length stay as they are: what stands in their place has about
 /// half of it.
-const STAYS_BYTES: usize = 128;
+const STAYS_BYTES: usize = 256;
 
 /// The fewest bytes that one text may be cut to.
 pub(super) const LEAST_TEXT: usize = 256;
@@ -39,11 +42,20 @@ impl Short {
         let given = call.asked.arguments.as_str();
         let told = call.result.as_ref().map(|result| result.parts.words());
         let told = told.as_deref().unwrap_or_default();
+        let handle = Handle::Result(call.number);
+        let stale = match call.sent {
+            SentAs::Masked { stale_by: Some(by) } => {
+                format!("; the file was changed since, by r{by}")
+            }
+            _ => String::new(),
+        };
         let arguments = short(given, |bytes| {
             format!(r#"{{"left_out":"{bytes} bytes of arguments, to make room"}}"#)
         });
         let result = short(told, |bytes| {
-            format!("[left out: {bytes} bytes of output, to make room]")
+            format!(
+                "[left out: {bytes} bytes of output, to make room; they are stored as {handle}{stale}]"
+            )
         });
         let saved = |whole: &str, short: &Option<String>| match short {
             Some(short) => whole.len() - short.len(),

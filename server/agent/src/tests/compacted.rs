@@ -17,7 +17,7 @@ use crate::{
     Carried, Claim, ModelSource, SessionPorts,
     context::tokens::tokens,
     prompt,
-    testing::{World, command, model, said},
+    testing::{Reply, World, command, model, said},
     tools::ToolSet,
     transcript::Transcript,
 };
@@ -32,6 +32,7 @@ struct Vendor {
     summary: Option<&'static str>,
     /// Commands of a turn, and their answers' texts.
     commands: usize,
+    binds_thoughts: bool,
     requests: Mutex<Vec<ModelRequest>>,
 }
 
@@ -41,6 +42,7 @@ impl Vendor {
             window,
             summary: Some("The work goes well."),
             commands: 0,
+            binds_thoughts: false,
             requests: Mutex::default(),
         }
     }
@@ -92,6 +94,7 @@ impl Model for Vendor {
         ModelInfo {
             profile: Profile {
                 window: Some(self.window),
+                binds_thoughts: self.binds_thoughts,
                 ..Profile::default()
             },
             ..model("vendor")
@@ -214,7 +217,7 @@ impl Talk {
     /// The request that the log alone gives for each answer in it, in order.
     fn requests_of_log(&self) -> Vec<ModelRequest> {
         let mut transcript = Transcript::default();
-        let tools = ToolSet::standard();
+        let tools = ToolSet::of(&self.world.engine().sources, None);
         let info = self.vendor.info();
         let mut requests = Vec::new();
         for event in self.world.log.events() {
@@ -225,6 +228,16 @@ impl Talk {
         }
         requests
     }
+}
+
+/// The requests are the same; the texts are too long to be printed.
+fn assert_same(sent: &[ModelRequest], of_log: &[ModelRequest]) {
+    assert_eq!(sent.len(), of_log.len());
+    let other = sent
+        .iter()
+        .zip(of_log)
+        .position(|(sent, of_log)| sent != of_log);
+    assert_eq!(other, None, "this request is another one");
 }
 
 /// Each call of an answer has one result behind it, and no result stands alone.
@@ -308,7 +321,7 @@ async fn what_was_sent_is_what_the_log_gives_after_a_restart_at_any_event() {
     let is_wish = |request: &ModelRequest| last_message(request).starts_with(WISH);
     let mut sent = talk.vendor.requests();
     sent.retain(|request| !is_wish(request));
-    assert_eq!(sent, talk.requests_of_log());
+    assert_same(&sent, &talk.requests_of_log());
 }
 
 #[tokio::test(start_paused = true)]
@@ -327,7 +340,10 @@ async fn between_compactions_each_request_begins_as_the_one_before() {
         let wish = usize::from(last_message(&pair[0]).starts_with(WISH));
         !now.starts_with(&before[..before.len() - wish])
     });
-    assert_eq!(changed.count(), talk.compactions().len());
+    assert_eq!(
+        changed.count(),
+        talk.compactions().len() + masked(&talk).len()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -444,4 +460,98 @@ async fn a_message_larger_than_the_window_and_a_window_that_shrank_are_made_to_f
         last.contains("Fact 0 is 0.") && last.contains("Fact 29 is 29."),
         "{last}"
     );
+}
+
+/// A talk whose turns run so many commands with so much output.
+async fn long_talk(window: usize, turns: usize, binds_thoughts: bool) -> Talk {
+    let vendor = Vendor {
+        commands: 3,
+        binds_thoughts,
+        ..Vendor::new(window)
+    };
+    let mut talk = Talk::with(vendor, &"some output of the build\n".repeat(160));
+    for number in 1..=turns {
+        talk.say(&format!("run part {number}")).await;
+    }
+    talk
+}
+
+fn masked(talk: &Talk) -> Vec<Event> {
+    let mut events = talk.world.log.events();
+    events.retain(|event| matches!(event, Event::ResultsMasked { .. }));
+    events
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_results_go_in_batches_before_a_compaction_and_the_newest_stay() {
+    let talk = long_talk(32_000, 12, false).await;
+    let requests = talk.vendor.requests();
+    requests.iter().for_each(assert_calls_have_results);
+    let masks = masked(&talk);
+    assert!((1..=4).contains(&masks.len()), "{masks:?}");
+    for mask in &masks {
+        let Event::ResultsMasked { before, after, .. } = mask else {
+            continue;
+        };
+        assert!(
+            *before >= 19_000 && before - after >= 3_200,
+            "{before} {after}"
+        );
+    }
+    let last = text_of(&talk.last_request());
+    assert!(last.contains("they are stored as r1]"), "{last}");
+    assert_eq!(talk.compactions().len(), 0);
+    let is_wish = |request: &ModelRequest| last_message(request).starts_with(WISH);
+    let mut sent = requests;
+    sent.retain(|request| !is_wish(request));
+    assert_same(&sent, &talk.requests_of_log());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_masked_for_a_model_that_binds_its_thoughts() {
+    let talk = long_talk(32_000, 12, true).await;
+    assert_eq!(masked(&talk), []);
+    assert!(!talk.compactions().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_shortens_an_old_result_and_gets_it_back() {
+    let edit = |arguments: &'static str| Reply::calls("", [("context_edit", arguments)]);
+    let shell = Reply::calls("", [("Shell", r#"{"command":"make"}"#)]);
+    let output = format!("{}needle\n", "hay\n".repeat(500));
+    let world = World::new(
+        [
+            shell.clone(),
+            edit(r#"{"of":"r1","text":"made"}"#),
+            Reply::calls("", [("task_status", "{}")]),
+            Reply::calls("", [("task_status", "{}")]),
+            edit(r#"{"of":"r1","keep":"needle"}"#),
+            edit(r#"{"of":"m1","text":""}"#),
+            edit(r#"{"of":"r9","text":""}"#),
+            Reply::says("done"),
+        ],
+        [command(&output, 0)],
+    );
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let told = world
+        .ended_calls()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::CallEnded { parts, .. } => Some(parts.words().into_owned()),
+            _ => None,
+        });
+    let told: Vec<_> = told.collect();
+    assert_eq!(
+        told[1],
+        "not run: r1 is one of the newest results, which stay as they are"
+    );
+    assert_eq!(told[4], "r1 is sent with 7 bytes from now on; it had 2020");
+    assert_eq!(told[5], "not run: what a person said cannot be changed");
+    assert_eq!(told[6], "not run: there is no result r9");
+    let last = text_of(&world.model.requests().pop().expect("the model was asked"));
+    assert!(
+        last.contains("[you put this in place of r1:]\nneedle\n"),
+        "{last}"
+    );
+    assert!(!last.contains("hay"), "{last}");
 }

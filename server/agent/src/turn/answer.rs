@@ -22,6 +22,7 @@ use crate::{
     context::{
         compact::COMPACT_PERCENT,
         estimate::{Size, size},
+        mask::{self, MASK_PERCENT},
     },
     prompt::{self, Need},
     session::spoken,
@@ -157,6 +158,9 @@ impl<'a> Turn<'a> {
         window: usize,
     ) -> Result<Option<Heard>, TurnError> {
         let percent = |part: usize| window.saturating_mul(part) / 100;
+        if self.size(info).tokens > percent(MASK_PERCENT) {
+            self.mask(info, asking.step, window).await?;
+        }
         if self.size(info).tokens > percent(COMPACT_PERCENT)
             && let Some(stopped) = self
                 .compact(model, info, asking, CompactedBecause::NearWindow, "")
@@ -173,6 +177,26 @@ impl<'a> Turn<'a> {
             self.make_room(asking.step, info, need).await?;
         }
         Ok(None)
+    }
+
+    /// Has old results sent in short, where that pays.
+    async fn mask(&mut self, info: &ModelInfo, step: u32, window: usize) -> Result<(), TurnError> {
+        let Some(calls) = mask::plan(&self.transcript, self.id, info, window) else {
+            return Ok(());
+        };
+        let masked = |after| Event::ResultsMasked {
+            turn: self.id,
+            step,
+            calls: calls.clone(),
+            before: self.size(info).tokens as u64,
+            after,
+        };
+        let mut then = self.transcript.clone();
+        then.apply(&masked(0), self.engine.clock.now());
+        let request = prompt::request(&then, self.id, info, &self.tools);
+        let after = size(&then, info, &request).tokens as u64;
+        let event = masked(after);
+        self.record(event).await
     }
 
     /// The size of the next request to this model.

@@ -16,6 +16,7 @@ use super::{
     Turn, TurnError,
     again::is_run_anew,
     conclusion::Conclusion,
+    context_edit,
     listen::Listener,
     recall, seen,
     show::CallPlace,
@@ -27,8 +28,8 @@ use super::{
 use crate::{
     session::LogError,
     tools::{
-        Ask, BadArguments, NEVER_RAN, Prepared, RecallAsk, Rendered, TaskAsk, TodoAsk, Tool,
-        WebAsk, todo_rendered,
+        Ask, BadArguments, ContextAsk, NEVER_RAN, Prepared, RecallAsk, Rendered, TaskAsk, TodoAsk,
+        Tool, WebAsk, todo_rendered,
     },
     transcript::{Step, Transcript},
     wait::WaitingCall,
@@ -115,7 +116,7 @@ impl<'a> Call<'a> {
                     step: step.number,
                     ordinal,
                 },
-                number: turn.transcript.number_of(turn.id, step.number, ordinal),
+                number: call.number,
                 result_bytes: turn
                     .engine
                     .limits
@@ -186,6 +187,7 @@ impl<'a> Call<'a> {
                 Ask::Tasks(ask) => self.look_at_tasks(ask).await,
                 Ask::Recall(ask) => self.recall(ask).await,
                 Ask::Todo(ask) => Ok(self.todo(ask).into()),
+                Ask::Context(ask) => self.edit_context(ask).await,
                 Ask::Web(ask) => Ok(self.ask_web(ask).await.into()),
             },
             Err(bad) => Ok(self.done(not_run(bad), Times::default()).into()),
@@ -229,6 +231,14 @@ impl<'a> Call<'a> {
             found: false,
         });
         done
+    }
+
+    /// The change is recorded with the end of the call.
+    async fn edit_context(&self, ask: &ContextAsk) -> Result<Ran, TurnError> {
+        let (rendered, event) = context_edit::run(&self.site, ask).await?;
+        let mut done = self.done(rendered, Times::default());
+        done.before = event;
+        Ok(done.into())
     }
 
     async fn recall(&self, ask: &RecallAsk) -> Result<Ran, TurnError> {

@@ -70,13 +70,16 @@ pub(super) async fn run(site: &Site<'_>, ask: &RecallAsk) -> Result<Rendered, Tu
                 }
                 None => push_words(call, &mut wanted),
             }
-            call.asked.name.clone()
+            match transcript.stale_by(call) {
+                Some(by) => format!("{}; the file was changed since, by r{by}", call.asked.name),
+                None => call.asked.name.clone(),
+            }
         }
     };
     Ok(Rendered::completed(wanted.shown(ask, &what)))
 }
 
-fn compiled(pattern: &str) -> Result<Regex, regex::Error> {
+pub(super) fn compiled(pattern: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build()
 }
 

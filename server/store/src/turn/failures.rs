@@ -65,7 +65,7 @@ async fn last_recorded(
         "SELECT seq FROM events
          WHERE tenant_id = $1 AND session_id = $2
            AND kind IN ('answer.recorded', 'call.placed', 'call.ended', 'results.left_out',
-                        'context.compacted')
+                        'context.compacted', 'results.masked', 'context.edited')
          ORDER BY seq DESC LIMIT 1",
     )
     .bind(tenant.to_string())

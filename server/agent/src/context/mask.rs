@@ -1,0 +1,117 @@
+//! Masking: the results of old calls are sent in short, in whole groups, and many at once. The results stay in the log.
+//!
+//! It breaks the vendor's cache at the first of them, and all behind it is sent anew at the full price. So it waits
+//! until it gains a good part of the window and of what it has sent anew, and it leaves alone models that bind their
+//! thoughts to all before them: there only compaction acts.
+
+use std::collections::BTreeSet;
+
+use server_llm::ModelInfo;
+use shared_types::TurnId;
+
+use super::tokens::tokens;
+use crate::{
+    prompt::masked_tokens,
+    transcript::{Call, SentAs, Step, Transcript},
+};
+
+/// Part of the window from which results are masked, in percent.
+pub(crate) const MASK_PERCENT: usize = 60;
+
+/// The newest steps, whose results stay.
+const STEPS_STAY: usize = 4;
+
+/// The newest turns: the results of calls on files that were touched in them stay.
+const TURNS_STAY: usize = 3;
+
+/// Part of the window that must be gained at once, in percent.
+const GAIN_PERCENT: usize = 10;
+
+/// What is sent anew may be at most so many times what is gained: vendors ask about a tenth for what they have cached,
+/// and some ten requests follow until the window is full again.
+const ANEW_AT_MOST: usize = 8;
+
+/// The calls to mask before the next answer of this turn, as runs of their numbers; nothing where that does not pay.
+pub(crate) fn plan(
+    transcript: &Transcript,
+    turn: TurnId,
+    model: &ModelInfo,
+    window: usize,
+) -> Option<Vec<(u32, u32)>> {
+    if model.profile.binds_thoughts {
+        return None;
+    }
+    let turns = transcript.up_to(turn);
+    let newest = &turns[turns.len().saturating_sub(TURNS_STAY)..];
+    let touched: BTreeSet<&str> = newest
+        .iter()
+        .flat_map(|turn| &turn.steps)
+        .flat_map(|step| &step.calls)
+        .filter_map(|call| Some(call.file()?.path.as_str()))
+        .collect();
+    let mut steps: Vec<&Step> = turns.iter().flat_map(|turn| &turn.steps).collect();
+    steps.truncate(steps.len().saturating_sub(STEPS_STAY));
+    let is_touched = |call: &Call| {
+        call.file()
+            .is_some_and(|file| touched.contains(&*file.path))
+    };
+    let groups: Vec<&Step> = steps
+        .into_iter()
+        .filter(|step| step.number_of_last() > transcript.calls_gone())
+        .filter(|step| !step.calls.iter().any(is_touched))
+        .filter(|step| step.calls.iter().any(|call| gain(call) > 0))
+        .collect();
+    let calls = || groups.iter().flat_map(|step| &step.calls);
+    let gained: usize = calls().map(gain).sum();
+    let first = calls().map(|call| call.number).min()?;
+    let behind = transcript.calls().filter(|call| call.number >= first);
+    let anew: usize = behind
+        .map(|call| size(call) - gain(call).min(size(call)))
+        .sum();
+    let is_enough = gained >= window / 100 * GAIN_PERCENT;
+    let pays = anew <= gained.saturating_mul(ANEW_AT_MOST);
+    (is_enough && pays).then(|| runs(calls().map(|call| call.number)))
+}
+
+/// The tokens by which a call becomes shorter.
+fn gain(call: &Call) -> usize {
+    match call.sent {
+        SentAs::Whole => size(call).saturating_sub(masked_tokens(call)),
+        SentAs::Masked { .. } | SentAs::Edited(_) => 0,
+    }
+}
+
+/// The tokens of a call and its result.
+fn size(call: &Call) -> usize {
+    let result = call
+        .result
+        .as_ref()
+        .map(|result| tokens(&result.parts.words()));
+    tokens(&call.asked.arguments) + result.unwrap_or(0)
+}
+
+/// Numbers in ascending order, as runs.
+fn runs(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_gathered_into_runs() {
+        assert_eq!(
+            runs([1, 2, 3, 7, 9, 10].into_iter()),
+            [(1, 3), (7, 7), (9, 10)]
+        );
+        assert_eq!(runs(std::iter::empty()), []);
+    }
+}
