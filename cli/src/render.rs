@@ -288,6 +288,8 @@ impl Renderer {
             )),
             // The call that did it is shown.
             Event::ContextEdited { .. } => {}
+            // That is between the operator and the model.
+            Event::PromptChanged { .. } => {}
             Event::TodoChanged { items, found, .. } => {
                 todo(items, *found).iter().for_each(|text| self.note(text));
             }

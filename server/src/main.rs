@@ -323,6 +323,7 @@ async fn start_app(
         vault,
         models: models(settings.model, clock)?,
         catalogue: settings.catalogue,
+        prompt: settings.prompt,
         reach: settings.reach,
         web: Arc::new(Web::new(settings.web)?),
         operator: settings.defaults,

@@ -174,6 +174,7 @@ impl Reloader {
             models: KnownModels {
                 models,
                 catalogue: Arc::new(settings.app.catalogue),
+                prompt: settings.app.prompt,
             },
             for_a_restart,
         })

@@ -396,6 +396,8 @@ pub(crate) struct AppSettings {
     pub(crate) model_window: Option<usize>,
     /// The providers of models.
     pub(crate) catalogue: Catalogue,
+    /// The text with which the system prompt begins; `None` for Gantry's own.
+    pub(crate) prompt: Option<Arc<str>>,
     /// The networks in which the servers of people's model accounts may stand.
     pub(crate) reach: Reach,
 }
@@ -485,6 +487,7 @@ impl Settings {
         };
         let isolation = file.isolation.policy()?;
         let model_window = file.model.window()?;
+        let prompt = file.model.prompt()?;
         let catalogue = Catalogue::built_in()?.with(file.providers)?;
         let private_addresses = file.model.private_addresses;
         let keys = &environment.model_keys;
@@ -520,6 +523,7 @@ impl Settings {
                     .forbidding_sudo(isolation.forbids_sudo),
                 isolation,
                 model_window,
+                prompt,
                 catalogue,
                 reach: match private_addresses {
                     true => Reach::Everywhere,

@@ -14,4 +14,9 @@ pub trait ModelSource: Send + Sync {
     /// # Errors
     /// The chosen model cannot be used; the text says what to do.
     async fn chain(&self, of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String>;
+
+    /// The operator's text with which the system prompt begins now; `None` for Gantry's own.
+    fn base_prompt(&self) -> Option<Arc<str>> {
+        None
+    }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Transcript {
     gone: u32,
     /// The last survey of a place.
     survey: Option<Arc<SurveyLog>>,
+    /// The operator's text with which the system prompt begins.
+    base: Option<Arc<str>>,
     /// The to-do list.
     todo: Arc<[TodoItem]>,
     /// The text in place of the oldest parts, once the conversation was compacted.
@@ -279,6 +281,10 @@ impl Transcript {
                     turn.found = Some(self.todo.clone());
                 }
             }
+            Event::PromptChanged { text, .. } => {
+                self.prefix += 1;
+                self.base = text.as_deref().map(Arc::from);
+            }
             Event::ResultsMasked { calls, .. } => {
                 self.prefix += 1;
                 for (first, last) in calls {
@@ -458,6 +464,11 @@ impl Transcript {
     /// at all.
     pub(crate) fn gone(&self) -> u32 {
         self.gone
+    }
+
+    /// The operator's text with which the system prompt begins.
+    pub(crate) fn base(&self) -> Option<&str> {
+        self.base.as_deref()
     }
 
     /// The to-do list.

@@ -25,6 +25,8 @@ pub struct Parts {
     pub models: Models,
     /// The providers of models, as the operator's settings have them now.
     pub catalogue: Catalogue,
+    /// The operator's text with which the system prompt begins; `None` for Gantry's own.
+    pub prompt: Option<Arc<str>>,
     /// The networks in which the servers of people's model accounts may stand.
     pub reach: Reach,
     /// The web, as far as turns may ask it.

@@ -156,6 +156,7 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
         reach: Reach::Everywhere,
         web: Arc::new(Web::new(WebOptions::default()).expect("it is off")),
         operator: crate::OperatorSettings::default(),
+        prompt: None,
         model_window: None,
         identity: key("identity.pem"),
         link_keys: LinkKeys::new(key("link.pem")),

@@ -2,8 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::Read as _,
     ops::RangeInclusive,
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
@@ -23,6 +26,9 @@ const ANY_S: RangeInclusive<u32> = 1..=3600;
 /// The smallest window of a model that can be set, in tokens: the system prompt and the tools alone
 /// take about 3,000.
 const SMALLEST_WINDOW: usize = 4096;
+
+/// Longest text of the operator with which a system prompt begins, in bytes.
+const MAX_PROMPT_BYTES: u64 = 32 * 1024;
 
 /// Most models that can be offered beside the first one.
 const OTHERS_AT_MOST: usize = 64;
@@ -74,6 +80,10 @@ pub(super) struct ModelSection {
     /// True if the model accounts that people add may have addresses of private networks, such as that of a server
     /// beside this one [default: false].
     pub(super) private_addresses: bool,
+    /// A file with the text with which each system prompt begins, in place of Gantry's own; what the tools say of
+    /// themselves follows it. A reload reads it again [default: Gantry's own text].
+    #[schemars(example = &"/etc/gantry/prompt.md")]
+    prompt_file: Option<PathBuf>,
     /// A file with the key for that server. The variable of the provider, such as OPENAI_API_KEY, goes before it
     /// [default: no key].
     #[schemars(example = &"/etc/gantry/openai.key")]
@@ -165,6 +175,35 @@ impl ModelSection {
             );
         }
         Ok(self.window)
+    }
+
+    /// The text with which the system prompt begins.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, is empty, too long or no text.
+    pub(super) fn prompt(&self) -> anyhow::Result<Option<Arc<str>>> {
+        let Some(path) = &self.prompt_file else {
+            return Ok(None);
+        };
+        let context = || {
+            format!(
+                "failed to read prompt_file under [model]: {}",
+                path.display()
+            )
+        };
+        let mut text = String::new();
+        let file = File::open(path).with_context(context)?;
+        let mut file = file.take(MAX_PROMPT_BYTES + 1);
+        file.read_to_string(&mut text).with_context(context)?;
+        ensure!(
+            text.len() as u64 <= MAX_PROMPT_BYTES,
+            "the prompt_file under [model] has more than {MAX_PROMPT_BYTES} bytes: write a shorter text"
+        );
+        ensure!(
+            !text.trim().is_empty(),
+            "the prompt_file under [model] is empty: write the text, or remove the setting"
+        );
+        Ok(Some(text.into()))
     }
 
     /// Combines the flags, the environment's keys and the section.

@@ -372,6 +372,7 @@ async fn take_effect(
     match event {
         Event::AnswerRecorded { .. }
         | Event::ResultsLeftOut { .. }
+        | Event::PromptChanged { .. }
         | Event::ResultsMasked { .. }
         | Event::ContextEdited { .. }
         | Event::ContextCompacted { .. } => {

@@ -206,6 +206,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero_tokens")]
         estimated: u64,
     },
+    /// The text with which the system prompt begins is another from this turn on.
+    #[serde(rename = "prompt.changed")]
+    PromptChanged {
+        /// The turn.
+        turn: TurnId,
+        /// The operator's text; absent for Gantry's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
     /// The place of the turn's calls was looked at, before the model was asked.
     #[serde(rename = "place.surveyed")]
     PlaceSurveyed {
@@ -410,11 +419,12 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 15] = [
+    pub const KINDS: [(&'static str, u32); 16] = [
         ("session.created", 1),
         ("input.accepted", 2),
         ("turn.claimed", 2),
         ("answer.recorded", 2),
+        ("prompt.changed", 1),
         ("place.surveyed", 1),
         ("call.placed", 1),
         ("call.ended", 2),
@@ -447,6 +457,7 @@ impl Event {
             Self::InputAccepted { .. } => "input.accepted",
             Self::TurnClaimed { .. } => "turn.claimed",
             Self::AnswerRecorded { .. } => "answer.recorded",
+            Self::PromptChanged { .. } => "prompt.changed",
             Self::PlaceSurveyed { .. } => "place.surveyed",
             Self::CallPlaced { .. } => "call.placed",
             Self::CallEnded { .. } => "call.ended",
@@ -468,6 +479,7 @@ impl Event {
             Self::InputAccepted { turn, .. }
             | Self::TurnClaimed { turn, .. }
             | Self::AnswerRecorded { turn, .. }
+            | Self::PromptChanged { turn, .. }
             | Self::PlaceSurveyed { turn, .. }
             | Self::CallPlaced { turn, .. }
             | Self::CallEnded { turn, .. }

@@ -148,6 +148,9 @@ fn changes(log: &[SessionEvent]) -> Vec<ContextChange> {
                     "left out {count} old results, from {before} to {after} tokens, because the window filled"
                 ))
             }
+            Some(Event::PromptChanged { .. }) => answered.map(|_| {
+                "the operator changed the text with which the system prompt begins".to_owned()
+            }),
             Some(Event::ContextEdited { call, .. }) => {
                 Some(format!("the model put another text in place of r{call}"))
             }

@@ -18,7 +18,7 @@ use super::{
     bytes::bytes_of,
     messages::{View, messages},
     short::{LEAST_TEXT, Short},
-    system,
+    system::system,
 };
 use crate::{tools::ToolSet, transcript::Transcript};
 

@@ -1,5 +1,9 @@
 //! The look at the place of a turn before the model is asked.
 
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use server_llm::Model;
 use shared_sandbox::{Instructions, OperationEvent, Outcome, Surveyed, scripted::Script};
 use shared_types::{
     Event, Refusal, RefusalCode, ReplicaId, RunnerId, TurnId, UserId,
@@ -7,8 +11,8 @@ use shared_types::{
 };
 
 use crate::{
-    Carried, Claim,
-    testing::{EPOCH, Reply, START, TURN, World, ends},
+    Carried, Claim, ModelSource,
+    testing::{EPOCH, Reply, START, ScriptedModel, TURN, World, ends},
 };
 
 fn claimed(turn: TurnId) -> Event {
@@ -234,4 +238,67 @@ async fn a_session_goes_on_with_the_list_that_an_earlier_one_left_in_the_folder(
             _ => None,
         });
     assert_eq!(told.collect::<Vec<_>>(), ["[x] one\n[~] two\n"; 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_text_of_the_operator_begins_the_system_prompt_from_the_next_turn_on() {
+    struct Written(Arc<ScriptedModel>, Mutex<Option<Arc<str>>>);
+
+    #[async_trait]
+    impl ModelSource for Written {
+        async fn chain(&self, _of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String> {
+            Ok(vec![self.0.clone()])
+        }
+
+        fn base_prompt(&self) -> Option<Arc<str>> {
+            self.1
+                .lock()
+                .expect("no test panics while it holds it")
+                .clone()
+        }
+    }
+
+    let world = World::new([Reply::says("done")], []);
+    let written = Arc::new(Written(world.model.clone(), Mutex::default()));
+    let texts = [None, Some("Be a poet."), Some("Be a poet."), None];
+    for (number, text) in texts.into_iter().enumerate() {
+        let turn = TurnId::from_u128(200 + number as u128);
+        *written.1.lock().expect("no test panics") = text.map(Arc::from);
+        world.log.append(Event::InputAccepted {
+            turn,
+            by: UserId::from_u128(9),
+            client_id: None,
+            parts: Parts::text("hello"),
+            compacts: None,
+        });
+        let ports = crate::SessionPorts {
+            models: written.clone(),
+            ..world.ports()
+        };
+        let claim = Claim {
+            turn,
+            ..world.claim()
+        };
+        let carried = world
+            .engine()
+            .run_turn(&ports, claim, world.cancel.clone())
+            .await;
+        assert_eq!(carried, Ok(Carried::Ended(TurnOutcome::Completed)));
+    }
+    let requests = world.model.requests();
+    let begins = requests
+        .iter()
+        .map(|request| request.system.lines().next().unwrap_or_default());
+    let begins: Vec<_> = begins
+        .map(|line| line.split('.').next().unwrap_or_default())
+        .collect();
+    let own = "You are an agent of Gantry";
+    assert_eq!(begins, [own, "Be a poet", "Be a poet", own]);
+    assert!(
+        requests[1].system.contains("Change a file with Edit."),
+        "the tools have their say"
+    );
+    let changes = world.log.events().into_iter();
+    let changes = changes.filter(|event| matches!(event, Event::PromptChanged { .. }));
+    assert_eq!(changes.count(), 2);
 }

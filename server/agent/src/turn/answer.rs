@@ -79,7 +79,7 @@ impl<'a> Asking<'a> {
 impl<'a> Turn<'a> {
     /// Asks for the answer of this step and records it. Without one the turn ends.
     pub(super) async fn ask_model(&mut self, step: u32) -> Result<(), TurnError> {
-        self.survey().await?;
+        self.prepare().await?;
         let chain = match self.chain().await {
             Ok(chain) => chain,
             Err(reason) => return self.fail(reason, Vec::new()).await,

@@ -59,14 +59,29 @@ impl Turn<'_> {
         self.record(found).await
     }
 
+    /// Brings what the model is told first up to date, at the beginning of a turn: the operator's text, and the place.
+    pub(super) async fn prepare(&mut self) -> Result<(), TurnError> {
+        let turn = self.transcript.turn(self.id).ok_or(TurnError::NotInLog)?;
+        if !turn.steps.is_empty() {
+            return Ok(());
+        }
+        let base = self.ports.models.base_prompt();
+        if base.as_deref() != self.transcript.base() {
+            let text = base.map(|base| base.to_string());
+            let turn = self.id;
+            self.record(Event::PromptChanged { turn, text }).await?;
+        }
+        self.survey().await
+    }
+
     /// Looks at the place, unless that was done in this turn, or there is none.
-    pub(super) async fn survey(&mut self) -> Result<(), TurnError> {
+    async fn survey(&mut self) -> Result<(), TurnError> {
         let turn = self.transcript.turn(self.id).ok_or(TurnError::NotInLog)?;
         let has_place = turn
             .choice
             .as_ref()
             .is_some_and(|choice| choice.runner().is_some());
-        if turn.is_surveyed || !turn.steps.is_empty() || !has_place {
+        if turn.is_surveyed || !has_place {
             return Ok(());
         }
         if turn.found.is_none() {

@@ -53,6 +53,8 @@ pub struct Known {
     pub models: Models,
     /// The providers of models.
     pub catalogue: Arc<Catalogue>,
+    /// The operator's text with which the system prompt begins; `None` for Gantry's own.
+    pub prompt: Option<Arc<str>>,
 }
 
 /// A model of an account or of the operator.
@@ -80,6 +82,7 @@ impl Offered {
             known: Arc::new(watch::Sender::new(Known {
                 models: parts.models.clone(),
                 catalogue: Arc::new(parts.catalogue.clone()),
+                prompt: parts.prompt.clone(),
             })),
             reach: parts.reach,
             connections: Connections::new(),
@@ -97,6 +100,11 @@ impl Offered {
     /// The models of the operator as they are now.
     fn operator(&self) -> Models {
         self.known.borrow().models.clone()
+    }
+
+    /// The text with which the system prompt begins now.
+    fn prompt(&self) -> Option<Arc<str>> {
+        self.known.borrow().prompt.clone()
     }
 
     /// Takes up other settings of the operator. Calls that are made already go on as they began.
@@ -739,6 +747,10 @@ struct OfSession {
 
 #[async_trait]
 impl ModelSource for OfSession {
+    fn base_prompt(&self) -> Option<Arc<str>> {
+        self.offered.prompt()
+    }
+
     async fn chain(&self, _of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String> {
         let Self {
             offered,
