@@ -287,8 +287,8 @@ impl Transcript {
             }
             Event::ResultsMasked { calls, .. } => {
                 self.prefix += 1;
-                for (first, last) in calls {
-                    self.mask(*first..=*last);
+                for range in calls {
+                    self.mask(range.first..=range.last);
                 }
             }
             Event::ContextEdited { call, text, .. } => {

@@ -330,8 +330,8 @@ pub enum Event {
         turn: TurnId,
         /// The model call that needs the room, from 1.
         step: u32,
-        /// The calls, by their numbers in the session, from 1: the first and the last of each run of them.
-        calls: Vec<(u32, u32)>,
+        /// The calls.
+        calls: Vec<CallRange>,
         /// The tokens of the request before, as the server estimates them.
         before: u64,
         /// The tokens of the request after, as the server estimates them.
@@ -575,6 +575,16 @@ pub struct Usage {
 
 fn is_none(tokens: &u64) -> bool {
     *tokens == 0
+}
+
+/// Calls that follow one another, by their numbers in the session, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CallRange {
+    /// The first.
+    pub first: u32,
+    /// The last.
+    pub last: u32,
 }
 
 /// An item of a to-do list.

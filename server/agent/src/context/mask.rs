@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use server_llm::ModelInfo;
-use shared_types::TurnId;
+use shared_types::{TurnId, event::CallRange};
 
 use super::tokens::tokens;
 use crate::{
@@ -37,7 +37,7 @@ pub(crate) fn plan(
     turn: TurnId,
     model: &ModelInfo,
     window: usize,
-) -> Option<Vec<(u32, u32)>> {
+) -> Option<Vec<CallRange>> {
     if model.profile.binds_thoughts {
         return None;
     }
@@ -91,12 +91,15 @@ fn size(call: &Call) -> usize {
 }
 
 /// Numbers in ascending order, as runs.
-fn runs(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
+fn runs(numbers: impl Iterator<Item = u32>) -> Vec<CallRange> {
+    let mut runs: Vec<CallRange> = Vec::new();
     for number in numbers {
         match runs.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => runs.push((number, number)),
+            Some(run) if run.last + 1 == number => run.last = number,
+            _ => runs.push(CallRange {
+                first: number,
+                last: number,
+            }),
         }
     }
     runs
@@ -108,10 +111,11 @@ mod tests {
 
     #[test]
     fn numbers_are_gathered_into_runs() {
-        assert_eq!(
-            runs([1, 2, 3, 7, 9, 10].into_iter()),
-            [(1, 3), (7, 7), (9, 10)]
-        );
-        assert_eq!(runs(std::iter::empty()), []);
+        let runs_of = |numbers: &[u32]| {
+            let found = runs(numbers.iter().copied()).into_iter();
+            found.map(|run| (run.first, run.last)).collect::<Vec<_>>()
+        };
+        assert_eq!(runs_of(&[1, 2, 3, 7, 9, 10]), [(1, 3), (7, 7), (9, 10)]);
+        assert_eq!(runs_of(&[]), []);
     }
 }

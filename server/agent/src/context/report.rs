@@ -143,7 +143,10 @@ fn changes(log: &[SessionEvent]) -> Vec<ContextChange> {
                 after,
                 ..
             }) => {
-                let count: u32 = calls.iter().map(|(first, last)| last - first + 1).sum();
+                let count: u32 = calls
+                    .iter()
+                    .map(|range| range.last.saturating_sub(range.first) + 1)
+                    .sum();
                 Some(format!(
                     "left out {count} old results, from {before} to {after} tokens, because the window filled"
                 ))
