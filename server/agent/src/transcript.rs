@@ -4,7 +4,7 @@
 //! A message may be accepted while an earlier turn still works, so events of different turns
 //! interleave in the log; here each turn stands by itself, in the order of the inputs.
 
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 
 use shared_types::{
     Event, OperationId, SessionEvent, Timestamp, TurnId,
@@ -513,19 +513,22 @@ impl Transcript {
 
     /// The results of these calls are sent in short from now on.
     fn mask(&mut self, numbers: RangeInclusive<u32>) {
-        let stale: Vec<_> = (self.calls().filter(|call| numbers.contains(&call.number)))
-            .map(|call| (call.number, self.stale_by(call)))
+        // The newest change of each file.
+        let changes: HashMap<String, u32> = self
+            .calls()
+            .filter_map(|call| Some((call.file()?, call.number)))
+            .filter(|(file, _)| file.changed)
+            .map(|(file, number)| (file.path.clone(), number))
             .collect();
         let steps = self.turns.iter_mut().flat_map(|turn| &mut turn.steps);
         for call in steps.flat_map(|step| &mut step.calls) {
-            let found = stale.iter().find(|(number, _)| *number == call.number);
-            if let Some((_, stale_by)) = found
-                && call.sent == SentAs::Whole
-            {
-                call.sent = SentAs::Masked {
-                    stale_by: *stale_by,
-                };
+            if !numbers.contains(&call.number) || call.sent != SentAs::Whole {
+                continue;
             }
+            let changed = call.file().and_then(|file| changes.get(&file.path));
+            call.sent = SentAs::Masked {
+                stale_by: changed.copied().filter(|by| *by > call.number),
+            };
         }
     }
 

@@ -26,6 +26,7 @@ use crate::{
     },
     prompt::{self, Need},
     session::spoken,
+    transcript::Transcript,
 };
 
 /// Events of the model that may wait to be passed on.
@@ -158,51 +159,62 @@ impl<'a> Turn<'a> {
         window: usize,
     ) -> Result<Option<Heard>, TurnError> {
         let percent = |part: usize| window.saturating_mul(part) / 100;
-        if self.size(info).tokens > percent(MASK_PERCENT) {
-            self.mask(info, asking.step, window).await?;
-        }
-        if self.size(info).tokens > percent(COMPACT_PERCENT)
-            && let Some(stopped) = self
-                .compact(model, info, asking, CompactedBecause::NearWindow, "")
-                .await?
+        let mut now = self.size(info);
+        if now.tokens > percent(MASK_PERCENT) && self.mask(info, asking.step, (window, now)).await?
         {
-            return Ok(Some(stopped));
+            now = self.size(info);
         }
-        let request = prompt::request(&self.transcript, self.id, info, &self.tools);
-        let size = size(&self.transcript, info, &request);
-        if size.tokens > percent(FULL_PERCENT) {
+        if now.tokens > percent(COMPACT_PERCENT) {
+            let because = CompactedBecause::NearWindow;
+            let stopped = self.compact(model, info, asking, because, "").await?;
+            if stopped.is_some() {
+                return Ok(stopped);
+            }
+            now = self.size(info);
+        }
+        if now.tokens > percent(FULL_PERCENT) {
             // Bytes of text that fill the window.
-            let bytes = prompt::bytes(&request).saturating_mul(window) / size.tokens.max(1);
+            let request = prompt::request(&self.transcript, self.id, info, &self.tools);
+            let bytes = prompt::bytes(&request).saturating_mul(window) / now.tokens.max(1);
             let need = Need::Window(bytes / prompt::BYTES_PER_TOKEN);
             self.make_room(asking.step, info, need).await?;
         }
         Ok(None)
     }
 
-    /// Has old results sent in short, where that pays.
-    async fn mask(&mut self, info: &ModelInfo, step: u32, window: usize) -> Result<(), TurnError> {
+    /// The size of the next request to this model.
+    pub(super) fn size(&self, info: &ModelInfo) -> Size {
+        self.size_with(&self.transcript, info)
+    }
+
+    /// The size of the next request to this model, if this were the log.
+    pub(super) fn size_with(&self, transcript: &Transcript, info: &ModelInfo) -> Size {
+        let request = prompt::request(transcript, self.id, info, &self.tools);
+        size(transcript, info, &request)
+    }
+
+    /// Has old results sent in short, where that pays; returns whether it does.
+    async fn mask(
+        &mut self,
+        info: &ModelInfo,
+        step: u32,
+        (window, now): (usize, Size),
+    ) -> Result<bool, TurnError> {
         let Some(calls) = mask::plan(&self.transcript, self.id, info, window) else {
-            return Ok(());
+            return Ok(false);
         };
         let masked = |after| Event::ResultsMasked {
             turn: self.id,
             step,
             calls: calls.clone(),
-            before: self.size(info).tokens as u64,
+            before: now.tokens as u64,
             after,
         };
         let mut then = self.transcript.clone();
         then.apply(&masked(0), self.engine.clock.now());
-        let request = prompt::request(&then, self.id, info, &self.tools);
-        let after = size(&then, info, &request).tokens as u64;
-        let event = masked(after);
-        self.record(event).await
-    }
-
-    /// The size of the next request to this model.
-    pub(super) fn size(&self, info: &ModelInfo) -> Size {
-        let request = prompt::request(&self.transcript, self.id, info, &self.tools);
-        size(&self.transcript, info, &request)
+        let event = masked(self.size_with(&then, info).tokens as u64);
+        self.record(event).await?;
+        Ok(true)
     }
 
     /// Notes the attempts that were made, for the ledger.

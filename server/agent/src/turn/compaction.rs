@@ -13,10 +13,7 @@ use super::{
     answer::{Asking, Heard},
 };
 use crate::{
-    context::{
-        compact::{self, Plan},
-        estimate::size,
-    },
+    context::compact::{self, Plan},
     prompt,
 };
 
@@ -40,6 +37,10 @@ impl<'a> Turn<'a> {
         let Some(plan) = self.compaction(info, because) else {
             return Ok(None);
         };
+        // What gains too little is not paid for either.
+        if !self.is_worth_it(info, &plan, because) {
+            return Ok(None);
+        }
         asking
             .speech
             .notice("compacting the conversation to make room…".to_owned());
@@ -74,12 +75,14 @@ impl<'a> Turn<'a> {
         asking: &mut Asking<'a>,
     ) -> Result<bool, TurnError> {
         let because = CompactedBecause::Refused;
-        let Some(plan) = self.compaction(info, because) else {
+        let plan = self.compaction(info, because);
+        let Some(plan) = plan.filter(|plan| self.is_worth_it(info, plan, because)) else {
             return Ok(false);
         };
         let why = "the conversation was too long for it".to_owned();
         self.record_compaction(info, asking, plan, Err(why), because)
-            .await
+            .await?;
+        Ok(true)
     }
 
     fn compaction(&self, info: &ModelInfo, because: CompactedBecause) -> Option<Plan> {
@@ -88,7 +91,43 @@ impl<'a> Turn<'a> {
         compact::plan(&self.transcript, self.id, info, tools, self.window, whole)
     }
 
-    /// Records it, unless it gains too little; returns whether it was recorded.
+    /// True if the next request becomes so much shorter by it, even with the longest summary.
+    fn is_worth_it(&self, info: &ModelInfo, plan: &Plan, because: CompactedBecause) -> bool {
+        if because == CompactedBecause::Asked {
+            return true;
+        }
+        let before = self.size(info).tokens;
+        let event = self.compacted(plan, (String::new(), None), because);
+        let after = self.size_after(info, &event) + plan.summary;
+        before.saturating_sub(after) >= before / 100 * WORTH_PERCENT
+    }
+
+    fn size_after(&self, info: &ModelInfo, event: &Event) -> usize {
+        let mut then = self.transcript.clone();
+        then.apply(event, self.engine.clock.now());
+        self.size_with(&then, info).tokens
+    }
+
+    /// The event of a compaction, with the summary and the reason why the model wrote none; its sizes are not known yet.
+    fn compacted(
+        &self,
+        plan: &Plan,
+        (summary, no_summary): (String, Option<String>),
+        because: CompactedBecause,
+    ) -> Event {
+        Event::ContextCompacted {
+            turn: self.id,
+            step: 0,
+            gone: u32::try_from(plan.gone).unwrap_or(u32::MAX),
+            carried: plan.carried.clone(),
+            summary,
+            no_summary,
+            before: 0,
+            after: 0,
+            because,
+        }
+    }
+
     async fn record_compaction(
         &mut self,
         info: &ModelInfo,
@@ -96,10 +135,8 @@ impl<'a> Turn<'a> {
         plan: Plan,
         summary: Result<String, String>,
         because: CompactedBecause,
-    ) -> Result<bool, TurnError> {
-        let calls = std::mem::take(&mut asking.calls);
-        let before = self.size(info);
-        let (summary, no_summary) = match summary {
+    ) -> Result<(), TurnError> {
+        let summary = match summary {
             Ok(summary) => (summary, None),
             // What the model knew of the beginning is worth more than nothing.
             Err(why) => {
@@ -108,34 +145,23 @@ impl<'a> Turn<'a> {
                 (earlier.unwrap_or_default(), Some(why))
             }
         };
-        let event = |after: u64| Event::ContextCompacted {
-            turn: self.id,
-            step: asking.step,
-            gone: u32::try_from(plan.gone).unwrap_or(u32::MAX),
-            carried: plan.carried.clone(),
-            summary: summary.clone(),
-            no_summary: no_summary.clone(),
-            before: before.tokens as u64,
+        let mut event = self.compacted(&plan, summary, because);
+        let sizes = [self.size(info).tokens, self.size_after(info, &event)];
+        if let Event::ContextCompacted {
+            step,
+            before,
             after,
-            because,
-        };
-        let mut compacted = self.transcript.clone();
-        compacted.apply(&event(0), self.engine.clock.now());
-        let request = prompt::request(&compacted, self.id, info, &self.tools);
-        let after = size(&compacted, info, &request);
-        let gained = before.tokens.saturating_sub(after.tokens);
-        let is_worth_it = gained >= before.tokens / 100 * WORTH_PERCENT;
-        if because != CompactedBecause::Asked && !is_worth_it {
-            self.ports.log.record_paid(Vec::new(), calls).await?;
-            return Ok(false);
+            ..
+        } = &mut event
+        {
+            *step = asking.step;
+            [*before, *after] = sizes.map(|tokens| tokens as u64);
         }
-        let event = event(after.tokens as u64);
-        self.ports
-            .log
-            .record_paid(vec![event.clone()], calls)
-            .await?;
+        let calls = std::mem::take(&mut asking.calls);
+        let recorded = self.ports.log.record_paid(vec![event.clone()], calls);
+        recorded.await?;
         self.transcript.apply(&event, self.engine.clock.now());
-        Ok(true)
+        Ok(())
     }
 
     /// Does what a person asked for in this turn: compacts, and ends the turn.
