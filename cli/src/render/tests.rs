@@ -127,6 +127,7 @@ fn call_ended(ordinal: u32, outcome: CallOutcome, text: &str) -> Followed {
         duration_ms: 1_270,
         overran: false,
         file: None,
+        whole: None,
     })
 }
 

@@ -71,6 +71,18 @@ pub trait SessionLog: Send + Sync {
     /// If it is not kept, because the session has too many of them or the store does not answer.
     async fn keep_image(&self, media_type: &str, bytes: Bytes) -> Result<Digest, LogError>;
 
+    /// The long text with this digest, if the session has it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    async fn text(&self, digest: Digest) -> Result<Option<Bytes>, LogError>;
+
+    /// Keeps a long text with the session, of which the model is shown a part.
+    ///
+    /// # Errors
+    /// If it is not kept, because the session has too many of them or the store does not answer.
+    async fn keep_text(&self, text: Bytes) -> Result<Digest, LogError>;
+
     /// The to-do list that an earlier session of the same user left at this place; empty if there is none.
     ///
     /// # Errors

@@ -268,6 +268,7 @@ struct Stored {
     /// The ledger of usage.
     calls: Vec<ModelCall>,
     images: Images,
+    texts: Images,
     /// The to-do list that an earlier session left.
     left: Vec<TodoItem>,
     writes: usize,
@@ -390,6 +391,16 @@ impl SessionLog for MemoryLog {
         Ok(kept
             .map(|(digest, bytes)| (*digest, bytes.clone()))
             .collect())
+    }
+
+    async fn text(&self, digest: Digest) -> Result<Option<Bytes>, LogError> {
+        Ok(lock(&self.state).texts.get(&digest).cloned())
+    }
+
+    async fn keep_text(&self, text: Bytes) -> Result<Digest, LogError> {
+        let digest = Digest::of(&text);
+        lock(&self.state).texts.insert(digest, text);
+        Ok(digest)
     }
 
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError> {

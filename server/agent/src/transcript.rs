@@ -7,7 +7,7 @@
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 
 use shared_types::{
-    Event, OperationId, SessionEvent, Timestamp, TurnId,
+    Digest, Event, OperationId, SessionEvent, Timestamp, TurnId,
     event::{
         Awaited, CallOutcome, Choice, FileSeen, Finish, InstructionFile, Origin, Parts, Place,
         TodoItem, ToolCall, TurnOutcome, TurnSettings,
@@ -210,6 +210,8 @@ pub(crate) struct CallResult {
     pub(crate) awaits: Option<Awaited>,
     /// The file that it read, wrote or edited.
     pub(crate) file: Option<FileSeen>,
+    /// The whole text, where the result is a part of it.
+    pub(crate) whole: Option<Digest>,
 }
 
 impl Transcript {
@@ -681,6 +683,7 @@ impl TurnLog {
                 task,
                 awaits,
                 file,
+                whole,
                 ..
             } => {
                 let result = CallResult {
@@ -689,6 +692,7 @@ impl TurnLog {
                     unplaced: *unplaced,
                     awaits: *awaits,
                     file: file.clone(),
+                    whole: *whole,
                 };
                 return self.end_call((*step, *ordinal), result, *task);
             }

@@ -45,6 +45,18 @@ pub trait LogRows: Send + Sync {
         now: Timestamp,
     ) -> Result<Digest, SessionError>;
 
+    /// The text with this digest, if the session has it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    async fn text(&self, digest: Digest) -> Result<Option<Bytes>, SessionError>;
+
+    /// Keeps a long text with the session, once.
+    ///
+    /// # Errors
+    /// It is not kept, because it is too long, the session has too many, or the store did not answer.
+    async fn keep_text(&self, text: Bytes, now: Timestamp) -> Result<Digest, SessionError>;
+
     /// The to-do list that an earlier session of the same user left at this place; empty if there is none.
     ///
     /// # Errors

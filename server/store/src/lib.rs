@@ -59,6 +59,7 @@ mod sign_in_code;
 mod stream_ticket;
 mod subject;
 mod tenant;
+mod text;
 mod todo;
 mod turn;
 mod user;
@@ -115,6 +116,7 @@ pub use sign_in_code::{NewSignInCode, RedeemRefusal};
 pub use stream_ticket::{NewStreamTicket, TICKETS_OF_CREDENTIAL_AT_MOST};
 pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};
+pub use text::{TEXT_OF_SESSION_BYTES, TEXTS_OF_SESSION_BYTES};
 pub use turn::{Cancel, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST, Sent};
 pub use user::{NewUser, Role, UserKind, UserRow};
 

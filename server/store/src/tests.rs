@@ -53,6 +53,7 @@ mod session_ends;
 mod settings;
 mod silence;
 mod tenancy;
+mod texts;
 mod todo;
 mod traces;
 mod turns;

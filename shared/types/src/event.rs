@@ -17,8 +17,8 @@ use serde_json::{Map, Value};
 pub use part::{Origin, Part, Parts};
 
 use crate::{
-    Epoch, FileDigest, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, TurnId,
-    UserId,
+    Digest, Epoch, FileDigest, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp,
+    TurnId, UserId,
 };
 
 /// An event at its place in a session's log.
@@ -271,6 +271,10 @@ pub enum Event {
         /// The thing that the call still waited for when it ended. Asking for the same again waits on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         awaits: Option<Awaited>,
+        /// The whole text, where the result is a part of it: the session keeps it, and finds it by this digest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+        whole: Option<Digest>,
         /// The time that it was given, in milliseconds.
         budget_ms: u64,
         /// The time that it took, in milliseconds.

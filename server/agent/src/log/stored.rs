@@ -75,6 +75,15 @@ impl SessionLog for StoredLog {
         kept.await.map_err(refused)
     }
 
+    async fn text(&self, digest: Digest) -> Result<Option<Bytes>, LogError> {
+        self.rows.text(digest).await.map_err(refused)
+    }
+
+    async fn keep_text(&self, text: Bytes) -> Result<Digest, LogError> {
+        let kept = self.rows.keep_text(text, self.clock.now());
+        kept.await.map_err(refused)
+    }
+
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError> {
         self.rows.todo_of_place(place).await.map_err(refused)
     }

@@ -190,7 +190,7 @@ pub(crate) fn results(found: &[WebResult], limit: usize) -> String {
 }
 
 /// The beginning of a text from the web, within the limit, behind a line that says from where it is. A text that is
-/// longer says how long it is.
+/// longer says how long it is; the call behind it says how to get the rest.
 fn shown(from: &str, text: &str, limit: usize) -> String {
     /// Room for the line about the rest.
     const REST_BYTES: usize = 80;

@@ -110,6 +110,7 @@ impl Pending<'_> {
             unplaced: false,
             awaits: None,
             file: None,
+            whole: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use shared_sandbox::{EndToken, Events, Outcome, Request, path_from_root};
 use shared_types::{
-    CallWait, Effect, Event, OperationId, RefusalCode, Timestamp,
+    CallWait, Digest, Effect, Event, OperationId, RefusalCode, Timestamp,
     event::{Awaited, CallOutcome, FileSeen, Finish, Part, Parts, TodoItem, ToolCall},
 };
 
@@ -188,7 +188,7 @@ impl<'a> Call<'a> {
                 Ask::Recall(ask) => self.recall(ask).await,
                 Ask::Todo(ask) => Ok(self.todo(ask).into()),
                 Ask::Context(ask) => self.edit_context(ask).await,
-                Ask::Web(ask) => Ok(self.ask_web(ask).await.into()),
+                Ask::Web(ask) => Ok(self.ask_web(ask).await?.into()),
             },
             Err(bad) => Ok(self.done(not_run(bad), Times::default()).into()),
         }
@@ -250,16 +250,20 @@ impl<'a> Call<'a> {
         Ok(self.done(rendered, Times::default()).into())
     }
 
-    async fn ask_web(&self, ask: &WebAsk) -> Done {
+    async fn ask_web(&self, ask: &WebAsk) -> Result<Done, TurnError> {
         let clock = &self.site.engine.clock;
         let began = clock.monotonic();
-        let rendered = web::run(&self.site, ask).await;
+        let (rendered, whole) = web::run(&self.site, ask).await?;
         let times = Times {
             budget: web::WITHIN,
             // To wait for all of its time is no more than it was given.
             duration: clock.monotonic().saturating_sub(began).min(web::WITHIN),
         };
-        self.done(rendered, times)
+        let beside = Beside {
+            whole,
+            ..Beside::default()
+        };
+        Ok(self.done_with(rendered, times, beside))
     }
 
     async fn operate(&self, tool: &dyn Tool, prepared: &Prepared) -> Result<Ran, TurnError> {
@@ -389,6 +393,7 @@ impl<'a> Call<'a> {
             duration_ms: millis(times.duration),
             overran: times.duration > times.budget,
             file: beside.file,
+            whole: beside.whole,
         };
         Done {
             event,
@@ -461,6 +466,8 @@ struct Times {
 /// The facts that the end of a call records beside its text.
 #[derive(Debug, Clone, Default)]
 struct Beside {
+    /// The whole text, of which the result is a part.
+    whole: Option<Digest>,
     /// True if no runner could be given it.
     unplaced: bool,
     /// The number of the task as which it goes on.

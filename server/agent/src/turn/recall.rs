@@ -62,13 +62,20 @@ pub(super) async fn run(site: &Site<'_>, ask: &RecallAsk) -> Result<Rendered, Tu
             let Some(call) = nth(transcript.calls(), number) else {
                 return Ok(unknown("result", transcript.calls().count(), 'r'));
             };
-            match call_of_operation(site, call) {
+            let whole = match call.result.as_ref().and_then(|result| result.whole) {
+                Some(whole) => site.ports.log.text(whole).await?,
+                None => None,
+            };
+            match call_of_operation(site, call).filter(|_| whole.is_none()) {
                 Some((tool, prepared)) => {
                     if let Err(why) = read(site, call, (&*tool, &prepared), &mut wanted).await {
                         return Ok(Rendered::failed(why));
                     }
                 }
-                None => push_words(call, &mut wanted),
+                None => match whole {
+                    Some(whole) => wanted.push(0, &whole),
+                    None => push_words(call, &mut wanted),
+                },
             }
             match transcript.stale_by(call) {
                 Some(by) => format!("{}; the file was changed since, by r{by}", call.asked.name),

@@ -142,6 +142,7 @@ mod tests {
                 digest: Some(Digest::of(b"one").into()),
                 changed: false,
             }),
+            whole: None,
         });
         transcript
     }

@@ -26,10 +26,19 @@ const EXCERPT_PERCENT: usize = 60;
 const LEAST_EXCERPT: usize = 1024;
 
 /// Room for the line that names the way to the rest.
-const HANDLE_BYTES: usize = 112;
+pub(super) const HANDLE_BYTES: usize = 112;
 
 /// Longest text that is made to see whether it fits.
 const WHOLE_BYTES: usize = 64 * 1024;
+
+/// A part of the result of this call, and the way to the rest.
+pub(super) fn with_handle(part: &str, number: u32) -> String {
+    let handle = Handle::Result(number);
+    let line_end = if part.ends_with('\n') { "" } else { "\n" };
+    format!(
+        "{part}{line_end}[an excerpt of {handle}; recall {{\"of\":\"{handle}\"}} shows more, from an offset or by a pattern]"
+    )
+}
 
 fn fits(text: &str, limit: usize) -> bool {
     text.len() <= limit && tokens(text) <= RESULT_TOKENS
@@ -147,19 +156,12 @@ impl Told<'_> {
         let dense = bytes.saturating_mul(RESULT_TOKENS) / tokens.max(1);
         let limit = self.limit.min(dense).max(LEAST_EXCERPT);
         let number = self.number.filter(|_| !self.tool.reads_on());
-        let Some(handle) = number.map(Handle::Result) else {
+        let Some(number) = number else {
             return render(self.tool, ended, limit);
         };
         let limit = limit / 100 * EXCERPT_PERCENT;
         let rendered = render(self.tool, ended, limit.saturating_sub(HANDLE_BYTES));
-        let line_end = match rendered.text.ends_with('\n') {
-            true => "",
-            false => "\n",
-        };
-        let text = format!(
-            "{}{line_end}[an excerpt of {handle}; recall {{\"of\":\"{handle}\"}} shows more, from an offset or by a pattern]",
-            rendered.text
-        );
+        let text = with_handle(&rendered.text, number);
         Rendered { text, ..rendered }
     }
 

@@ -3,47 +3,85 @@
 
 use std::time::Duration;
 
-use shared_types::event::CallOutcome;
+use shared_types::{Digest, event::CallOutcome};
 use tokio::time::timeout;
 
-use super::{site::Site, told};
+use super::{
+    TurnError,
+    site::Site,
+    told::{self, HANDLE_BYTES},
+};
 use crate::{
-    session::spoken,
+    session::{LogError, spoken},
     tools::{NEVER_RAN, Rendered, WebAsk, web},
 };
 
 /// The time that an ask is given.
 pub(super) const WITHIN: Duration = Duration::from_secs(30);
 
-/// Asks the web, and returns the words for the model.
-pub(super) async fn run(site: &Site<'_>, ask: &WebAsk) -> Rendered {
+/// Asks the web, and returns the words for the model. Where they are a part of a page, the session keeps the whole of it.
+pub(super) async fn run(
+    site: &Site<'_>,
+    ask: &WebAsk,
+) -> Result<(Rendered, Option<Digest>), TurnError> {
     if site.cancel.is_cancelled() {
-        return told::cancelled(NEVER_RAN.to_owned());
+        return Ok((told::cancelled(NEVER_RAN.to_owned()), None));
     }
-    tokio::select! {
+    let answered = tokio::select! {
         biased;
-        () = site.cancel.cancelled() => told::cancelled("cancelled before the web answered".to_owned()),
-        answered = timeout(WITHIN, answer(site, ask)) => match answered {
-            Ok(Ok(text)) => Rendered::completed(text),
-            Ok(Err(why)) => Rendered::failed(why),
-            Err(_) => Rendered::new(
-                CallOutcome::TimedOut,
-                format!("the web gave no answer within {}", spoken(WITHIN)),
-            ),
-        },
+        () = site.cancel.cancelled() => {
+            let cancelled = told::cancelled("cancelled before the web answered".to_owned());
+            return Ok((cancelled, None));
+        }
+        answered = timeout(WITHIN, answer(site, ask)) => answered,
+    };
+    match answered {
+        Ok(Ok(answer)) => kept(site, answer).await,
+        Ok(Err(why)) => Ok((Rendered::failed(why), None)),
+        Err(_) => {
+            let why = format!("the web gave no answer within {}", spoken(WITHIN));
+            Ok((Rendered::new(CallOutcome::TimedOut, why), None))
+        }
     }
 }
 
-async fn answer(site: &Site<'_>, ask: &WebAsk) -> Result<String, String> {
-    let (source, limit) = (&site.engine.web, site.result_bytes);
-    match ask {
+/// A text of the web as it is shown, and the whole of it.
+struct Answer {
+    shown: String,
+    whole: String,
+}
+
+async fn answer(site: &Site<'_>, ask: &WebAsk) -> Result<Answer, String> {
+    let (source, limit) = (
+        &site.engine.web,
+        site.result_bytes.saturating_sub(HANDLE_BYTES),
+    );
+    let [shown, whole] = match ask {
         WebAsk::Fetch { url } => {
             let page = source.fetch(url).await?;
-            Ok(web::page(&page, limit))
+            [limit, usize::MAX].map(|limit| web::page(&page, limit))
         }
         WebAsk::Search { query, at_most } => {
             let found = source.search(query, *at_most).await?;
-            Ok(web::results(&found, limit))
+            [limit, usize::MAX].map(|limit| web::results(&found, limit))
         }
+    };
+    Ok(Answer { shown, whole })
+}
+
+/// Has the session keep what is not shown. A session that has no room for it is shown the part alone.
+async fn kept(
+    site: &Site<'_>,
+    Answer { shown, whole }: Answer,
+) -> Result<(Rendered, Option<Digest>), TurnError> {
+    if shown == whole {
+        return Ok((Rendered::completed(shown), None));
     }
+    let digest = match site.ports.log.keep_text(whole.into()).await {
+        Ok(digest) => digest,
+        Err(LogError::Refused(_)) => return Ok((Rendered::completed(shown), None)),
+        Err(error) => return Err(error.into()),
+    };
+    let text = told::with_handle(&shown, site.number);
+    Ok((Rendered::completed(text), Some(digest)))
 }

@@ -416,6 +416,7 @@ async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
         duration_ms: 1,
         overran: false,
         file: None,
+        whole: None,
     };
     let now = SystemClock::new().now();
     let recorded = store.append(TENANT, SESSION, epoch, &[ended], now).await;

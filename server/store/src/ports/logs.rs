@@ -54,6 +54,17 @@ impl LogRows for SessionLogRows {
         Ok(self.store.put_image(tenant, session, image, now).await?)
     }
 
+    async fn text(&self, digest: Digest) -> Result<Option<Bytes>, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        let text = self.store.text(tenant, session, digest).await?;
+        Ok(text.map(Bytes::from))
+    }
+
+    async fn keep_text(&self, text: Bytes, now: Timestamp) -> Result<Digest, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        Ok(self.store.put_text(tenant, session, &text, now).await?)
+    }
+
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, SessionError> {
         let SessionKey { tenant, session } = self.of;
         Ok(self.store.todo_of_place(tenant, session, place).await?)

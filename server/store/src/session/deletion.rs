@@ -177,6 +177,7 @@ impl Store {
                 "DELETE FROM turns WHERE tenant_id = $1 AND session_id = $2",
                 "DELETE FROM events WHERE tenant_id = $1 AND session_id = $2",
                 "DELETE FROM session_images WHERE tenant_id = $1 AND session_id = $2",
+                "DELETE FROM session_texts WHERE tenant_id = $1 AND session_id = $2",
                 "DELETE FROM settings WHERE tenant_id = $1 AND subject = $2",
                 "DELETE FROM sessions WHERE tenant_id = $1 AND id = $2",
             ] {

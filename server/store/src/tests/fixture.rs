@@ -451,6 +451,7 @@ pub(super) fn call_ended(turn: TurnId, outcome: CallOutcome) -> Event {
         duration_ms: 10,
         overran: false,
         file: None,
+        whole: None,
     }
 }
 

@@ -331,6 +331,7 @@ fn stragglers_of_an_ended_call_or_turn_are_dropped() {
         duration_ms: 1,
         overran: false,
         file: None,
+        whole: None,
     };
     let over = Event::TurnEnded {
         turn: turn(1),

@@ -109,6 +109,14 @@ impl LogRows for Database {
         Ok(Vec::new())
     }
 
+    async fn text(&self, _: Digest) -> Result<Option<Bytes>, SessionError> {
+        panic!("no text is asked for")
+    }
+
+    async fn keep_text(&self, _: Bytes, _: Timestamp) -> Result<Digest, SessionError> {
+        panic!("no text is kept")
+    }
+
     async fn todo_of_place(&self, _: &str) -> Result<Vec<TodoItem>, SessionError> {
         panic!("no list is asked for")
     }

@@ -58,6 +58,7 @@ fn ended(n: u128, step: u32, ordinal: u32, outcome: CallOutcome) -> Event {
         duration_ms: 0,
         overran: false,
         file: None,
+        whole: None,
     }
 }
 

@@ -62,6 +62,7 @@ fn step(number: u128, step: u32, results: &[usize]) -> Vec<Event> {
             unplaced: false,
             awaits: None,
             file: None,
+            whole: None,
         });
     std::iter::once(answer).chain(ended).collect()
 }

@@ -56,6 +56,7 @@ fn ended(step: u32, ordinal: u32, text: &str) -> Event {
         duration_ms: 0,
         overran: false,
         file: None,
+        whole: None,
     }
 }
 
