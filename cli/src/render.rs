@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use shared_api::Live;
 use shared_client::Followed;
 use shared_types::{
-    Event, SessionEvent, TurnId,
+    Event, OperationId, SessionEvent, TurnId,
     event::{
         CompactedBecause, Finish, InstructionFile, Parts, Place, TodoItem, TodoState, TurnOutcome,
     },
@@ -59,6 +59,8 @@ pub(crate) struct Renderer {
     /// The call that the last line belongs to.
     focus: Option<u32>,
     place: Option<Place>,
+    /// The operation that looks at the place of the turn; it is not shown.
+    look: Option<OperationId>,
     tasks: Tasks,
     models: Models,
     out: String,
@@ -124,6 +126,7 @@ impl Renderer {
             calls: BTreeMap::new(),
             focus: None,
             place: None,
+            look: None,
             tasks: Tasks::default(),
             models: Models::default(),
             out: String::new(),
@@ -249,7 +252,10 @@ impl Renderer {
                 .iter()
                 .for_each(|text| self.note(text)),
             // The look at the place of a turn is not shown as a call.
-            Event::CallPlaced { step: 0, .. } => {}
+            Event::CallPlaced {
+                step: 0, operation, ..
+            } => self.look = Some(*operation),
+            Event::OperationSettled { operation, .. } if self.look == Some(*operation) => {}
             Event::CallPlaced {
                 ordinal,
                 operation,
@@ -283,7 +289,7 @@ impl Renderer {
                 ..
             } => self.note(&left_out(*results, *gone, *shortened)),
             Event::ResultsMasked { before, after, .. } => self.note(&format!(
-                "left out old results, about {} tokens, to make room; recall finds all of them",
+                "left out old results, about {} tokens, to make room; the model can look them up again",
                 before.saturating_sub(*after)
             )),
             // The call that did it is shown.
@@ -656,7 +662,7 @@ fn compacted(before: u64, after: u64, no_summary: Option<&str>) -> String {
         None => String::new(),
     };
     format!(
-        "compacted from about {before} tokens to {after}{without}; nothing is lost: recall finds all of it"
+        "compacted from about {before} tokens to {after}{without}; nothing is lost: the model can look all of it up again"
     )
 }
 

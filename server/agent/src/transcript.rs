@@ -7,7 +7,7 @@
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 
 use shared_types::{
-    Digest, Event, OperationId, SessionEvent, Timestamp, TurnId,
+    Digest, Event, OperationId, RunnerId, SessionEvent, Timestamp, TurnId,
     event::{
         Awaited, CallOutcome, Choice, FileSeen, Finish, InstructionFile, Origin, Parts, Place,
         TodoItem, ToolCall, TurnOutcome, TurnSettings,
@@ -53,6 +53,8 @@ pub(crate) struct Transcript {
 /// What was seen of a place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SurveyLog {
+    /// The runner of the place.
+    pub(crate) runner: Option<RunnerId>,
     pub(crate) system: String,
     pub(crate) folder: String,
     pub(crate) branch: Option<String>,
@@ -169,6 +171,8 @@ pub(crate) struct Call {
     /// Once an operation of it was placed, it may have happened.
     pub(crate) placed: Option<Placed>,
     pub(crate) result: Option<CallResult>,
+    /// The end of its operation, in words, where that came after the result.
+    pub(crate) settled: Option<String>,
     /// The form in which the model is sent the result.
     pub(crate) sent: SentAs,
 }
@@ -243,7 +247,6 @@ impl Transcript {
                 let turn = TurnLog::new(*turn, input, ended_before);
                 self.turns.push(TurnLog {
                     compacts: compacts.clone(),
-                    survey: self.survey.clone(),
                     ..turn
                 });
             }
@@ -257,6 +260,7 @@ impl Transcript {
             } => {
                 let before = self.survey.as_ref();
                 let survey = Arc::new(SurveyLog {
+                    runner: self.turn(*turn).and_then(TurnLog::runner),
                     system: system.clone(),
                     folder: folder.clone(),
                     branch: branch.clone(),
@@ -340,6 +344,13 @@ impl Transcript {
         let steps = turn.steps.len();
         self.tasks.extend(turn.apply(event, at));
         if let Event::TurnClaimed { .. } = event
+            && !turn.is_surveyed
+        {
+            let runner = turn.runner();
+            let known = self.survey.clone();
+            turn.survey = known.filter(|survey| survey.runner == runner);
+        }
+        if let Event::TurnClaimed { .. } = event
             && let Some(settings) = &turn.settings
             && settings.language != self.language
         {
@@ -385,6 +396,14 @@ impl Transcript {
             None => self.without_an_end(operation).map(|asked| (None, asked)),
         };
         if let Some((task, asked)) = late {
+            let steps = self.turns.iter_mut().rev().flat_map(|turn| &mut turn.steps);
+            let is_it = |call: &&mut Call| {
+                let placed = call.placed.as_ref();
+                placed.is_some_and(|placed| placed.operation == operation)
+            };
+            if let Some(call) = steps.flat_map(|step| &mut step.calls).find(is_it) {
+                call.settled = Some(summary.to_owned());
+            }
             self.settled.push(operation);
             self.ended.push(LateEnd {
                 task,
@@ -624,6 +643,11 @@ impl TurnLog {
         runner.is_some() && runner == ran_on && choice.workspace() == before.workspace()
     }
 
+    /// The runner of its calls.
+    pub(crate) fn runner(&self) -> Option<RunnerId> {
+        self.choice.as_ref()?.runner().map(|(runner, _)| runner)
+    }
+
     pub(crate) fn step(&self, number: u32) -> Option<&Step> {
         self.steps.iter().find(|step| step.number == number)
     }
@@ -803,6 +827,7 @@ impl Call {
             asked,
             placed: None,
             result: None,
+            settled: None,
             sent: SentAs::Whole,
         }
     }

@@ -240,6 +240,7 @@ impl Settings {
             language: self.operator.language.clone(),
             steps: self.operator.steps.unwrap_or(USUAL_STEPS),
             machine: None,
+            own_runner: false,
         }
     }
 

@@ -419,6 +419,8 @@ async fn take_effect(
             reason,
         } => {
             turn::must_run(turn_state)?;
+            // A look at the turn's place that did not end in time is not waited for any more.
+            operation::close(tx, tenant, *turn, SURVEY, now).await?;
             let left = turn::end(tx, tenant, *turn, *outcome, reason.as_deref(), now).await?;
             Ok(Some(left))
         }

@@ -207,15 +207,19 @@ impl Store {
                 (kept, _) => {
                     let stored =
                         setting::of_user(&mut tx, tenant, next.user, Some(session)).await?;
-                    let (choice, machine) = match kept {
-                        Some(kept) => (kept.clone(), None),
-                        None => chosen_now(&mut tx, tenant, stored.runner_in_use()?).await?,
+                    let (choice, machine, own_runner) = match kept {
+                        Some(kept) => (kept.clone(), None, false),
+                        None => {
+                            let in_use = stored.runner_in_use()?;
+                            chosen_now(&mut tx, (tenant, next.user), in_use).await?
+                        }
                     };
                     let settings = stored.of_turn(default)?;
                     (
                         choice,
                         TurnSettings {
                             machine,
+                            own_runner,
                             ..settings
                         },
                     )
@@ -608,19 +612,19 @@ async fn insert(
     Ok(())
 }
 
-/// The choice of the runner that counts, and the kind of machine that the runner reported.
+/// The choice of the runner that counts, the kind of machine that the runner reported, and whether it is the user's own.
 async fn chosen_now(
     tx: &mut Connection,
-    tenant: TenantId,
+    (tenant, user): (TenantId, UserId),
     in_use: Option<RunnerInUse>,
-) -> Result<(Choice, Option<String>), StoreError> {
+) -> Result<(Choice, Option<String>, bool), StoreError> {
     let Some(RunnerInUse { choice, chosen_by }) = in_use else {
-        return Ok((Choice::None, None));
+        return Ok((Choice::None, None, false));
     };
     let row: Row = query(
         "SELECT CAST($4 AS TEXT) AS chosen_by, runners.id AS chosen_runner_id,
              runners.name AS chosen_runner_name, sandboxes.name AS chosen_workspace,
-             os, architecture, pool_backend
+             os, architecture, pool_backend, runners.owner_id AS runner_owner_id
          FROM runners LEFT JOIN sandboxes ON sandboxes.tenant_id = runners.tenant_id
              AND sandboxes.runner_id = runners.id AND sandboxes.id = $3
          WHERE runners.tenant_id = $1 AND runners.id = $2",
@@ -631,7 +635,9 @@ async fn chosen_now(
     .bind(word(&chosen_by))
     .fetch_one(tx)
     .await?;
-    Ok((row::choice(&row)?, machine(&row)?))
+    let is_own = row.maybe_text("pool_backend")?.is_some()
+        || row.maybe_text("runner_owner_id")? == Some(user.to_string());
+    Ok((row::choice(&row)?, machine(&row)?, is_own))
 }
 
 /// The kind of machine of the runner in this row; none before its first link.

@@ -24,10 +24,10 @@ pub enum WebError {
         cause: String,
     },
     /// A page leads on from `https` to `http`.
-    #[error("{0} leads on to a page without encryption, which is not followed")]
+    #[error("{0} redirects from https to http, which is not followed")]
     Downgrade(String),
     /// Pages lead on to one another.
-    #[error("the page leads on more than {0} times, and is not followed further")]
+    #[error("the page redirects more than {0} times, and is not followed further")]
     TooManyRedirects(usize),
     /// The server answered that there is no page.
     #[error("{host} answered with the status {status}")]

@@ -21,6 +21,20 @@ use crate::WebError;
 /// Longest address of a page, in bytes.
 const MAX_URL_BYTES: usize = 8192;
 
+/// True for an address of an interface of this machine.
+fn is_own(address: IpAddr) -> bool {
+    let Ok(interfaces) = nix::ifaddrs::getifaddrs() else {
+        // Nothing is granted because nobody could be asked.
+        return true;
+    };
+    let addresses = interfaces.filter_map(|interface| interface.address);
+    let mut ips = addresses.filter_map(|address| {
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+    });
+    ips.any(|ip| ip == address.to_canonical())
+}
+
 /// The networks: those of the public internet, and those that the operator allows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reach {
@@ -34,8 +48,11 @@ impl Reach {
         }
     }
 
+    /// Public addresses of the server itself are none of the public internet: over them a page would be asked for behind
+    /// the firewall.
     fn has(&self, address: IpAddr) -> bool {
-        is_public(address) || self.allowed.iter().any(|range| range.contains(address))
+        is_public(address) && !is_own(address)
+            || self.allowed.iter().any(|range| range.contains(address))
     }
 
     /// The address of a page that a model wrote.

@@ -147,7 +147,7 @@ examples! {
             bytes: 9,
             digest: digest(),
         })],
-        Request::Survey(_) => [Request::Survey(Survey { path: path(), max_bytes: 10 })],
+        Request::Survey(_) => [Request::Survey(Survey { path: path(), max_bytes: 10, of_user: true })],
     }
 
     /// Outcomes of every kind.

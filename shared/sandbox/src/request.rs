@@ -170,13 +170,15 @@ pub struct Edit {
 
 /// Tell what is good to know about the place before any work there: the system, the branch, and the instructions that
 /// people wrote for agents. In each directory from the root down these are `AGENTS.md`, or `CLAUDE.md` where there is
-/// none; before them come those of the user, outside of the workspace.
+/// none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survey {
     /// The directory of the work; empty is the root.
     pub path: String,
     /// Most bytes of all instructions together. Those of the nearest directory come first.
     pub max_bytes: u64,
+    /// Also the instructions of the user of the machine, outside of the workspace.
+    pub of_user: bool,
 }
 
 /// List a directory.

@@ -730,6 +730,9 @@ pub struct TurnSettings {
     /// no runner was active or it had not linked yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
+    /// True if the runner is the session user's own, or has a container for the user alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_runner: bool,
 }
 
 /// The outcome of a tool call.

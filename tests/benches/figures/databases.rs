@@ -163,6 +163,7 @@ impl Cycles {
             language: None,
             steps: 50,
             machine: None,
+            own_runner: false,
         };
         let (replica, refuse) = (ReplicaId::from_u128(1), IfRunning::Refuse);
         let claimed = store.claim_turn(tenant, session, replica, refuse, &usual, clock.now());

@@ -61,7 +61,7 @@ pub(super) fn survey(
             |path| workspace.open_file(path),
         );
     }
-    if let Some(home) = home() {
+    if let Some(home) = home().filter(|_| asked.of_user) {
         let names = OF_USER.map(PathBuf::from);
         look_for(&names, &mut found, &mut unread, |path| {
             let opened = open_ordinary(&home, Path::new(path), Links::Follow);

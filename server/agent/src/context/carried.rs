@@ -234,11 +234,25 @@ fn end_of(call: &Call) -> String {
     let Some(result) = &call.result else {
         return "no result".to_owned();
     };
+    if let Some(settled) = &call.settled {
+        return settled.clone();
+    }
     let words = result.parts.words();
-    let said = words.lines().rev().find_map(|line| {
-        let line = line.strip_prefix('[')?.strip_suffix(']')?;
-        line.contains("exit code").then(|| line.to_owned())
-    });
+    // The last line is Gantry's own; what stands before it may be the output of the command.
+    let mut lines = words.lines().rev();
+    let last = lines
+        .next()
+        .filter(|last| !last.starts_with("[an excerpt of r"));
+    let last = last.or_else(|| lines.next()).unwrap_or_default();
+    let said = match result.outcome {
+        CallOutcome::Completed => last
+            .strip_prefix('[')
+            .and_then(|last| last.strip_suffix(']')),
+        _ => None,
+    };
+    let said = said
+        .filter(|said| said.contains("exit code"))
+        .map(str::to_owned);
     said.unwrap_or_else(|| match result.outcome {
         CallOutcome::Completed => "completed".to_owned(),
         CallOutcome::Failed => "failed".to_owned(),

@@ -32,7 +32,8 @@ pub(crate) struct Size {
 pub(crate) fn size(transcript: &Transcript, model: &ModelInfo, request: &ModelRequest) -> Size {
     let raw = raw(request);
     let ratio = ratio(transcript, model);
-    let calibrated = |raw: u64| usize::try_from((raw * ratio).div_ceil(100)).unwrap_or(usize::MAX);
+    let calibrated =
+        |raw: u64| usize::try_from(raw.saturating_mul(ratio).div_ceil(100)).unwrap_or(usize::MAX);
     let last = last_of(transcript, model).filter(|step| step.prefix == transcript.prefix());
     let tokens = match last.and_then(|step| Some((step, (raw as u64).checked_sub(step.estimated)?)))
     {
@@ -70,7 +71,7 @@ fn ratio(transcript: &Transcript, model: &ModelInfo) -> u64 {
         .rev()
         .flat_map(|turn| turn.steps.iter().rev());
     let known = steps.filter(|step| is_known(step, model)).take(CALLS);
-    let ratios = known.map(|step| (step.counted * 100).div_ceil(step.estimated));
+    let ratios = known.map(|step| step.counted.saturating_mul(100).div_ceil(step.estimated));
     let (least, most) = RATIO_PERCENT;
     ratios.max().map_or(100, |ratio| ratio.clamp(least, most))
 }

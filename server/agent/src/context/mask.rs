@@ -55,9 +55,10 @@ pub(crate) fn plan(
         call.file()
             .is_some_and(|file| touched.contains(&*file.path))
     };
+    let calls_gone = transcript.calls_gone();
     let groups: Vec<&Step> = steps
         .into_iter()
-        .filter(|step| step.number_of_last() > transcript.calls_gone())
+        .filter(|step| step.number_of_last() > calls_gone)
         .filter(|step| !step.calls.iter().any(is_touched))
         .filter(|step| step.calls.iter().any(|call| gain(call) > 0))
         .collect();

@@ -96,7 +96,10 @@ pub(super) fn tail(
     let mut survey: Option<&SurveyLog> = None;
     for log in transcript.up_to(turn) {
         let is_gone = take(&mut gone, 1) == 1;
-        if !is_gone || log.id == turn {
+        let parts = log.steps.iter().map(|step| 1 + step.calls.len());
+        // A turn of which any step is sent begins with its message.
+        let has_sent_steps = gone < parts.sum();
+        if !is_gone || has_sent_steps || log.id == turn {
             let longest = longest.min(log.longest);
             let mut notes = notes(last, log);
             if let Some(now) = log.survey.as_deref() {
@@ -118,7 +121,7 @@ pub(super) fn tail(
                 messages.push(Message::User { parts });
             }
         }
-        if gone > 0 && log.id == turn && !log.steps.is_empty() {
+        if gone > 0 && (has_sent_steps || log.id == turn) && !log.steps.is_empty() {
             messages.push(user(STEPS_GONE));
         }
         for step in &log.steps {

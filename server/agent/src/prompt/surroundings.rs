@@ -67,7 +67,12 @@ fn instructions(before: &[InstructionFile], now: &SurveyLog, window: Option<usiz
     );
     let each = window.map_or(usize::MAX, |window| window / WINDOW_SHARE / new.len());
     for file in new {
-        let content = shorten(file.text.trim_end(), each, "file");
+        // The text of a file cannot end its own frame.
+        let framed = file
+            .text
+            .trim_end()
+            .replace("</instructions", "<\\/instructions");
+        let content = shorten(&framed, each, "file");
         let cut = match file.cut {
             true => format!(
                 "\n[… only the beginning of its {} bytes is shown; Read shows the rest]",

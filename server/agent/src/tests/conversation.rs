@@ -191,6 +191,7 @@ fn claimed_with(world: &World, model: &str, language: Option<&str>, steps: u32) 
             language: language.map(str::to_owned),
             steps,
             machine: None,
+            own_runner: false,
         }),
     });
 }

@@ -134,11 +134,7 @@ async fn a_short_result_and_a_message_come_from_the_log_and_a_search_finds_all()
         told[1]
     );
     assert!(told[2].contains("r1: 1\tneedle one\n"), "{}", told[2]);
-    assert!(
-        told[3].ends_with("[there is nothing at this offset]"),
-        "{}",
-        told[3]
-    );
+    assert!(told[3].ends_with("[it has only 19 bytes]"), "{}", told[3]);
     assert_eq!(
         told[4],
         "not run: there is no such result; the last one is r5"

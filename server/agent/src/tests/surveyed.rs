@@ -173,6 +173,7 @@ async fn instructions_are_sent_again_after_a_compaction_and_are_short_for_a_smal
             parts: Parts::text("and now"),
             compacts: None,
         },
+        claimed(later),
     ] {
         transcript.apply(&event, START);
     }

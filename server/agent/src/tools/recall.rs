@@ -9,7 +9,7 @@ use super::{Arguments, Ask, BadArguments, Kind, Parameter, Tool};
 const DEFAULT_BYTES: u64 = 8 * 1024;
 
 /// Most bytes that are returned at once.
-const MAX_BYTES: u64 = 32 * 1024;
+const MAX_BYTES: u64 = 10 * 1024;
 
 /// The largest offset; numbers in JSON are exact up to here.
 const MAX_OFFSET: u64 = (1 << 53) - 1;
@@ -112,7 +112,7 @@ impl Tool for RecallTool {
                     from: 1,
                     to: MAX_BYTES,
                 },
-                "At most this many bytes; default 8192, at most 32768.",
+                "At most this many bytes; default 8192, at most 10240.",
             ),
             Parameter::optional(
                 "pattern",

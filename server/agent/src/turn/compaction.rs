@@ -58,6 +58,8 @@ impl<'a> Turn<'a> {
         asking.speech.asked_again();
         let summary = match heard {
             Heard::Cancelled => return Ok(Some(Heard::Cancelled)),
+            // Another model may write it, or this one later: the beginning is not given up for that.
+            Heard::Failed(error) if error.falls_back() => return Ok(Some(Heard::Failed(error))),
             Heard::Answer(answer) => compact::summary(&answer.parts.words(), &plan)
                 .ok_or_else(|| "the model wrote none".to_owned()),
             Heard::TookTooLong => Err("the model did not write it in time".to_owned()),

@@ -5,11 +5,14 @@ use shared_types::Event;
 use super::{TurnError, recall::compiled, site::Site, told::not_run};
 use crate::{
     tools::{ContextAsk, ContextChangeAsk, Handle, Rendered},
-    transcript::{Call, Transcript},
+    transcript::{Call, SentAs, Transcript},
 };
 
 /// The newest steps, whose results stay as they are.
 const STEPS_STAY: usize = 3;
+
+/// The fewest bytes that a change must gain: it breaks the vendor's cache.
+const LEAST_GAIN: usize = 256;
 
 /// The result of the call, and the event to be recorded with it.
 pub(super) async fn run(
@@ -68,12 +71,16 @@ fn edited(transcript: &Transcript, ask: &ContextAsk) -> Result<(usize, String), 
             kept.map(|line| format!("{line}\n")).collect()
         }
     };
-    match text.len() < words.len() {
-        true => Ok((words.len(), text)),
-        false => Err(format!(
-            "the new text has {} bytes and the result {}: it must be shorter",
-            text.len(),
-            words.len()
-        )),
+    let sent = match &call.sent {
+        SentAs::Whole => words.len(),
+        SentAs::Edited(text) => text.len(),
+        SentAs::Masked { .. } => 0,
+    };
+    if call.number <= transcript.calls_gone() || sent < text.len() + LEAST_GAIN {
+        return Err(format!(
+            "{handle} is sent with {sent} bytes now, and the new text has {}: that gains too little",
+            text.len()
+        ));
     }
+    Ok((sent, text))
 }

@@ -45,7 +45,7 @@ pub(super) async fn run(site: &Site<'_>, ask: &RecallAsk) -> Result<Rendered, Tu
         Ok(pattern) => pattern,
         Err(error) => return Ok(not_run(format_args!("the pattern cannot be used: {error}"))),
     };
-    let mut wanted = Wanted::new(ask, pattern);
+    let mut wanted = Wanted::new(ask, site.result_bytes, pattern);
     let what = match ask.of {
         None => {
             search(&transcript, &mut wanted);
@@ -55,7 +55,7 @@ pub(super) async fn run(site: &Site<'_>, ask: &RecallAsk) -> Result<Rendered, Tu
             let Some(turn) = nth(transcript.turns().iter(), number) else {
                 return Ok(unknown("message", transcript.turns().len(), 'm'));
             };
-            wanted.push(0, turn.input.words().as_bytes());
+            wanted.push_all(turn.input.words().as_bytes());
             "message".to_owned()
         }
         Some(Handle::Result(number)) => {
@@ -73,7 +73,7 @@ pub(super) async fn run(site: &Site<'_>, ask: &RecallAsk) -> Result<Rendered, Tu
                     }
                 }
                 None => match whole {
-                    Some(whole) => wanted.push(0, &whole),
+                    Some(whole) => wanted.push_all(&whole),
                     None => push_words(call, &mut wanted),
                 },
             }
@@ -115,7 +115,7 @@ fn call_of_operation(site: &Site<'_>, call: &Call) -> Option<(Arc<dyn Tool>, Pre
 
 fn push_words(call: &Call, wanted: &mut Wanted) {
     match &call.result {
-        Some(result) => wanted.push(0, result.parts.words().as_bytes()),
+        Some(result) => wanted.push_all(result.parts.words().as_bytes()),
         None => wanted.push(0, b"[it has no result yet]"),
     }
 }
@@ -174,7 +174,7 @@ async fn read(
                     file: &WholeFile::default(),
                     run_for: prepared.run_for,
                 };
-                wanted.push(0, render(tool, &ended, WHOLE_BYTES).text.as_bytes());
+                wanted.push_all(render(tool, &ended, WHOLE_BYTES).text.as_bytes());
                 return Ok(());
             }
             Ok(Some(OperationEvent::Unreachable { .. }) | None) => return Ok(()),
@@ -237,10 +237,10 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(ask: &RecallAsk, pattern: Option<Regex>) -> Self {
+    fn new(ask: &RecallAsk, at_most: usize, pattern: Option<Regex>) -> Self {
         Self {
             stream: ask.stream,
-            limit: ask.limit,
+            limit: ask.limit.min(at_most),
             pattern,
             text: Vec::new(),
             from: ask.offset,
@@ -274,6 +274,12 @@ impl Wanted {
         self.text.extend_from_slice(taken);
         self.next = self.next.saturating_add(taken.len() as u64);
         self.is_full = taken.len() < fresh.len();
+    }
+
+    /// Takes in the whole of something.
+    fn push_all(&mut self, data: &[u8]) {
+        self.push(0, data);
+        self.end = Some(data.len() as u64);
     }
 
     /// Notes that the bytes before this offset are not kept.
@@ -360,7 +366,8 @@ impl Wanted {
             },
             (false, true, false) => String::new(),
             (false, true, true) => "[there are more such lines; narrow the pattern]".to_owned(),
-            (false, false, false) => "[this is its end]".to_owned(),
+            (false, false, false) if self.end.is_some() => "[this is its end]".to_owned(),
+            (false, false, false) => "[this is all that came so far]".to_owned(),
             (false, false, true) => format!("[read on with offset {}]", self.next),
         };
         if !text.is_empty() && !text.ends_with('\n') {

@@ -7,7 +7,8 @@ use shared_sandbox::{
     Operation, OperationEvent, OperationLimits, Outcome, Request, Survey, Surveyed,
 };
 use shared_types::{
-    Effect, Event, OperationId, OperationKey, Owner,
+    Effect, Event, OperationId, OperationKey, Owner, RefusalCode,
+    clean::clean_line,
     event::{InstructionFile, TodoState},
 };
 use tokio::time::{Instant, timeout_at};
@@ -19,6 +20,12 @@ const WITHIN: Duration = Duration::from_secs(3);
 
 /// Most bytes of all instructions.
 const MAX_BYTES: u64 = 32 * 1024;
+
+/// Most files of instructions.
+const MAX_FILES: usize = 32;
+
+/// Longest name or word on a file, in bytes.
+const MAX_NAME: usize = 1024;
 
 /// The attempt, step and ordinal of its operation: no call has these.
 const STEP: u32 = 0;
@@ -113,6 +120,7 @@ impl Turn<'_> {
         let request = Request::Survey(Survey {
             path: String::new(),
             max_bytes: MAX_BYTES,
+            of_user: self.has_own_runner(),
         });
         Operation {
             id: OperationId::derive(&self.ports.scope, &owner, &key),
@@ -127,6 +135,13 @@ impl Turn<'_> {
             request: request.of_directory(self.transcript.directory()),
             trace: None,
         }
+    }
+
+    /// True if the runner is the user's own: then the instructions in the home of the machine's user are the user's.
+    fn has_own_runner(&self) -> bool {
+        let turn = self.transcript.turn(self.id);
+        let settings = turn.and_then(|turn| turn.settings.as_ref());
+        settings.is_some_and(|settings| settings.own_runner)
     }
 
     /// Records what is seen; returns whether the operation came to its end.
@@ -155,52 +170,59 @@ impl Turn<'_> {
         }
     }
 
+    /// What is seen, as far as it is new. Texts and names come from a runner, and are bounded and cleaned here.
     fn surveyed(&self, outcome: &Outcome) -> Event {
-        let Outcome::Surveyed(seen) = outcome else {
+        let before = self.transcript.survey();
+        let seen = match outcome {
+            Outcome::Surveyed(seen) => seen.clone(),
             // An earlier release of a runner does not know how to look.
-            return Event::PlaceSurveyed {
-                turn: self.id,
-                system: String::new(),
-                folder: String::new(),
-                branch: None,
-                instructions: Some(Vec::new()).filter(|_| self.has_instructions()),
-                unread: Vec::new(),
-            };
+            Outcome::Refused(refusal) if refusal.code == RefusalCode::Unsupported => nothing(),
+            // It could not look this time: nothing is known to have changed.
+            _ => {
+                return Event::PlaceSurveyed {
+                    turn: self.id,
+                    system: before.map_or_else(String::new, |before| before.system.clone()),
+                    folder: before.map_or_else(String::new, |before| before.folder.clone()),
+                    branch: before.and_then(|before| before.branch.clone()),
+                    instructions: None,
+                    unread: Vec::new(),
+                };
+            }
         };
-        let Surveyed {
-            system,
-            folder,
-            branch,
-            instructions,
-            unread,
-        } = seen.clone();
-        let files = instructions.into_iter().map(|file| InstructionFile {
-            path: file.path,
-            text: file.text,
-            bytes: file.bytes,
-            cut: file.cut,
+        let mut left = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
+        let files = seen.instructions.into_iter().take(MAX_FILES).map(|file| {
+            let text = file.text[..file.text.floor_char_boundary(left)].to_owned();
+            left -= text.len();
+            InstructionFile {
+                path: clean_line(&file.path, MAX_NAME),
+                cut: file.cut || text.len() < file.text.len(),
+                bytes: file.bytes,
+                text,
+            }
         });
         let files: Vec<_> = files.collect();
-        let before = self
-            .transcript
-            .survey()
-            .map(|before| &before.instructions[..]);
-        let is_known = before.unwrap_or_default() == files;
+        let known = before.map(|before| &before.instructions[..]);
+        let is_known = known.unwrap_or_default() == files;
+        let unread = seen.unread.iter().take(MAX_FILES);
+        let unread = unread.map(|skipped| clean_line(&skipped.failure.to_string(), MAX_NAME));
         Event::PlaceSurveyed {
             turn: self.id,
-            system,
-            folder,
-            branch,
+            system: clean_line(&seen.system, MAX_NAME),
+            folder: clean_line(&seen.folder, MAX_NAME),
+            branch: seen.branch.map(|branch| clean_line(&branch, MAX_NAME)),
             instructions: (!is_known).then_some(files),
-            unread: unread
-                .iter()
-                .map(|skipped| skipped.failure.to_string())
-                .collect(),
+            unread: unread.collect(),
         }
     }
+}
 
-    fn has_instructions(&self) -> bool {
-        let before = self.transcript.survey();
-        before.is_some_and(|before| !before.instructions.is_empty())
+/// A place of which nothing is known.
+fn nothing() -> Surveyed {
+    Surveyed {
+        system: String::new(),
+        folder: String::new(),
+        branch: None,
+        instructions: Vec::new(),
+        unread: Vec::new(),
     }
 }

@@ -455,6 +455,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         language: None,
         steps: 50,
         machine: None,
+        own_runner: false,
     };
     let claimed = store.claim_turn(TENANT, SESSION, REPLICA, take_over, &settings, now);
     let claimed = claimed.await.expect("the session is there");

@@ -336,6 +336,7 @@ pub(super) fn usual() -> &'static TurnSettings {
         language: None,
         steps: 50,
         machine: None,
+        own_runner: false,
     });
     &USUAL
 }

@@ -115,6 +115,7 @@ async fn a_turn_is_run_with_what_was_set_when_it_was_first_claimed(fixture: Fixt
         language: Some("Latin".to_owned()),
         steps: 7,
         machine: None,
+        own_runner: false,
     };
     assert_eq!(first, Some(set.clone()));
 

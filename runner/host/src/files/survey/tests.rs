@@ -13,6 +13,7 @@ async fn survey(scene: &Scene, path: &str) -> Surveyed {
     let asked = Survey {
         path: path.to_owned(),
         max_bytes: 32 * 1024,
+        of_user: true,
     };
     match scene.outcome(asked).await {
         Outcome::Surveyed(mut surveyed) => {
@@ -122,6 +123,7 @@ async fn what_is_no_file_or_lies_outside_is_named_and_not_read() {
     let missing = Survey {
         path: "no/such".to_owned(),
         max_bytes: 1,
+        of_user: false,
     };
     let failed = scene.outcome(missing).await;
     assert!(
