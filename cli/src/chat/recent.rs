@@ -209,6 +209,8 @@ mod tests {
                 finish: Finish::Complete,
                 usage: Usage::default(),
                 estimated: 0,
+                model_ms: 0,
+                limit: None,
             },
             Event::TurnEnded {
                 turn,

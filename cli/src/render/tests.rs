@@ -82,6 +82,8 @@ fn answer(step: u32, text: &str, calls: &[(&str, &str)]) -> Followed {
         finish: Finish::Complete,
         usage: Usage::default(),
         estimated: 0,
+        model_ms: 0,
+        limit: None,
     })
 }
 

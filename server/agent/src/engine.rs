@@ -49,6 +49,10 @@ pub enum Carried {
 pub struct EngineLimits {
     /// Most model calls in a turn that does not say its own.
     pub max_steps: u32,
+    /// Most tokens of a turn, sent and received, as its answers count them.
+    pub turn_tokens: u64,
+    /// Most time of a turn in which the model is asked, as its answers tell it.
+    pub turn_model_time: Duration,
     /// Most tool calls in one answer; those above are refused.
     pub max_calls: u32,
     /// A turn fails once this many steps in a row asked for the same and got the same.
@@ -80,6 +84,8 @@ impl Default for EngineLimits {
     fn default() -> Self {
         Self {
             max_steps: limits::USUAL_STEPS,
+            turn_tokens: 20_000_000,
+            turn_model_time: Duration::from_secs(2 * 60 * 60),
             max_calls: 64,
             same_steps: 4,
             model_window: None,

@@ -9,6 +9,7 @@ mod chain;
 mod compacted;
 mod conversation;
 mod edits;
+mod limits;
 mod recalled;
 mod resumed;
 mod surveyed;

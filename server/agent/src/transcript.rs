@@ -10,7 +10,7 @@ use shared_types::{
     Digest, Event, OperationId, RunnerId, SessionEvent, Timestamp, TurnId,
     event::{
         Awaited, CallOutcome, Choice, FileSeen, Finish, InstructionFile, Origin, Parts, Place,
-        TodoItem, ToolCall, TurnOutcome, TurnSettings,
+        TodoItem, ToolCall, TurnLimit, TurnOutcome, TurnSettings,
     },
 };
 
@@ -137,6 +137,8 @@ pub(crate) struct TurnLog {
     /// True once the place of the turn was looked at.
     pub(crate) is_surveyed: bool,
     pub(crate) steps: Vec<Step>,
+    /// The limit that it has reached: its next answer is the last one, a summary.
+    pub(crate) limit: Option<TurnLimit>,
     pub(crate) cancel_requested: bool,
     pub(crate) ended: Option<TurnOutcome>,
 }
@@ -158,6 +160,12 @@ pub(crate) struct Step {
     /// The tokens of the request, as the server estimated them and as the vendor counted them; 0 where unknown.
     pub(crate) estimated: u64,
     pub(crate) counted: u64,
+    /// The tokens that were sent and came back, as the vendor counted them.
+    pub(crate) tokens: u64,
+    /// The time that the model took, in milliseconds; 0 where unknown.
+    pub(crate) model_ms: u64,
+    /// The limit that the turn had reached before it: this is the summary.
+    pub(crate) limit: Option<TurnLimit>,
     pub(crate) finish: Finish,
     pub(crate) calls: Vec<Call>,
 }
@@ -609,6 +617,13 @@ impl Transcript {
             turn.cancel_requested = true;
         }
     }
+
+    /// Notes that this turn has reached a limit, before the model is asked for the summary.
+    pub(crate) fn note_limit(&mut self, id: TurnId, limit: TurnLimit) {
+        if let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.id == id) {
+            turn.limit = Some(limit);
+        }
+    }
 }
 
 impl TurnLog {
@@ -627,6 +642,7 @@ impl TurnLog {
             found: None,
             is_surveyed: false,
             steps: Vec::new(),
+            limit: None,
             cancel_requested: false,
             ended: None,
         }
@@ -669,6 +685,8 @@ impl TurnLog {
                 finish,
                 usage,
                 estimated,
+                model_ms,
+                limit,
                 ..
             } if self.step(*step).is_none() => self.steps.push(Step {
                 number: *step,
@@ -679,6 +697,9 @@ impl TurnLog {
                 prefix: 0,
                 estimated: *estimated,
                 counted: usage.input,
+                tokens: usage.input.saturating_add(usage.output),
+                model_ms: *model_ms,
+                limit: *limit,
                 finish: *finish,
                 calls: parts.calls().cloned().map(Call::new).collect(),
             }),

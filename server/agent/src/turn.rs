@@ -17,6 +17,7 @@ mod conclusion;
 mod context_edit;
 mod dispatcher;
 mod failing;
+pub(crate) mod limit;
 mod listen;
 mod next;
 mod recall;
@@ -157,6 +158,10 @@ impl<'a> Turn<'a> {
         loop {
             match self.next()? {
                 Next::AskModel { step } => self.ask_model(step).await?,
+                Next::AskForSummary { step, limit } => {
+                    self.transcript.note_limit(self.id, limit);
+                    self.ask_model(step).await?;
+                }
                 Next::Compact { focus } => self.compact_as_asked(&focus).await?,
                 Next::RunCalls { step, pending } => self.run_calls(step, &pending).await?,
                 Next::End { outcome, reason } => self.end(outcome, reason).await?,

@@ -205,6 +205,14 @@ pub enum Event {
         /// The tokens of its request as the server estimated them; absent where an earlier release recorded it.
         #[serde(default, skip_serializing_if = "is_zero_tokens")]
         estimated: u64,
+        /// The time from the first request for the answer to its end, with every attempt, in milliseconds; absent
+        /// where an earlier release recorded it.
+        #[serde(default, skip_serializing_if = "is_zero_millis")]
+        model_ms: u64,
+        /// The limit that the turn had reached. The model was asked for a summary only, and no call in the answer is
+        /// run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<TurnLimit>,
     },
     /// The text with which the system prompt begins is another from this turn on.
     #[serde(rename = "prompt.changed")]
@@ -418,6 +426,10 @@ fn is_zero_tokens(number: &u64) -> bool {
     *number == 0
 }
 
+fn is_zero_millis(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Event {
     /// The kinds that this reader knows, each with its version. A writer raises the version of a kind when one of
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
@@ -557,6 +569,31 @@ pub enum Finish {
     Length,
     /// The turn was cancelled while it spoke; calls that it had begun are not in the answer.
     Cancelled,
+}
+
+/// A limit of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "of", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum TurnLimit {
+    /// The most answers of the model.
+    Steps {
+        /// The number.
+        most: u32,
+    },
+    /// The most tokens that were sent and came back.
+    Tokens {
+        /// The number.
+        most: u64,
+    },
+    /// The most time that the model took for its answers.
+    ModelTime {
+        /// The time, in milliseconds.
+        most_ms: u64,
+    },
+    /// A limit that a newer version has.
+    #[serde(other)]
+    Other,
 }
 
 /// Tokens of one model call.

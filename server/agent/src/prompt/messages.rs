@@ -14,6 +14,7 @@ use super::{
 use crate::{
     tools::{Handle, NEVER_RAN, todo_written},
     transcript::{Call, Compacted, LateEnd, SentAs, Step, SurveyLog, Transcript, TurnLog},
+    turn::limit,
 };
 
 /// Most bytes that are said of what was asked of a call.
@@ -131,8 +132,16 @@ pub(super) fn tail(
                 in_short: take(&mut in_short, step.calls.len()),
                 longest: longest.min(step.longest),
             };
+            if let Some(limit) = step.limit.filter(|_| sent.text) {
+                messages.push(user(&limit::wish(limit)));
+            }
             let is_bound = model.profile.binds_thoughts && step.prefix != transcript.prefix();
             push_step(&mut messages, step, &sent, model, is_bound);
+        }
+        if let Some(limit) = log.limit
+            && log.steps.last().is_none_or(|step| step.limit.is_none())
+        {
+            messages.push(user(&limit::wish(limit)));
         }
     }
     messages

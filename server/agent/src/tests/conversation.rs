@@ -165,22 +165,8 @@ async fn a_model_that_stops_without_a_word_is_asked_once_more_and_no_more() {
     assert_eq!(world.model.requests().len(), 2);
 }
 
-#[tokio::test]
-async fn the_51st_step_is_not_taken() {
-    let replies = (0..60).map(|n| {
-        Reply::calls(
-            "",
-            [("Shell", format!("{{\"command\":\"echo {n}\"}}").as_str())],
-        )
-    });
-    let world = World::new(replies, (0..60).map(|n| command(&n.to_string(), 0)));
-    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
-    assert!(world.end().1.contains("limit of 50 steps"));
-    assert_eq!(world.model.requests().len(), 50);
-}
-
 /// A turn that was claimed with these settings.
-fn claimed_with(world: &World, model: &str, language: Option<&str>, steps: u32) {
+pub(super) fn claimed_with(world: &World, model: &str, language: Option<&str>, steps: u32) {
     world.log.append(Event::TurnClaimed {
         turn: TURN,
         epoch: EPOCH,
@@ -207,7 +193,7 @@ async fn a_turn_takes_as_many_steps_as_it_was_claimed_with_whatever_a_later_clai
     claimed_with(&world, "scripted", None, 7);
     assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
     assert!(world.end().1.contains("limit of 2 steps"));
-    assert_eq!(world.model.requests().len(), 2);
+    assert_eq!(world.model.requests().len(), 3, "two steps and the summary");
 }
 
 #[tokio::test]

@@ -4,18 +4,18 @@
 //! vendor's own state goes back to its origin alone. What was asked is recorded in the ledger of usage together with
 //! the event that it led to.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use server_llm::{Answer, CallTrace, Images, Model, ModelError, ModelInfo, ModelRequest};
 use server_records::{ModelCall, ModelCost};
 use shared_types::{
     Digest, Event, SpanId,
-    event::{CompactedBecause, Finish, Part, TurnOutcome, Usage},
+    event::{CompactedBecause, Finish, Part, TurnLimit, TurnOutcome, Usage},
 };
 use tokio::sync::mpsc;
 
 use super::{
-    Next, Turn, TurnError,
+    Next, Turn, TurnError, limit,
     speech::{STOPPED, Speech},
 };
 use crate::{
@@ -63,6 +63,8 @@ pub(super) struct Asking<'a> {
     pub(super) calls: Vec<ModelCall>,
     /// The tokens of the last request, as they were estimated by its text.
     estimated: usize,
+    /// The reading of the monotonic clock at which it began.
+    began: Duration,
 }
 
 impl<'a> Asking<'a> {
@@ -73,6 +75,7 @@ impl<'a> Asking<'a> {
             requests: 0,
             calls: Vec::new(),
             estimated: 0,
+            began: turn.engine.clock.monotonic(),
         }
     }
 }
@@ -261,11 +264,14 @@ impl<'a> Turn<'a> {
             speech,
             calls,
             estimated,
+            began,
             ..
         } = asking;
+        let took = self.engine.clock.monotonic().saturating_sub(began);
         let asked = Asked {
             step,
             estimated: estimated as u64,
+            model_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             calls: Vec::new(),
         };
         match heard {
@@ -417,6 +423,7 @@ impl<'a> Turn<'a> {
         let Asked {
             step,
             estimated,
+            model_ms,
             calls,
         } = asked;
         let answered = Event::AnswerRecorded {
@@ -428,6 +435,8 @@ impl<'a> Turn<'a> {
             finish: answer.finish,
             usage: answer.usage,
             estimated,
+            model_ms,
+            limit: self.limit(),
         };
         // Known before it is durable: where it does not become so, this claim of the turn ends.
         self.transcript.apply(&answered, self.engine.clock.now());
@@ -442,11 +451,21 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
+    /// The limit that the turn has reached.
+    fn limit(&self) -> Option<TurnLimit> {
+        self.transcript.turn(self.id)?.limit
+    }
+
+    /// Ends the turn as failed. A turn that has reached its limit ends for that reason, also without a summary.
     pub(super) async fn fail(
         &mut self,
         reason: String,
         calls: Vec<ModelCall>,
     ) -> Result<(), TurnError> {
+        let reason = match self.limit() {
+            Some(limit) => limit::reason(limit, false),
+            None => reason,
+        };
         let ended = self.ended(TurnOutcome::Failed, Some(reason));
         self.ports
             .log
@@ -462,6 +481,8 @@ struct Asked {
     step: u32,
     /// The tokens of its request, as they were estimated by its text.
     estimated: u64,
+    /// The time that it took to ask, in milliseconds.
+    model_ms: u64,
     calls: Vec<ModelCall>,
 }
 

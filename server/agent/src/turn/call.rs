@@ -16,7 +16,7 @@ use super::{
     Turn, TurnError,
     again::is_run_anew,
     conclusion::Conclusion,
-    context_edit,
+    context_edit, limit,
     listen::Listener,
     recall, seen,
     show::CallPlace,
@@ -92,7 +92,9 @@ impl<'a> Call<'a> {
         let is_last = ordinal as usize + 1 == step.calls.len();
         let max_calls = turn.engine.limits.max_calls;
         let is_it = |wait: &&CallWait| (wait.step, wait.ordinal) == (step.number, ordinal);
+        let limit = step.limit.filter(|_| call.placed.is_none());
         let plan = match ordinal < max_calls {
+            _ if let Some(limit) = limit => Err(BadArguments::new(limit::not_run_words(limit))),
             true if is_last && step.finish == Finish::Length && !is_whole(&call.asked) => {
                 Err(BadArguments::new(
                     "your answer reached its length limit before the arguments were whole; do it in smaller parts",

@@ -1,6 +1,6 @@
 //! The next phase of a turn: a pure function of its log, of the waits of its calls, and of the limits.
 
-use shared_types::event::{Finish, TurnOutcome};
+use shared_types::event::{Finish, TurnLimit, TurnOutcome};
 
 use crate::wait::WaitingCall;
 use crate::{
@@ -9,11 +9,15 @@ use crate::{
     transcript::{Step, TurnLog},
 };
 
+use super::limit;
+
 /// The next phase of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Ask the model for the answer of this step.
     AskModel { step: u32 },
+    /// Ask the model for the answer of this step, a summary: the turn has reached this limit.
+    AskForSummary { step: u32, limit: TurnLimit },
     /// Compact the conversation; this matters most in it.
     Compact { focus: String },
     /// Bring the calls of this step that have no result to their ends. A wish to cancel changes
@@ -65,6 +69,9 @@ pub(crate) fn next(turn: &TurnLog, waiting: &[WaitingCall], limits: &EngineLimit
     }
     match last {
         None => Next::AskModel { step: 1 },
+        Some(step) if let Some(limit) = step.limit => {
+            failed(limit::reason(limit, step.has_words()))
+        }
         Some(step) if step.calls.is_empty() => after_the_last_word(turn, step, limits),
         Some(step) => after_the_calls(turn, step, limits),
     }
@@ -83,7 +90,7 @@ fn after_the_last_word(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Ne
             failed("the model reached its length limit before it said anything".to_owned())
         }
         // Models stop like that now and then, and say more when they are asked once more.
-        (true, _) if is_first && turn.steps.len() < most_steps(turn, limits) => Next::AskModel {
+        (true, _) if is_first && limit::reached(turn, limits).is_none() => Next::AskModel {
             step: step.number + 1,
         },
         (true, _) => failed("the model gave an empty answer".to_owned()),
@@ -108,25 +115,15 @@ fn after_the_calls(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Next {
             limits.same_steps
         ));
     }
-    let most = most_steps(turn, limits);
-    if turn.steps.len() >= most {
-        return failed(format!(
-            "the turn reached its limit of {most} steps; send another message to go on, or allow more: \
-             gantry config set steps NUMBER"
-        ));
-    }
-    Next::AskModel {
-        step: step.number + 1,
+    let step = step.number + 1;
+    match limit::reached(turn, limits) {
+        Some(limit) => Next::AskForSummary { step, limit },
+        None => Next::AskModel { step },
     }
 }
 
 fn is_empty(step: &Step) -> bool {
     step.calls.is_empty() && !step.has_words()
-}
-
-fn most_steps(turn: &TurnLog, limits: &EngineLimits) -> usize {
-    let settings = turn.settings.as_ref();
-    settings.map_or(limits.max_steps, |settings| settings.steps) as usize
 }
 
 fn completed() -> Next {

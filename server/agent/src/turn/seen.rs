@@ -106,6 +106,8 @@ mod tests {
             finish: Finish::Complete,
             usage: Usage::default(),
             estimated: 0,
+            model_ms: 0,
+            limit: None,
         });
         let key = OperationKey::Call {
             turn: BEFORE,

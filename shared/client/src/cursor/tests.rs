@@ -33,6 +33,8 @@ fn answer(turn: TurnId, step: u32, text: &str) -> Event {
         finish: Finish::Complete,
         usage: Usage::default(),
         estimated: 0,
+        model_ms: 0,
+        limit: None,
     }
 }
 

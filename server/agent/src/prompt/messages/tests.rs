@@ -41,6 +41,8 @@ fn answer(n: u128, step: u32, text: &str, calls: u32) -> Event {
         finish: Finish::Complete,
         usage: Usage::default(),
         estimated: 0,
+        model_ms: 0,
+        limit: None,
     }
 }
 
@@ -365,6 +367,8 @@ fn bound_thoughts_go_back_until_something_before_them_has_changed() {
             finish: Finish::Complete,
             usage: Usage::default(),
             estimated: 0,
+            model_ms: 0,
+            limit: None,
         }
     };
     let left_out = Event::ResultsLeftOut {

@@ -46,6 +46,8 @@ fn step(number: u128, step: u32, results: &[usize]) -> Vec<Event> {
         finish: Finish::Complete,
         usage: Usage::default(),
         estimated: 0,
+        model_ms: 0,
+        limit: None,
     };
     let ended = (0..)
         .zip(results)

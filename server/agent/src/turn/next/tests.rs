@@ -39,6 +39,8 @@ fn answer(step: u32, text: &str, calls: &[&str], finish: Finish) -> Event {
         finish,
         usage: Usage::default(),
         estimated: 0,
+        model_ms: 0,
+        limit: None,
     }
 }
 
@@ -74,6 +76,10 @@ fn after(events: &[Event]) -> Next {
 
 /// The same where these calls were found to wait.
 fn after_with(events: &[Event], waiting: &[WaitingCall]) -> Next {
+    after_within(events, waiting, &EngineLimits::default())
+}
+
+fn after_within(events: &[Event], waiting: &[WaitingCall], limits: &EngineLimits) -> Next {
     let log: Vec<_> = (1..)
         .zip(events)
         .map(|(seq, event)| SessionEvent {
@@ -84,7 +90,7 @@ fn after_with(events: &[Event], waiting: &[WaitingCall]) -> Next {
         .collect();
     let transcript = Transcript::of(&log);
     let turn = transcript.turn(TURN).expect("its input is in the log");
-    next(turn, waiting, &EngineLimits::default())
+    next(turn, waiting, limits)
 }
 
 fn end(outcome: TurnOutcome) -> Next {
@@ -235,20 +241,31 @@ struct Plan {
     steps: Vec<Vec<u8>>,
     last: String,
     cancel_at: Option<usize>,
+    /// The limit of steps.
+    most: u32,
 }
 
 fn plans() -> impl Strategy<Value = Plan> {
     let steps = proptest::collection::vec(proptest::collection::vec(0..3u8, 1..4), 0..8);
     let cancel_at = proptest::option::of(1..20usize);
-    (steps, "[a ]{0,2}", cancel_at).prop_map(|(steps, last, cancel_at)| Plan {
+    (steps, "[a ]{0,2}", cancel_at, 1..12u32).prop_map(|(steps, last, cancel_at, most)| Plan {
         steps,
         last,
         cancel_at,
+        most,
     })
 }
 
 /// Does what comes next until nothing does.
 fn play(plan: &Plan, mut log: Vec<Event>) -> Vec<Event> {
+    let limits = EngineLimits {
+        max_steps: plan.most,
+        ..EngineLimits::default()
+    };
+    let answered = |step: u32| match plan.steps.get(step as usize - 1) {
+        Some(calls) => answer(step, "", &vec!["a"; calls.len()], Finish::Complete),
+        None => answer(step, &plan.last, &[], Finish::Complete),
+    };
     loop {
         assert!(log.len() < 500, "the turn ends");
         let missing = !log
@@ -257,11 +274,15 @@ fn play(plan: &Plan, mut log: Vec<Event>) -> Vec<Event> {
         if missing && plan.cancel_at == Some(log.len()) {
             log.push(cancel());
         }
-        match after(&log) {
-            Next::AskModel { step } => log.push(match plan.steps.get(step as usize - 1) {
-                Some(calls) => answer(step, "", &vec!["a"; calls.len()], Finish::Complete),
-                None => answer(step, &plan.last, &[], Finish::Complete),
-            }),
+        match after_within(&log, &[], &limits) {
+            Next::AskModel { step } => log.push(answered(step)),
+            Next::AskForSummary { step, limit } => {
+                let mut summary = answered(step);
+                if let Event::AnswerRecorded { limit: reached, .. } = &mut summary {
+                    *reached = Some(limit);
+                }
+                log.push(summary);
+            }
             Next::RunCalls { step, pending } => {
                 let result = plan.steps[step as usize - 1][pending[0] as usize];
                 log.push(ended(step, pending[0], &result.to_string()));
