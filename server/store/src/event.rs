@@ -9,7 +9,7 @@ use shared_types::{
 };
 
 use crate::{
-    Store, StoreError,
+    Store, StoreError, chat_text,
     columns::{Columns as _, damaged, integer, json},
     database::{Connection, FromRow, Row, query, query_as, retried},
     model_call,
@@ -244,9 +244,11 @@ pub(crate) async fn insert(
     .bind(event.kind())
     .bind(i64::from(event.version()))
     .bind(json(&body))
-    .execute(tx)
+    .execute(&mut *tx)
     .await?;
-    Ok(SessionEvent { seq, at: now, body })
+    let event = SessionEvent { seq, at: now, body };
+    chat_text::keep(tx, tenant, session, &event).await?;
+    Ok(event)
 }
 
 /// Writes the event $5, $6, $7 to where [`session::take_next`] has just moved the log.
@@ -287,6 +289,7 @@ async fn report(
         };
         let turns_left =
             take_effect(tx, (tenant, session), event, turn_state.as_deref(), now).await?;
+        chat_text::keep(tx, tenant, session, &event_at).await?;
         appended.turns_left = turns_left.or(appended.turns_left);
         appended.events.push(event_at);
     }

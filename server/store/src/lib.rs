@@ -31,6 +31,7 @@ mod attempt;
 mod audit;
 mod backup;
 mod browser;
+mod chat_text;
 mod columns;
 mod counts;
 mod credential;

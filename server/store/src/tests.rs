@@ -28,6 +28,7 @@ mod at_once;
 mod backups;
 mod browser;
 mod callers;
+mod chat_texts;
 mod choices;
 mod copies;
 mod counts;
