@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::{Images, Piece};
-use server_records::ModelCall;
+use server_records::{ChatHit, ChatQuery, ModelCall};
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{
     Digest, Event, OperationId, OperationScope, SessionEvent, SessionId, TraceContext, TurnId,
@@ -88,6 +88,13 @@ pub trait SessionLog: Send + Sync {
     /// # Errors
     /// If it cannot be read.
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError>;
+
+    /// The texts in the sessions of this session's owner that have the words of the query, the newest first. The
+    /// session itself is searched only if the query names it.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, LogError>;
 
     /// Appends the end of a call and stores the outcome of its operation, in one durable
     /// transaction.

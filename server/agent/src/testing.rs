@@ -12,7 +12,7 @@ use server_llm::{
     Answer, Attempted, Images, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest,
     Piece, Voice,
 };
-use server_records::ModelCall;
+use server_records::{ChatHit, ChatQuery, ChatSpeaker, ModelCall};
 use shared_sandbox::{
     CancelAnswer, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome,
     OutputStream, ReadContent, Running, Sandbox, StreamEnd, Written,
@@ -406,6 +406,18 @@ impl SessionLog for MemoryLog {
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError> {
         assert!(place.starts_with("run_"), "{place}");
         Ok(lock(&self.state).left.clone())
+    }
+
+    /// Has one text about each query.
+    async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, LogError> {
+        let hit = ChatHit {
+            session: query.within.unwrap_or(SessionId::from_u128(3)),
+            title: "an\nolder one".to_owned(),
+            at: START,
+            speaker: ChatSpeaker::User,
+            excerpt: format!("… {} …", query.words),
+        };
+        Ok(vec![hit; query.at_most as usize])
     }
 
     async fn keep_image(&self, _media_type: &str, bytes: Bytes) -> Result<Digest, LogError> {

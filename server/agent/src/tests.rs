@@ -9,6 +9,7 @@ mod chain;
 mod compacted;
 mod conversation;
 mod edits;
+mod history;
 mod limits;
 mod recalled;
 mod resumed;

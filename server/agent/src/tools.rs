@@ -1,8 +1,8 @@
 //! The tools that the model may ask for: one file per tool.
 //!
 //! A tool is a pure translation: arguments become one request to the sandbox, and what became of
-//! the request becomes a text for the model; or they become a question about the session's tasks, or
-//! one to the web.
+//! the request becomes a text for the model; or they become a question about the session's tasks, about
+//! the user's conversations, or one to the web.
 //! It runs nothing, and so knows nothing of journals, runners, cancelling or time.
 
 mod arguments;
@@ -11,6 +11,7 @@ mod edit;
 mod excerpt;
 mod glob;
 mod grep;
+pub(crate) mod history;
 mod lines;
 mod list;
 mod output;
@@ -40,6 +41,7 @@ pub use edit::EditTool;
 pub use excerpt::bounded;
 pub use glob::GlobTool;
 pub use grep::GrepTool;
+pub use history::{ChatHistoryTool, HistoryAsk};
 pub use list::ListTool;
 pub use output::CommandOutput;
 pub use read::ReadTool;
@@ -120,6 +122,8 @@ pub enum Ask {
     Recall(RecallAsk),
     /// A change of an old result, as the model is sent it.
     Context(ContextAsk),
+    /// Something of the user's other conversations.
+    History(HistoryAsk),
     /// Something of the to-do list.
     Todo(TodoAsk),
     /// Something of the web.
@@ -240,6 +244,7 @@ impl ToolSource for BuiltIn {
             Arc::new(TaskKillTool),
             Arc::new(RecallTool),
             Arc::new(ContextEditTool),
+            Arc::new(ChatHistoryTool),
             Arc::new(TodoWriteTool),
             Arc::new(TodoListTool),
         ]

@@ -17,6 +17,7 @@ mod conclusion;
 mod context_edit;
 mod dispatcher;
 mod failing;
+mod history;
 pub(crate) mod limit;
 mod listen;
 mod next;

@@ -61,6 +61,7 @@ const TOOLS: &[&str] = &[
     "task_kill",
     "recall",
     "context_edit",
+    "chat_history",
     "todo_write",
     "todo_list",
     "web_fetch",

@@ -42,6 +42,7 @@ fn the_standard_tools_are_shown_in_the_order_of_their_names() {
             "Read",
             "Shell",
             "Write",
+            "chat_history",
             "context_edit",
             "recall",
             "task_kill",
@@ -76,7 +77,7 @@ fn an_unknown_tool_is_answered_with_the_known_ones() {
     assert_eq!(
         error.to_string(),
         "there is no tool \"bash\"; the tools are Edit, Glob, Grep, List, Read, Shell, Write, \
-         context_edit, recall, task_kill, task_read, task_status, todo_list, todo_write"
+         chat_history, context_edit, recall, task_kill, task_read, task_status, todo_list, todo_write"
     );
 }
 

@@ -16,7 +16,7 @@ use super::{
     Turn, TurnError,
     again::is_run_anew,
     conclusion::Conclusion,
-    context_edit, limit,
+    context_edit, history, limit,
     listen::Listener,
     recall, seen,
     show::CallPlace,
@@ -28,8 +28,8 @@ use super::{
 use crate::{
     session::LogError,
     tools::{
-        Ask, BadArguments, ContextAsk, NEVER_RAN, Prepared, RecallAsk, Rendered, TaskAsk, TodoAsk,
-        Tool, WebAsk, todo_rendered,
+        Ask, BadArguments, ContextAsk, HistoryAsk, NEVER_RAN, Prepared, RecallAsk, Rendered,
+        TaskAsk, TodoAsk, Tool, WebAsk, todo_rendered,
     },
     transcript::{Step, Transcript},
     wait::WaitingCall,
@@ -188,6 +188,7 @@ impl<'a> Call<'a> {
                 Ask::Operation(prepared) => self.operate(&**tool, prepared).await,
                 Ask::Tasks(ask) => self.look_at_tasks(ask).await,
                 Ask::Recall(ask) => self.recall(ask).await,
+                Ask::History(ask) => self.search_history(ask).await,
                 Ask::Todo(ask) => Ok(self.todo(ask).into()),
                 Ask::Context(ask) => self.edit_context(ask).await,
                 Ask::Web(ask) => Ok(self.ask_web(ask).await?.into()),
@@ -249,6 +250,15 @@ impl<'a> Call<'a> {
             return Ok(self.done(cancelled, Times::default()).into());
         }
         let rendered = recall::run(&self.site, ask).await?;
+        Ok(self.done(rendered, Times::default()).into())
+    }
+
+    async fn search_history(&self, ask: &HistoryAsk) -> Result<Ran, TurnError> {
+        if self.site.cancel.is_cancelled() {
+            let cancelled = told::cancelled(NEVER_RAN.to_owned());
+            return Ok(self.done(cancelled, Times::default()).into());
+        }
+        let rendered = history::run(&self.site, ask).await?;
         Ok(self.done(rendered, Times::default()).into())
     }
 

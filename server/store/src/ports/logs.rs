@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
-    Appended, CallEnd, LogRows, ModelCall, SessionError, SessionKey, StoredEvent,
+    Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey,
+    StoredEvent,
 };
 use shared_types::{Digest, Epoch, Event, Timestamp, event::TodoItem};
 
@@ -68,6 +69,11 @@ impl LogRows for SessionLogRows {
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, SessionError> {
         let SessionKey { tenant, session } = self.of;
         Ok(self.store.todo_of_place(tenant, session, place).await?)
+    }
+
+    async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        Ok(self.store.search_chats(tenant, session, query).await?)
     }
 
     async fn append_end(

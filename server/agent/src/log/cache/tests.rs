@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use server_records::{Appended, CallEnd, ModelCall, PortError};
+use server_records::{Appended, CallEnd, ChatHit, ChatQuery, ModelCall, PortError};
 use shared_types::{
     Digest, Epoch, Event, SessionId, TenantId, TurnId, UserId,
     clock::ManualClock,
@@ -119,6 +119,10 @@ impl LogRows for Database {
 
     async fn todo_of_place(&self, _: &str) -> Result<Vec<TodoItem>, SessionError> {
         panic!("no list is asked for")
+    }
+
+    async fn search_chats(&self, _: &ChatQuery) -> Result<Vec<ChatHit>, SessionError> {
+        panic!("no search is asked for")
     }
 
     async fn keep_image(&self, _: &str, _: Bytes, _: Timestamp) -> Result<Digest, SessionError> {

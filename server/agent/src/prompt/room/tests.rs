@@ -523,7 +523,9 @@ fn in_five_hundred_turns_every_request_fits_and_few_do_not_begin_as_the_one_befo
             session.turn(number, 20 + roll(600), &steps, |session, request| {
                 assert!(
                     bytes_of(request) <= session.most(),
-                    "turn {number}, window {window}"
+                    "turn {number}, window {window}: {} > {}",
+                    bytes_of(request),
+                    session.most()
                 );
                 is_right(number, request);
             });
