@@ -111,12 +111,18 @@ async fn model_language_and_steps_reach_the_model_and_nothing_answers_for_one_th
     let (set, words) = typed(&gantry, &set).await;
     assert!(set && words.contains("generation 2"), "{words}");
 
-    model.script(vec![Reply::call("Shell", json!({ "command": "true" }))]);
+    model.script(vec![
+        Reply::call("Shell", json!({ "command": "true" })),
+        Reply::text("I ran it."),
+    ]);
     let mut talk = gantry.talk().await;
     let told = talk.say("go").await;
     assert_eq!(told.outcome, TurnOutcome::Failed);
     let reason = told.reason.clone().expect("a reason");
-    assert!(reason.contains("limit of 1 steps"), "{reason}");
+    assert!(
+        reason.contains("limit of 1 steps; a summary stands above"),
+        "{reason}"
+    );
     let (_, named, language, steps) = ran_with(&told);
     assert_eq!(
         (&*named, language.as_deref(), steps),
@@ -149,7 +155,7 @@ async fn model_language_and_steps_reach_the_model_and_nothing_answers_for_one_th
             && reason.contains("offered: scripted"),
         "{reason}"
     );
-    assert_eq!(model.requests().len(), 1, "no other model was asked");
+    assert_eq!(model.requests().len(), 2, "no other model was asked");
     assert_eq!(
         listed(&gantry, "model", &[]).await["note"],
         "not offered any more"
@@ -158,7 +164,7 @@ async fn model_language_and_steps_reach_the_model_and_nothing_answers_for_one_th
     model.script(vec![Reply::text("hi")]);
     let told = talk.say("go").await;
     assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
-    assert_eq!(model.requests()[1]["model"], "scripted");
+    assert_eq!(model.requests()[2]["model"], "scripted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
