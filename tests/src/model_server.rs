@@ -102,6 +102,21 @@ impl ModelServer {
         self.script.state().refuse_above = Some(bytes);
     }
 
+    /// From now on each wish for a summary gets this one, and takes no reply of the script.
+    pub fn summarizes(&self, summary: &str) {
+        self.script.state().summary = Some(Reply::text(summary));
+    }
+
+    /// The first request after the next wish gets this, and takes no reply of the script.
+    pub fn replies_after_summary(&self, reply: Reply) {
+        self.script.state().after_summary = Some(reply);
+    }
+
+    /// True once the reply of [`ModelServer::replies_after_summary`] is given.
+    pub fn has_replied_after_summary(&self) -> bool {
+        self.script.state().after_summary.is_none()
+    }
+
     /// Replies of the script that no request has had.
     pub fn replies_left(&self) -> usize {
         self.script.state().replies.len()

@@ -376,15 +376,31 @@ impl PeerLink {
         }
     }
 
-    /// The next operation that the runner is asked for.
+    /// The next operation that the runner is asked for. A survey is answered: it found nothing.
     pub async fn operation(&mut self) -> v1::Operation {
         loop {
             match self.next().await {
-                Ok(Some(server_frame::Kind::Operation(operation))) => return *operation,
+                Ok(Some(server_frame::Kind::Operation(operation))) => match &operation.request {
+                    Some(v1::operation::Request::Survey(_)) => {
+                        self.has_surveyed(operation.operation).await;
+                    }
+                    _ => return *operation,
+                },
                 Ok(Some(_)) => {}
                 end => panic!("the link ended: {end:?}"),
             }
         }
+    }
+
+    async fn has_surveyed(&self, operation: String) {
+        let accepted = runner_frame::Kind::Accepted(v1::Accepted {
+            operation: operation.clone(),
+            journal_sequence: 0,
+        });
+        self.send(accepted).await;
+        let outcome = Some(v1::ended::Outcome::Surveyed(v1::Surveyed::default()));
+        let ended = runner_frame::Kind::Ended(v1::Ended { operation, outcome });
+        self.send(ended).await;
     }
 
     /// Reads to the end of the link: the reason that the server gave, by a goodbye or a status.

@@ -127,6 +127,7 @@ impl Work {
         let parts = told.split_once("\n[… ").and_then(|(head, rest)| {
             let (left_out, rest) = rest.split_once(" bytes left out from offset ")?;
             let (offset, rest) = rest.split_once(" …]\n")?;
+            let (rest, _name) = rest.rsplit_once("\n[an excerpt of r")?;
             let (tail, epilogue) = rest.rsplit_once('[')?;
             let number = |text: &str| text.parse::<usize>().ok();
             Some((head, (number(left_out)?, number(offset)?), tail, epilogue))

@@ -73,7 +73,7 @@ impl SandboxRouter {
         operation: &Operation,
         digest: Digest,
     ) -> Result<(StoredIntent, Generation), Refusal> {
-        let (Placement { place, incarnation }, link) = self.reach().await?;
+        let (Placement { place, incarnation }, link) = self.reach(&operation.request).await?;
         let start_within = operation.limits.start_within;
         let start_by = self.clock.boot_moment().after(start_within);
         let intent = StoredIntent {

@@ -116,7 +116,7 @@ impl Talk {
     /// Waits until a call of the turn was placed on a runner.
     pub async fn until_placed(&mut self) {
         self.until("a call is placed", |item| {
-            matches!(event(item), Some(Event::CallPlaced { .. }))
+            matches!(event(item), Some(Event::CallPlaced { step: 1.., .. }))
         })
         .await;
     }
@@ -207,19 +207,25 @@ impl Told {
         ended.collect()
     }
 
-    /// Where each operation was placed, in order.
+    /// Where the operation of each call was placed, in order. The survey of the place is no call, and has step 0.
     pub fn places(&self) -> Vec<&Place> {
         let placed = self.known().filter_map(|event| match event {
-            Event::CallPlaced { place, .. } => Some(place),
+            Event::CallPlaced {
+                step: 1.., place, ..
+            } => Some(place),
             _ => None,
         });
         placed.collect()
     }
 
-    /// What was placed, in order.
+    /// The operations of the calls, in order.
     pub fn operations(&self) -> Vec<OperationId> {
         let placed = self.known().filter_map(|event| match event {
-            Event::CallPlaced { operation, .. } => Some(*operation),
+            Event::CallPlaced {
+                step: 1..,
+                operation,
+                ..
+            } => Some(*operation),
             _ => None,
         });
         placed.collect()

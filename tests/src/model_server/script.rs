@@ -24,7 +24,16 @@ pub struct Asked {
     pub body: Value,
 }
 
+/// The beginning of the message by which a server asks for a summary of the conversation.
+const WISH: &str = "[From Gantry, not from the user";
+
 impl Asked {
+    /// True if the last message asks for a summary of the conversation. Only in the format of chats.
+    pub fn is_wish(&self) -> bool {
+        let last = self.body["messages"].as_array().and_then(|all| all.last());
+        last.is_some_and(|last| last["content"].to_string().contains(WISH))
+    }
+
     /// The text of a header; `None` where it is absent.
     pub fn header(&self, name: &str) -> Option<String> {
         let value = self.headers.get(name)?;
@@ -43,6 +52,12 @@ pub(super) struct Script {
 pub(super) struct ScriptState {
     /// A longer request does not fit into the model's window.
     pub(super) refuse_above: Option<usize>,
+    /// The reply to each wish for a summary; without it a wish takes a reply of the script.
+    pub(super) summary: Option<Reply>,
+    /// The reply to the first other request after the next wish.
+    pub(super) after_summary: Option<Reply>,
+    /// True if the last request was a wish.
+    summarized: bool,
     pub(super) models: Vec<String>,
     pub(super) replies: VecDeque<Reply>,
     pub(super) asked: Vec<Asked>,
@@ -69,12 +84,19 @@ impl Script {
         let length = asked.body.to_string().len();
         let format = asked.format;
         let checked = format.check(&asked.body);
+        let is_wish = asked.is_wish();
+        let aside = match is_wish {
+            true => state.summary.clone(),
+            false if state.summarized => state.after_summary.take(),
+            false => None,
+        };
+        state.summarized = is_wish;
         state.asked.push(asked);
         self.arrived.send_replace(number + 1);
         let reply = match (state.refuse_above, checked) {
             (Some(most), _) if length > most => Some(format.too_long(length, most)),
             (_, Err(message)) => Some(format.refusal(&message)),
-            (_, Ok(())) => state.replies.pop_front(),
+            (_, Ok(())) => aside.or_else(|| state.replies.pop_front()),
         };
         (number, reply)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use shared_api::RoleName;
-use shared_types::{Event, OperationId, RunnerId, SandboxId, UserId};
+use shared_types::{OperationId, RunnerId, SandboxId, UserId};
 use tests::{
     browser::{Browser, OWN_PAGE},
     gantry::{Answer, Gantry, Setup, eventually},
@@ -78,7 +78,7 @@ async fn every_good_answer_has_the_documented_shape() {
     api.call("get", "/api/v1/sessions/{id}", &session, None)
         .await;
     api.call("get", "/api/v1/usage", "", None).await;
-    for path in ["usage", "usage/turns"] {
+    for path in ["context", "usage", "usage/turns"] {
         let path = format!("/api/v1/sessions/{{id}}/{path}");
         api.call("get", &path, &session, None).await;
     }
@@ -117,16 +117,20 @@ async fn every_good_answer_has_the_documented_shape() {
     .await;
     api.call("post", "/api/v1/sessions/{id}/cancel", &session, None)
         .await;
+    let compacts = json!({ "text": "/compact the port", "compacts": "the port", "client_id": "2" });
+    api.call(
+        "post",
+        "/api/v1/sessions/{id}/messages",
+        &session,
+        Some(compacts),
+    )
+    .await;
     let events = api
         .call("get", "/api/v1/sessions/{id}/events", &session, None)
         .await;
     assert!(!events["events"].as_array().expect("a list").is_empty());
 
-    let operation = told.events.iter().find_map(|event| match event.known() {
-        Some(Event::CallPlaced { operation, .. }) => Some(operation.to_string()),
-        _ => None,
-    });
-    let operation = operation.expect("the call was placed");
+    let operation = told.operations()[0].to_string();
     let listed = api.call("get", "/api/v1/operations", "", None).await;
     // The other message's may have been placed before it was cancelled.
     let listed = listed["operations"].as_array().expect("a list");

@@ -1,15 +1,11 @@
-use shared_types::{Event, OperationId, event::TurnOutcome};
+use shared_types::{OperationId, event::TurnOutcome};
 use tests::{
     gantry::{Gantry, Told, eventually},
     model_server::{ModelServer, Reply},
 };
 
 fn operation(told: &Told) -> OperationId {
-    let mut placed = told.events.iter().filter_map(|event| match event.known()? {
-        Event::CallPlaced { operation, .. } => Some(*operation),
-        _ => None,
-    });
-    placed.next().expect("the call was placed")
+    *told.operations().first().expect("the call was placed")
 }
 
 fn seq(from: u64, to: u64) -> String {

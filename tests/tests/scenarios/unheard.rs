@@ -1,6 +1,6 @@
 //! Operations that were placed and never came to their runner, which lives on: they end.
 
-use shared_types::{Event, event::TurnOutcome};
+use shared_types::event::TurnOutcome;
 use tests::{
     gantry::{Gantry, Runner, Setup, eventually},
     proxy::{Proxy, Way},
@@ -23,11 +23,7 @@ async fn a_command_that_is_cancelled_before_its_runner_had_it_never_starts_and_h
     talk.cancel().await;
     let told = talk.ended(turn).await;
     assert_eq!(told.outcome, TurnOutcome::Cancelled);
-    let mut placed = told.events.iter().filter_map(|event| match event.known()? {
-        Event::CallPlaced { operation, .. } => Some(*operation),
-        _ => None,
-    });
-    let operation = placed.next().expect("it was placed");
+    let operation = *told.operations().first().expect("it was placed");
     let path = format!("/api/v1/operations/{operation}/output");
     let ended = async || {
         let answer = gantry.ask("get", &path, None).await;

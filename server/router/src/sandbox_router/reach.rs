@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use shared_sandbox::Request;
 use shared_types::{Generation, Refusal};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -15,14 +16,18 @@ use server_records::{FleetSnapshot, PortError};
 
 impl SandboxRouter {
     /// The place of a new operation, and the link that its runner has. It waits for a runner that is away, and tells
-    /// people about the wait.
+    /// people about the wait. A survey is not worth that wait: it is refused at once, and without a word.
     ///
     /// # Errors
     /// A refusal, also if the wait for the runner was in vain.
-    pub(super) async fn reach(&self) -> Result<(Placement, Generation), Refusal> {
+    pub(super) async fn reach(
+        &self,
+        request: &Request,
+    ) -> Result<(Placement, Generation), Refusal> {
+        let is_survey = matches!(request, Request::Survey(_));
         let mut waiting: Option<Waiting<'_>> = None;
         loop {
-            let away = match self.reach_now().await {
+            let away = match self.reach_now(is_survey).await {
                 Ok(found) => {
                     if let Some(waiting) = &waiting {
                         waiting.tell(format!("runner {} is back", found.0.place.runner_name));
@@ -30,6 +35,7 @@ impl SandboxRouter {
                     return Ok(found);
                 }
                 Err(NotPlaced::Refused(refusal)) => return Err(refusal),
+                Err(NotPlaced::Away(away)) if is_survey => return Err(away.refusal),
                 Err(NotPlaced::Away(away)) => away,
             };
             let waiting = waiting.get_or_insert_with(|| self.wait_for(&away));
@@ -41,8 +47,8 @@ impl SandboxRouter {
         }
     }
 
-    async fn reach_now(&self) -> Result<(Placement, Generation), NotPlaced> {
-        let snapshot = self.fleet_now().await;
+    async fn reach_now(&self, is_survey: bool) -> Result<(Placement, Generation), NotPlaced> {
+        let snapshot = self.fleet_now(is_survey).await;
         let snapshot =
             snapshot.map_err(|error| NotPlaced::Refused(not_stored("read the fleet", &error)))?;
         let placement = placement::place(&snapshot, self.recent())?;
@@ -51,15 +57,18 @@ impl SandboxRouter {
     }
 
     /// The fleet, after two waits that only the first operation of a turn meets: a chosen runner has its time to come
-    /// back after a start of the server, and a chosen pool is asked for the user's sandbox.
-    async fn fleet_now(&self) -> Result<FleetSnapshot, PortError> {
+    /// back after a start of the server, and a chosen pool is asked for the user's sandbox. People are not told that a
+    /// survey waits.
+    async fn fleet_now(&self, is_survey: bool) -> Result<FleetSnapshot, PortError> {
         let mut fleet = self.fleet.snapshot().await?;
         if let Some((runner, name)) = fleet.choice.runner()
             && let Some(until) = fleet.returns_until
         {
-            self.fleet.tell(format!(
-                "the server has just started; waiting for runner {name} to come back"
-            ));
+            if !is_survey {
+                self.fleet.tell(format!(
+                    "the server has just started; waiting for runner {name} to come back"
+                ));
+            }
             let mut presence = self.links.presence(runner).await;
             let _ = timeout_at(until, presence.until(true)).await;
             fleet = self.fleet.snapshot().await?;
