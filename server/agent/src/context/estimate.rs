@@ -15,8 +15,12 @@ const IMAGE: usize = 1_600;
 /// Answers by which the estimate is calibrated: the newest of the same model.
 const CALLS: usize = 10;
 
-/// Bounds of the ratio of counted to estimated tokens, in percent. Beyond them a vendor counts something else.
-const RATIO_PERCENT: (u64, u64) = (40, 400);
+/// The least ratio of counted to estimated tokens, in percent. Below it a vendor counts something else, and its count
+/// is not used: a false one must not hide that the window is full.
+const LEAST_PERCENT: u64 = 40;
+
+/// The greatest ratio by which an estimate is calibrated, in percent.
+const MOST_PERCENT: u64 = 400;
 
 /// The size of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +63,8 @@ fn last_of<'a>(transcript: &'a Transcript, model: &ModelInfo) -> Option<&'a Step
 
 fn is_known(step: &Step, model: &ModelInfo) -> bool {
     let is_of_model = step.model == model.name && step.origin.as_ref() == Some(&model.origin);
-    is_of_model && step.estimated > 0 && step.counted > 0
+    let least = (step.estimated * LEAST_PERCENT).div_ceil(100);
+    is_of_model && step.estimated > 0 && step.counted >= least
 }
 
 /// Counted tokens to estimated ones, in percent: the greatest of the newest answers, so that few requests are larger
@@ -72,8 +77,7 @@ fn ratio(transcript: &Transcript, model: &ModelInfo) -> u64 {
         .flat_map(|turn| turn.steps.iter().rev());
     let known = steps.filter(|step| is_known(step, model)).take(CALLS);
     let ratios = known.map(|step| step.counted.saturating_mul(100).div_ceil(step.estimated));
-    let (least, most) = RATIO_PERCENT;
-    ratios.max().map_or(100, |ratio| ratio.clamp(least, most))
+    ratios.max().map_or(100, |ratio| ratio.min(MOST_PERCENT))
 }
 
 /// The tokens of a request by its text.

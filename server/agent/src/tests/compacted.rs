@@ -33,6 +33,8 @@ struct Vendor {
     /// Commands of a turn, and their answers' texts.
     commands: usize,
     binds_thoughts: bool,
+    /// The tokens that it says of each request, where that is not their number.
+    says_tokens: Option<u64>,
     requests: Mutex<Vec<ModelRequest>>,
 }
 
@@ -43,6 +45,7 @@ impl Vendor {
             summary: Some("The work goes well."),
             commands: 0,
             binds_thoughts: false,
+            says_tokens: None,
             requests: Mutex::default(),
         }
     }
@@ -133,7 +136,7 @@ impl Model for Vendor {
             parts: said(text, calls),
             finish: Finish::Complete,
             usage: Usage {
-                input: counted as u64,
+                input: self.says_tokens.unwrap_or(counted as u64),
                 ..Usage::default()
             },
             model: String::new(),
@@ -322,6 +325,28 @@ async fn what_was_sent_is_what_the_log_gives_after_a_restart_at_any_event() {
     let mut sent = talk.vendor.requests();
     sent.retain(|request| !is_wish(request));
     assert_same(&sent, &talk.requests_of_log());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vendor_that_counts_too_few_tokens_does_not_hide_that_the_window_is_full() {
+    let vendor = Vendor {
+        commands: 1,
+        says_tokens: Some(10),
+        ..Vendor::new(8_000)
+    };
+    let mut talk = Talk::with(vendor, &"some output of the build\n".repeat(30));
+    for number in 1..=40 {
+        let outcome = talk.say(&format!("run part {number}")).await;
+        assert_eq!(outcome, TurnOutcome::Completed, "turn {number}");
+    }
+    let compactions = talk.compactions();
+    assert!(!compactions.is_empty());
+    for event in compactions {
+        let Event::ContextCompacted { because, .. } = event else {
+            continue;
+        };
+        assert_eq!(because, CompactedBecause::NearWindow);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shared_sandbox::Sandbox;
+use shared_sandbox::{Operation, Request, Sandbox, Survey};
 use shared_types::{RefusalCode, Timestamp, limits::AWAY_AT_MOST};
 use tokio::{task::JoinHandle, time::Instant};
 
@@ -48,6 +48,25 @@ async fn of_several_calls_that_wait_people_are_told_once_and_all_run() {
         assert!(within(start).await.expect("it does not panic"));
     }
     assert_eq!(world.store.rows().told.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_survey_of_a_runner_that_is_away_is_refused_at_once_and_people_hear_nothing() {
+    let (world, runner, link) = World::chosen().await;
+    world.lose(&runner, link).await;
+    let survey = Operation {
+        request: Request::Survey(Survey {
+            path: String::new(),
+            max_bytes: 1,
+        }),
+        ..exec(10)
+    };
+    let began = Instant::now();
+    let refusal = world.sandbox.start(survey).await.expect_err("it is off");
+    assert!(began.elapsed() < Duration::from_secs(1));
+    assert_eq!(refusal.code, RefusalCode::Unavailable);
+    let rows = world.store.rows();
+    assert!(rows.intents.is_empty() && rows.told.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -85,6 +85,8 @@ fn statements(schema: i64) -> Vec<String> {
              VALUES ('{TENANT}', '{call}', 1, '{USER}', '{SESSION}', '{TURN}', 1, 1, 'large', 'openai', '{account}', 'own', 9, 1, 1, 2, 1, 5, 'ok')")),
         (32, format!("INSERT INTO session_images (tenant_id, session_id, digest, media_type, bytes, created_at)
              VALUES ('{TENANT}', '{SESSION}', '{digest}', 'image/png', $1, 1)")),
+        (34, format!("INSERT INTO session_texts (tenant_id, session_id, digest, bytes, created_at)
+             VALUES ('{TENANT}', '{SESSION}', '{digest}', $1, 1)")),
         (34, format!("INSERT INTO todo_lists (tenant_id, user_id, place, items, updated_at) VALUES ('{TENANT}', '{USER}', 'a place', '[]', 1)")),
         (35, format!("INSERT INTO chat_texts (tenant_id, session_id, seq, user_id, at, speaker, words)
              VALUES ('{TENANT}', '{SESSION}', 1, '{USER}', 1, 'user', ' a word')")),
