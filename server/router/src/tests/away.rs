@@ -58,6 +58,7 @@ async fn a_survey_of_a_runner_that_is_away_is_refused_at_once_and_people_hear_no
         request: Request::Survey(Survey {
             path: String::new(),
             max_bytes: 1,
+            of_user: false,
         }),
         ..exec(10)
     };
