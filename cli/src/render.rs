@@ -59,6 +59,8 @@ pub(crate) struct Renderer {
     /// The call that the last line belongs to.
     focus: Option<u32>,
     place: Option<Place>,
+    /// The to-do list.
+    todo: Vec<TodoItem>,
     /// The operation that looks at the place of the turn; it is not shown.
     look: Option<OperationId>,
     tasks: Tasks,
@@ -126,6 +128,7 @@ impl Renderer {
             calls: BTreeMap::new(),
             focus: None,
             place: None,
+            todo: Vec::new(),
             look: None,
             tasks: Tasks::default(),
             models: Models::default(),
@@ -297,6 +300,7 @@ impl Renderer {
             // That is between the operator and the model.
             Event::PromptChanged { .. } => {}
             Event::TodoChanged { items, found, .. } => {
+                self.todo.clone_from(items);
                 todo(items, *found).iter().for_each(|text| self.note(text));
             }
             Event::ContextCompacted {
@@ -578,6 +582,10 @@ impl Renderer {
         self.calls.clear();
         self.focus = None;
         self.stopping = false;
+        // It stays in sight.
+        if let Some(line) = todo_line(&self.todo) {
+            self.note(&line);
+        }
         self.block = Block::End;
     }
 
@@ -634,6 +642,16 @@ fn surveyed(instructions: Option<&[InstructionFile]>, unread: &[String]) -> Vec<
         .iter()
         .map(|why| format!("instructions not read: {}", clean_line(why, MAX_NOTE)));
     read.into_iter().chain(unread).collect()
+}
+
+/// One line on a to-do list that is not done yet: how much of it is done, and what comes next.
+fn todo_line(items: &[TodoItem]) -> Option<String> {
+    let is = |state| move |item: &&TodoItem| item.state == state;
+    let next = items.iter().find(is(TodoState::Doing));
+    let next = next.or_else(|| items.iter().find(is(TodoState::Open)))?;
+    let done = items.iter().filter(is(TodoState::Done)).count();
+    let next = clean_line(&next.text, MAX_NOTE);
+    Some(format!("to-do: {done} of {} done · ▸ {next}", items.len()))
 }
 
 /// A to-do list: how much of it is done, and each item.

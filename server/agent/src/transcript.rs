@@ -55,6 +55,8 @@ pub(crate) struct Transcript {
 pub(crate) struct SurveyLog {
     /// The runner of the place.
     pub(crate) runner: Option<RunnerId>,
+    /// The name of the runner and the isolation that is proved there, as they were when it was looked at.
+    pub(crate) place: Option<Place>,
     pub(crate) system: String,
     pub(crate) folder: String,
     pub(crate) branch: Option<String>,
@@ -134,6 +136,8 @@ pub(crate) struct TurnLog {
     pub(crate) survey: Option<Arc<SurveyLog>>,
     /// The to-do list that an earlier session had left, if it was found in this turn.
     pub(crate) found: Option<Arc<[TodoItem]>>,
+    /// The place that is looked at.
+    pub(crate) look: Option<Place>,
     /// True once the place of the turn was looked at.
     pub(crate) is_surveyed: bool,
     pub(crate) steps: Vec<Step>,
@@ -266,9 +270,12 @@ impl Transcript {
                 instructions,
                 unread,
             } => {
-                let before = self.survey.as_ref();
+                let of = self.turn(*turn);
+                let runner = of.and_then(TurnLog::runner);
+                let before = self.survey_of(runner);
                 let survey = Arc::new(SurveyLog {
-                    runner: self.turn(*turn).and_then(TurnLog::runner),
+                    runner,
+                    place: of.and_then(|turn| turn.look.clone()),
                     system: system.clone(),
                     folder: folder.clone(),
                     branch: branch.clone(),
@@ -355,8 +362,8 @@ impl Transcript {
             && !turn.is_surveyed
         {
             let runner = turn.runner();
-            let known = self.survey.clone();
-            turn.survey = known.filter(|survey| survey.runner == runner);
+            let last = self.survey.clone();
+            turn.survey = last.filter(|survey| survey.runner == runner);
         }
         if let Event::TurnClaimed { .. } = event
             && let Some(settings) = &turn.settings
@@ -505,9 +512,10 @@ impl Transcript {
         &self.todo
     }
 
-    /// The last survey of a place.
-    pub(crate) fn survey(&self) -> Option<&Arc<SurveyLog>> {
-        self.survey.as_ref()
+    /// The last survey, if it was of a place of this runner.
+    pub(crate) fn survey_of(&self, runner: Option<RunnerId>) -> Option<&Arc<SurveyLog>> {
+        let last = self.survey.as_ref();
+        last.filter(|survey| survey.runner == runner)
     }
 
     /// The text in place of the oldest parts.
@@ -640,6 +648,7 @@ impl TurnLog {
             settings: None,
             survey: None,
             found: None,
+            look: None,
             is_surveyed: false,
             steps: Vec::new(),
             limit: None,
@@ -703,6 +712,8 @@ impl TurnLog {
                 finish: *finish,
                 calls: parts.calls().cloned().map(Call::new).collect(),
             }),
+            // No answer has this step: it is the look at the place.
+            Event::CallPlaced { step: 0, place, .. } => self.look = Some(place.clone()),
             Event::CallPlaced {
                 step,
                 ordinal,

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
-use shared_types::event::{CallOutcome, Part};
+use shared_types::event::{CallOutcome, Part, TodoItem, TodoState};
 
 use super::{
     tokens::tokens,
@@ -36,6 +36,10 @@ const FILES_PERCENT: usize = 12;
 const COMMANDS_PERCENT: usize = 16;
 const NAMES_PERCENT: usize = 8;
 
+/// The part of the room that the to-do list may take with all of its items, in percent; else only those that are not
+/// done are taken over.
+const TODO_PERCENT: usize = 20;
+
 /// Longest part of a command that is carried over, in bytes.
 const COMMAND_BYTES: usize = 160;
 
@@ -49,16 +53,18 @@ pub(super) fn carried(transcript: &Transcript, gone: usize, room: usize) -> Stri
     let files = old.files(share(FILES_PERCENT));
     let commands = old.commands(share(COMMANDS_PERCENT));
     let names = old.names(share(NAMES_PERCENT));
-    let others = [&files, &commands, &names];
+    let todo = todo(transcript.todo(), share(TODO_PERCENT));
+    let running = running(transcript);
+    let others = [&files, &commands, &names, &todo, &running];
     let used: usize = others.iter().map(|text| tokens(text)).sum();
     let said = said(&old.messages, room.saturating_sub(used));
     let mut text = String::new();
     for (title, section) in [
         ("What the user said", said),
-        ("To-do list", todo_written(transcript.todo())),
+        ("To-do list", todo),
         ("Files (the newest last)", files),
         ("Commands (the newest last)", commands),
-        ("Commands that run in the background", running(transcript)),
+        ("Commands that run in the background", running),
         ("Names that came up", names),
     ] {
         if !section.is_empty() {
@@ -66,6 +72,23 @@ pub(super) fn carried(transcript: &Transcript, gone: usize, room: usize) -> Stri
         }
     }
     text
+}
+
+/// The to-do list, or as many of its items as fit of those that are not done.
+fn todo(items: &[TodoItem], room: usize) -> String {
+    let whole = todo_written(items);
+    if tokens(&whole) <= room {
+        return whole;
+    }
+    let mut text = String::new();
+    for item in items.iter().filter(|item| item.state != TodoState::Done) {
+        let line = todo_written(std::slice::from_ref(item));
+        if tokens(&text) + tokens(&line) > room {
+            break;
+        }
+        text.push_str(&line);
+    }
+    text + "(the rest of the list is not shown here; todo_list returns it)\n"
 }
 
 /// A line for each command that goes on as a task.

@@ -31,7 +31,19 @@ pub(super) fn note(before: Option<&SurveyLog>, now: &SurveyLog, window: Option<u
 
 fn place(before: Option<&SurveyLog>, now: &SurveyLog) -> Option<String> {
     let is_known = |before: &SurveyLog| {
-        (&before.system, &before.folder, &before.branch) == (&now.system, &now.folder, &now.branch)
+        let seen = |survey: &SurveyLog| {
+            let place = survey
+                .place
+                .as_ref()
+                .map(|place| (place.runner_name.clone(), place.isolation.clone()));
+            (
+                survey.system.clone(),
+                survey.folder.clone(),
+                survey.branch.clone(),
+                place,
+            )
+        };
+        seen(before) == seen(now)
     };
     if now.system.is_empty() || before.is_some_and(is_known) {
         return None;
@@ -40,8 +52,15 @@ fn place(before: Option<&SurveyLog>, now: &SurveyLog) -> Option<String> {
         Some(branch) => format!(", on the git branch {branch}"),
         None => String::new(),
     };
+    let runner = match &now.place {
+        Some(place) => format!(
+            "on runner {}, isolation: {}, ",
+            place.runner_name, place.isolation
+        ),
+        None => String::new(),
+    };
     Some(format!(
-        "[you work in the folder {} of a machine with {}{branch}]\n",
+        "[you work {runner}in the folder {} of a machine with {}{branch}]\n",
         now.folder, now.system
     ))
 }

@@ -303,3 +303,70 @@ async fn the_text_of_the_operator_begins_the_system_prompt_from_the_next_turn_on
     let changes = changes.filter(|event| matches!(event, Event::PromptChanged { .. }));
     assert_eq!(changes.count(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_model_knows_the_runner_and_its_isolation_and_another_runner_has_no_instructions_of_the_first()
+ {
+    let file = ("AGENTS.md", "Use tabs.");
+    let (world, _) = notes([surveyed("main", &[file])]).await;
+    let mut transcript = crate::transcript::Transcript::default();
+    let operation = world.started(1).await[0];
+    for event in world.log.events() {
+        if matches!(event, Event::PlaceSurveyed { .. }) {
+            let place = shared_sandbox::scripted::ScriptedSandbox::place();
+            let placed = Event::CallPlaced {
+                turn: TURN,
+                step: 0,
+                ordinal: 0,
+                operation,
+                place,
+            };
+            transcript.apply(&placed, START);
+        }
+        transcript.apply(&event, START);
+    }
+    let note = |transcript: &crate::transcript::Transcript, turn| {
+        let tools = crate::ToolSet::standard();
+        let info = crate::testing::model("m");
+        let request = crate::prompt::request(transcript, turn, &info, &tools);
+        let texts = request
+            .messages
+            .iter()
+            .map(|message| message.parts().words().into_owned());
+        texts.collect::<Vec<_>>().join("\n")
+    };
+    let place = shared_sandbox::scripted::ScriptedSandbox::place();
+    let said = format!(
+        "[you work on runner {}, isolation: {}, in the folder",
+        place.runner_name, place.isolation
+    );
+    assert!(
+        note(&transcript, TURN).contains(&said),
+        "{}",
+        note(&transcript, TURN)
+    );
+
+    let later = TurnId::from_u128(78);
+    let mut claim = claimed(later);
+    if let Event::TurnClaimed {
+        choice: Some(Choice::User { runner, .. }),
+        ..
+    } = &mut claim
+    {
+        *runner = RunnerId::from_u128(6);
+    }
+    transcript.apply(
+        &Event::InputAccepted {
+            turn: later,
+            by: UserId::from_u128(9),
+            client_id: None,
+            parts: Parts::text("and there"),
+            compacts: None,
+        },
+        START,
+    );
+    transcript.apply(&claim, START);
+    let turn = transcript.turn(later).expect("it is there");
+    assert!(turn.survey.is_none());
+    assert!(transcript.survey_of(turn.runner()).is_none());
+}

@@ -14,6 +14,7 @@ use shared_types::{
 use tokio::time::{Instant, timeout_at};
 
 use super::{Turn, TurnError};
+use crate::transcript::TurnLog;
 
 /// The time for the look.
 const WITHIN: Duration = Duration::from_secs(3);
@@ -27,7 +28,7 @@ const MAX_FILES: usize = 32;
 /// Longest name or word on a file, in bytes.
 const MAX_NAME: usize = 1024;
 
-/// The attempt, step and ordinal of its operation: no call has these.
+/// The step of its operation; no answer has it.
 const STEP: u32 = 0;
 
 impl Turn<'_> {
@@ -172,7 +173,8 @@ impl Turn<'_> {
 
     /// What is seen, as far as it is new. Texts and names come from a runner, and are bounded and cleaned here.
     fn surveyed(&self, outcome: &Outcome) -> Event {
-        let before = self.transcript.survey();
+        let turn = self.transcript.turn(self.id);
+        let before = self.transcript.survey_of(turn.and_then(TurnLog::runner));
         let seen = match outcome {
             Outcome::Surveyed(seen) => seen.clone(),
             // An earlier release of a runner does not know how to look.
