@@ -46,6 +46,7 @@ pub use list::ListTool;
 pub use output::CommandOutput;
 pub use read::ReadTool;
 pub use recall::{Handle, RecallAsk, RecallTool};
+pub(crate) use recall::{excerpt_of, is_excerpt};
 pub use shell::ShellTool;
 pub use tasks::{TaskAsk, TaskKillTool, TaskReadTool, TaskStatusTool};
 pub use todo::{TodoAsk, TodoListTool, TodoWriteTool};

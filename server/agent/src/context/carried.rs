@@ -15,7 +15,7 @@ use super::{
     weight::{sentences, weight},
 };
 use crate::{
-    tools::{Handle, todo_written},
+    tools::{Handle, is_excerpt, todo_written},
     transcript::{Call, Step, Transcript},
 };
 
@@ -105,15 +105,14 @@ fn running(transcript: &Transcript) -> String {
 struct Old<'a> {
     /// Messages of people, by their numbers.
     messages: Vec<(u32, String)>,
-    /// Calls, by their numbers.
-    calls: Vec<(u32, &'a Call)>,
+    calls: Vec<&'a Call>,
     steps: Vec<&'a Step>,
 }
 
 impl<'a> Old<'a> {
     fn of(transcript: &'a Transcript, gone: usize) -> Self {
         let (mut messages, mut calls, mut steps) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut part, mut call_number) = (0, 0);
+        let mut part = 0;
         for (number, turn) in (1..).zip(transcript.turns()) {
             if part >= gone {
                 break;
@@ -128,9 +127,8 @@ impl<'a> Old<'a> {
                 }
                 part += 1;
                 for call in &step.calls {
-                    call_number += 1;
                     if part < gone {
-                        calls.push((call_number, call));
+                        calls.push(call);
                     }
                     part += 1;
                 }
@@ -145,8 +143,8 @@ impl<'a> Old<'a> {
 
     /// A line for each file that was read or changed.
     fn files(&self, room: usize) -> String {
-        let mut files: BTreeMap<String, (usize, &'static str, u32)> = BTreeMap::new();
-        for (place, (number, call)) in self.calls.iter().enumerate() {
+        let mut files: BTreeMap<String, (&'static str, u32)> = BTreeMap::new();
+        for call in &self.calls {
             let what = match call.asked.name.as_str() {
                 "Read" => "read",
                 "Write" => "written",
@@ -157,17 +155,17 @@ impl<'a> Old<'a> {
             let Some(path) = argument(call, "path").filter(|_| is_done) else {
                 continue;
             };
-            let known = files.entry(path).or_insert((place, what, *number));
+            let known = files.entry(path).or_insert((what, call.number));
             // That it was changed stays true when it is read again.
             let what = match what {
-                "read" if known.1 != "read" => known.1,
+                "read" if known.0 != "read" => known.0,
                 what => what,
             };
-            *known = (place, what, *number);
+            *known = (what, call.number);
         }
         let mut lines: Vec<_> = files.into_iter().collect();
-        lines.sort_by_key(|(_, (place, _, _))| *place);
-        let lines = lines.into_iter().map(|(path, (_, what, number))| {
+        lines.sort_by_key(|(_, (_, number))| *number);
+        let lines = lines.into_iter().map(|(path, (what, number))| {
             format!("{path}: {what}, last in {}\n", Handle::Result(number))
         });
         newest(lines.collect(), room)
@@ -175,11 +173,8 @@ impl<'a> Old<'a> {
 
     /// A line for each command with its end.
     fn commands(&self, room: usize) -> String {
-        let shells = self
-            .calls
-            .iter()
-            .filter(|(_, call)| call.asked.name == "Shell");
-        let lines = shells.filter_map(|(number, call)| {
+        let shells = self.calls.iter().filter(|call| call.asked.name == "Shell");
+        let lines = shells.filter_map(|call| {
             let command = argument(call, "command")?;
             let command = command.replace('\n', " ");
             let shown = &command[..command.floor_char_boundary(COMMAND_BYTES)];
@@ -188,7 +183,7 @@ impl<'a> Old<'a> {
             } else {
                 ""
             };
-            let handle = Handle::Result(*number);
+            let handle = Handle::Result(call.number);
             Some(format!("{handle} {shown}{cut}: {}\n", end_of(call)))
         });
         newest(lines.collect(), room)
@@ -263,9 +258,7 @@ fn end_of(call: &Call) -> String {
     let words = result.parts.words();
     // The last line is Gantry's own; what stands before it may be the output of the command.
     let mut lines = words.lines().rev();
-    let last = lines
-        .next()
-        .filter(|last| !last.starts_with("[an excerpt of r"));
+    let last = lines.next().filter(|last| !is_excerpt(last));
     let last = last.or_else(|| lines.next()).unwrap_or_default();
     let said = match result.outcome {
         CallOutcome::Completed => last

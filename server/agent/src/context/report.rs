@@ -10,7 +10,11 @@ use super::{
     estimate::{self, size},
     tokens::tokens,
 };
-use crate::{prompt, tools::ToolSet, transcript::Transcript};
+use crate::{
+    prompt,
+    tools::{ToolSet, is_excerpt},
+    transcript::Transcript,
+};
 
 /// Most changes that are reported: the newest.
 const CHANGES_AT_MOST: usize = 50;
@@ -102,12 +106,7 @@ pub(crate) fn report(log: &[SessionEvent], model: &ModelInfo, tools: &ToolSet) -
 
 fn excerpts(transcript: &Transcript) -> usize {
     let results = transcript.calls().filter_map(|call| call.result.as_ref());
-    let cut = results.filter(|result| {
-        result
-            .parts
-            .words()
-            .ends_with("from an offset or by a pattern]")
-    });
+    let cut = results.filter(|result| is_excerpt(&result.parts.words()));
     cut.count()
 }
 

@@ -66,6 +66,23 @@ impl std::str::FromStr for Handle {
     }
 }
 
+/// A part of the result of this call, and the way to the rest.
+pub(crate) fn excerpt_of(part: &str, number: u32) -> String {
+    let handle = Handle::Result(number);
+    let line_end = if part.ends_with('\n') { "" } else { "\n" };
+    format!(
+        "{part}{line_end}[an excerpt of {handle}; recall {{\"of\":\"{handle}\"}} {EXCERPT_ENDS}"
+    )
+}
+
+/// True for a text from [`excerpt_of`].
+pub(crate) fn is_excerpt(text: &str) -> bool {
+    text.ends_with(EXCERPT_ENDS)
+}
+
+/// The end of a text that is an excerpt.
+const EXCERPT_ENDS: &str = "shows more, from an offset or by a pattern]";
+
 /// Returns results and messages from the log, whatever the model is still sent of them.
 #[derive(Debug, Clone, Copy)]
 pub struct RecallTool;

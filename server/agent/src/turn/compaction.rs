@@ -10,7 +10,7 @@ use shared_types::{
 
 use super::{
     Turn, TurnError,
-    answer::{Asking, Heard},
+    answer::{Asking, Heard, NO_MODEL},
 };
 use crate::{
     context::compact::{self, Plan},
@@ -172,25 +172,25 @@ impl<'a> Turn<'a> {
             Ok(chain) => chain,
             Err(reason) => return self.fail(reason, Vec::new()).await,
         };
-        let Some(model) = chain.first() else {
-            return self
-                .fail(super::answer::NO_MODEL.to_owned(), Vec::new())
-                .await;
-        };
-        let info = model.info();
-        self.window = info.profile.window.or(self.engine.limits.model_window);
-        if self.compaction(&info, CompactedBecause::Asked).is_none() {
-            let nothing = "there is nothing to compact yet".to_owned();
-            return self.fail(nothing, Vec::new()).await;
-        }
         let mut asking = Asking::of(self, 1);
         let asked = CompactedBecause::Asked;
-        match self
-            .compact(model, &info, &mut asking, asked, focus)
-            .await?
-        {
-            Some(stopped) => self.conclude(&info, stopped, asking).await,
-            None => self.end(TurnOutcome::Completed, None).await,
+        for (place, model) in chain.iter().enumerate() {
+            let info = model.info();
+            self.window = info.profile.window.or(self.engine.limits.model_window);
+            if self.compaction(&info, asked).is_none() {
+                let nothing = "there is nothing to compact yet".to_owned();
+                return self.fail(nothing, asking.calls).await;
+            }
+            let is_last = place + 1 == chain.len();
+            match self
+                .compact(model, &info, &mut asking, asked, focus)
+                .await?
+            {
+                Some(Heard::Failed(error)) if error.falls_back() && !is_last => {}
+                Some(stopped) => return self.conclude(&info, stopped, asking).await,
+                None => return self.end(TurnOutcome::Completed, None).await,
+            }
         }
+        self.fail(NO_MODEL.to_owned(), asking.calls).await
     }
 }

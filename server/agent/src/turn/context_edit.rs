@@ -74,9 +74,12 @@ fn edited(transcript: &Transcript, ask: &ContextAsk) -> Result<(usize, String), 
     let sent = match &call.sent {
         SentAs::Whole => words.len(),
         SentAs::Edited(text) => text.len(),
-        SentAs::Masked { .. } => 0,
+        SentAs::Masked { .. } => return Err(format!("{handle} is left out already")),
     };
-    if call.number <= transcript.calls_gone() || sent < text.len() + LEAST_GAIN {
+    if call.number <= transcript.calls_gone() {
+        return Err(format!("{handle} is left out already"));
+    }
+    if sent < text.len() + LEAST_GAIN {
         return Err(format!(
             "{handle} is sent with {sent} bytes now, and the new text has {}: that gains too little",
             text.len()

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     tools::{
-        Ask, CommandOutput, Ended, Handle, Prepared, RecallAsk, Rendered, Tool, WholeFile, render,
+        Ask, CommandOutput, Ended, Handle, Prepared, RecallAsk, Rendered, Tool, WholeFile,
+        is_excerpt, render,
     },
     transcript::{Call, Transcript},
 };
@@ -137,7 +138,11 @@ async fn read(
     };
     let reading = timeout_at(until, site.ports.sandbox.read(placed.operation, from)).await;
     let Ok(Ok(mut running)) = reading else {
-        // The log has the excerpt at least.
+        let words = call.result.as_ref().map(|result| result.parts.words());
+        if words.is_some_and(|words| is_excerpt(&words)) {
+            return Err("what is stored of it cannot be read now; try again later".to_owned());
+        }
+        // The log has all of it.
         push_words(call, wanted);
         return Ok(());
     };
@@ -195,7 +200,6 @@ fn may_still_run(call: &Call) -> bool {
 
 /// Looks for lines in the whole conversation.
 fn search(transcript: &Transcript, wanted: &mut Wanted) {
-    let mut result = 0;
     for (number, turn) in (1..).zip(transcript.turns()) {
         wanted.named(&Handle::Message(number).to_string(), &turn.input.words());
         for step in &turn.steps {
@@ -205,8 +209,7 @@ fn search(transcript: &Transcript, wanted: &mut Wanted) {
             });
             said.for_each(|text| wanted.named(&format!("answer to m{number}"), text));
             for call in &step.calls {
-                result += 1;
-                let handle = Handle::Result(result).to_string();
+                let handle = Handle::Result(call.number).to_string();
                 wanted.named(&format!("call {handle}"), &call.asked.arguments);
                 if let Some(told) = &call.result {
                     wanted.named(&handle, &told.parts.words());

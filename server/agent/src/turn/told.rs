@@ -9,7 +9,7 @@ use super::{conclusion::Conclusion, listen::Listener};
 use crate::{
     context::tokens::tokens,
     session::spoken,
-    tools::{Ended, Handle, NEVER_RAN, Prepared, Rendered, Tool, bounded, render},
+    tools::{Ended, NEVER_RAN, Prepared, Rendered, Tool, bounded, excerpt_of, render},
     transcript::{NOT_RUN, Task},
 };
 
@@ -30,15 +30,6 @@ pub(super) const HANDLE_BYTES: usize = 112;
 
 /// Longest text that is made to see whether it fits.
 const WHOLE_BYTES: usize = 64 * 1024;
-
-/// A part of the result of this call, and the way to the rest.
-pub(super) fn with_handle(part: &str, number: u32) -> String {
-    let handle = Handle::Result(number);
-    let line_end = if part.ends_with('\n') { "" } else { "\n" };
-    format!(
-        "{part}{line_end}[an excerpt of {handle}; recall {{\"of\":\"{handle}\"}} shows more, from an offset or by a pattern]"
-    )
-}
 
 fn fits(text: &str, limit: usize) -> bool {
     text.len() <= limit && tokens(text) <= RESULT_TOKENS
@@ -161,7 +152,7 @@ impl Told<'_> {
         };
         let limit = limit / 100 * EXCERPT_PERCENT;
         let rendered = render(self.tool, ended, limit.saturating_sub(HANDLE_BYTES));
-        let text = with_handle(&rendered.text, number);
+        let text = excerpt_of(&rendered.text, number);
         Rendered { text, ..rendered }
     }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     session::{LogError, spoken},
-    tools::{NEVER_RAN, Rendered, WebAsk, web},
+    tools::{NEVER_RAN, Rendered, WebAsk, excerpt_of, web},
 };
 
 /// The time that an ask is given.
@@ -82,6 +82,6 @@ async fn kept(
         Err(LogError::Refused(_)) => return Ok((Rendered::completed(shown), None)),
         Err(error) => return Err(error.into()),
     };
-    let text = told::with_handle(&shown, site.number);
+    let text = excerpt_of(&shown, site.number);
     Ok((Rendered::completed(text), Some(digest)))
 }
