@@ -11,6 +11,7 @@ use crate::{
     columns::Columns as _,
     database::{Connection, FromRow, Row, query, query_as, retried},
     error::bounded,
+    session,
 };
 
 /// Most images of a session.
@@ -57,17 +58,7 @@ impl Store {
         retried!({
             let mut tx = self.write(tenant).await?;
             // Takes the session's lock, so that no other image is counted at the same time.
-            let there = query(
-                "UPDATE sessions SET last_seq = last_seq
-                 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL",
-            )
-            .bind(tenant.to_string())
-            .bind(session.to_string())
-            .execute(&mut tx)
-            .await?;
-            if there == 0 {
-                return Err(StoreError::NotFound);
-            }
+            session::lock(&mut tx, tenant, session).await?;
             let stored = query(
                 "INSERT INTO session_images
                      (tenant_id, session_id, digest, media_type, bytes, created_at)

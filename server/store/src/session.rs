@@ -359,6 +359,29 @@ macro_rules! take_next {
 }
 pub(crate) use take_next;
 
+/// Takes the session's lock: no other transaction counts what belongs to the session, or deletes it, until this one ends.
+///
+/// # Errors
+/// [`StoreError::NotFound`] if there is no such session, or it is deleted.
+pub(crate) async fn lock(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+) -> Result<(), StoreError> {
+    let there = query(
+        "UPDATE sessions SET last_seq = last_seq
+         WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL",
+    )
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .execute(tx)
+    .await?;
+    match there {
+        0 => Err(StoreError::NotFound),
+        _ => Ok(()),
+    }
+}
+
 /// Takes the session's next `count` numbers.
 pub(crate) async fn next(
     tx: &mut Connection,

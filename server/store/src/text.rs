@@ -7,6 +7,7 @@ use crate::{
     Full, Store, StoreError,
     columns::Columns as _,
     database::{Row, query, retried},
+    session,
 };
 
 /// Longest text, in bytes.
@@ -38,17 +39,7 @@ impl Store {
         retried!({
             let mut tx = self.write(tenant).await?;
             // Takes the session's lock, so that no other text is counted at the same time.
-            let there = query(
-                "UPDATE sessions SET last_seq = last_seq
-                 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL",
-            )
-            .bind(tenant.to_string())
-            .bind(session.to_string())
-            .execute(&mut tx)
-            .await?;
-            if there == 0 {
-                return Err(StoreError::NotFound);
-            }
+            session::lock(&mut tx, tenant, session).await?;
             let stored = query(
                 "INSERT INTO session_texts (tenant_id, session_id, digest, bytes, created_at)
                  VALUES ($1, $2, $3, $4, $5)

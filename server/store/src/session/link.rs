@@ -44,17 +44,7 @@ impl Store {
             let entry = entry(by, "session.shared", session, detail);
             audit::record(&mut tx, tenant, &entry, now).await?;
             // The session's lock: no other transaction counts its links or deletes it until this one ends.
-            let there = query(
-                "UPDATE sessions SET last_seq = last_seq
-                 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL",
-            )
-            .bind(tenant.to_string())
-            .bind(session.to_string())
-            .execute(&mut tx)
-            .await?;
-            if there == 0 {
-                return Err(StoreError::NotFound);
-            }
+            super::lock(&mut tx, tenant, session).await?;
             query(
                 "DELETE FROM session_links
                  WHERE tenant_id = $1 AND session_id = $2 AND expires_at <= $3",
