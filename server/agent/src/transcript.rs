@@ -50,7 +50,7 @@ pub(crate) struct Transcript {
     language: Option<String>,
 }
 
-/// What was seen of a place.
+/// A look at a place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SurveyLog {
     /// The runner of the place.

@@ -24,7 +24,7 @@ const MAX_URL_BYTES: usize = 8192;
 /// True for an address of an interface of this machine.
 fn is_own(address: IpAddr) -> bool {
     let Ok(interfaces) = nix::ifaddrs::getifaddrs() else {
-        // Nothing is granted because nobody could be asked.
+        // The system did not tell the addresses, so each one counts as its own.
         return true;
     };
     let addresses = interfaces.filter_map(|interface| interface.address);

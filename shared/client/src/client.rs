@@ -280,7 +280,7 @@ impl Client {
             .await
     }
 
-    /// What the model is sent of a session, by category, and what was done to it.
+    /// The use of the model's window by a session: the categories, and the changes of what was sent before.
     ///
     /// # Errors
     /// See [`Client::sign_in`].

@@ -304,7 +304,7 @@ pub struct Removed {
     pub kind: EntryKind,
 }
 
-/// What is good to know about a place.
+/// The facts about a place that are good to know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surveyed {
     /// The system, such as `Debian GNU/Linux 12 (bookworm), x86_64`.

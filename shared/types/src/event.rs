@@ -632,7 +632,7 @@ pub struct CallRange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TodoItem {
-    /// What is to be done.
+    /// The work to be done.
     pub text: String,
     /// Its state.
     pub state: TodoState,

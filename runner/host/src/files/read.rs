@@ -31,7 +31,7 @@ pub(super) fn read(
         return Err(FileFailure::Binary { path }.into());
     }
     let limit = MAX_INLINE_FILE_BYTES as u64;
-    // Of a small file the lines and the digest are of the same bytes, also where it changes meanwhile.
+    // A small file is read once, so that the lines and the digest are of the same bytes.
     let mut all = Vec::new();
     if bytes(stat.st_size) <= limit {
         let read = (&file).take(limit + 1).read_to_end(&mut all);

@@ -101,7 +101,7 @@ fn running(transcript: &Transcript) -> String {
     lines.collect()
 }
 
-/// What is carried over, in the order in which it came.
+/// The oldest parts of a conversation, in the order in which they came.
 struct Old<'a> {
     /// Messages of people, by their numbers.
     messages: Vec<(u32, String)>,
@@ -189,7 +189,7 @@ impl<'a> Old<'a> {
         newest(lines.collect(), room)
     }
 
-    /// What the model set in backticks, most of it the names of things; what is named most stands first.
+    /// The names that the model set in backticks; those that it used most stand first.
     fn names(&self, room: usize) -> String {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         let texts = self.steps.iter().flat_map(|step| &step.parts.0);
@@ -280,7 +280,7 @@ fn end_of(call: &Call) -> String {
     })
 }
 
-/// What people said, within so many tokens.
+/// The messages of people, within so many tokens.
 fn said(messages: &[(u32, String)], room: usize) -> String {
     let each: Vec<_> = messages.iter().map(|(_, text)| tokens(text)).collect();
     let all =
@@ -334,7 +334,7 @@ fn said(messages: &[(u32, String)], room: usize) -> String {
     text
 }
 
-/// The line about messages of which nothing is said but their names.
+/// The line about messages that are only named.
 fn only_named(numbers: &[u32]) -> String {
     let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
     match numbers.len() {

@@ -51,7 +51,7 @@ pub(crate) fn plan(
     let window = window.unwrap_or(UNKNOWN_WINDOW);
     let request = prompt::request(transcript, turn, model, tools);
     let size = estimate::size(transcript, model, &request);
-    // All is reckoned in estimated tokens, of which a window has fewer where the vendor counts more.
+    // All sizes here are estimated tokens. Where the vendor counts more, fewer of them fit into its window.
     let window = window.saturating_mul(size.raw) / size.tokens.max(1);
     let messages: Vec<_> = request.messages.iter().map(estimate::of_message).collect();
     let conversation: usize = messages.iter().sum();

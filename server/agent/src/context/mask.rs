@@ -1,8 +1,8 @@
 //! Masking: the results of old calls are sent in short, in whole groups, and many at once. The results stay in the log.
 //!
-//! It breaks the vendor's cache at the first of them, and all behind it is sent anew at the full price. So it waits
-//! until it gains a good part of the window and of what it has sent anew, and it leaves alone models that bind their
-//! thoughts to all before them: there only compaction acts.
+//! A mask breaks the vendor's cache: everything behind the first masked result is sent anew at the full price. So results
+//! are masked only where that gains enough. A model that binds its thoughts to all before them gets no masks, only
+//! compaction.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +27,8 @@ const TURNS_STAY: usize = 3;
 /// Part of the window that must be gained at once, in percent.
 const GAIN_PERCENT: usize = 10;
 
-/// What is sent anew may be at most so many times what is gained: vendors ask about a tenth for what they have cached,
-/// and some ten requests follow until the window is full again.
+/// The tokens that are sent anew may be at most so many times those that are gained. Vendors ask about a tenth for cached
+/// tokens, and about ten requests follow until the window is full again.
 const ANEW_AT_MOST: usize = 8;
 
 /// The calls to mask before the next answer of this turn, as runs of their numbers; nothing where that does not pay.

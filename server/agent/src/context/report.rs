@@ -34,7 +34,7 @@ pub struct ContextReport {
     pub last: Option<(u64, u64)>,
     /// Results that are shown as excerpts; recall returns the rest of each.
     pub excerpts: usize,
-    /// What was done to the beginning of the requests, the newest last: each time the vendor's cache of it broke.
+    /// The changes of what was sent before, the newest last: with each the vendor's cache broke.
     pub changes: Vec<ContextChange>,
 }
 

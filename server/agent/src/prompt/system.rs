@@ -17,7 +17,7 @@ use crate::{
 const PARTS: &[fn(&Scene<'_>) -> Option<String>] =
     &[base::part, directory::part, beginning::part, language::part];
 
-/// What a part may depend on.
+/// The facts that a part may depend on.
 pub(super) struct Scene<'a> {
     transcript: &'a Transcript,
     /// The turn that asks; absent before the first one.

@@ -355,7 +355,7 @@ impl Wanted {
         }
     }
 
-    /// What was found, and where to go on.
+    /// The text that was found, and the place to go on.
     fn shown(mut self, ask: &RecallAsk, what: &str) -> String {
         self.end_line();
         let of = ask.of.map_or_else(String::new, |of| format!("{of}, "));

@@ -171,7 +171,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What is seen, as far as it is new. Texts and names come from a runner, and are bounded and cleaned here.
+    /// The event with the news of the place. Texts and names come from a runner, and are bounded and cleaned here.
     fn surveyed(&self, outcome: &Outcome) -> Event {
         let turn = self.transcript.turn(self.id);
         let before = self.transcript.survey_of(turn.and_then(TurnLog::runner));

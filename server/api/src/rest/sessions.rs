@@ -296,7 +296,7 @@ pub(crate) async fn tasks(
     }))
 }
 
-/// What the model is sent of a session, by category, and what was done to it.
+/// The use of the model's window by a session: the categories, and the changes of what was sent before.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/context", operation_id = "session_context", params(("id" = inline(SessionId), Path)), responses(
     (status = 200, body = SessionContext), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
 pub(crate) async fn context(

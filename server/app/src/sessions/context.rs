@@ -8,7 +8,7 @@ use super::Sessions;
 use crate::{AppError, OpContext};
 
 impl Sessions {
-    /// What the model is sent of the session, by category, and what was done to it.
+    /// The use of the model's window by the session: the categories, and the changes of what was sent before.
     ///
     /// # Errors
     /// If the user has no such session, or the model that is chosen cannot be used.
