@@ -136,8 +136,6 @@ pub(crate) struct TurnLog {
     pub(crate) survey: Option<Arc<SurveyLog>>,
     /// The to-do list that an earlier session had left, if it was found in this turn.
     pub(crate) found: Option<Arc<[TodoItem]>>,
-    /// The place that is looked at.
-    pub(crate) look: Option<Place>,
     /// True once the place of the turn was looked at.
     pub(crate) is_surveyed: bool,
     pub(crate) steps: Vec<Step>,
@@ -264,18 +262,18 @@ impl Transcript {
             }
             Event::PlaceSurveyed {
                 turn,
+                place,
                 system,
                 folder,
                 branch,
                 instructions,
                 unread,
             } => {
-                let of = self.turn(*turn);
-                let runner = of.and_then(TurnLog::runner);
+                let runner = self.turn(*turn).and_then(TurnLog::runner);
                 let before = self.survey_of(runner);
                 let survey = Arc::new(SurveyLog {
                     runner,
-                    place: of.and_then(|turn| turn.look.clone()),
+                    place: place.clone(),
                     system: system.clone(),
                     folder: folder.clone(),
                     branch: branch.clone(),
@@ -648,7 +646,6 @@ impl TurnLog {
             settings: None,
             survey: None,
             found: None,
-            look: None,
             is_surveyed: false,
             steps: Vec::new(),
             limit: None,
@@ -712,8 +709,6 @@ impl TurnLog {
                 finish: *finish,
                 calls: parts.calls().cloned().map(Call::new).collect(),
             }),
-            // No answer has this step: it is the look at the place.
-            Event::CallPlaced { step: 0, place, .. } => self.look = Some(place.clone()),
             Event::CallPlaced {
                 step,
                 ordinal,

@@ -228,6 +228,9 @@ pub enum Event {
     PlaceSurveyed {
         /// The turn.
         turn: TurnId,
+        /// The runner, and the isolation that is proved there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<Place>,
         /// The system, such as `Debian GNU/Linux 12 (bookworm), x86_64`; empty if it is not known.
         system: String,
         /// The absolute path of the session's directory there; empty if it is not known.

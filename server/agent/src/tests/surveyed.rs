@@ -11,8 +11,9 @@ use shared_types::{
 };
 
 use crate::{
-    Carried, Claim, ModelSource,
+    Carried, Claim, ModelSource, ToolSet, prompt,
     testing::{EPOCH, Reply, START, ScriptedModel, TURN, World, ends},
+    transcript::Transcript,
 };
 
 fn claimed(turn: TurnId) -> Event {
@@ -45,6 +46,24 @@ fn surveyed(branch: &str, files: &[(&str, &str)]) -> Script {
     }))
 }
 
+/// A worker that takes a turn up after a crash knows the log alone, and asks the same.
+fn assert_log_gives_requests(world: &World) {
+    let tools = ToolSet::of(&world.engine().sources, None);
+    let (mut transcript, mut of_log) = (Transcript::default(), Vec::new());
+    for event in world.log.events() {
+        if let Event::AnswerRecorded { turn, .. } = &event {
+            of_log.push(prompt::request(
+                &transcript,
+                *turn,
+                &world.model.info(),
+                &tools,
+            ));
+        }
+        transcript.apply(&event, START);
+    }
+    assert_eq!(world.model.requests(), of_log);
+}
+
 /// Runs a turn for each script; returns what stands before each message.
 async fn notes(scripts: impl IntoIterator<Item = Script>) -> (World, Vec<String>) {
     let scripts: Vec<_> = scripts.into_iter().collect();
@@ -73,6 +92,7 @@ async fn notes(scripts: impl IntoIterator<Item = Script>) -> (World, Vec<String>
         let carried = engine.run_turn(&ports, claim, world.cancel.clone()).await;
         assert_eq!(carried, Ok(Carried::Ended(TurnOutcome::Completed)));
     }
+    assert_log_gives_requests(&world);
     let last = world.model.requests().pop().expect("the model was asked");
     let texts = last
         .messages
@@ -86,7 +106,7 @@ async fn notes(scripts: impl IntoIterator<Item = Script>) -> (World, Vec<String>
     (world, notes)
 }
 
-const WHOLE: &str = "[you work in the folder /home/me/work of a machine with Debian, x86_64, on the git branch main]\n\
+const WHOLE: &str = "[you work on runner scripted, isolation: none, in the folder /home/me/work of a machine with Debian, x86_64, on the git branch main]\n\
     [people left these instructions for you: each file counts for its folder and all below, the nearest file counts \
     more, and what a message says counts most]\n\
     <instructions file=\"AGENTS.md\">\nUse tabs.\n</instructions>\n\
@@ -108,7 +128,7 @@ async fn the_model_hears_of_the_place_and_its_instructions_and_then_of_what_chan
     assert_eq!(notes[1].trim(), "");
     assert_eq!(
         notes[2].trim(),
-        "[you work in the folder /home/me/work of a machine with Debian, x86_64, on the git branch topic]\n\
+        "[you work on runner scripted, isolation: none, in the folder /home/me/work of a machine with Debian, x86_64, on the git branch topic]\n\
          [the instructions in src/AGENTS.md do not count any more]\n\
          [people left these instructions for you: each file counts for its folder and all below, the nearest file \
          counts more, and what a message says counts most]\n\
@@ -149,7 +169,7 @@ async fn a_turn_goes_on_without_a_place_that_is_away_or_cannot_look() {
 async fn instructions_are_sent_again_after_a_compaction_and_are_short_for_a_small_window() {
     let long = "word ".repeat(4_000);
     let (world, _) = notes([surveyed("main", &[("AGENTS.md", long.as_str())])]).await;
-    let mut transcript = crate::transcript::Transcript::default();
+    let mut transcript = Transcript::default();
     for event in world.log.events() {
         transcript.apply(&event, START);
     }
@@ -180,8 +200,8 @@ async fn instructions_are_sent_again_after_a_compaction_and_are_short_for_a_smal
     let mut info = crate::testing::model("m");
     let mut bytes = |window| {
         info.profile.window = window;
-        let tools = crate::ToolSet::standard();
-        let request = crate::prompt::request(&transcript, later, &info, &tools);
+        let tools = ToolSet::standard();
+        let request = prompt::request(&transcript, later, &info, &tools);
         let note = request.messages[1].parts().words().into_owned();
         assert!(note.contains("<instructions file=\"AGENTS.md\">"), "{note}");
         note.len()
@@ -309,26 +329,14 @@ async fn the_model_knows_the_runner_and_its_isolation_and_another_runner_has_no_
  {
     let file = ("AGENTS.md", "Use tabs.");
     let (world, _) = notes([surveyed("main", &[file])]).await;
-    let mut transcript = crate::transcript::Transcript::default();
-    let operation = world.started(1).await[0];
+    let mut transcript = Transcript::default();
     for event in world.log.events() {
-        if matches!(event, Event::PlaceSurveyed { .. }) {
-            let place = shared_sandbox::scripted::ScriptedSandbox::place();
-            let placed = Event::CallPlaced {
-                turn: TURN,
-                step: 0,
-                ordinal: 0,
-                operation,
-                place,
-            };
-            transcript.apply(&placed, START);
-        }
         transcript.apply(&event, START);
     }
-    let note = |transcript: &crate::transcript::Transcript, turn| {
-        let tools = crate::ToolSet::standard();
+    let note = |transcript: &Transcript, turn| {
+        let tools = ToolSet::standard();
         let info = crate::testing::model("m");
-        let request = crate::prompt::request(transcript, turn, &info, &tools);
+        let request = prompt::request(transcript, turn, &info, &tools);
         let texts = request
             .messages
             .iter()

@@ -9,7 +9,7 @@ use shared_sandbox::{
 use shared_types::{
     Effect, Event, OperationId, OperationKey, Owner, RefusalCode,
     clean::clean_line,
-    event::{InstructionFile, TodoState},
+    event::{InstructionFile, Place, TodoState},
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -158,7 +158,7 @@ impl Turn<'_> {
                     let Some(token) = running.events.end_token() else {
                         return Ok(false);
                     };
-                    let event = self.surveyed(&outcome);
+                    let event = self.surveyed(&running.place, &outcome);
                     let log = &self.ports.log;
                     log.record_end(event.clone(), id, &outcome).await?;
                     token.spend();
@@ -172,7 +172,7 @@ impl Turn<'_> {
     }
 
     /// The event with the news of the place. Texts and names come from a runner, and are bounded and cleaned here.
-    fn surveyed(&self, outcome: &Outcome) -> Event {
+    fn surveyed(&self, place: &Place, outcome: &Outcome) -> Event {
         let turn = self.transcript.turn(self.id);
         let before = self.transcript.survey_of(turn.and_then(TurnLog::runner));
         let seen = match outcome {
@@ -183,6 +183,7 @@ impl Turn<'_> {
             _ => {
                 return Event::PlaceSurveyed {
                     turn: self.id,
+                    place: Some(place.clone()),
                     system: before.map_or_else(String::new, |before| before.system.clone()),
                     folder: before.map_or_else(String::new, |before| before.folder.clone()),
                     branch: before.and_then(|before| before.branch.clone()),
@@ -209,6 +210,7 @@ impl Turn<'_> {
         let unread = unread.map(|skipped| clean_line(&skipped.failure.to_string(), MAX_NAME));
         Event::PlaceSurveyed {
             turn: self.id,
+            place: Some(place.clone()),
             system: clean_line(&seen.system, MAX_NAME),
             folder: clean_line(&seen.folder, MAX_NAME),
             branch: seen.branch.map(|branch| clean_line(&branch, MAX_NAME)),
