@@ -1,0 +1,116 @@
+//! Brace expansion: `{rm,-rf,/}` is three words.
+
+use super::word::{Hole, Piece, Source, Word};
+
+/// The most words that one word becomes; a word with more is left to the run.
+const MAX_WORDS: usize = 64;
+
+/// A piece of a word before brace expansion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// A character without quotes, which may have a meaning.
+    Bare(char),
+    /// A text in quotes, possibly empty.
+    Quoted(String),
+    /// A hole.
+    Hole(Hole),
+}
+
+/// The words that a word becomes by its braces.
+pub(super) fn words(units: &[Unit]) -> Vec<Word> {
+    let mut done = Vec::new();
+    let mut waiting = vec![units.to_vec()];
+    while let Some(units) = waiting.pop() {
+        if done.len() + waiting.len() >= MAX_WORDS {
+            return vec![unknown()];
+        }
+        match group(&units) {
+            None => done.push(word(&units)),
+            Some((open, close, parts)) => {
+                // The last alternative goes first onto the stack, so that the words keep their order.
+                for part in parts.into_iter().rev() {
+                    let mut next = units[..open].to_vec();
+                    next.extend(part);
+                    next.extend_from_slice(&units[close + 1..]);
+                    waiting.push(next);
+                }
+            }
+        }
+    }
+    done
+}
+
+/// The word of units, with braces as plain characters.
+pub(super) fn word(units: &[Unit]) -> Word {
+    let mut word = Word::default();
+    let brackets = units.contains(&Unit::Bare(']'));
+    for unit in units {
+        word.push(match unit {
+            Unit::Bare('[') if !brackets => Piece::Text("[".to_owned()),
+            Unit::Bare(c @ ('*' | '?' | '[')) => Piece::Glob(*c),
+            Unit::Bare(c) => Piece::Text(c.to_string()),
+            Unit::Quoted(text) => Piece::Text(text.clone()),
+            Unit::Hole(hole) => Piece::Hole(hole.clone()),
+        });
+    }
+    word
+}
+
+/// A word of which nothing is known.
+fn unknown() -> Word {
+    Word(vec![Piece::Hole(Hole {
+        of: Source::Other,
+        quoted: false,
+    })])
+}
+
+/// The first group of braces that expands: its two ends and its alternatives.
+fn group(units: &[Unit]) -> Option<(usize, usize, Vec<Vec<Unit>>)> {
+    let opens = units
+        .iter()
+        .enumerate()
+        .filter(|(_, unit)| **unit == Unit::Bare('{'));
+    for (open, _) in opens.take(MAX_WORDS) {
+        let mut depth = 0;
+        let mut commas = vec![open];
+        for (at, unit) in units.iter().enumerate().skip(open) {
+            match unit {
+                Unit::Bare('{') => depth += 1,
+                Unit::Bare(',') if depth == 1 => commas.push(at),
+                Unit::Bare('}') => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                if let Some(parts) = alternatives(units, &commas, at) {
+                    return Some((open, at, parts));
+                }
+                break;
+            }
+        }
+    }
+    None
+}
+
+/// The alternatives of a group: between its commas, or one hole for a sequence.
+fn alternatives(units: &[Unit], commas: &[usize], close: usize) -> Option<Vec<Vec<Unit>>> {
+    if commas.len() > 1 {
+        let ends = commas[1..].iter().copied().chain([close]);
+        return Some(
+            commas
+                .iter()
+                .zip(ends)
+                .map(|(from, to)| units[from + 1..to].to_vec())
+                .collect(),
+        );
+    }
+    let inside = &units[commas[0] + 1..close];
+    let sequence = inside
+        .windows(2)
+        .any(|two| two == [Unit::Bare('.'), Unit::Bare('.')]);
+    sequence.then(|| {
+        vec![vec![Unit::Hole(Hole {
+            of: Source::Other,
+            quoted: false,
+        })]]
+    })
+}

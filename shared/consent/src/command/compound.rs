@@ -1,0 +1,219 @@
+//! Compound commands: groups, loops, conditionals, functions.
+
+use super::{
+    Segment, Unread,
+    expand::arithmetic,
+    scan::{Read, Reader},
+    word::Word,
+};
+
+/// The reserved words that end a list. The command that opened it expects the right one.
+pub(super) const CLOSERS: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
+
+impl Reader<'_, '_> {
+    /// One command, compound or simple.
+    pub(super) fn command(&mut self) -> Read<()> {
+        self.prefixes();
+        let from = self.script.segments.len();
+        if self.sees("((") && arithmetic(self.rest()) {
+            self.at += 2;
+            self.inside('(', ')')?;
+            self.expect(")")?;
+        } else if self.sees("(") {
+            self.substitution()?;
+        } else {
+            let token = self.token();
+            if !self.sees_word(token) {
+                return self.simple();
+            }
+            match token {
+                "{" => self.group()?,
+                "if" => self.conditional()?,
+                "while" | "until" => {
+                    self.at += token.len();
+                    self.list()?;
+                    self.body()?;
+                }
+                "for" | "select" => {
+                    self.at += token.len();
+                    self.each()?;
+                }
+                "case" => self.case()?,
+                "[[" => self.test()?,
+                "function" => return self.function(),
+                "coproc" => return Err(Unread("it has a coprocess")),
+                _ => return self.simple(),
+            }
+        }
+        self.redirects_of(from)
+    }
+
+    /// Skips `!` and `time`.
+    fn prefixes(&mut self) {
+        loop {
+            self.blanks();
+            let token = self.token();
+            if !matches!(token, "!" | "time") || !self.sees_word(token) {
+                return;
+            }
+            self.at += token.len();
+            self.blanks();
+            if token == "time" && self.sees_word("-p") {
+                self.at += 2;
+            }
+        }
+    }
+
+    /// The redirections after a compound command; they feed the segments since `from`.
+    fn redirects_of(&mut self, from: usize) -> Read<()> {
+        let mut segment = Segment::default();
+        self.blanks();
+        while self.redirect(&mut segment)? {
+            self.blanks();
+        }
+        if !segment.words.is_empty() {
+            return Err(Unread("its grammar is not plain shell"));
+        }
+        let input = segment.input.clone();
+        self.feed(from, &input);
+        if segment.redirects.is_empty() {
+            return Ok(());
+        }
+        self.add(segment)
+    }
+
+    fn group(&mut self) -> Read<()> {
+        self.expect("{")?;
+        self.list()?;
+        self.expect("}")
+    }
+
+    /// `do LIST done`
+    fn body(&mut self) -> Read<()> {
+        self.expect_word("do")?;
+        self.list()?;
+        self.expect_word("done")
+    }
+
+    fn conditional(&mut self) -> Read<()> {
+        self.expect_word("if")?;
+        loop {
+            self.list()?;
+            self.expect_word("then")?;
+            self.list()?;
+            if self.sees_word("elif") {
+                self.at += 4;
+                continue;
+            }
+            if self.sees_word("else") {
+                self.at += 4;
+                self.list()?;
+            }
+            return self.expect_word("fi");
+        }
+    }
+
+    /// The rest of `for` and `select`.
+    fn each(&mut self) -> Read<()> {
+        self.blanks();
+        if self.eat("((") {
+            self.inside('(', ')')?;
+            self.expect(")")?;
+        } else {
+            self.word()?;
+            self.lines()?;
+            if self.sees_word("in") {
+                self.at += 2;
+                loop {
+                    self.blanks();
+                    if matches!(self.peek(), None | Some('\n' | ';')) {
+                        break;
+                    }
+                    let before = self.at;
+                    self.words()?;
+                    if self.at == before {
+                        return Err(Unread("its grammar is not plain shell"));
+                    }
+                }
+            }
+        }
+        self.blanks();
+        self.eat(";");
+        self.lines()?;
+        self.body()
+    }
+
+    fn case(&mut self) -> Read<()> {
+        self.expect_word("case")?;
+        self.blanks();
+        self.word()?;
+        self.lines()?;
+        self.expect_word("in")?;
+        loop {
+            self.lines()?;
+            if self.sees_word("esac") {
+                return self.expect_word("esac");
+            }
+            self.eat("(");
+            loop {
+                self.blanks();
+                self.word()?;
+                self.blanks();
+                if !self.eat("|") {
+                    break;
+                }
+            }
+            self.expect(")")?;
+            self.list()?;
+            let _ = self.eat(";;&") || self.eat(";;") || self.eat(";&");
+        }
+    }
+
+    /// `[[ … ]]`: its words may have expansions with commands.
+    fn test(&mut self) -> Read<()> {
+        self.expect_word("[[")?;
+        loop {
+            self.lines()?;
+            if self.sees_word("]]") {
+                self.at += 2;
+                return self.add(Segment {
+                    words: vec![Word::text("[[")],
+                    ..Segment::default()
+                });
+            }
+            match self.peek() {
+                Some('(' | ')' | '&' | '|' | '<' | '>') => self.at += 1,
+                None | Some(';') => return Err(Unread("its grammar is not plain shell")),
+                Some(_) => drop(self.word()?),
+            }
+        }
+    }
+
+    /// `function NAME BODY`
+    fn function(&mut self) -> Read<()> {
+        self.expect_word("function")?;
+        self.blanks();
+        let name = self.word()?.shown();
+        self.blanks();
+        if self.eat("(") {
+            self.blanks();
+            self.expect(")")?;
+        }
+        self.function_body(&name)
+    }
+
+    /// The body of a function; its commands count as if they ran.
+    pub(super) fn function_body(&mut self, name: &str) -> Read<()> {
+        self.lines()?;
+        let compound = ["{", "if", "while", "until", "for", "select", "case", "[["];
+        if !self.sees("(") && !compound.iter().any(|word| self.sees_word(word)) {
+            return Err(Unread("its grammar is not plain shell"));
+        }
+        let from = self.script.segments.len();
+        self.deeper(Self::command)?;
+        let body = &self.script.segments[from..];
+        let calls = |segment: &Segment| segment.program().as_deref() == Some(name);
+        self.script.bomb |= body.iter().filter(|segment| calls(segment)).count() > 1;
+        Ok(())
+    }
+}

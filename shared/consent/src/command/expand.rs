@@ -1,0 +1,342 @@
+//! Words: quotes, escapes, and the expansions whose commands become segments.
+
+use super::{
+    Unread,
+    braces::{self, Unit},
+    grammar,
+    scan::{Read, Reader},
+    word::{Hole, Piece, Source, Word},
+};
+
+/// The characters that end a word.
+const ENDS: &str = " \t\n;&|()<>";
+
+impl Reader<'_, '_> {
+    /// The words at this place: one, or those that its braces make.
+    pub(super) fn words(&mut self) -> Read<Vec<Word>> {
+        Ok(braces::words(&self.units(ENDS)?))
+    }
+
+    /// The one word at this place; braces are plain characters.
+    pub(super) fn word(&mut self) -> Read<Word> {
+        Ok(braces::word(&self.units(ENDS)?))
+    }
+
+    /// The word of a here-document's text, up to its end.
+    pub(super) fn here_word(&mut self) -> Read<Word> {
+        let mut word = Word::default();
+        while self.at < self.text.len() {
+            self.in_quotes(&mut word)?;
+        }
+        Ok(word)
+    }
+
+    fn units(&mut self, ends: &str) -> Read<Vec<Unit>> {
+        let mut units = Vec::new();
+        while let Some(c) = self.peek() {
+            if matches!(c, '<' | '>') && self.rest()[1..].starts_with('(') && !units.is_empty() {
+                return Err(Unread("a process substitution stands inside a word"));
+            }
+            if ends.contains(c) {
+                if c == '(' && matches!(units.last(), Some(Unit::Bare('?' | '*' | '+' | '@' | '!')))
+                {
+                    return Err(Unread("it has an extended pattern"));
+                }
+                break;
+            }
+            match c {
+                '\\' => {
+                    self.at += 1;
+                    match self.next() {
+                        Some('\n') => {}
+                        Some(c) => units.push(Unit::Quoted(c.to_string())),
+                        None => return Err(Unread("it ends in a backslash")),
+                    }
+                }
+                '\'' => units.push(Unit::Quoted(self.single()?)),
+                '"' => self.double(&mut units)?,
+                '$' if self.sees("$'") => {
+                    self.at += 1;
+                    units.push(Unit::Quoted(self.ansi()?));
+                }
+                '$' if self.sees("$\"") => {
+                    self.at += 1;
+                    self.double(&mut units)?;
+                }
+                '$' | '`' => match self.expansion()? {
+                    Some(of) => units.push(Unit::Hole(Hole { of, quoted: false })),
+                    None => units.push(Unit::Bare('$')),
+                },
+                _ => {
+                    self.at += c.len_utf8();
+                    units.push(Unit::Bare(c));
+                }
+            }
+        }
+        Ok(units)
+    }
+
+    /// A text in single quotes.
+    fn single(&mut self) -> Read<String> {
+        self.expect("'")?;
+        let end = self.rest().find('\'').ok_or(UNCLOSED)?;
+        let text = self.rest()[..end].to_owned();
+        self.at += end + 1;
+        Ok(text)
+    }
+
+    /// A text in double quotes, as one or more units.
+    fn double(&mut self, units: &mut Vec<Unit>) -> Read<()> {
+        self.expect("\"")?;
+        let mut word = Word::default();
+        while !self.eat("\"") {
+            self.in_quotes(&mut word)?;
+        }
+        units.push(Unit::Quoted(String::new()));
+        units.extend(word.0.into_iter().map(|piece| match piece {
+            Piece::Text(text) => Unit::Quoted(text),
+            Piece::Glob(c) => Unit::Quoted(c.to_string()),
+            Piece::Hole(hole) => Unit::Hole(hole),
+        }));
+        Ok(())
+    }
+
+    /// The next piece of a text in double quotes or of a here-document.
+    fn in_quotes(&mut self, word: &mut Word) -> Read<()> {
+        match self.peek().ok_or(UNCLOSED)? {
+            '$' | '`' => {
+                let piece = self.expansion()?.map_or_else(
+                    || Piece::Text("$".to_owned()),
+                    |of| Piece::Hole(Hole { of, quoted: true }),
+                );
+                word.push(piece);
+            }
+            '\\' => {
+                self.at += 1;
+                match self.next() {
+                    Some('\n') => {}
+                    Some(c @ ('$' | '`' | '"' | '\\')) => word.push(Piece::Text(c.to_string())),
+                    Some(c) => word.push(Piece::Text(format!("\\{c}"))),
+                    None => word.push(Piece::Text("\\".to_owned())),
+                }
+            }
+            _ => {
+                let rest = self.rest();
+                let end = rest
+                    .find(['$', '`', '\\', '"'])
+                    .unwrap_or(rest.len())
+                    .max(1);
+                word.push(Piece::Text(rest[..end].to_owned()));
+                self.at += end;
+            }
+        }
+        Ok(())
+    }
+
+    /// A text in `$'…'`, with its escapes resolved.
+    fn ansi(&mut self) -> Read<String> {
+        self.expect("'")?;
+        let mut bytes = Vec::new();
+        loop {
+            match self.next().ok_or(UNCLOSED)? {
+                '\'' => break,
+                '\\' => self.escape(&mut bytes)?,
+                c => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        String::from_utf8(bytes).map_err(|_| Unread("it has bytes that are no text"))
+    }
+
+    fn escape(&mut self, bytes: &mut Vec<u8>) -> Read<()> {
+        let c = self.next().ok_or(UNCLOSED)?;
+        let code = match c {
+            'n' => 10,
+            't' => 9,
+            'r' => 13,
+            'a' => 7,
+            'b' => 8,
+            'e' | 'E' => 27,
+            'f' => 12,
+            'v' => 11,
+            '\\' | '\'' | '"' | '?' => c as u32,
+            'x' => self.digits(16, 2),
+            'u' => self.digits(16, 4),
+            'U' => self.digits(16, 8),
+            '0'..='7' => {
+                self.at -= 1;
+                self.digits(8, 3) & 0xff
+            }
+            _ => return Err(Unread("it has an escape that the reader does not know")),
+        };
+        match (c, char::from_u32(code)) {
+            (_, None | Some('\0')) => return Err(Unread("it has an escape that is no character")),
+            ('x' | '0'..='7', _) => bytes.push(u8::try_from(code).unwrap_or(b'?')),
+            (_, Some(c)) => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self, radix: u32, most: usize) -> u32 {
+        let mut value = 0u32;
+        for _ in 0..most {
+            let Some(digit) = self.peek().and_then(|c| c.to_digit(radix)) else {
+                break;
+            };
+            self.at += 1;
+            value = value.wrapping_mul(radix).wrapping_add(digit);
+        }
+        value
+    }
+
+    /// The expansion at a `$` or a backquote; `None` if the `$` is a plain character.
+    fn expansion(&mut self) -> Read<Option<Source>> {
+        if self.sees("`") {
+            return self.deeper(Self::backquotes).map(Some);
+        }
+        self.expect("$")?;
+        match self.peek() {
+            Some('(') if self.rest().starts_with("((") && arithmetic(self.rest()) => {
+                self.at += 2;
+                self.deeper(|r| r.inside('(', ')'))?;
+                self.expect(")")?;
+                Ok(Some(Source::Other))
+            }
+            Some('(') => self.substitution().map(|()| Some(Source::Output)),
+            Some('{') => {
+                self.at += 1;
+                self.deeper(Self::braced).map(Some)
+            }
+            Some('[') => {
+                self.at += 1;
+                self.deeper(|r| r.inside('[', ']'))?;
+                Ok(Some(Source::Other))
+            }
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                let rest = self.rest();
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                let name = &rest[..end.unwrap_or(rest.len())];
+                self.at += name.len();
+                Ok(Some(Source::Variable(name.to_owned())))
+            }
+            Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
+                self.at += 1;
+                Ok(Some(Source::Variable(c.to_string())))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The list in `(…)`, after the characters before it.
+    pub(super) fn substitution(&mut self) -> Read<()> {
+        self.expect("(")?;
+        let outer = std::mem::take(&mut self.awaited);
+        let held = self.held;
+        self.held |= !outer.is_empty();
+        self.deeper(|r| {
+            r.list()?;
+            r.expect(")")
+        })?;
+        if !self.awaited.is_empty() {
+            return Err(Unread("a here-document has no end"));
+        }
+        self.awaited = outer;
+        self.held = held;
+        Ok(())
+    }
+
+    fn backquotes(&mut self) -> Read<Source> {
+        self.expect("`")?;
+        let mut inner = String::new();
+        loop {
+            match self.next().ok_or(UNCLOSED)? {
+                '`' => break,
+                '\\' => match self.next().ok_or(UNCLOSED)? {
+                    c @ ('`' | '\\' | '$') => inner.push(c),
+                    c => inner.extend(['\\', c]),
+                },
+                c => inner.push(c),
+            }
+        }
+        grammar::parse(&inner, self.depth, self.script)?;
+        Ok(Source::Output)
+    }
+
+    /// A variable in braces, after `${`.
+    fn braced(&mut self) -> Read<Source> {
+        if self.rest().starts_with([' ', '\t', '\n', '|']) {
+            return Err(Unread("it has a command in braces"));
+        }
+        let from = self.at;
+        self.inside('{', '}')?;
+        let text = &self.text[from..self.at - 1];
+        if text.ends_with("@P") {
+            return Err(Unread("it runs the text of a variable"));
+        }
+        let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        Ok(if plain {
+            Source::Variable(text.to_owned())
+        } else {
+            Source::Other
+        })
+    }
+
+    /// Skips to the closing character, and reads the commands of the expansions before it.
+    pub(super) fn inside(&mut self, open: char, close: char) -> Read<()> {
+        let mut depth = 0;
+        loop {
+            let c = self.peek().ok_or(UNCLOSED)?;
+            match c {
+                '$' if self.sees("$'") && open == '{' => {
+                    self.at += 1;
+                    self.ansi()?;
+                }
+                '$' | '`' => {
+                    self.expansion()?;
+                }
+                '"' => self.double(&mut Vec::new())?,
+                '\'' if open == '{' => {
+                    // Between double quotes the shell takes this as a plain character.
+                    return Err(Unread("it has quotes inside of braces"));
+                }
+                '\\' => {
+                    self.at += 1;
+                    self.next();
+                }
+                _ => {
+                    self.at += c.len_utf8();
+                    if c == close && depth == 0 {
+                        return Ok(());
+                    } else if c == close {
+                        depth -= 1;
+                    } else if c == open && open != '{' {
+                        depth += 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+const UNCLOSED: Unread = Unread("it has a quote or a bracket without its end");
+
+/// True if a text that begins with `((` is arithmetic: its brackets close as `))`.
+pub(super) fn arithmetic(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut depth = 0;
+    let mut at = 2;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 1,
+            quote @ (b'\'' | b'"') => match bytes[at + 1..].iter().position(|b| *b == quote) {
+                Some(end) => at += end + 1,
+                None => return false,
+            },
+            b'(' => depth += 1,
+            b')' if depth == 0 => return bytes.get(at + 1) == Some(&b')'),
+            b')' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    false
+}

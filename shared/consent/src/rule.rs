@@ -1,0 +1,214 @@
+//! Rules: what people allow, want to be asked about, or refuse.
+//!
+//! | rule | holds for |
+//! |---|---|
+//! | `Shell` | every command |
+//! | `Shell(git push *)` | commands that begin with these words; `*` within a word is a pattern |
+//! | `Shell(git push)` | that command without further words |
+//! | `Shell(=TEXT)` | exactly this text |
+//! | `Read(**/.env)`, `Write(src/**)` | paths relative to the sandbox's root; `Edit` and `Patch` mean `Write` |
+//! | `WebFetch(domain:docs.rs)` | the host and its subdomains |
+//! | `Tool(web_search)` | a tool by its name |
+
+pub(crate) mod pattern;
+pub(crate) mod place;
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use pattern::Pattern;
+use place::{Host, Place};
+
+/// The longest rule, in bytes.
+const MAX_RULE: usize = 500;
+
+/// A rule in its canonical text. The text form of [`fmt::Display`] reads back as the same rule.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    text: String,
+    pub(crate) subject: Subject,
+}
+
+/// What a rule speaks of.
+#[derive(Debug, Clone)]
+pub(crate) enum Subject {
+    Shell(Pattern),
+    Read(Place),
+    Write(Place),
+    Fetch(Option<Host>),
+    Tool(Option<String>),
+}
+
+/// A text that is no rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRule {
+    /// It is longer than 500 bytes.
+    #[error("the rule has {0} bytes; shorten it to 500")]
+    Long(usize),
+    /// It has a line end or another control character.
+    #[error("the rule has a control character; write it on one line")]
+    Control,
+    /// Its first word is unknown.
+    #[error("no rule is called {0:?}; use Shell, Read, Write, WebFetch or Tool")]
+    Name(String),
+    /// It has no closing bracket, or text after it.
+    #[error("the rule does not end with its bracket; write it like Shell(cargo test *)")]
+    Bracket,
+    /// The brackets are empty.
+    #[error("the rule has empty brackets; leave them out to mean everything")]
+    Empty,
+    /// The path pattern is not relative, or no pattern.
+    #[error("{0:?} is no pattern for paths: write it relative to the workspace, like src/**")]
+    Path(String),
+    /// The domain is none.
+    #[error("{0:?} is no domain; write it like WebFetch(domain:docs.rs)")]
+    Domain(String),
+}
+
+impl FromStr for Rule {
+    type Err = InvalidRule;
+
+    fn from_str(text: &str) -> Result<Self, InvalidRule> {
+        let text = text.trim();
+        if text.len() > MAX_RULE {
+            return Err(InvalidRule::Long(text.len()));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(InvalidRule::Control);
+        }
+        let (name, inner) = match text.split_once('(') {
+            Some((name, rest)) => (
+                name,
+                Some(rest.strip_suffix(')').ok_or(InvalidRule::Bracket)?),
+            ),
+            None => (text, None),
+        };
+        if inner.is_some_and(|inner| inner.trim().is_empty()) {
+            return Err(InvalidRule::Empty);
+        }
+        Self::of(name.trim(), inner.map(str::trim))
+    }
+}
+
+impl Rule {
+    fn of(name: &str, inner: Option<&str>) -> Result<Self, InvalidRule> {
+        let (name, inner, subject) = match name {
+            "Shell" => {
+                let pattern = Pattern::new(inner);
+                ("Shell", pattern.to_string(), Subject::Shell(pattern))
+            }
+            "Read" => {
+                let place = Place::new(inner)?;
+                ("Read", place.to_string(), Subject::Read(place))
+            }
+            "Write" | "Edit" | "Patch" => {
+                let place = Place::new(inner)?;
+                ("Write", place.to_string(), Subject::Write(place))
+            }
+            "WebFetch" => {
+                let host = inner.map(Host::new).transpose()?;
+                let text = host.as_ref().map(Host::to_string).unwrap_or_default();
+                ("WebFetch", text, Subject::Fetch(host))
+            }
+            "Tool" => {
+                let tool = inner.map(str::to_owned);
+                (
+                    "Tool",
+                    tool.clone().unwrap_or_default(),
+                    Subject::Tool(tool),
+                )
+            }
+            other => return Err(InvalidRule::Name(other.to_owned())),
+        };
+        let text = match inner.as_str() {
+            "" => name.to_owned(),
+            inner => format!("{name}({inner})"),
+        };
+        Ok(Self { text, subject })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Rule {}
+
+impl std::hash::Hash for Rule {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The answer to what an agent asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It runs.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It is refused.
+    Deny,
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+/// A word that is no decision.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no decision is called {0:?}; the decisions are allow, ask and deny")]
+pub struct UnknownDecision(String);
+
+impl FromStr for Decision {
+    type Err = UnknownDecision;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDecision> {
+        match text {
+            "allow" => Ok(Self::Allow),
+            "ask" => Ok(Self::Ask),
+            "deny" => Ok(Self::Deny),
+            other => Err(UnknownDecision(other.to_owned())),
+        }
+    }
+}
+
+/// A rule with its decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ruled<T> {
+    /// The rule.
+    pub rule: Rule,
+    /// The answer where it holds.
+    pub decision: Decision,
+    /// The layer or the person that set it.
+    pub by: T,
+}
