@@ -16,6 +16,9 @@ mod judge;
 mod risk;
 mod rule;
 
+#[cfg(test)]
+mod tests;
+
 pub use deed::Deed;
 pub use judge::{Terms, Verdict, judge};
 pub use rule::{Decision, InvalidRule, Rule, Ruled, UnknownDecision};
