@@ -23,6 +23,9 @@ mod scan;
 mod through;
 pub(crate) mod word;
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 pub(crate) use through::{is_shell, wrapper};

@@ -6,6 +6,7 @@
 //! accepts it. Other reasons (a write outside, `LD_PRELOAD=`) are not part of what the rule names.
 
 mod code;
+mod moves;
 mod options;
 pub(crate) mod paths;
 pub(crate) mod programs;
@@ -124,9 +125,8 @@ pub(crate) fn assess(script: &Script) -> Assessment {
     } else if sends && words().any(paths::is_private) {
         whole.push(Reason::foreign(Risk::High, "may send secrets away"));
     }
-    if let Some(reason) = runs_what_it_fetched(script) {
-        whole.push(reason);
-    }
+    whole.extend(runs_what_it_fetched(script));
+    whole.extend(moves::of(script));
     let segments = script
         .segments
         .iter()

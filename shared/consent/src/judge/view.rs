@@ -4,7 +4,7 @@ use shared_types::Risk;
 
 use crate::{
     Deed,
-    command::{self, Script},
+    command::{self, Script, word::Word},
     risk::{self, Assessment, paths},
 };
 
@@ -40,6 +40,9 @@ impl<'a> View<'a> {
             Deed::Read(_) => simple(Risk::Low, ""),
             Deed::Write(path) if paths::is_protected(path) => {
                 simple(Risk::High, "changes a file that others run or trust")
+            }
+            Deed::Write(path) if paths::leaves(&Word::text(path)) => {
+                simple(Risk::High, "changes a file outside the folder")
             }
             Deed::Write(_) => simple(Risk::Medium, "changes a file"),
             Deed::Fetch(_) => simple(Risk::Medium, "sends an address out"),

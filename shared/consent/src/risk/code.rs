@@ -32,7 +32,7 @@ const STARTS: [&str; 20] = [
 ];
 
 /// Words of code that reaches the network or destroys.
-const HARMS: [&str; 26] = [
+const HARMS: [&str; 23] = [
     "socket",
     "urllib",
     "requests",
@@ -53,9 +53,6 @@ const HARMS: [&str; 26] = [
     "FileUtils",
     "shutil.move",
     "os.rename",
-    "environ",
-    "process.env",
-    "base64",
     "fromhex",
     "/dev/tcp",
     "/etc/",
