@@ -98,7 +98,7 @@ pub(crate) enum Input {
     /// The one of the script.
     #[default]
     Inherited,
-    /// The output of these segments.
+    /// The output of these segments; of unknown ones if the range is empty.
     Pipe(Range<usize>),
     /// The text with this number.
     Text(usize),

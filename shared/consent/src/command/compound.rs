@@ -3,8 +3,9 @@
 use super::{
     Segment, Unread,
     expand::arithmetic,
+    grammar::hole,
     scan::{Read, Reader},
-    word::Word,
+    word::{Source, Word},
 };
 
 /// The reserved words that end a list. The command that opened it expects the right one.
@@ -58,8 +59,9 @@ impl Reader<'_, '_> {
             }
             self.at += token.len();
             self.blanks();
-            if token == "time" && self.sees_word("-p") {
+            while token == "time" && (self.sees_word("-p") || self.sees_word("--")) {
                 self.at += 2;
+                self.blanks();
             }
         }
     }
@@ -120,7 +122,11 @@ impl Reader<'_, '_> {
             self.inside('(', ')')?;
             self.expect(")")?;
         } else {
-            self.word()?;
+            let name = self.word()?.shown();
+            self.add(Segment {
+                assigned: vec![(name, hole(Source::Other))],
+                ..Segment::default()
+            })?;
             self.lines()?;
             if self.sees_word("in") {
                 self.at += 2;

@@ -195,6 +195,7 @@ impl Reader<'_, '_> {
         }
         self.expect("$")?;
         match self.peek() {
+            Some('\\') if self.sees("\\\n") => Err(Unread("an expansion goes on in the next line")),
             Some('(') if self.rest().starts_with("((") && arithmetic(self.rest()) => {
                 self.at += 2;
                 self.deeper(|r| r.inside('(', ')'))?;
@@ -251,6 +252,8 @@ impl Reader<'_, '_> {
             match self.next().ok_or(UNCLOSED)? {
                 '`' => break,
                 '\\' => match self.next().ok_or(UNCLOSED)? {
+                    // Between double quotes the backslash goes away, elsewhere it stays.
+                    '"' => return Err(Unread("it has escaped quotes inside of backquotes")),
                     c @ ('`' | '\\' | '$') => inner.push(c),
                     c => inner.extend(['\\', c]),
                 },
@@ -294,9 +297,9 @@ impl Reader<'_, '_> {
                     self.expansion()?;
                 }
                 '"' => self.double(&mut Vec::new())?,
-                '\'' if open == '{' => {
-                    // Between double quotes the shell takes this as a plain character.
-                    return Err(Unread("it has quotes inside of braces"));
+                '\'' => {
+                    // Its meaning depends on the quotes around the brackets and on the shell's version.
+                    return Err(Unread("it has single quotes inside of brackets"));
                 }
                 '\\' => {
                     self.at += 1;

@@ -110,7 +110,13 @@ impl Reader<'_, '_> {
                 }
                 Some('(') => return Err(Unread("its grammar is not plain shell")),
                 Some(_) if segment.words.is_empty() && self.assignment(&mut segment)? => {}
-                Some(_) => segment.words.extend(self.words()?),
+                Some(_) => {
+                    let before = self.at;
+                    segment.words.extend(self.words()?);
+                    if self.text[before..self.at].contains("\\\n") && is_reserved(&segment.words) {
+                        return Err(Unread("a reserved word goes on in the next line"));
+                    }
+                }
             }
         }
         if self.at == from {
@@ -173,8 +179,7 @@ impl Reader<'_, '_> {
     /// Reads a redirection or a process substitution, if one comes next.
     pub(super) fn redirect(&mut self, segment: &mut Segment) -> Read<bool> {
         if self.sees("<(") || self.sees(">(") {
-            self.at += 1;
-            self.substitution()?;
+            self.process()?;
             segment.words.push(hole(Source::Pipe));
             return Ok(true);
         }
@@ -197,6 +202,18 @@ impl Reader<'_, '_> {
             self.file(segment)?;
         }
         Ok(true)
+    }
+
+    /// A process substitution. The commands in `>(…)` read what the run gives them.
+    fn process(&mut self) -> Read<()> {
+        let reads = self.sees(">");
+        self.at += 1;
+        let from = self.script.segments.len();
+        self.substitution()?;
+        if reads {
+            self.feed(from, &Input::Pipe(0..0));
+        }
+        Ok(())
     }
 
     /// The beginning of a here-document.
@@ -235,8 +252,7 @@ impl Reader<'_, '_> {
         };
         self.blanks();
         if self.sees("<(") || self.sees(">(") {
-            self.at += 1;
-            self.substitution()?;
+            self.process()?;
             segment.input = Input::Inherited;
             if operator == "<" {
                 let last = self.script.segments.len();
@@ -250,6 +266,9 @@ impl Reader<'_, '_> {
             return Err(Unread("a redirection has no file"));
         }
         if operator.ends_with('&') && descriptor_target(&target) {
+            if operator == "<&" {
+                segment.input = Input::Pipe(0..0);
+            }
             return Ok(());
         }
         let writes = operator.contains('>');
@@ -259,6 +278,16 @@ impl Reader<'_, '_> {
         segment.redirects.push(Redirect { writes, target });
         Ok(())
     }
+}
+
+/// True if the words are one, and it is a reserved word.
+fn is_reserved(words: &[Word]) -> bool {
+    const OPENERS: [&str; 12] = [
+        "if", "while", "until", "for", "select", "case", "function", "coproc", "time", "{", "[[",
+        "!",
+    ];
+    let reserved = |word: &str| CLOSERS.contains(&word) || OPENERS.contains(&word) || word == "in";
+    matches!(words, [word] if word.literal().is_some_and(reserved))
 }
 
 /// The length of `{name}` before a redirection, 0 if there is none.

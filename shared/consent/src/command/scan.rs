@@ -160,22 +160,33 @@ impl<'t> Reader<'t, '_> {
                     _ => Err(Unread("a here-document has no end")),
                 };
             }
-            let rest = self.rest();
-            let (line, taken) = match rest.find('\n') {
-                Some(end) => (&rest[..end], end + 1),
-                None => (rest, rest.len()),
-            };
-            self.at += taken;
+            let line = self.here_line(awaited.expands);
             let line = if awaited.stripped {
                 line.trim_start_matches('\t')
             } else {
-                line
+                &line
             };
             if line == awaited.end {
                 return Ok(text);
             }
             text.push_str(line);
             text.push('\n');
+        }
+    }
+
+    /// The next line of a here-document. Where expansions happen, a backslash at its end joins lines.
+    fn here_line(&mut self, joins: bool) -> String {
+        let mut line = String::new();
+        loop {
+            let rest = self.rest();
+            let end = rest.find('\n').unwrap_or(rest.len());
+            line.push_str(&rest[..end]);
+            self.at += (end + 1).min(rest.len());
+            let slashes = line.chars().rev().take_while(|c| *c == '\\').count();
+            if !joins || slashes % 2 == 0 || self.at == self.text.len() {
+                return line;
+            }
+            line.pop();
         }
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The commands of a script, a hole as `$NAME` or `$(…)`; after `!` why it cannot be read.
+/// The commands of a script that start a program, a hole as `$NAME` or `$(…)`; after `!` why it cannot be read.
 fn commands(text: &str) -> Vec<String> {
     let script = read(text);
     let shown = |segment: &Segment| {
@@ -8,6 +8,7 @@ fn commands(text: &str) -> Vec<String> {
         words.collect::<Vec<_>>().join(" ")
     };
     let mut all: Vec<_> = script.segments.iter().map(shown).collect();
+    all.retain(|command| !command.is_empty());
     all.extend(script.unread.map(|unread| format!("!{}", unread.0)));
     all
 }

@@ -84,10 +84,12 @@ fn look_through(script: &mut Script, at: usize) -> Result<(), Unread> {
     for argv in scripts::commands_of(&segment) {
         add(script, &segment, at, argv)?;
     }
-    if let Some(argv) = wrapper(&segment).map(|wrapper| inside(wrapper, &segment))
-        && !argv.is_empty()
-    {
-        add(script, &segment, at, argv)?;
+    match wrapper(&segment).map(|wrapper| inside(wrapper, &segment)) {
+        Some(argv) if argv.is_empty() && under_xargs(script, at) => {
+            return Err(Unread("it runs a command from its input"));
+        }
+        Some(argv) if !argv.is_empty() => add(script, &segment, at, argv)?,
+        _ => {}
     }
     for text in scripts::script_of(&segment, script)? {
         let from = script.segments.len();
@@ -100,6 +102,31 @@ fn look_through(script: &mut Script, at: usize) -> Result<(), Unread> {
         }
     }
     Ok(())
+}
+
+/// True if a segment is started by xargs, which adds words to it.
+fn under_xargs(script: &Script, at: usize) -> bool {
+    let mut parent = script.segments[at].parent;
+    while let Some(segment) = parent.and_then(|at| script.segments.get(at)) {
+        if segment.program().as_deref() == Some("xargs") {
+            return true;
+        }
+        parent = segment.parent;
+    }
+    false
+}
+
+/// The text that xargs replaces by what it read, if it replaces any.
+fn replaced(segment: &Segment) -> Option<String> {
+    let words = segment.arguments();
+    let shown = |at: usize| words.get(at).map(Word::shown);
+    (0..words.len()).find_map(|at| match shown(at)?.as_str() {
+        "-I" | "--replace" => shown(at + 1),
+        "-i" => Some("{}".to_owned()),
+        word => ["-I", "-i", "--replace="]
+            .iter()
+            .find_map(|option| word.strip_prefix(option).map(str::to_owned)),
+    })
 }
 
 /// Adds a command that a segment starts.
@@ -143,7 +170,10 @@ fn inside(wrapper: &Wrapper, segment: &Segment) -> Vec<Word> {
         }
         words = rest;
     }
-    words.to_vec()
+    match replaced(segment).filter(|_| wrapper.name == ["xargs"]) {
+        Some(sign) if !sign.is_empty() => scripts::placeholders(words, &sign),
+        _ => words.to_vec(),
+    }
 }
 
 /// The literal words that are no options.

@@ -80,9 +80,7 @@ pub(crate) fn is_unbounded(word: &Word) -> bool {
         return true;
     };
     let tidy = tidy(text);
-    // `{}` is where find and xargs put what they found.
-    text.contains("{}")
-        || text.starts_with(['/', '~'])
+    text.starts_with(['/', '~'])
         || tidy.is_empty()
         || tidy.split('/').any(|part| part == ".." || part == ".git")
 }

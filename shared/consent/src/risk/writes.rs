@@ -38,6 +38,13 @@ pub(super) fn of(segment: &Segment) -> Vec<Reason> {
             }
         }
     }
+    if NAMES_VARIABLES.contains(&program.as_str()) {
+        for word in segment.arguments() {
+            let shown = word.shown();
+            let name = shown.split('[').next().unwrap_or_default();
+            reasons.extend(variable(name, &Word::text("…")));
+        }
+    }
     reasons
 }
 
@@ -134,8 +141,18 @@ fn copied_program(program: &str, words: &[Word]) -> Option<Reason> {
     (copies && words.iter().any(system)).then(|| Reason::doubt("gives a program another name"))
 }
 
+/// Builtins that set the variables which their words name.
+const NAMES_VARIABLES: [&str; 6] = [
+    "read",
+    "printf",
+    "mapfile",
+    "readarray",
+    "getopts",
+    "declare",
+];
+
 /// Variables that change which programs run, or what they load.
-const LOADED: [&str; 41] = [
+const LOADED: [&str; 43] = [
     "LD_PRELOAD",
     "LD_LIBRARY_PATH",
     "LD_AUDIT",
@@ -177,6 +194,8 @@ const LOADED: [&str; 41] = [
     "RUSTC_WRAPPER",
     "RUSTC",
     "HISTFILE",
+    "BASH_CMDS",
+    "BASH_ALIASES",
 ];
 
 /// Values by which people turn a pager, an editor or a wrapper off.

@@ -2,7 +2,7 @@
 
 use crate::command::{
     Input, Script, Segment, Unread,
-    word::{Word, base},
+    word::{Hole, Piece, Source, Word, base},
 };
 
 const SHELLS: [&str; 9] = [
@@ -55,7 +55,11 @@ pub(crate) fn script_of(segment: &Segment, script: &Script) -> Result<Vec<String
         "parallel" => {
             let rest = after_options(words, &["-j", "-S", "-a", "--jobs"]);
             let end = rest.iter().position(|word| word.shown().starts_with(":::"));
-            joined(&rest[..end.unwrap_or(rest.len())]).or(Ok(Vec::new()))
+            let command = &rest[..end.unwrap_or(rest.len())];
+            if command.is_empty() {
+                return Err(FROM_ELSEWHERE);
+            }
+            joined(&placeholders(command, "{}"))
         }
         "git" => of_git(words),
         "source" | "." => match words.first() {
@@ -99,6 +103,7 @@ fn of_shell(segment: &Segment, script: &Script) -> Result<Vec<String>, Unread> {
             let text = text.literal().ok_or(FROM_ELSEWHERE)?;
             Ok(vec![text.to_owned()])
         }
+        None if inline => Err(FROM_ELSEWHERE),
         Some(file) if file.is_pipe() => Err(FROM_ELSEWHERE),
         Some(file) if !input && !is_input(file) => Ok(Vec::new()),
         _ => of_input(segment, script),
@@ -220,6 +225,23 @@ fn after_options(words: &[Word], valued: &[&str]) -> Vec<Word> {
     words.get(at..).unwrap_or_default().to_vec()
 }
 
+/// The words with a hole in place of those in which a program puts what it found.
+pub(super) fn placeholders(words: &[Word], sign: &str) -> Vec<Word> {
+    let found = |word: &Word| word.literal().is_some_and(|text| text.contains(sign));
+    let hole = Word(vec![Piece::Hole(Hole {
+        of: Source::Other,
+        quoted: true,
+    })]);
+    let replaced = words.iter().map(|word| {
+        if found(word) {
+            hole.clone()
+        } else {
+            word.clone()
+        }
+    });
+    replaced.collect()
+}
+
 /// The commands that stand whole in a segment's words: after `-exec` of find and its like.
 pub(super) fn commands_of(segment: &Segment) -> Vec<Vec<Word>> {
     const STARTS: [&str; 8] = [
@@ -245,7 +267,7 @@ pub(super) fn commands_of(segment: &Segment) -> Vec<Vec<Word>> {
             let end = rest
                 .iter()
                 .position(|word| matches!(word.literal(), Some(";" | "+")));
-            rest[..end.unwrap_or(rest.len())].to_vec()
+            placeholders(&rest[..end.unwrap_or(rest.len())], "{}")
         })
         .filter(|argv| !argv.is_empty())
         .collect()
