@@ -178,19 +178,20 @@ impl Reader<'_, '_> {
     /// `[[ … ]]`: its words may have expansions with commands.
     fn test(&mut self) -> Read<()> {
         self.expect_word("[[")?;
+        let mut words = vec![Word::text("[[")];
         loop {
             self.lines()?;
             if self.sees_word("]]") {
                 self.at += 2;
                 return self.add(Segment {
-                    words: vec![Word::text("[[")],
+                    words,
                     ..Segment::default()
                 });
             }
             match self.peek() {
                 Some('(' | ')' | '&' | '|' | '<' | '>') => self.at += 1,
                 None | Some(';') => return Err(Unread("its grammar is not plain shell")),
-                Some(_) => drop(self.word()?),
+                Some(_) => words.push(self.word()?),
             }
         }
     }

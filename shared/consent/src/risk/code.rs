@@ -5,7 +5,10 @@
 use shared_types::Risk;
 
 use super::Reason;
-use crate::command::{Input, Script, Segment, is_shell, word::Word};
+use crate::command::{
+    Input, Script, Segment, is_shell,
+    word::{Piece, Word},
+};
 
 /// Words of code that starts other programs.
 const STARTS: [&str; 20] = [
@@ -95,6 +98,42 @@ fn options(program: &str) -> Option<&'static [&'static str]> {
         .map(|(_, options)| *options)
 }
 
+/// Builtins that evaluate a subscript in their words, and the two that print such a text for others.
+const EVALUATE: [&str; 17] = [
+    "let",
+    "test",
+    "[",
+    "[[",
+    "printf",
+    "read",
+    "unset",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "mapfile",
+    "readarray",
+    "getopts",
+    "wait",
+    "echo",
+];
+
+/// The reason of a word whose subscript the shell runs though it stands in quotes: `a[$(…)]`.
+fn subscript(segment: &Segment, script: &Script) -> Option<Reason> {
+    let name = segment.program()?;
+    let runs = |word: &Word| {
+        word.0.iter().any(|piece| matches!(piece, Piece::Text(text) if text.contains("[$(") || text.contains("[`")))
+    };
+    let input = match &segment.input {
+        Input::Text(number) => script.texts.get(*number),
+        _ => None,
+    };
+    let found = segment.arguments().iter().chain(input).any(runs);
+    (found && EVALUATE.contains(&name.as_str()))
+        .then(|| Reason::doubt("hides a command in a subscript"))
+}
+
 /// The reasons that code gives.
 pub(super) fn of(segment: &Segment, script: &Script) -> Vec<Reason> {
     let program = segment.program().unwrap_or_default();
@@ -104,6 +143,7 @@ pub(super) fn of(segment: &Segment, script: &Script) -> Vec<Reason> {
         "sed" | "gsed" => sed(words),
         _ => Vec::new(),
     };
+    reasons.extend(subscript(segment, script));
     if let Some(options) = options(&program) {
         reasons.extend(inline(words, options));
         reasons.extend(input(segment, script));
@@ -189,8 +229,7 @@ fn text(code: &Word) -> Vec<Reason> {
             Risk::High,
             "runs inline code that may destroy or send",
         ));
-    } else if code.holes().any(|hole| !hole.quoted)
-        || matches!(code.0.as_slice(), [crate::command::word::Piece::Hole(_)])
+    } else if code.holes().any(|hole| !hole.quoted) || matches!(code.0.as_slice(), [Piece::Hole(_)])
     {
         reasons.push(Reason::doubt("runs a text that only the run knows"));
     }

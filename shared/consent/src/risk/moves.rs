@@ -10,7 +10,7 @@ use super::{
     paths::{is_nowhere, tidy},
     programs::writes_its_files,
 };
-use crate::command::{Script, Segment};
+use crate::command::{Script, Segment, word::Word};
 
 /// Folders in which, and below which, nobody works.
 const SYSTEM: [&str; 14] = [
@@ -69,10 +69,10 @@ struct Place {
 
 impl Place {
     fn enter(&mut self, segment: &Segment) {
-        let target = segment.arguments().iter().map(|word| word.shown());
-        let target = target
-            .filter(|word| !word.starts_with('-') || word == "-")
-            .last();
+        let words = segment.arguments().iter().map(Word::shown);
+        let target = words
+            .rev()
+            .find(|word| !word.starts_with('-') || word == "-");
         let Some(target) = target else {
             self.outside = true;
             return;
@@ -89,7 +89,7 @@ impl Place {
             };
             let system = SYSTEM
                 .iter()
-                .any(|folder| whole == *folder || below(&folder));
+                .any(|folder| whole == *folder || below(folder));
             self.outside = system || ABOVE.contains(&whole) || whole.contains("/..");
             self.depth = 0;
             return;

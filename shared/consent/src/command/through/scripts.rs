@@ -50,8 +50,8 @@ pub(crate) fn script_of(segment: &Segment, script: &Script) -> Result<Vec<String
                 Ok(text.split_once('=').map_or("", |(_, text)| text).to_owned())
             })
             .collect(),
-        "su" | "runuser" | "script" | "flock" => Ok(of_option(words, &["-c", "--command"])?),
-        "env" => Ok(of_option(words, &["-S", "--split-string"])?),
+        "su" | "runuser" | "script" | "flock" => Ok(of_option(words, 'c', "--command")?),
+        "env" => Ok(of_option(words, 'S', "--split-string")?),
         "parallel" => {
             let rest = after_options(words, &["-j", "-S", "-a", "--jobs"]);
             let end = rest.iter().position(|word| word.shown().starts_with(":::"));
@@ -144,24 +144,19 @@ fn output(segment: &Segment) -> Option<String> {
         .filter(|_| plain && segment.redirects.is_empty())
 }
 
-/// The text after one of the options, also when it follows in the same word.
-fn of_option(words: &[Word], options: &[&str]) -> Result<Vec<String>, Unread> {
+/// The text after one of the options (a letter and a long name), also when it follows in the same word.
+fn of_option(words: &[Word], letter: char, long: &str) -> Result<Vec<String>, Unread> {
     for (at, word) in words.iter().enumerate() {
         let shown = word.shown();
-        let Some(option) = options.iter().find(|option| shown.starts_with(**option)) else {
-            // `-c` may stand at the end of several letters: `script -qc`, `env -iS`.
-            let letters = shown.starts_with('-') && !shown.starts_with("--") && shown.len() < 5;
-            if letters && shown.ends_with(&options[0][1..]) {
-                return text(words.get(at + 1)).map(|text| vec![text]);
-            }
+        let Some(end) = option_end(&shown, letter, long) else {
             continue;
         };
-        let rest = text(Some(word))?[option.len()..].to_owned();
-        let mut whole = match rest.strip_prefix('=').unwrap_or(&rest) {
-            "" => text(words.get(at + 1))?,
-            rest => rest.to_owned(),
-        };
-        if options[0] == "-S" {
+        let rest = text(Some(word))?[end..].to_owned();
+        let mut whole = rest.trim_start_matches('=').to_owned();
+        if rest.is_empty() {
+            whole = text(words.get(at + 1))?;
+        }
+        if letter == 'S' {
             // The words after it are arguments of the same command.
             let from = if rest.is_empty() { at + 2 } else { at + 1 };
             let more = Word::joined(words.get(from..).unwrap_or_default()).ok_or(FROM_ELSEWHERE)?;
@@ -170,6 +165,17 @@ fn of_option(words: &[Word], options: &[&str]) -> Result<Vec<String>, Unread> {
         return Ok(vec![whole]);
     }
     Ok(Vec::new())
+}
+
+/// The place in a word where an option's value begins: `-x`, `-abx`, `--long`, cut or with `=`.
+fn option_end(word: &str, letter: char, long: &str) -> Option<usize> {
+    if word.starts_with("--") {
+        let name = word.split('=').next().unwrap_or(word);
+        return (name.len() > 3 && long.starts_with(name)).then_some(name.len());
+    }
+    let at = word.find(letter).filter(|_| word.starts_with('-'))?;
+    let flags = word[1..at].chars().all(|c| c.is_ascii_alphanumeric());
+    flags.then_some(at + 1)
 }
 
 fn text(word: Option<&Word>) -> Result<String, Unread> {
