@@ -130,29 +130,37 @@ fn commands<R>(
             _ => None,
         })
         .collect();
-    let named = |segment: &Segment| patterns.iter().find(|(_, pattern)| pattern.covers(segment));
     let mut used = None;
-    for (segment, reasons) in script.segments.iter().zip(&assessment.segments) {
+    for (at, reasons) in assessment.segments.iter().enumerate() {
         if reasons.is_empty() {
             continue;
         }
         if reasons.iter().any(refused) {
             return None;
         }
-        // A rule about a wrapper speaks of what the wrapper starts, too.
-        let mut starter = Some(segment);
-        let found = loop {
-            match starter {
-                None => return None,
-                Some(segment) => match named(segment) {
-                    Some((number, _)) => break *number,
-                    None => starter = segment.parent.and_then(|at| script.segments.get(at)),
-                },
-            }
-        };
-        used = used.or(Some(found));
+        used = used.or(Some(covered_by(at, &patterns, script, assessment)?));
     }
     rules.into_iter().nth(used?)
+}
+
+/// The number of the rule that covers a segment: one about its own words, or about those of what starts
+/// it. A rule about a starter that only passes a command on (`find`, `timeout`) does not speak of that
+/// command; a rule about one with a risk of its own (`sudo`, `npx`, `docker run`) does.
+fn covered_by(
+    at: usize,
+    patterns: &[(usize, Pattern)],
+    script: &Script,
+    assessment: &Assessment,
+) -> Option<usize> {
+    let starters = std::iter::successors(Some(at), |at| script.segments[*at].parent);
+    starters
+        .filter(|at| !assessment.segments[*at].is_empty())
+        .find_map(|at| {
+            patterns
+                .iter()
+                .find(|(_, pattern)| pattern.covers(&script.segments[at]))
+        })
+        .map(|(number, _)| *number)
 }
 
 /// True if no rule for a program accepts the reason.
