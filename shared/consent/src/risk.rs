@@ -12,6 +12,8 @@ pub(crate) mod paths;
 pub(crate) mod programs;
 mod writes;
 
+use std::collections::HashSet;
+
 pub(crate) use code::takes_code as code_in_words;
 use shared_types::Risk;
 
@@ -203,7 +205,7 @@ fn runs_what_it_fetched(script: &Script) -> Option<Reason> {
             .program()
             .is_some_and(|name| matches!(name.as_str(), "curl" | "wget"))
     });
-    let mut files = Vec::new();
+    let mut files = HashSet::new();
     for segment in fetches {
         let words = segment.arguments().iter().filter_map(Word::literal);
         // The last part of an address is the file's name where none is given.
@@ -213,14 +215,17 @@ fn runs_what_it_fetched(script: &Script) -> Option<Reason> {
     files.retain(|file| !file.is_empty() && !file.starts_with('-'));
     let same = |word: &Word| {
         word.literal().is_some_and(|text| {
-            files.contains(&text) || files.contains(&text.trim_start_matches("./"))
+            files.contains(text) || files.contains(text.trim_start_matches("./"))
         })
     };
     let runs = |segment: &Segment| {
         let program = segment.program().unwrap_or_default();
         let starts =
             matches!(program.as_str(), "chmod" | "source" | ".") || code::interprets(&program);
-        segment.words.first().is_some_and(same) || (starts && segment.arguments().iter().any(same))
+        // The shell finds a file of the folder only by a path.
+        let by_path = |word: &&Word| word.shown().contains('/');
+        segment.words.first().filter(by_path).is_some_and(same)
+            || (starts && segment.arguments().iter().any(same))
     };
     script
         .segments

@@ -195,9 +195,10 @@ fn of_git(words: &[Word]) -> Result<Vec<String>, Unread> {
             found.push(text(Some(word)).map(|_| value.to_owned())?);
         }
         match shown.as_str() {
-            "foreach" => {
+            "foreach" if at > 0 && words[..at].iter().any(|w| w.literal() == Some("submodule")) => {
                 let rest = after_options(&words[at + 1..], &[]);
                 found.push(Word::joined(&rest).ok_or(FROM_ELSEWHERE)?);
+                break;
             }
             "--exec" | "-x" if words.iter().any(|w| w.literal() == Some("rebase")) => {
                 found.push(text(words.get(at + 1))?);
@@ -265,16 +266,15 @@ pub(super) fn commands_of(segment: &Segment) -> Vec<Vec<Word>> {
     if !matches!(base(&program), "find" | "gfind" | "fd" | "fdfind") {
         return Vec::new();
     }
-    let words = segment.arguments();
-    let starts = words.iter().enumerate().filter(|(_, word)| find(word));
-    starts
-        .map(|(at, _)| {
-            let rest = &words[at + 1..];
-            let end = rest
-                .iter()
-                .position(|word| matches!(word.literal(), Some(";" | "+")));
-            placeholders(&rest[..end.unwrap_or(rest.len())], "{}")
-        })
-        .filter(|argv| !argv.is_empty())
-        .collect()
+    let mut words = segment.arguments();
+    let mut found = Vec::new();
+    while let Some(start) = words.iter().position(find) {
+        let rest = &words[start + 1..];
+        let ends = |word: &Word| matches!(word.literal(), Some(";" | "+"));
+        let end = rest.iter().position(ends).unwrap_or(rest.len());
+        found.push(placeholders(&rest[..end], "{}"));
+        words = &rest[end..];
+    }
+    found.retain(|argv| !argv.is_empty());
+    found
 }
