@@ -126,6 +126,18 @@ impl Word {
         }
     }
 
+    /// The name and the value of a word like `NAME=VALUE`.
+    pub(crate) fn assignment(&self) -> Option<(&str, Self)> {
+        let (Piece::Text(text), rest) = self.0.split_first()? else {
+            return None;
+        };
+        let (name, value) = text.split_once('=')?;
+        let mut word = Self::default();
+        word.push(Piece::Text(value.to_owned()));
+        word.0.extend_from_slice(rest);
+        Some((name, word))
+    }
+
     /// Appends a piece; texts grow together, and empty ones leave no trace.
     pub(crate) fn push(&mut self, piece: Piece) {
         match (self.0.last_mut(), piece) {

@@ -24,14 +24,16 @@ pub(super) fn of(segment: &Segment) -> Vec<Reason> {
             .then(|| Reason::doubt("runs a program named in its options")),
         "make" | "gmake" => words
             .iter()
-            .any(|word| word.shown().starts_with("SHELL=") || word.shown().contains("$("))
+            .any(|word| {
+                let text = word.literal().unwrap_or_default();
+                word.shown().starts_with("SHELL=") || text.contains("$(")
+            })
             .then(|| Reason::doubt("gives make a command")),
         "docker" | "podman" => docker(words),
         "rsync" => words
             .iter()
             .any(|word| !word.shown().starts_with('-') && word.shown().contains(':'))
             .then(|| Reason::own(Risk::High, "sends data or takes commands over the network")),
-        "shutdown" | "reboot" => None,
         _ => None,
     };
     reason.into_iter().collect()
@@ -122,7 +124,6 @@ fn git(words: &[Word]) -> Option<Reason> {
     if sets && !reads {
         return runs();
     }
-    // `+main` and `:main` and `--delete` are ways to force and to remove that look like a plain push.
     None
 }
 

@@ -25,16 +25,18 @@ pub(super) fn of(segment: &Segment) -> Vec<Reason> {
     reasons.extend(removal(&program, segment.arguments()));
     reasons.extend(copied_program(&program, segment.arguments()));
     for (name, value) in &segment.assigned {
-        reasons.extend(variable(name, value));
+        // `IFS=, read a b` splits that one line and nothing else.
+        if !(name == "IFS" && program == "read") {
+            reasons.extend(variable(name, value));
+        }
     }
     if matches!(
         program.as_str(),
         "export" | "declare" | "typeset" | "local" | "readonly" | "env" | "sudo"
     ) {
         for word in segment.arguments() {
-            let shown = word.shown();
-            if let Some((name, value)) = shown.split_once('=') {
-                reasons.extend(variable(name, &Word::text(value)));
+            if let Some((name, value)) = word.assignment() {
+                reasons.extend(variable(name, &value));
             }
         }
     }
