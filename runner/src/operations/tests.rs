@@ -1,5 +1,6 @@
 //! The table's task over a real host: real commands in a temporary workspace.
 
+mod consents;
 mod damaged;
 mod faults;
 mod full_disk;

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use proto::v1::{self, server_frame};
-use shared_sandbox::{Command, Exec, OutputStream, Request};
+use shared_sandbox::{Command, Consent, Exec, OutputStream, Request};
 use shared_types::{Epoch, Incarnation, JournalId, OperationId, Owner, SandboxId, SessionId};
 
 use crate::{
@@ -102,6 +102,8 @@ pub fn incoming(id: u128, request: Request) -> Incoming {
         run_for: Duration::from_secs(60),
         from: [0, 0],
         request: Some(request),
+        consent: Consent::Caller,
+        forbidden: None,
         trace: None,
     }
 }
@@ -121,5 +123,6 @@ pub fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
         stderr_from: incoming.from[1],
         request: incoming.request.as_ref().map(wire::request),
         traceparent: String::new(),
+        consent: Some(wire::consent(incoming.consent)),
     }))
 }

@@ -4,6 +4,7 @@
 //! never a guess.
 
 mod alike;
+mod consent;
 mod control;
 mod exit;
 mod failure;
@@ -14,6 +15,8 @@ mod outcome;
 mod request;
 mod sandbox;
 
+pub use consent::consent;
+pub(crate) use consent::read_consent;
 pub(crate) use control::{control, done, input, input_taken, signal, size};
 pub(crate) use figures::read_figures;
 pub use figures::{Figures, heartbeat};

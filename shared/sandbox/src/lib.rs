@@ -5,6 +5,7 @@
 //! and a runner's table of operations implements it on the spot, so the engine cannot tell
 //! here from there. This crate runs nothing.
 
+mod consent;
 mod control;
 mod directory;
 mod events;
@@ -14,6 +15,7 @@ mod request;
 mod sandbox;
 pub mod scripted;
 
+pub use consent::Consent;
 pub use control::{Control, Controls, Input, Signal};
 pub use directory::path_from_root;
 pub use events::{EndToken, EndTokenGiven, Events};

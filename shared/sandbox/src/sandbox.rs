@@ -9,7 +9,7 @@ use shared_types::{
     Effect, Epoch, OperationId, OperationKey, Owner, Refusal, Timestamp, TraceContext, event::Place,
 };
 
-use crate::{Controls, Events, Outcome, Request};
+use crate::{Consent, Controls, Events, Outcome, Request};
 
 /// A place where operations happen.
 #[async_trait]
@@ -63,6 +63,8 @@ pub struct Operation {
     pub limits: OperationLimits,
     /// The request itself.
     pub request: Request,
+    /// Who answers for it. It identifies nothing: the same operation may come again under another one.
+    pub consent: Consent,
     /// The span that it is part of, where it is traced. Where the operation is placed already, that one's stays.
     pub trace: Option<TraceContext>,
 }

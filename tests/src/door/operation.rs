@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use shared_sandbox::{Operation, OperationLimits, Request};
+use shared_sandbox::{Consent, Operation, OperationLimits, Request};
 use shared_types::{
-    Effect, Epoch, OperationId, OperationKey, OsEntropy, Owner, SessionId, SystemClock,
+    Effect, Epoch, Mode, OperationId, OperationKey, OsEntropy, Owner, SessionId, SystemClock,
 };
 
 /// Longer than anything here takes.
@@ -24,6 +24,7 @@ pub fn operation(request: Request) -> Operation {
             run_for: PATIENCE,
         },
         request,
+        consent: Consent::Agent(Mode::Full),
         trace: None,
     }
 }

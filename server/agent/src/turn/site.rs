@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use shared_sandbox::{Operation, OperationLimits};
-use shared_types::{CallWait, Effect, Epoch, OperationId, OperationKey, Owner, SpanId};
+use shared_sandbox::{Consent, Operation, OperationLimits};
+use shared_types::{CallWait, Effect, Epoch, Mode, OperationId, OperationKey, Owner, SpanId};
 use tokio_util::sync::CancellationToken;
 
 use super::show::CallPlace;
@@ -64,6 +64,7 @@ impl Site<'_> {
                 run_for: prepared.run_for,
             },
             request: prepared.request.clone().of_directory(&self.directory),
+            consent: Consent::Agent(Mode::Full),
             trace: (self.ports.trace)
                 .map(|of_turn| of_turn.with(SpanId::of_tool_call(turn, step, ordinal))),
         }

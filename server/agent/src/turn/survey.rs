@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use shared_sandbox::{
-    Operation, OperationEvent, OperationLimits, Outcome, Request, Survey, Surveyed,
+    Consent, Operation, OperationEvent, OperationLimits, Outcome, Request, Survey, Surveyed,
 };
 use shared_types::{
-    Effect, Event, OperationId, OperationKey, Owner, RefusalCode,
+    Effect, Event, Mode, OperationId, OperationKey, Owner, RefusalCode,
     clean::clean_line,
     event::{InstructionFile, Place, TodoState},
 };
@@ -134,6 +134,8 @@ impl Turn<'_> {
                 run_for: WITHIN,
             },
             request: request.of_directory(self.transcript.directory()),
+            // Of an agent's turn, and no more than a read: so that a place which admits approved calls only shows it.
+            consent: Consent::Agent(Mode::Plan),
             trace: None,
         }
     }

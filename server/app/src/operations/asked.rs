@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use server_store::{AskedBy, MAX_REQUEST_KEY_BYTES, OpenCallerOperation, OperationRow};
-use shared_sandbox::{Operation, OperationLimits, Request};
+use shared_sandbox::{Consent, Operation, OperationLimits, Request};
 use shared_types::{
     CredentialId, Effect, Epoch, OperationId, OperationKey, OperationScope, Owner, RunnerId,
     SandboxId, TenantId, TraceContext, UserId,
@@ -76,6 +76,7 @@ impl Asked {
                 run_for,
             },
             request,
+            consent: Consent::Caller,
             trace: self.trace,
         }
     }

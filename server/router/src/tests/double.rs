@@ -13,8 +13,8 @@ use proto::{
     v1::{self, runner_frame, server_frame},
 };
 use shared_sandbox::{
-    Exec, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, OperationLimits, Outcome,
-    OutputStream, Request, Running, Sandbox as _, StreamEnd,
+    Consent, Exec, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, OperationLimits,
+    Outcome, OutputStream, Request, Running, Sandbox as _, StreamEnd,
 };
 use shared_types::{
     Effect, Epoch, Incarnation, JournalId, OperationId, OperationKey, Owner, RunnerId, SandboxId,
@@ -474,6 +474,7 @@ pub(super) fn exec(number: u128) -> Operation {
             environment: [("A".to_owned(), "b".to_owned())].into(),
             ..Exec::new(shared_sandbox::Command::Shell(format!("echo {number}")))
         }),
+        consent: Consent::Caller,
         trace: None,
     }
 }

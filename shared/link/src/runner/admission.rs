@@ -80,7 +80,8 @@ pub(super) enum Admission {
 /// Decides; the first rule that applies counts.
 pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
     use RefusalCode::{
-        Conflict, Draining, Expired, Fenced, NotFound, ResourceExhausted, SpoolFull, StaleEpoch,
+        Conflict, Draining, Expired, Fenced, ForbiddenByRunnerPolicy, NotFound, ResourceExhausted,
+        SpoolFull, StaleEpoch,
     };
     let refuse = |code, message: &str| Admission::Refuse(Refusal::new(code, message));
     let refuse_for_now = |code, message: &str| {
@@ -123,6 +124,15 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
     }
     if operation.request.is_none() {
         return refuse(NotFound, "the runner does not know this operation");
+    }
+    if !operation.consent.covers(&operation.digest) {
+        return refuse(
+            ForbiddenByRunnerPolicy,
+            "the request is not the one that was approved; ask again",
+        );
+    }
+    if let Some(reason) = &operation.forbidden {
+        return Admission::Refuse(reason.clone());
     }
     if operation.start_within.is_zero() {
         return refuse(

@@ -7,13 +7,15 @@
 use std::time::Duration;
 
 use proto::v1::{self, runner_frame, server_frame};
-use shared_sandbox::{Control, Input, OutputStream, Request};
+use shared_sandbox::{Consent, Control, Input, OutputStream, Request};
 use shared_types::{
     Digest, Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, SandboxId, SandboxSpec,
     SandboxState, TraceContext,
 };
 
-use crate::wire::{self, ModelOrder, SandboxReport, from_runner, invalid, read_request};
+use crate::wire::{
+    self, ModelOrder, SandboxReport, from_runner, invalid, read_consent, read_request,
+};
 
 /// A frame from the server, understood.
 #[derive(Debug, PartialEq)]
@@ -86,6 +88,23 @@ pub enum Order {
     Sandbox(SandboxId, SandboxOrder),
 }
 
+impl Order {
+    /// The operation to start, where the order brings a request for one.
+    pub fn asked(&self) -> Option<&Incoming> {
+        match self {
+            Self::Operation(incoming) if incoming.request.is_some() => Some(incoming),
+            _ => None,
+        }
+    }
+
+    /// This machine does not permit the operation, for this reason. Nothing changes for one that has begun.
+    pub fn forbid(&mut self, reason: Refusal) {
+        if let Self::Operation(incoming) = self {
+            incoming.forbidden = Some(reason);
+        }
+    }
+}
+
 /// An order of the server about a sandbox of the pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SandboxOrder {
@@ -126,6 +145,11 @@ pub struct Incoming {
     pub from: [u64; 2],
     /// `None`: attach only to what is known.
     pub request: Option<Request>,
+    /// Who answers for the request.
+    pub consent: Consent,
+    /// The reason why this machine does not permit it, where it does not. Nothing that came says so: the driver asks
+    /// the machine's policy ([`Order::forbid`]).
+    pub forbidden: Option<Refusal>,
     /// Its span, as the server sees it.
     pub trace: Option<TraceContext>,
 }
@@ -252,6 +276,8 @@ fn operation(wire: v1::Operation) -> Result<Incoming, Refusal> {
         run_for: Duration::from_millis(wire.run_for_ms),
         from: [wire.stdout_from, wire.stderr_from],
         request,
+        consent: read_consent(wire.consent)?,
+        forbidden: None,
         // One of another version is none: that is no reason to refuse the work.
         trace: wire.traceparent.parse().ok(),
     })

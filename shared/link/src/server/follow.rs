@@ -348,6 +348,7 @@ impl Follow {
             stderr_from: from[1],
             request: asked.map(|asked| wire::request(&asked.request)),
             traceparent: self.traceparent(),
+            consent: asked.map(|asked| wire::consent(asked.consent)),
         };
         let sent = match (asked, left.is_zero()) {
             (Some(_), _) => Sent::Request,

@@ -9,8 +9,10 @@ use shared_fuzz::stored;
 use shared_link::wire::{
     self, AnswerHead, AnswerPart, AskFailure, AskFailureKind, AskKind, ModelsReport,
 };
-use shared_sandbox::{Request, examples};
-use shared_types::{Incarnation, JournalId, OperationId, Owner, RunnerId, SandboxId, SessionId};
+use shared_sandbox::{Consent, Request, examples};
+use shared_types::{
+    Incarnation, JournalId, Mode, OperationId, Owner, RunnerId, SandboxId, SessionId,
+};
 
 use super::frames;
 
@@ -181,6 +183,16 @@ fn operation_frame(number: u128, attach_only: bool) -> v1::ServerFrame {
         stderr_from: 0,
         request: (!attach_only).then(|| wire::request(&request)),
         traceparent: String::new(),
+        consent: (!attach_only).then(|| {
+            wire::consent(match number % 3 {
+                0 => Consent::Caller,
+                1 => Consent::Agent(Mode::Auto),
+                _ => Consent::Approved {
+                    mode: Mode::Ask,
+                    plan: request.digest(),
+                },
+            })
+        }),
     })))
 }
 

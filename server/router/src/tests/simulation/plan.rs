@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use shared_link::wire;
 use shared_sandbox::{
-    Command, Exec, Operation, OperationLimits, Outcome, Request, Retention, TerminalSize, examples,
+    Command, Consent, Exec, Operation, OperationLimits, Outcome, Request, Retention, TerminalSize,
+    examples,
 };
 use shared_types::{Effect, Epoch, OperationId, OperationKey, Owner, SessionId};
 
@@ -82,6 +83,7 @@ fn operation(number: u64, retention: Retention, dice: &mut Dice) -> Operation {
             run_for: Duration::from_secs(600),
         },
         request,
+        consent: Consent::Caller,
         trace: None,
     }
 }

@@ -1,5 +1,5 @@
-use shared_sandbox::{Read, Request};
-use shared_types::JournalId;
+use shared_sandbox::{Consent, Read, Request};
+use shared_types::{JournalId, Mode};
 
 use super::*;
 use crate::testing::{PLACE, incarnation, incoming, shell};
@@ -46,7 +46,7 @@ fn an_operation_that_nothing_speaks_against_starts() {
 fn each_rule_refuses_with_its_own_code() {
     use RefusalCode::*;
     type Change = (fn(&mut View<'_>), fn(&mut Incoming), RefusalCode);
-    let rules: [Change; 18] = [
+    let rules: [Change; 20] = [
         (|v| v.load.disk_short = true, |_| {}, SpoolFull),
         (|_| {}, |o| o.incarnation = None, Fenced),
         (
@@ -72,6 +72,19 @@ fn each_rule_refuses_with_its_own_code() {
         ),
         (|v| v.over = true, |_| {}, Fenced),
         (|_| {}, |o| o.request = None, NotFound),
+        (
+            |_| {},
+            |o| {
+                let (mode, plan) = (Mode::Ask, Digest::of(b"other"));
+                o.consent = Consent::Approved { mode, plan };
+            },
+            ForbiddenByRunnerPolicy,
+        ),
+        (
+            |_| {},
+            |o| o.forbidden = Some(Refusal::new(ForbiddenByRunnerPolicy, "not here")),
+            ForbiddenByRunnerPolicy,
+        ),
         (|_| {}, |o| o.start_within = Duration::ZERO, Expired),
         (|v| v.draining = true, |_| {}, Draining),
         (|v| v.load.running = MAX_RUNNING, |_| {}, ResourceExhausted),
@@ -123,6 +136,7 @@ fn what_is_known_is_attached_to_even_when_nothing_new_would_start() {
             v.load.running = MAX_RUNNING;
         },
         |o| {
+            o.forbidden = Some(Refusal::new(RefusalCode::ForbiddenByRunnerPolicy, "no"));
             o.start_within = Duration::ZERO;
             o.request = None;
         },

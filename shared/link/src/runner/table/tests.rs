@@ -1,4 +1,5 @@
 mod cancels;
+mod consents;
 mod epochs;
 mod let_go;
 mod passing;

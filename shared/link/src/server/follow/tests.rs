@@ -1,6 +1,6 @@
-use shared_sandbox::{Command, Download, Downloaded, Exec, OperationLimits};
+use shared_sandbox::{Command, Consent, Download, Downloaded, Exec, OperationLimits};
 use shared_types::{
-    Digest, Effect, FileDigest, Isolation, OperationKey, SandboxId, SessionId, event::Place,
+    Digest, Effect, FileDigest, Isolation, Mode, OperationKey, SandboxId, SessionId, event::Place,
 };
 
 use super::*;
@@ -52,6 +52,7 @@ fn follow(request: Request, outcome: Option<Outcome>, closed: bool) -> Follow {
             run_for: Duration::from_secs(60),
         },
         request,
+        consent: Consent::Caller,
         trace: None,
     };
     Follow::new(id, Some(Arc::new(asked)), intent, None, [0, 0])
@@ -124,4 +125,35 @@ fn a_download_that_a_full_runner_refuses_for_now_waits_and_any_other_refusal_end
         refused(None),
         Step::Settle(Outcome::Downloaded(_))
     ));
+}
+
+#[test]
+fn the_consent_goes_with_the_request_and_changes_no_identity() {
+    let frame = |consent| {
+        let exec = Request::Exec(Exec::new(Command::Shell("true".to_owned())));
+        let mut follow = follow(exec, None, false);
+        let asked = follow
+            .asked
+            .as_deref()
+            .cloned()
+            .map(|asked| Operation { consent, ..asked });
+        follow.asked = asked.map(Arc::new);
+        follow.connection(Connection::Online(linked()));
+        let in_time = BootMoment {
+            at: Duration::ZERO,
+            ..late()
+        };
+        follow.frame([0, 0], &in_time)
+    };
+    let caller = frame(Consent::Caller);
+    let agent = frame(Consent::Agent(Mode::Auto));
+    assert_eq!(
+        agent.consent,
+        Some(wire::consent(Consent::Agent(Mode::Auto)))
+    );
+    assert_eq!(caller.consent, Some(wire::consent(Consent::Caller)));
+    assert_eq!(
+        (agent.operation, agent.digest),
+        (caller.operation, caller.digest)
+    );
 }
