@@ -109,6 +109,11 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
         true => screen.note(&format!("you see no runner; {ASK}")),
         false => screen.print(&table.show(screen.style(), screen.columns()))?,
     }
+    for runner in &runners {
+        if let Some(policy) = policy(runner) {
+            screen.note(&format!("{} · {policy}", runner.name));
+        }
+    }
     if runners.iter().any(|runner| runner.active) {
         screen.note(STAR);
         return Ok(());
@@ -159,6 +164,12 @@ pub(crate) fn isolation(runner: &Runner) -> String {
     format!("{} ({whose})", runner.isolation)
 }
 
+/// The bound that the machine's own policy sets to agents; nothing where it has none.
+fn policy(runner: &Runner) -> Option<String> {
+    let mode = runner.ceiling?;
+    Some(format!("policy: at most mode {mode} (its machine's own)"))
+}
+
 /// The runner on which the person works, in words.
 pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
     let advice = match runners.is_empty() {
@@ -180,8 +191,9 @@ pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
             true => " · the tenant's default",
             false => "",
         };
+        let policy = policy(runner).map_or_else(String::new, |policy| format!(" · {policy}"));
         return format!(
-            "{name}{whose} · {state}{ephemeral} · isolation: {}",
+            "{name}{whose} · {state}{ephemeral} · isolation: {}{policy}",
             isolation(runner)
         );
     }

@@ -249,6 +249,7 @@ impl Peer {
                 }],
                 features: Vec::new(),
                 pool: None,
+                ceiling: 0,
             }),
             inventory: Vec::new(),
         }

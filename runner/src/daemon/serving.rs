@@ -119,6 +119,7 @@ impl Serving {
             sandboxes: self.known.iter().map(sandbox).collect(),
             features: Vec::new(),
             pool: None,
+            ceiling: 0,
         }
     }
 
@@ -149,6 +150,7 @@ impl Serving {
                     said.send_if_modified(|before| {
                         now.pool.clone_from(&before.pool);
                         now.features.clone_from(&before.features);
+                        now.ceiling = before.ceiling;
                         let changed = *before != now;
                         *before = now;
                         changed

@@ -10,8 +10,8 @@ use server_store::{
 };
 use shared_link::server::{Figures, PoolFacts};
 use shared_types::{
-    AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
-    clean::is_clean_line, limits::is_name,
+    AddressRange, Clock, Entropy, Isolation, JoinTokenId, Mode, RunnerId, TenantId, Timestamp,
+    Token, clean::is_clean_line, limits::is_name,
 };
 use tokio_util::task::TaskTracker;
 
@@ -66,6 +66,8 @@ pub struct Runner {
     pub sandboxes: Vec<SandboxRow>,
     /// The means by which a pool makes sandboxes.
     pub pool: Option<PoolFacts>,
+    /// The most freedom of an agent by its machine's own policy, if the machine has one.
+    pub ceiling: Option<Mode>,
     /// Its host's name.
     pub hostname: String,
     /// Its host's system and processor.
@@ -428,6 +430,7 @@ impl Runners {
             },
             sandboxes,
             pool: row.pool,
+            ceiling: row.ceiling,
             hostname: row.hostname,
             platform: if row.os.is_empty() {
                 String::new()

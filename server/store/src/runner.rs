@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use shared_link::server::{MODELS_FEATURE, ModelsReport, PoolFacts, RunnerState};
 use shared_types::{
-    Generation, Incarnation, ReplicaId, RunnerId, TenantId, Timestamp, UserId,
+    Generation, Incarnation, Mode, ReplicaId, RunnerId, TenantId, Timestamp, UserId,
     limits::MAX_NAME_BYTES, token::TokenHash,
 };
 
@@ -34,7 +34,7 @@ macro_rules! select_runners {
                  last_seen_at, journal_id, boot_id, journal_sequence, accepted_sequence, locked_at,
                  ephemeral, join_state, went_back_at, loses_unlisted, pool_backend, pool_templates,
                  pool_isolation, pool_problem, pool_sudo_templates, trusted_by, trusted_at, models,
-                 models_problem
+                 models_problem, ceiling
              FROM runners ",
             $rest
         )
@@ -128,6 +128,8 @@ pub struct RunnerRow {
     pub trusted: Option<(UserId, Timestamp)>,
     /// The models of its own model server, by its last report, if it has one.
     pub models: Option<ModelsReport>,
+    /// The most freedom of an agent by its machine's own policy, if the machine has one.
+    pub ceiling: Option<Mode>,
 }
 
 impl RunnerRow {
@@ -525,6 +527,7 @@ impl FromRow for RunnerRow {
                 .maybe_parsed("trusted_by")?
                 .zip(row.maybe_time("trusted_at")?),
             models: models(row)?,
+            ceiling: row.maybe_parsed("ceiling")?,
         })
     }
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use shared_types::{
-    CredentialId, Digest, JoinTokenId, OperationId, RunnerId, SandboxId, SessionEvent, SessionId,
-    Timestamp, TurnId, UserId,
+    CredentialId, Digest, JoinTokenId, Mode, OperationId, RunnerId, SandboxId, SessionEvent,
+    SessionId, Timestamp, TurnId, UserId,
 };
 
 macro_rules! messages {
@@ -470,6 +470,10 @@ messages! {
         /// The pool of the runner; absent where it has workspaces instead.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub pool: Option<Pool>,
+        /// The most freedom of an agent by the policy of its machine (`/etc/gantry/policy.toml`), which no server loosens;
+        /// absent where the machine has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub ceiling: Option<Mode>,
         /// Its host's name.
         pub hostname: String,
         /// Its host's system, such as `linux/x86_64`.

@@ -15,8 +15,8 @@ mod outcome;
 mod request;
 mod sandbox;
 
-pub use consent::consent;
-pub(crate) use consent::read_consent;
+pub use consent::{consent, mode_to_wire};
+pub(crate) use consent::{mode_from_wire, read_consent};
 pub(crate) use control::{control, done, input, input_taken, signal, size};
 pub(crate) use figures::read_figures;
 pub use figures::{Figures, heartbeat};

@@ -280,6 +280,7 @@ fn to_runner(runner: server_app::Runner) -> Runner {
             isolation: pool.isolation.to_string(),
             problem: Some(pool.problem).filter(|problem| !problem.is_empty()),
         }),
+        ceiling: runner.ceiling,
         hostname: runner.hostname,
         platform: runner.platform,
         version: runner.version,

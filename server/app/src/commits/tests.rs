@@ -395,6 +395,7 @@ fn link_claim() -> LinkClaim {
                 problem: String::new(),
             }],
             pool: None,
+            ceiling: None,
             inventory: Vec::new(),
         },
     }

@@ -218,6 +218,7 @@ impl Runner {
                 }],
                 features: Vec::new(),
                 pool: None,
+                ceiling: 0,
             }),
             inventory: self.inventory.iter().map(entry).collect(),
             ..v1::Hello::default()

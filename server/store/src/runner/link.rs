@@ -192,7 +192,8 @@ async fn take(
              last_seen_at = $3, journal_id = $4, boot_id = $5, journal_sequence = $6,
              accepted_sequence = $6, version = $7, hostname = $8, os = $9, architecture = $10,
              features = $11, loses_unlisted = 0, pool_backend = $15, pool_templates = $16,
-             pool_isolation = $17, pool_problem = $18, pool_sudo_templates = $19
+             pool_isolation = $17, pool_problem = $18, pool_sudo_templates = $19,
+             ceiling = $20
          WHERE tenant_id = $12 AND id = $13 AND generation = $14 AND revoked_at IS NULL",
     )
     .bind(integer(generation.0))
@@ -214,6 +215,7 @@ async fn take(
     .bind(pool.map(|pool| pool.isolation.to_string()))
     .bind(pool.map(|pool| pool.problem.clone()))
     .bind(pool.map_or_else(|| "[]".to_owned(), |pool| json(&pool.sudo_templates)))
+    .bind(hello.ceiling.map(|mode| mode.name()))
     .execute(tx)
     .await?;
     if taken == 0 {

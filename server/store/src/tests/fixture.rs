@@ -411,6 +411,7 @@ pub(super) fn link_claim(journal: u128, journal_sequence: u64) -> LinkClaim {
                 problem: String::new(),
             }],
             pool: None,
+            ceiling: None,
             inventory: Vec::new(),
         },
     }

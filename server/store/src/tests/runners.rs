@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use server_records::FleetRunner;
 use shared_link::server::{MODELS_FEATURE, ModelsReport, RunnerState, TurnedAway};
-use shared_types::{Generation, JoinTokenId, ReplicaId, SandboxId, UserId, token::TokenHash};
+use shared_types::{Generation, JoinTokenId, Mode, ReplicaId, SandboxId, UserId, token::TokenHash};
 
 use super::fixture::{
     Fixture, REPLICA, Tenant, at, heard_at, link_claim, new_runner, token_hash, unique,
@@ -30,7 +30,21 @@ on_every_backend!(
     a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it,
     only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away,
     the_models_of_a_runner_are_those_of_its_newest_link_while_it_has_a_model_server,
+    the_ceiling_of_a_runner_is_that_of_its_newest_link,
 );
+
+async fn the_ceiling_of_a_runner_is_that_of_its_newest_link(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let mut claim = link_claim(1, 0);
+    for ceiling in [None, Some(Mode::Ask), Some(Mode::Full), None] {
+        claim.hello.ceiling = ceiling;
+        let linked = db.link_claim(ours.id, runner, &claim, at(1)).await;
+        linked.expect("it links");
+        let row = db.runner(ours.id, runner).await.expect("it is there");
+        assert_eq!(row.ceiling, ceiling);
+    }
+}
 
 async fn the_models_of_a_runner_are_those_of_its_newest_link_while_it_has_a_model_server(
     fixture: Fixture,

@@ -61,6 +61,7 @@ impl End {
     fn server() -> Self {
         let facts = HelloFacts {
             pool: None,
+            ceiling: None,
             protocol_version: PROTOCOL_VERSION,
             software_version: String::new(),
             incarnation: incarnation(),

@@ -2,13 +2,13 @@
 
 use proto::{OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, v1};
 use shared_types::{
-    Incarnation, Isolation, OperationId, RunnerId, SandboxId,
+    Incarnation, Isolation, Mode, OperationId, RunnerId, SandboxId,
     clean::{clean_line, is_clean_line},
     is_sandbox_name,
     limits::{MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
 
-use crate::wire::{Malformed, PoolFacts, number, operation_id, words};
+use crate::wire::{Malformed, PoolFacts, mode_from_wire, number, operation_id, words};
 
 /// Longest text that a runner may say of itself (its host's name, its version), in bytes.
 const MAX_WORD_BYTES: usize = 256;
@@ -42,6 +42,8 @@ pub struct HelloFacts {
     pub sandboxes: Vec<SandboxFacts>,
     /// The facts of its pool, where it has one.
     pub pool: Option<PoolFacts>,
+    /// The most freedom of an agent by the machine's own policy, where it has one.
+    pub ceiling: Option<Mode>,
     /// The operations that it remembers.
     pub inventory: Vec<Remembered>,
 }
@@ -155,6 +157,7 @@ pub fn facts(runner: RunnerId, hello: v1::Hello) -> Result<HelloFacts, Malformed
             .map(sandbox)
             .collect::<Result<_, _>>()?,
         pool: capabilities.pool.map(pool).transpose()?,
+        ceiling: ceiling(capabilities.ceiling)?,
         inventory: inventory(&hello.inventory)?,
     })
 }
@@ -229,6 +232,16 @@ fn pool(wire: v1::Pool) -> Result<PoolFacts, Malformed> {
     })
 }
 
+/// A bound that cannot be read must not count as none.
+fn ceiling(wire: i32) -> Result<Option<Mode>, Malformed> {
+    let mode = v1::Mode::try_from(wire).map_err(|_| {
+        Malformed::new(
+            "the runner's policy names a mode that is unknown here; upgrade gantry-server",
+        )
+    })?;
+    Ok(mode_from_wire(mode))
+}
+
 fn inventory(wire: &[v1::InventoryEntry]) -> Result<Vec<Remembered>, Malformed> {
     if wire.len() > MAX_INVENTORY {
         return Err(Malformed(format!(
@@ -254,7 +267,7 @@ fn bounded(what: &str, text: &str, limit: usize) -> Result<(), Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::incarnation;
+    use crate::{testing::incarnation, wire::mode_to_wire};
 
     #[test]
     fn what_a_runner_says_of_itself_drives_no_terminal_and_forges_no_line() {
@@ -265,7 +278,7 @@ mod tests {
             hostname: evil.clone(),
             sandboxes: Vec::new(),
             features: vec![evil.clone()],
-            pool: None,
+            ..v1::Capabilities::default()
         };
         let hello = v1::Hello {
             protocol_version: PROTOCOL_VERSION,
@@ -285,5 +298,27 @@ mod tests {
         ] {
             assert_eq!(text, clean);
         }
+    }
+
+    #[test]
+    fn the_ceiling_of_a_policy_is_read_and_one_that_cannot_be_is_never_none() {
+        let said = |ceiling| {
+            let capabilities = v1::Capabilities {
+                ceiling,
+                ..v1::Capabilities::default()
+            };
+            let hello = v1::Hello {
+                protocol_version: PROTOCOL_VERSION,
+                incarnation: Some((&incarnation()).into()),
+                capabilities: Some(capabilities),
+                ..v1::Hello::default()
+            };
+            facts(RunnerId::from_u128(1), hello).map(|facts| facts.ceiling)
+        };
+        assert_eq!(said(0), Ok(None));
+        for mode in Mode::ALL {
+            assert_eq!(said(mode_to_wire(mode).into()), Ok(Some(mode)));
+        }
+        assert!(said(99).is_err());
     }
 }

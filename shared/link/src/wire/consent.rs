@@ -39,7 +39,7 @@ pub(crate) fn read_consent(wire: Option<v1::Consent>) -> Result<Consent, Refusal
 }
 
 /// A mode in its wire form.
-pub(crate) fn mode_to_wire(mode: Mode) -> v1::Mode {
+pub fn mode_to_wire(mode: Mode) -> v1::Mode {
     match mode {
         Mode::Plan => v1::Mode::Plan,
         Mode::Ask => v1::Mode::Ask,

@@ -238,6 +238,7 @@ fn hello() -> v1::RunnerFrame {
             }],
             features: vec!["later".to_owned()],
             pool: None,
+            ceiling: v1::Mode::Ask.into(),
         }),
         inventory: vec![entry(1, true), entry(2, false)],
     })))

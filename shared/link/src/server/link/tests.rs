@@ -29,6 +29,7 @@ fn id(number: u128) -> OperationId {
 fn judged(verdicts: Vec<(OperationId, Verdict)>) -> (Vec<String>, Vec<OperationId>) {
     let facts = HelloFacts {
         pool: None,
+        ceiling: None,
         protocol_version: 1,
         software_version: String::new(),
         incarnation: incarnation(),
