@@ -36,6 +36,7 @@ use crate::{
     link::{LinkError, LinkKeeper},
     model_server::ModelServer,
     operations::{Operations, Unfinished},
+    policy::PolicySource,
     processes,
     server_url::UrlError,
 };
@@ -71,6 +72,8 @@ pub(crate) struct DaemonOptions {
     pub(crate) supervisor: PathBuf,
     /// Containers instead of the home's workspaces.
     pub(crate) backend: Option<DockerOptions>,
+    /// The place of the machine's own policy.
+    pub(crate) policy: PolicySource,
     /// The machine's own model server, which the server may ask.
     pub(crate) model_server: Option<ModelServer>,
     /// The part of the daemon's own environment that commands get.

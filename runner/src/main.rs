@@ -25,6 +25,7 @@ mod model_server;
 mod names;
 mod network;
 mod operations;
+mod policy;
 mod processes;
 mod room;
 mod sandboxes;
@@ -62,6 +63,7 @@ use home::Home;
 use install::Machine;
 use metrics::MetricsAt;
 use model_server::ModelServer;
+use policy::PolicySource;
 use token_source::Sources;
 
 /// The exit code where only a new enrolment helps: a service manager must not restart the daemon
@@ -160,7 +162,7 @@ fn act(cli: Cli) -> anyhow::Result<ExitCode> {
             say!("{}", workspaces::remove(&home, &name)?)?;
         }
         Verb::Status => {
-            let status = status::of(&home)?;
+            let status = status::of(&home, &PolicySource::of_machine())?;
             say!("{status}")?;
             // Without a user's folder there is no service of the user's either.
             if let Ok(machine) = machine() {
@@ -241,7 +243,7 @@ fn change_servers(home: &Home, args: &ServersArgs) -> anyhow::Result<()> {
     enrolled.allow_plain_text = args.allow_plain_text;
     home.save(&enrolled)?;
     drop(lock);
-    say!("{}", status::of(home)?)?;
+    say!("{}", status::of(home, &PolicySource::of_machine())?)?;
     Ok(())
 }
 
@@ -257,6 +259,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     };
     let options = DaemonOptions {
         home,
+        policy: PolicySource::of_machine(),
         model_server: model_server(args)?,
         sync_before_start: args.sync_before_start,
         transports: args.transport,

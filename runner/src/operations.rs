@@ -12,6 +12,7 @@ mod claim;
 mod disk;
 mod downloads;
 mod files;
+mod guarded;
 mod journaled;
 mod recovery;
 mod spans;
@@ -25,10 +26,10 @@ use futures_util::{
     stream::{FuturesUnordered, StreamExt as _},
 };
 use proto::v1;
-use shared_link::runner::{Act, SandboxOrder, SandboxReport, Table};
+use shared_link::runner::{Act, SandboxReport, Table};
 pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
 use shared_telemetry::runner::OPERATIONS_RUNNING;
-use shared_types::{Clock, JournalId, OperationId, SandboxId, SandboxState};
+use shared_types::{Clock, JournalId, OperationId, SandboxId};
 use tokio::{
     sync::{
         mpsc::{self, OwnedPermit},
@@ -50,6 +51,7 @@ pub(crate) use self::{journaled::JournalEntry, recovery::OperationsParts};
 use crate::{
     docker::Pool,
     journal::JournalError,
+    policy::Guard,
     sandboxes::{Sandbox, Sandboxes},
 };
 
@@ -174,6 +176,7 @@ pub(crate) struct OperationsService {
     under_way: UnderWay,
     files: Files,
     disk: Disk,
+    guard: Guard,
     renewals: Interval,
     sync_before_start: bool,
     disconnect_for: Duration,
@@ -306,8 +309,10 @@ impl OperationsService {
     }
 
     fn order(&mut self, link: LinkId, order: Order) -> Result<(), JournalError> {
+        let mut order = order;
         if matches!(order, Order::Operation(_)) {
             self.look_for_room();
+            self.ask_policy(&mut order);
         }
         match self.table.order(link, order, self.clock.boot_time()) {
             Some(Act::Start {
@@ -380,32 +385,11 @@ impl OperationsService {
         }
     }
 
-    /// The pool does what is wanted of a sandbox; from here on operations may come for it, or not.
-    fn pooled(&mut self, id: SandboxId, order: SandboxOrder) {
-        let Some(pool) = &self.pool else {
-            return self.table.report(SandboxReport {
-                sandbox: id,
-                state: SandboxState::Failed,
-                reason: "this runner makes no sandboxes: start it with --backend docker".to_owned(),
-                privilege: shared_types::SandboxPrivilege::Strict,
-            });
-        };
-        match pool.order(id, order) {
-            Some(container) => {
-                self.sandboxes.add(id, Sandbox::Container(container));
-                self.table.add_sandbox(id);
-            }
-            None => {
-                self.table.remove_sandbox(id);
-                self.sandboxes.remove(id);
-            }
-        }
-    }
-
     /// A runner that is cut off lets its commands go on for a while, and no longer. The host may have
     /// what it lacked to read their output.
     fn renew(&mut self) {
         self.table.read_again();
+        self.guard.read();
         if let Some(pool) = &self.pool {
             pool.rest(&self.table.busy_sandboxes());
         }

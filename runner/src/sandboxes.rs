@@ -118,6 +118,11 @@ fn failed_inside() -> Refusal {
 }
 
 impl Sandbox {
+    /// True for a container that has a network from its next start on.
+    pub(crate) fn wants_network(&self) -> bool {
+        matches!(self, Self::Container(container) if container.wants_network())
+    }
+
     /// Performs a request for files: [`Host::perform`].
     pub(crate) fn perform(&self, request: Request, run_for: Duration) -> Performing {
         match self {

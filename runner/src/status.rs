@@ -4,7 +4,10 @@ use std::fmt;
 
 use shared_types::Isolation;
 
-use crate::home::{Enrolled, Home, HomeError};
+use crate::{
+    home::{Enrolled, Home, HomeError},
+    policy::{self, PolicySource},
+};
 
 /// The enrolment of a home, and the daemon that uses it.
 #[derive(Debug)]
@@ -15,6 +18,8 @@ pub(crate) struct Status {
     link: Option<String>,
     /// True if operations happen in containers.
     has_containers: bool,
+    /// The machine's policy, in one line.
+    policy: String,
 }
 
 impl Status {
@@ -24,13 +29,14 @@ impl Status {
     }
 }
 
-/// Reads the status of a home.
-pub(crate) fn of(home: &Home) -> Result<Status, HomeError> {
+/// Reads the status of a home, and of its machine's policy.
+pub(crate) fn of(home: &Home, policy: &PolicySource) -> Result<Status, HomeError> {
     Ok(Status {
         enrolled: home.enrolled()?,
         running: home.is_taken(),
         link: home.link(),
         has_containers: home.has_containers(),
+        policy: policy::shown(policy),
     })
 }
 
@@ -67,6 +73,7 @@ impl fmt::Display for Status {
                 Isolation::none()
             )?;
         }
+        writeln!(f, "policy     {}", self.policy)?;
         write!(f, "daemon     {daemon}")
     }
 }

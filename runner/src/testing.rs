@@ -21,6 +21,7 @@ use crate::{
     endpoints::Endpoints,
     journal::{Journal, Opened, Repair},
     operations::{Operations, OperationsParts, OperationsService},
+    policy::{Guard, PolicySource},
     processes::{ProcessOptions, Processes},
     sandboxes::{Sandbox, Sandboxes},
 };
@@ -107,6 +108,10 @@ pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> O
             },
             ..opened
         },
+        guard: Guard::open(
+            PolicySource::of_test(folder.join("policy.toml")),
+            tokio::sync::watch::channel(Default::default()).0,
+        ),
         boot: boot.to_owned(),
         sync_before_start: false,
         disconnect_for: DISCONNECTED_AT_MOST,

@@ -86,6 +86,11 @@ impl Host {
         self.workspace.root()
     }
 
+    /// The path by which the kernel knows the workspace root now; nothing where it tells none.
+    pub fn real_root(&self) -> Option<PathBuf> {
+        self.workspace.real_root()
+    }
+
     /// The isolation of commands from the host: none, so far.
     pub fn isolation(&self) -> Isolation {
         Isolation::none()

@@ -126,6 +126,11 @@ impl Workspace {
         &self.known
     }
 
+    /// The root as the kernel knows it now.
+    pub(crate) fn real_root(&self) -> Option<PathBuf> {
+        real_path(&self.handle)
+    }
+
     /// The path beneath the root that is asked for. An absolute one must begin with the root, as
     /// people know it or as the kernel does, component by component.
     pub(crate) fn relative(&self, asked: &str) -> Result<PathBuf, FileFailure> {

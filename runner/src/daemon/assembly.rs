@@ -23,6 +23,7 @@ use crate::{
     link::{Introduction, LinkKeeper},
     model_server::KnownModels,
     operations::{JournalEntry, Operations, OperationsParts, OperationsService},
+    policy::Guard,
     processes::{Left, ProcessOptions, Processes},
     room,
     sandboxes::{Sandbox, Sandboxes},
@@ -56,6 +57,7 @@ pub(super) async fn assemble(
         None => KnownModels::none(),
     };
     let (said, capabilities) = watch::channel(described);
+    let guard = Guard::open(options.policy.clone(), said.clone());
     let journal = open_journal(&options)?;
     let (commands, left) = open_commands(&options).await?;
     let sandboxes = sandboxes(commands, &serving, pool.as_ref());
@@ -67,6 +69,7 @@ pub(super) async fn assemble(
         pool,
         left: left.into_iter().chain(left_in_pool).collect(),
         journal,
+        guard,
         boot: options.facts.boot,
         sync_before_start: options.sync_before_start,
         disconnect_for: options.disconnect_for,

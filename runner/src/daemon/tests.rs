@@ -65,6 +65,7 @@ fn options(home: &Home, drain_for: Duration) -> DaemonOptions {
     DaemonOptions {
         is_detached: false,
         backend: None,
+        policy: PolicySource::of_test(home.journal().with_file_name("policy.toml")),
         model_server: None,
         home: home.clone(),
         drain_for,
@@ -155,6 +156,26 @@ async fn a_drain_lets_what_runs_finish_and_takes_nothing_new() {
     );
     assert!(!goodbye(&mut link).await.for_good, "its end is not stored");
     drop(link);
+    daemon.end().await.expect("an orderly end");
+}
+
+#[tokio::test]
+async fn the_server_is_told_the_mode_of_the_machines_policy_as_soon_as_it_changes() {
+    let mut server = FakeServer::plain(1).await;
+    let mut daemon = Daemon::start(&server, LONG);
+    let ceiling = async |server: &mut FakeServer| {
+        let mut link = server.next_link().await;
+        let hello = link.welcome(PROTOCOL_VERSION, LONG).await;
+        (hello.capabilities.expect("capabilities").ceiling(), link)
+    };
+    let (before, link) = ceiling(&mut server).await;
+    assert_eq!(before, v1::Mode::Unspecified);
+    let policy = options(&daemon.home, LONG).policy;
+    std::fs::write(policy.path(), "mode = \"ask\"").expect("a policy");
+    let (now, newer) = ceiling(&mut server).await;
+    assert_eq!(now, v1::Mode::Ask);
+    daemon.stop.send(Stop::HandOver).await.expect("a daemon");
+    drop((link, newer));
     daemon.end().await.expect("an orderly end");
 }
 

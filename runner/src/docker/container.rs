@@ -19,7 +19,10 @@ use std::{
 };
 
 use runner_host::{Inhabited, Inside};
-use shared_types::{Refusal, RefusalCode, SandboxId, SandboxPrivilege, SandboxSpec, SandboxState};
+use shared_types::{
+    Isolation, Refusal, RefusalCode, SandboxId, SandboxNetwork, SandboxPrivilege, SandboxSpec,
+    SandboxState,
+};
 use tokio::task::JoinHandle;
 
 pub(super) use self::note::Note;
@@ -185,6 +188,21 @@ impl Container {
     /// True if it is made from this template.
     pub(super) fn is_made_from(&self, template: &str) -> bool {
         lock(&self.0.spec).template == template
+    }
+
+    /// The root of its files, as its commands know it.
+    pub(crate) fn root(&self) -> &'static str {
+        make::WORKSPACE
+    }
+
+    /// The isolation that is proved for the pool.
+    pub(crate) fn isolation(&self) -> Isolation {
+        lock(&self.0.around.isolation).clone()
+    }
+
+    /// True if it has a network from its next start on.
+    pub(crate) fn wants_network(&self) -> bool {
+        lock(&self.0.spec).network == SandboxNetwork::Open
     }
 
     /// The folder of what is known of it.

@@ -34,6 +34,7 @@ use super::{
 use crate::{
     docker::Pool,
     journal::{self, JournalError, Repair},
+    policy::Guard,
     processes::{self, Left, Processes, Spool},
     sandboxes::Sandboxes,
 };
@@ -48,6 +49,8 @@ pub(crate) struct OperationsParts {
     /// name, in any sandbox.
     pub(crate) left: Vec<(PathBuf, Left)>,
     pub(crate) journal: journal::Opened<JournalEntry>,
+    /// The machine's policy.
+    pub(crate) guard: Guard,
     /// The host's present boot.
     pub(crate) boot: String,
     /// True if a command waits until its records are on the disk.
@@ -109,6 +112,7 @@ impl Operations {
             under_way: UnderWay::default(),
             files: Files::default(),
             disk: Disk::default(),
+            guard: found.guard,
             renewals: renewals(found.disconnect_for),
             sync_before_start: found.sync_before_start,
             disconnect_for: found.disconnect_for,

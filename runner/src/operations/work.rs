@@ -203,7 +203,12 @@ impl OperationsService {
     }
 
     /// An operation is over: it is written down, and may be reported.
-    pub(super) fn end(&mut self, id: OperationId, outcome: Outcome) -> Result<(), JournalError> {
+    pub(super) fn end(
+        &mut self,
+        id: OperationId,
+        mut outcome: Outcome,
+    ) -> Result<(), JournalError> {
+        self.guard.hide(&mut outcome);
         let outcome = self.keepable(id, outcome);
         let begun = self.count_end(id, &outcome);
         self.under_way.work.remove(&id);
