@@ -4,17 +4,19 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as Arguments, Parser, Subcommand, ValueEnum};
 use shared_api::{CreateJoinToken, CreateKey, ScopeName};
-use shared_types::{Digest, OperationId, parse_duration};
+use shared_types::{Digest, Mode, OperationId, parse_duration};
 use url::Url;
 
 use crate::pick::{IdName, SessionName, operation_name};
 
 mod config;
+mod consent;
 mod remote;
 mod sessions;
 mod usage;
 
 pub(crate) use config::{Config, Layer, ListConfig, values};
+pub(crate) use consent::{Allow, Approvals, ListApprovals, Permissions, RuleDecision};
 pub(crate) use remote::{Attach, Copy, CopyPlace, Exec, Kill, Ps, Shell};
 pub(crate) use sessions::{ListSessions, Sessions};
 pub(crate) use usage::Usage;
@@ -91,6 +93,22 @@ pub(crate) enum Command {
         /// Stop only this background command; `gantry tasks` lists the numbers
         #[arg(long)]
         task: Option<u32>,
+    },
+    /// List the questions of your agents, and answer them
+    #[command(args_conflicts_with_subcommands = true)]
+    Approvals {
+        #[command(flatten)]
+        list: ListApprovals,
+        #[command(subcommand)]
+        command: Option<Approvals>,
+    },
+    /// List the rules about what your agents may do, change them, or test one
+    Permissions {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+        #[command(subcommand)]
+        command: Option<Permissions>,
     },
     /// Show how full the model's window is in a session, and of what
     Context {
@@ -250,7 +268,12 @@ pub(crate) struct Chat {
     /// present folder if that is in the workspace of this machine's runner
     #[arg(long = "dir", value_name = "DIR", conflicts_with_all = ["session", "resume"])]
     pub(crate) directory: Option<String>,
-    /// Print one JSON object per line: events and live output
+    /// Work in this mode: plan (only reads), ask (asks before changes), auto (asks where the sandbox does not
+    /// protect) or full (does not ask)
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
+    /// Print one JSON object per line: events and live output. Nobody can be asked then: what needs consent does
+    /// not run
     #[arg(long)]
     pub(crate) json: bool,
 }

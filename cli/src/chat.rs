@@ -1,11 +1,11 @@
 //! Sending messages and watching their turns.
 
-use std::path::Path;
+use std::{io::IsTerminal as _, path::Path};
 
 use anyhow::bail;
 use shared_api::{CreateSession, Me, Runner, Session};
 use shared_client::Client;
-use shared_types::limits::MAX_MESSAGE_BYTES;
+use shared_types::{Mode, event::Terms, limits::MAX_MESSAGE_BYTES};
 
 use crate::{
     args,
@@ -19,6 +19,7 @@ use crate::{
     watch::Watch,
 };
 
+mod asking;
 mod conversation;
 mod images;
 mod model;
@@ -39,6 +40,8 @@ struct Chat {
     session: Session,
     watch: Watch,
     view: View,
+    /// The mode that was chosen for the messages of this run.
+    mode: Option<Mode>,
     /// The advice for the case that the server refuses the credential.
     advice: &'static str,
 }
@@ -68,6 +71,7 @@ pub(crate) async fn run(
         screen.print(&recent::shown(&client, &session, screen.style()).await?)?;
     }
     let mut chat = Chat::open(client, screen, advice, session, args.json);
+    chat.mode = args.mode;
     match text {
         Some(text) => {
             let images = images::added(&chat, images).await?;
@@ -88,6 +92,20 @@ pub(crate) fn practice_label(me: &Me) -> Option<&'static str> {
 }
 
 impl Chat {
+    /// True if a person sits at this terminal, who can be asked.
+    fn is_attended(&self) -> bool {
+        self.view.is_text() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+    }
+
+    /// The terms of a message from here.
+    fn terms(&self) -> Terms {
+        Terms {
+            unattended: !self.is_attended(),
+            mode: self.mode,
+            ..Terms::default()
+        }
+    }
+
     /// Follows a session from now on.
     fn open(
         client: Client,
@@ -102,6 +120,7 @@ impl Chat {
             client,
             screen,
             session,
+            mode: None,
             advice,
         }
     }

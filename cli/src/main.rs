@@ -13,6 +13,7 @@ use shared_types::{Entropy, OsEntropy};
 
 mod above;
 mod agreed;
+mod approvals;
 mod args;
 mod audit;
 mod chat;
@@ -29,6 +30,7 @@ mod output;
 mod patience;
 mod pending;
 mod people;
+mod permissions;
 mod pick;
 mod ps;
 mod remote;
@@ -192,6 +194,12 @@ async fn run(
                 None => tasks::cancel_turn(&client, screen, session).await?,
                 Some(task) => tasks::cancel(&client, screen, session, task).await?,
             }
+        }
+        Command::Approvals { list, command } => {
+            approvals::run(&client, screen, list, command).await?
+        }
+        Command::Permissions { json, command } => {
+            permissions::run(&client, screen, json, command).await?;
         }
         Command::Context { session, json } => {
             let session = pick::session_id(&client, &session).await?;

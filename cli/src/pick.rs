@@ -5,10 +5,10 @@
 use std::{fmt::Display, str::FromStr};
 
 use anyhow::bail;
-use shared_api::{Key, ListedJoinToken, Runner, Sandbox, Session};
+use shared_api::{Approval, Key, ListedJoinToken, Runner, Sandbox, Session};
 use shared_client::Client;
 use shared_types::{
-    Clock as _, JoinTokenId, OperationId, SandboxId, SessionId, SystemClock, human::ago,
+    ApprovalId, Clock as _, JoinTokenId, OperationId, SandboxId, SessionId, SystemClock, human::ago,
 };
 
 use crate::render::clean::clean_line;
@@ -24,6 +24,9 @@ const MAX_KNOWN: usize = 200;
 
 /// Most sessions or operations that are looked for: one more than are listed.
 const LOOKED_FOR: u32 = CANDIDATES + 1;
+
+/// The newest questions among which a beginning of an id is looked for.
+const APPROVALS_LOOKED_AT: usize = 500;
 
 /// Letters of an id behind its prefix.
 const ID_LETTERS: usize = 26;
@@ -71,6 +74,13 @@ impl FromStr for SessionName {
 pub(crate) fn operation_name(text: &str) -> Result<IdName<OperationId>, String> {
     id_name(OperationId::PREFIX, text).ok_or_else(|| {
         "write an id of gantry ps, or the beginning of one, such as op_3k".to_owned()
+    })
+}
+
+/// An approval's id, or its beginning.
+pub(crate) fn approval_name(text: &str) -> Result<IdName<ApprovalId>, String> {
+    id_name(ApprovalId::PREFIX, text).ok_or_else(|| {
+        "write an id of gantry approvals, or the beginning of one, such as apr_3k".to_owned()
     })
 }
 
@@ -145,6 +155,31 @@ pub(crate) async fn operation(
         (operation.id.to_string(), beside, operation.id)
     });
     only("operation", beginning, candidates.collect(), "gantry ps -a")
+}
+
+/// The question with this name.
+pub(crate) async fn approval(
+    client: &Client,
+    name: &IdName<ApprovalId>,
+) -> anyhow::Result<Approval> {
+    let beginning = match name {
+        IdName::Whole(id) => return Ok(client.approval(*id).await?),
+        IdName::Beginning(beginning) => beginning,
+    };
+    let newest = client.approvals(true, APPROVALS_LOOKED_AT).await?;
+    let found = newest
+        .into_iter()
+        .filter(|one| one.id.to_string().starts_with(beginning));
+    let candidates = found.map(|one| {
+        let beside = clean_line(&one.question.title(), MAX_BESIDE);
+        (one.id.to_string(), beside, one)
+    });
+    only(
+        "question",
+        beginning,
+        candidates.collect(),
+        "gantry approvals -a",
+    )
 }
 
 /// The key with this id, with this beginning of an id, or with this name if no other key has it. A name that is also

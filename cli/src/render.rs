@@ -22,6 +22,7 @@ mod call;
 pub(crate) mod card;
 mod models;
 mod output;
+pub(crate) mod question;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -269,6 +270,15 @@ impl Renderer {
                 if let Some(call) = self.calls.get_mut(ordinal) {
                     call.placed(*operation);
                 }
+            }
+            Event::ApprovalAsked { question, .. } => {
+                self.finish_line();
+                let shown = question::shown(question, self.style);
+                self.out.push_str(&shown);
+            }
+            Event::ApprovalAnswered { answer, name, .. } => {
+                let by = Some(name.as_str());
+                self.note(&question::outcome(answer, by));
             }
             Event::CallEnded {
                 ordinal,

@@ -328,6 +328,7 @@ async fn start_app(
         web: Arc::new(Web::new(settings.web)?),
         operator: settings.defaults,
         model_window: settings.model_window,
+        rules: settings.rules,
         identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &**entropy)?,
         link_keys: LinkKeys::load(&folder.join("keys"), &**clock, &**entropy)?,
         link: settings.link,

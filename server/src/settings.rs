@@ -12,6 +12,7 @@ mod link;
 mod listen;
 mod metrics;
 mod model;
+mod permissions;
 pub(crate) mod reference;
 mod runners;
 mod secrets;
@@ -32,12 +33,12 @@ use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use server_api::{HeaderName, Limits};
-use server_app::{IsolationPolicy, OperatorSettings, TurnLimits, UserLimits};
+use server_app::{IsolationPolicy, OperatorSettings, SetRule, TurnLimits, UserLimits};
 use server_llm::{Catalogue, Providers, Reach};
 use server_router::links::LinkOptions;
 use server_web::WebOptions;
 use shared_telemetry::Logs;
-use shared_types::{Clock, parse_duration};
+use shared_types::{Clock, Mode, parse_duration};
 
 use self::{
     connections::ConnectionsSection,
@@ -49,6 +50,7 @@ use self::{
     listen::Listen,
     metrics::MetricsSection,
     model::{ModelArgs, ModelSection},
+    permissions::PermissionsSection,
     runners::RunnersSection,
     secrets::SecretsSection,
     traces::TracesSection,
@@ -201,6 +203,10 @@ pub(crate) struct RunArgs {
     traces: Option<String>,
     #[command(flatten)]
     model: ModelArgs,
+    /// The mode of agents where no person has set one: plan, ask, auto or full [default: ask where nothing keeps
+    /// commands apart, else auto].
+    #[arg(long, value_name = "MODE", env = "GANTRY_MODE")]
+    mode: Option<Mode>,
     /// The log filter, such as `info` or `info,server_router=debug`.
     #[arg(long, env = "GANTRY_LOG")]
     log: Option<String>,
@@ -283,6 +289,8 @@ struct File {
     web: WebSection,
     /// The values that count where no tenant, user or session has set any.
     defaults: DefaultsSection,
+    /// Rules about what agents may do.
+    permissions: PermissionsSection,
     /// A listener for the metrics alone.
     metrics: MetricsSection,
     /// The collector for spans of traces.
@@ -392,6 +400,8 @@ pub(crate) struct AppSettings {
     pub(crate) web: WebOptions,
     /// The values that count where no tenant, user or session has set any.
     pub(crate) defaults: OperatorSettings,
+    /// The operator's rules about what agents may do.
+    pub(crate) rules: Vec<SetRule>,
     /// The models' window in tokens, where it is known.
     pub(crate) model_window: Option<usize>,
     /// The providers of models.
@@ -518,11 +528,12 @@ impl Settings {
                 web: file.web.options(&environment.search_keys)?,
                 defaults: file
                     .defaults
-                    .settings()?
+                    .settings(args.mode)?
                     .demanding(isolation.at_least.clone())
                     .forbidding_sudo(isolation.forbids_sudo),
                 isolation,
                 model_window,
+                rules: file.permissions.rules()?,
                 prompt,
                 catalogue,
                 reach: match private_addresses {

@@ -90,8 +90,8 @@ mod tests {
         assert_eq!(typed(&["steps=80", "model=a=b"]), Ok(vec![steps, model]));
         for (wrong, words) in [
             (
-                &["mode", "auto"][..],
-                "choose among runner, model, language, steps",
+                &["colour", "blue"][..],
+                "choose among runner, model, language, steps, mode",
             ),
             (&["steps"], "NAME=VALUE"),
             (&["language", "Swiss", "German"], "in quotes"),

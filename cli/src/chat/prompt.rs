@@ -86,6 +86,15 @@ impl Prompt {
     }
 }
 
+/// A command as a person has changed it; nothing if the person gave that up.
+pub(super) fn edited(command: &str) -> anyhow::Result<Option<String>> {
+    match editor_of_a_prompt()?.readline_with_initial("run › ", (command, "")) {
+        Ok(line) => Ok(Some(line).filter(|line| !line.trim().is_empty())),
+        Err(ReadlineError::Interrupted | ReadlineError::Eof) => Ok(None),
+        Err(error) => Err(error).context("failed to read a line"),
+    }
+}
+
 fn editor_of_a_prompt() -> anyhow::Result<DefaultEditor> {
     DefaultEditor::new().context("failed to set up the prompt")
 }

@@ -199,6 +199,7 @@ mod tests {
                 client_id: None,
                 parts: Parts::text(input),
                 compacts: None,
+                terms: shared_types::event::Terms::default(),
             },
             Event::AnswerRecorded {
                 turn,

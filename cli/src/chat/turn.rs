@@ -1,20 +1,24 @@
 //! One turn, from the message to its end. Ctrl-C stops it on the server, with its processes. A
 //! second one leaves at once; the server still stops the turn if it has accepted the first one.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{collections::VecDeque, future::Future, pin::Pin, time::Duration};
 
 use anyhow::Context as _;
-use shared_api::{CancelAccepted, MessageAccepted};
+use shared_api::{Approval, CancelAccepted, MessageAccepted, SendMessage};
 use shared_client::{Client, ClientError, Followed};
 use shared_types::{
-    Digest, Event, SessionEvent, SessionId, TurnId, event::TurnOutcome, limits::MAX_EVENTS_PAGE,
+    ApprovalId, Digest, Event, SessionEvent, SessionId, TurnId, event::TurnOutcome,
+    limits::MAX_EVENTS_PAGE,
 };
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     time::Interval,
 };
 
-use super::Chat;
+use super::{
+    Chat,
+    asking::{self, Asking, Typed},
+};
 use crate::{exit::Exit, unechoed::Unechoed, usage::cost_of_turn, watch};
 
 /// Attempts to send a stop request while the server is unreachable.
@@ -37,7 +41,14 @@ pub(super) async fn run(
     is_on_screen: bool,
 ) -> anyhow::Result<Exit> {
     let client_id = chat.client.new_client_id();
-    let sending = send(&chat.client, chat.session.id, text, images, &client_id);
+    let message = SendMessage {
+        text: text.to_owned(),
+        images,
+        compacts: None,
+        terms: chat.terms(),
+        client_id: Some(client_id.clone()),
+    };
+    let sending = send(&chat.client, chat.session.id, message);
     begin(chat, client_id, sending, is_on_screen).await
 }
 
@@ -72,6 +83,10 @@ async fn begin(
         client_id,
         id: None,
         stop: Stop::No,
+        unechoed: None,
+        questions: VecDeque::new(),
+        approval: None,
+        asking: None,
     };
     turn.until_over(chat).await
 }
@@ -91,6 +106,10 @@ pub(super) async fn watch(chat: &mut Chat, id: TurnId) -> anyhow::Result<Exit> {
         client_id: chat.client.new_client_id(),
         id: Some(id),
         stop: Stop::No,
+        unechoed: None,
+        questions: VecDeque::new(),
+        approval: None,
+        asking: None,
     };
     turn.until_over(chat).await
 }
@@ -125,6 +144,12 @@ struct Turn {
     client_id: String,
     id: Option<TurnId>,
     stop: Stop,
+    unechoed: Option<Unechoed>,
+    /// Questions of the agent that are to be shown.
+    questions: VecDeque<ApprovalId>,
+    /// A question that is being fetched, or an answer that is being sent.
+    approval: Option<Answer<Approval>>,
+    asking: Option<Asking>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -143,14 +168,19 @@ enum TurnEvent {
     Watched(anyhow::Result<watch::WatchEvent>),
     Cancelled(Result<CancelAccepted, ClientError>),
     Interrupt,
+    /// A question has come, or is answered.
+    Approval(Result<Approval, ClientError>),
+    /// A line was typed at a question.
+    Typed(std::io::Result<Option<String>>),
 }
 
 impl Turn {
     async fn until_over(mut self, chat: &mut Chat) -> anyhow::Result<Exit> {
-        let unechoed = chat.screen.live_columns().and_then(|_| Unechoed::enter());
+        self.unechoed = unechoed(chat);
         chat.view.wait(true)?;
         let exit = self.happen(chat).await;
-        drop(unechoed);
+        self.asking = None;
+        self.unechoed = None;
         chat.view.wait(false)?;
         let exit = exit?;
         if exit != Exit::Left {
@@ -191,6 +221,8 @@ impl Turn {
             sent = answer(&mut self.sending) => TurnEvent::Sent(sent),
             _ = self.interrupts.recv() => TurnEvent::Interrupt,
             cancelled = answer(&mut self.cancelling) => TurnEvent::Cancelled(cancelled),
+            approval = answer(&mut self.approval) => TurnEvent::Approval(approval),
+            line = typed(&mut self.asking) => TurnEvent::Typed(line),
             happened = chat.watch.next(false) => TurnEvent::Watched(happened),
             _ = self.seconds.tick() => TurnEvent::Tick,
             _ = self.resizes.recv() => TurnEvent::Tick,
@@ -210,6 +242,8 @@ impl Turn {
                 self.stop = Stop::Accepted;
             }
             TurnEvent::Interrupt => return self.interrupt(chat),
+            TurnEvent::Approval(approval) => self.approval(approval, chat)?,
+            TurnEvent::Typed(line) => self.typed(line?, chat)?,
             TurnEvent::Tick => chat.view.tick()?,
         }
         Ok(None)
@@ -228,6 +262,13 @@ impl Turn {
             Some(Event::InputAccepted {
                 turn, client_id, ..
             }) if client_id.as_ref() == Some(&self.client_id) => self.began(*turn, chat),
+            Some(Event::ApprovalAsked { turn, approval, .. })
+                if Some(*turn) == self.id && chat.is_attended() =>
+            {
+                self.questions.push_back(*approval);
+                self.fetch_question(chat);
+            }
+            Some(Event::ApprovalAnswered { approval, .. }) => self.answered(*approval, chat)?,
             Some(Event::TurnEnded { turn, outcome, .. }) if Some(*turn) == self.id => {
                 return Ok(Some(match outcome {
                     TurnOutcome::Completed => Exit::Done,
@@ -248,6 +289,96 @@ impl Turn {
         }
     }
 
+    /// Fetches the next question, unless one is under way: another person may have answered it long ago.
+    fn fetch_question(&mut self, chat: &Chat) {
+        if self.approval.is_some() || self.asking.is_some() {
+            return;
+        }
+        if let Some(id) = self.questions.pop_front() {
+            let client = chat.client.clone();
+            self.approval = Some(Box::pin(async move { client.approval(id).await }));
+        }
+    }
+
+    /// Asks what has come, and goes on behind what is answered.
+    fn approval(
+        &mut self,
+        approval: Result<Approval, ClientError>,
+        chat: &mut Chat,
+    ) -> anyhow::Result<()> {
+        self.approval = None;
+        match approval {
+            Ok(approval) if approval.outcome.is_none() => self.ask(approval, chat)?,
+            Ok(_) => {}
+            // Another answer came first, or the question is gone: the events tell which.
+            Err(error) => chat.view.aside(&format!("{error:#}"))?,
+        }
+        self.fetch_question(chat);
+        Ok(())
+    }
+
+    fn ask(&mut self, approval: Approval, chat: &mut Chat) -> anyhow::Result<()> {
+        chat.view.wait(false)?;
+        self.unechoed = None;
+        let choices = chat
+            .screen
+            .style()
+            .bold(&asking::choices(&approval.question));
+        chat.screen.write(format!("{choices} › ").as_bytes())?;
+        self.asking = Some(Asking::begin(approval).context("failed to read an answer")?);
+        Ok(())
+    }
+
+    /// Takes a line that was typed at a question.
+    fn typed(&mut self, line: Option<String>, chat: &mut Chat) -> anyhow::Result<()> {
+        let Some(asking) = self.asking.take() else {
+            return Ok(());
+        };
+        let approval = asking.approval.clone();
+        drop(asking);
+        let Some(line) = line else {
+            // The end of input is no answer: the question stays for another terminal.
+            chat.view.aside("not answered; gantry approvals lists it")?;
+            return self.go_on(chat);
+        };
+        let answer = match asking::read(&approval.question, &line) {
+            Typed::Again => return self.ask(approval, chat),
+            Typed::Edit(command) => match super::prompt::edited(&command)? {
+                Some(command) => shared_types::event::Answer::Allowed {
+                    command: Some(command),
+                    rule: None,
+                    mode: None,
+                },
+                None => return self.ask(approval, chat),
+            },
+            Typed::Answer(answer) => answer,
+        };
+        let client = chat.client.clone();
+        let (id, digest) = (approval.id, approval.digest);
+        self.approval = Some(Box::pin(
+            async move { client.answer(id, digest, answer).await },
+        ));
+        self.go_on(chat)
+    }
+
+    /// Gives up the line at a question that has its answer.
+    fn answered(&mut self, approval: ApprovalId, chat: &mut Chat) -> anyhow::Result<()> {
+        self.questions.retain(|known| *known != approval);
+        let is_it = |asking: &Asking| asking.approval.id == approval;
+        if self.asking.as_ref().is_some_and(is_it) {
+            self.asking = None;
+            self.go_on(chat)?;
+            self.fetch_question(chat);
+        }
+        Ok(())
+    }
+
+    /// Shows the turn on, without the echo of what is typed.
+    fn go_on(&mut self, chat: &mut Chat) -> anyhow::Result<()> {
+        self.unechoed = unechoed(chat);
+        chat.view.wait(true)
+    }
+
     fn interrupt(&mut self, chat: &mut Chat) -> anyhow::Result<Option<Exit>> {
         if self.stop != Stop::No {
             let note = left(self.id.is_some(), self.stop, chat.session.id);
@@ -260,6 +391,18 @@ impl Turn {
             self.began(turn, chat);
         }
         Ok(None)
+    }
+}
+
+fn unechoed(chat: &Chat) -> Option<Unechoed> {
+    chat.screen.live_columns().and_then(|_| Unechoed::enter())
+}
+
+/// The line that is typed at a question; never, where none is asked.
+async fn typed(asking: &mut Option<Asking>) -> std::io::Result<Option<String>> {
+    match asking {
+        Some(asking) => asking.line().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -286,19 +429,9 @@ async fn answer<T>(pending: &mut Option<Answer<T>>) -> Result<T, ClientError> {
     }
 }
 
-fn send(
-    client: &Client,
-    session: SessionId,
-    text: &str,
-    images: Vec<Digest>,
-    client_id: &str,
-) -> Answer<MessageAccepted> {
-    let (client, text, client_id) = (client.clone(), text.to_owned(), client_id.to_owned());
-    Box::pin(async move {
-        client
-            .send_with_images(session, &text, &images, &client_id)
-            .await
-    })
+fn send(client: &Client, session: SessionId, message: SendMessage) -> Answer<MessageAccepted> {
+    let client = client.clone();
+    Box::pin(async move { client.send_message(session, &message).await })
 }
 
 fn cancel(client: &Client, session: SessionId) -> Answer<CancelAccepted> {

@@ -24,6 +24,7 @@ fn input(text: &str, client_id: Option<&str>) -> Followed {
         client_id: client_id.map(str::to_owned),
         parts: Parts::text(text),
         compacts: None,
+        terms: shared_types::event::Terms::default(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use server_records::SetRule;
 use shared_types::{CallWait, Clock, Epoch, TurnId, event::TurnOutcome, limits};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +19,8 @@ pub struct Engine {
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) web: Arc<dyn Web>,
     pub(crate) limits: EngineLimits,
+    /// The operator's rules about what agents may do.
+    pub(crate) rules: Vec<SetRule>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -76,6 +79,8 @@ pub struct EngineLimits {
     pub parks_after: Duration,
     /// Most commands of a session that may be running in the background when one more is begun.
     pub tasks_at_most: usize,
+    /// The time in which people may answer a question.
+    pub answer_within: Duration,
     /// The time that a turn that is being cancelled waits for an operation to end.
     pub stop_within: Duration,
 }
@@ -97,6 +102,7 @@ impl Default for EngineLimits {
             parked_at_most: limits::PARKED_AT_MOST,
             parks_after: limits::PARKS_AFTER,
             tasks_at_most: 16,
+            answer_within: Duration::from_secs(7 * 24 * 60 * 60),
             stop_within: limits::KILL_GRACE + Duration::from_secs(5),
         }
     }
@@ -126,8 +132,15 @@ impl Engine {
             sources,
             web,
             limits,
+            rules: Vec::new(),
             clock,
         }
+    }
+
+    /// The engine with these rules of the operator's about what agents may do.
+    #[must_use]
+    pub fn with_rules(self, rules: Vec<SetRule>) -> Self {
+        Self { rules, ..self }
     }
 
     /// Carries the turn from wherever its log stands to its end, or to where it only waits. A turn

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::{Images, Piece};
-use server_records::{ChatHit, ChatQuery, ModelCall};
+use server_records::{ChatHit, ChatQuery, ModelCall, SetRule};
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{
     Digest, Event, OperationId, OperationScope, SessionEvent, SessionId, TraceContext, TurnId,
@@ -88,6 +88,12 @@ pub trait SessionLog: Send + Sync {
     /// # Errors
     /// If it cannot be read.
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError>;
+
+    /// The rules about what agents may do that the tenant and the session's owner have set.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn rules(&self) -> Result<Vec<SetRule>, LogError>;
 
     /// The texts in the sessions of this session's owner that have the words of the query, the newest first. The
     /// session itself is searched only if the query names it.

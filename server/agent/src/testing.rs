@@ -12,24 +12,26 @@ use server_llm::{
     Answer, Attempted, Images, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest,
     Piece, Voice,
 };
-use server_records::{ChatHit, ChatQuery, ChatSpeaker, ModelCall};
+use server_records::{ChatHit, ChatQuery, ChatSpeaker, ModelCall, SetRule};
 use shared_sandbox::{
     CancelAnswer, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome,
     OutputStream, ReadContent, Running, Sandbox, StreamEnd, Written,
     scripted::{Script, ScriptedSandbox},
 };
 use shared_types::{
-    CallWait, Digest, Epoch, Event, OperationId, OperationScope, Refusal, SessionEvent, SessionId,
-    TenantId, Timestamp, TurnId, UserId,
+    CallWait, Digest, Epoch, Event, Mode, OperationId, OperationScope, Refusal, SessionEvent,
+    SessionId, TenantId, Timestamp, TurnId, UserId,
     clock::ManualClock,
-    event::{EventBody, Finish, Origin, Part, Parts, TodoItem, ToolCall, TurnOutcome, Usage},
+    event::{
+        EventBody, Finish, Origin, Part, Parts, Terms, TodoItem, ToolCall, TurnOutcome, Usage,
+    },
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError, ModelSource,
-    SessionLog, SessionPorts, TurnError, Web, WebPage, WebResult, WebTools,
+    PersonTools, SessionLog, SessionPorts, TurnError, Web, WebPage, WebResult, WebTools,
 };
 
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);
@@ -41,6 +43,14 @@ const HANGS_AFTER: Duration = Duration::from_secs(60);
 
 /// Longer than any test waits: turns are let go of only where a test asks for it.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The terms of a message whose turn asks nobody.
+pub(crate) fn full() -> Terms {
+    Terms {
+        mode: Some(Mode::Full),
+        ..Terms::default()
+    }
+}
 
 /// Everything around one turn.
 pub(crate) struct World {
@@ -98,6 +108,7 @@ impl World {
         Engine::new(
             vec![
                 Arc::new(BuiltIn),
+                Arc::new(PersonTools),
                 Arc::new(WebTools {
                     pages: true,
                     searches: true,
@@ -271,6 +282,8 @@ struct Stored {
     texts: Images,
     /// The to-do list that an earlier session left.
     left: Vec<TodoItem>,
+    /// The rules about what agents may do.
+    rules: Vec<SetRule>,
     writes: usize,
     fault: Option<Fault>,
 }
@@ -297,6 +310,7 @@ impl MemoryLog {
             client_id: None,
             parts: Parts::text("do it".to_owned()),
             compacts: None,
+            terms: full(),
         });
         log
     }
@@ -326,6 +340,10 @@ impl MemoryLog {
 
     pub(crate) fn leave(&self, items: Vec<TodoItem>) {
         lock(&self.state).left = items;
+    }
+
+    pub(crate) fn set_rules(&self, rules: impl IntoIterator<Item = SetRule>) {
+        lock(&self.state).rules = rules.into_iter().collect();
     }
 
     pub(crate) fn append(&self, event: Event) {
@@ -406,6 +424,10 @@ impl SessionLog for MemoryLog {
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError> {
         assert!(place.starts_with("run_"), "{place}");
         Ok(lock(&self.state).left.clone())
+    }
+
+    async fn rules(&self) -> Result<Vec<SetRule>, LogError> {
+        Ok(lock(&self.state).rules.clone())
     }
 
     /// Has one text about each query.

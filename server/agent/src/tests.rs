@@ -7,6 +7,7 @@ mod calls;
 mod cancelled;
 mod chain;
 mod compacted;
+mod consent;
 mod conversation;
 mod edits;
 mod history;

@@ -15,6 +15,7 @@ pub(crate) mod history;
 mod lines;
 mod list;
 mod output;
+mod person;
 mod read;
 mod recall;
 mod shell;
@@ -44,6 +45,7 @@ pub use grep::GrepTool;
 pub use history::{ChatHistoryTool, HistoryAsk};
 pub use list::ListTool;
 pub use output::CommandOutput;
+pub use person::{AskUserTool, PersonAsk, PersonTools, PresentPlanTool};
 pub use read::ReadTool;
 pub use recall::{Handle, RecallAsk, RecallTool};
 pub(crate) use recall::{excerpt_of, is_excerpt};
@@ -129,6 +131,8 @@ pub enum Ask {
     Todo(TodoAsk),
     /// Something of the web.
     Web(WebAsk),
+    /// Something of the user.
+    Person(PersonAsk),
 }
 
 /// A request that is ready to be sent.

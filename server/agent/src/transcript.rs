@@ -7,10 +7,11 @@
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 
 use shared_types::{
-    Digest, Event, OperationId, RunnerId, SessionEvent, Timestamp, TurnId,
+    ApprovalId, Digest, Event, Isolation, Mode, OperationId, RunnerId, SessionEvent, Timestamp,
+    TurnId,
     event::{
-        Awaited, CallOutcome, Choice, FileSeen, Finish, InstructionFile, Origin, Parts, Place,
-        TodoItem, ToolCall, TurnLimit, TurnOutcome, TurnSettings,
+        Answer, Awaited, CallOutcome, Choice, FileSeen, Finish, InstructionFile, Origin, Parts,
+        Place, Terms, TodoItem, ToolCall, TurnLimit, TurnOutcome, TurnSettings,
     },
 };
 
@@ -117,6 +118,8 @@ pub(crate) struct LateEnd {
 pub(crate) struct TurnLog {
     pub(crate) id: TurnId,
     pub(crate) input: Parts,
+    /// The terms of the input for the turn.
+    pub(crate) terms: Terms,
     /// Present if it asks to compact the conversation: what matters most in it. The model is not sent the input.
     pub(crate) compacts: Option<String>,
     /// True once that was done.
@@ -132,6 +135,8 @@ pub(crate) struct TurnLog {
     /// The settings of the turn; nothing if it was not claimed, or was claimed by an earlier
     /// release.
     pub(crate) settings: Option<TurnSettings>,
+    /// The mode in which the user has its plan carried out.
+    pub(crate) agreed: Option<Mode>,
     /// The last survey of a place, up to this turn.
     pub(crate) survey: Option<Arc<SurveyLog>>,
     /// The to-do list that an earlier session had left, if it was found in this turn.
@@ -178,6 +183,8 @@ pub(crate) struct Call {
     /// Its number in the session, from 1.
     pub(crate) number: u32,
     pub(crate) asked: ToolCall,
+    /// The newest question to people about it.
+    pub(crate) approval: Option<Approval>,
     /// Once an operation of it was placed, it may have happened.
     pub(crate) placed: Option<Placed>,
     pub(crate) result: Option<CallResult>,
@@ -185,6 +192,20 @@ pub(crate) struct Call {
     pub(crate) settled: Option<String>,
     /// The form in which the model is sent the result.
     pub(crate) sent: SentAs,
+}
+
+/// A question to people about a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Approval {
+    pub(crate) id: ApprovalId,
+    /// The number of it among the questions about the call, from 1.
+    pub(crate) number: u32,
+    /// The digest of the request that is approved; nothing if nothing is asked of a runner.
+    pub(crate) plan: Option<Digest>,
+    /// After that no answer counts.
+    pub(crate) until: Timestamp,
+    /// The outcome, once there is one.
+    pub(crate) answer: Option<Answer>,
 }
 
 /// The form in which the model is sent a result.
@@ -250,6 +271,7 @@ impl Transcript {
                 turn,
                 parts,
                 compacts,
+                terms,
                 ..
             } if self.turn(*turn).is_none() => {
                 let ended_before = std::mem::take(&mut self.ended);
@@ -257,6 +279,7 @@ impl Transcript {
                 let turn = TurnLog::new(*turn, input, ended_before);
                 self.turns.push(TurnLog {
                     compacts: compacts.clone(),
+                    terms: terms.clone(),
                     ..turn
                 });
             }
@@ -637,6 +660,7 @@ impl TurnLog {
         Self {
             id,
             input,
+            terms: Terms::default(),
             compacts: None,
             is_compacted: false,
             longest: usize::MAX,
@@ -644,6 +668,7 @@ impl TurnLog {
             ended_before,
             choice: None,
             settings: None,
+            agreed: None,
             survey: None,
             found: None,
             is_surveyed: false,
@@ -670,6 +695,51 @@ impl TurnLog {
         self.choice.as_ref()?.runner().map(|(runner, _)| runner)
     }
 
+    /// The isolation that is proved at its place; none where that is not known.
+    pub(crate) fn isolation(&self) -> Isolation {
+        let place = self
+            .survey
+            .as_ref()
+            .and_then(|survey| survey.place.as_ref());
+        place.map_or_else(Isolation::none, |place| place.isolation.clone())
+    }
+
+    /// The most freedom that the tenant and the runner's machine leave; nothing where they leave all.
+    pub(crate) fn ceiling(&self) -> Option<Mode> {
+        let settings = self.settings.as_ref()?;
+        let ceilings = settings.ceiling.into_iter().chain(settings.machine_ceiling);
+        ceilings.min()
+    }
+
+    /// True if the runner's machine wants a person to approve each call that its mode does not allow, whatever the
+    /// rules say.
+    pub(crate) fn only_people_allow(&self) -> bool {
+        let settings = self.settings.as_ref();
+        let ceiling = settings.and_then(|settings| settings.machine_ceiling);
+        ceiling.is_some_and(|ceiling| ceiling < Mode::Full)
+    }
+
+    /// Its mode. Where none is set, a place that is proved to keep its work apart has more freedom.
+    pub(crate) fn mode(&self) -> Mode {
+        self.bounded(self.agreed.unwrap_or_else(|| self.began_in()))
+    }
+
+    /// The mode in which it began.
+    pub(crate) fn began_in(&self) -> Mode {
+        let set = self.settings.as_ref().and_then(|settings| settings.mode);
+        let mode = set.or(self.terms.mode);
+        self.bounded(
+            mode.unwrap_or_else(|| match self.isolation() == Isolation::none() {
+                true => Mode::Ask,
+                false => Mode::Auto,
+            }),
+        )
+    }
+
+    fn bounded(&self, mode: Mode) -> Mode {
+        self.ceiling().map_or(mode, |ceiling| mode.min(ceiling))
+    }
+
     pub(crate) fn step(&self, number: u32) -> Option<&Step> {
         self.steps.iter().find(|step| step.number == number)
     }
@@ -681,7 +751,10 @@ impl TurnLog {
                 choice, settings, ..
             } => {
                 self.choice = self.choice.take().or_else(|| choice.clone());
-                self.settings = self.settings.take().or_else(|| settings.clone());
+                let settings = settings
+                    .clone()
+                    .map(|settings| self.terms.of_turn(settings));
+                self.settings = self.settings.take().or(settings);
             }
             Event::AnswerRecorded {
                 step,
@@ -709,6 +782,44 @@ impl TurnLog {
                 finish: *finish,
                 calls: parts.calls().cloned().map(Call::new).collect(),
             }),
+            Event::ApprovalAsked {
+                step,
+                ordinal,
+                approval,
+                plan,
+                until,
+                ..
+            } => {
+                if let Some(call) = self.call_mut(*step, *ordinal) {
+                    let before = call.approval.as_ref().map_or(0, |before| before.number);
+                    call.approval = Some(Approval {
+                        id: *approval,
+                        number: before + 1,
+                        plan: *plan,
+                        until: *until,
+                        answer: None,
+                    });
+                }
+            }
+            Event::ApprovalAnswered {
+                step,
+                ordinal,
+                approval,
+                answer,
+                ..
+            } => {
+                if let Answer::Allowed {
+                    mode: Some(mode), ..
+                } = answer
+                {
+                    self.agreed = Some(*mode);
+                }
+                let call = self.call_mut(*step, *ordinal);
+                let known = call.and_then(|call| call.approval.as_mut());
+                if let Some(known) = known.filter(|known| known.id == *approval) {
+                    known.answer.get_or_insert_with(|| answer.clone());
+                }
+            }
             Event::CallPlaced {
                 step,
                 ordinal,
@@ -852,6 +963,7 @@ impl Call {
         Self {
             number: 0,
             asked,
+            approval: None,
             placed: None,
             result: None,
             settled: None,

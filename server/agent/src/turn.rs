@@ -14,6 +14,7 @@ mod call;
 mod calls;
 mod compaction;
 mod conclusion;
+mod consent;
 mod context_edit;
 mod dispatcher;
 mod failing;

@@ -6,6 +6,7 @@
 
 mod access;
 mod allowance;
+mod approvals;
 mod audit;
 mod challenges;
 mod commits;
@@ -26,6 +27,7 @@ mod operator;
 mod pages;
 mod parts;
 mod people;
+mod permissions;
 mod ready;
 mod refusals;
 mod replicas;
@@ -59,6 +61,7 @@ pub use access::{
     User,
 };
 pub use allowance::{Rate, UserLimits};
+pub use approvals::{Approvals, GivenAnswer};
 pub use audit::{Audit, AuditQuery};
 pub use context::OpContext;
 pub use enrolment::{AuthenticateRequest, Enrolled, Enrolment, Joined, NotLetIn};
@@ -73,13 +76,14 @@ pub use operations::{
 pub use operator::Operator;
 pub use parts::Parts;
 pub use people::{Invited, People, Person};
+pub use permissions::{NewRule, Permissions, Probe, ProbeAnswer, ProbeDeed};
 pub use ready::NotReady;
 
 pub use requests::{Keyed, Requests, TakenKey};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use sandboxes::{SandboxChange, Sandboxes};
 pub use server_agent::{Live, Piece, Task, Voice, feed::Followed};
-pub use server_records::LinkIdentity;
+pub use server_records::{ApprovalOutcome, ApprovalRow, LinkIdentity, RuleBy, RuleRow, SetRule};
 pub use server_router::links::LinkSealer;
 pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, Role, Scope, Scopes, UserKind};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
@@ -90,6 +94,7 @@ pub use sessions::{
     Subscription,
 };
 pub use settings::{ChangeSettings, CurrentSettings, OperatorSettings, SetBy, Setting, Settings};
+pub use shared_consent::{Decision, Rule};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use turns::TurnLimits;
 pub use usage::{Since, Usage, UsageSums};
@@ -120,6 +125,10 @@ pub struct App {
     pub operations: Operations,
     /// The settings of users and sessions.
     pub settings: Settings,
+    /// The questions of agents to people.
+    pub approvals: Approvals,
+    /// The rules about what agents may do.
+    pub permissions: Permissions,
     /// Runners and the choice among them.
     pub runners: Runners,
     /// The sandboxes of pools.
@@ -169,6 +178,7 @@ impl App {
         let turns = turns::start(
             &parts, started, &links, &commits, &settings, &offered, &tasks,
         );
+        let approvals = Approvals::of(&parts, &gate, &turns);
         let access = Access::of(&parts, &gate, &allowance);
         let runners = Runners::of(&parts, &gate, &links, &allowance, &settings);
         let sessions = Sessions::start(
@@ -186,7 +196,9 @@ impl App {
             access,
             sessions,
             operations,
+            permissions: Permissions::of(&parts, &gate, &settings),
             settings,
+            approvals,
             runners,
             sandboxes: Sandboxes::of(&parts, &gate, &links),
             people,

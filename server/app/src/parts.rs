@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use server_llm::{Catalogue, Models, Reach};
+use server_records::SetRule;
 use server_router::links::{LinkOptions, Links};
 use server_store::{Ports, Store};
 use server_web::Web;
@@ -33,6 +34,8 @@ pub struct Parts {
     pub web: Arc<Web>,
     /// The operator's settings for all tenants.
     pub operator: OperatorSettings,
+    /// The operator's rules about what agents may do.
+    pub rules: Vec<SetRule>,
     /// Tokens that fit into one request to any of the models and its answer, where that is known.
     pub model_window: Option<usize>,
     /// The time.

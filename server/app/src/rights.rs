@@ -67,6 +67,10 @@ pub enum Action {
     SendMessage,
     /// Stop a turn.
     CancelTurn,
+    /// See the questions of one's agents.
+    SeeApprovals,
+    /// Answer a question of one's agent.
+    AnswerApproval,
     /// List operations and read their output.
     ReadOperation,
     /// Start an operation.
@@ -362,6 +366,8 @@ impl Action {
         Self::DeleteSession,
         Self::SendMessage,
         Self::CancelTurn,
+        Self::SeeApprovals,
+        Self::AnswerApproval,
         Self::ReadOperation,
         Self::StartOperation,
         Self::FollowOperation,
@@ -402,13 +408,14 @@ impl Action {
             Self::SeeAccount | Self::SeeSettings => {
                 own(&[Chat, Runners, Exec, Read, Manage], Viewer)
             }
-            Self::ReadSession | Self::SeeUsage => own(&[Chat, Read], Viewer),
+            Self::ReadSession | Self::SeeApprovals | Self::SeeUsage => own(&[Chat, Read], Viewer),
             Self::BeginSession
             | Self::PinSession
             | Self::ChangeSession
             | Self::ShareSession
             | Self::DeleteSession
-            | Self::SendMessage => own(&[Chat], Member),
+            | Self::SendMessage
+            | Self::AnswerApproval => own(&[Chat], Member),
             Self::CancelTurn => own(&[Chat], Viewer),
             Self::ReadOperation | Self::FollowOperation => own(&[Chat, Exec, Read], Viewer),
             Self::StartOperation | Self::PassInput => own(&[Exec], Member),
@@ -470,6 +477,8 @@ impl fmt::Display for Action {
             Self::DeleteSession => "delete a session",
             Self::SendMessage => "send a message",
             Self::CancelTurn => "stop a turn",
+            Self::SeeApprovals => "see the questions of agents",
+            Self::AnswerApproval => "answer a question of an agent",
             Self::ReadOperation => "read operations",
             Self::StartOperation => "run something on a runner",
             Self::FollowOperation => "follow an operation",

@@ -10,8 +10,8 @@ use server_store::{
 use shared_types::{
     Clock, Digest, Entropy, SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
     clean::clean_line,
-    event::StopReason,
-    limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES},
+    event::{StopReason, Terms},
+    limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_STEPS},
 };
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
@@ -35,6 +35,7 @@ use crate::{
     commits::Commits,
     gate::Gate,
     pages::{and_one, cut},
+    permissions,
     rights::Action,
     settings::Settings,
     shielded::shielded,
@@ -61,6 +62,9 @@ pub struct Sessions {
     deletions: Arc<Notify>,
 }
 
+/// Most rules that a message sets.
+const MESSAGE_RULES_AT_MOST: usize = 32;
+
 /// A message that is to be sent.
 #[derive(Debug, Clone, Default)]
 pub struct NewMessage {
@@ -72,6 +76,8 @@ pub struct NewMessage {
     pub images: Vec<Digest>,
     /// Present if it asks to compact the conversation: what matters most in it.
     pub compacts: Option<String>,
+    /// Its terms for its turn.
+    pub terms: Terms,
 }
 
 impl NewMessage {
@@ -307,6 +313,7 @@ impl Sessions {
             text,
             images,
             compacts,
+            terms,
         }: NewMessage,
     ) -> Result<Sent, AppError> {
         self.gate.session(ctx, Action::SendMessage, session).await?;
@@ -327,6 +334,7 @@ impl Sessions {
                 "a client id has 1 to {MAX_CLIENT_ID_BYTES} bytes"
             )));
         }
+        check_terms(&terms)?;
         let images = self.images_of_message(ctx, session, &images).await?;
         let input = Input {
             turn: TurnId::generate(&*self.clock, &*self.entropy),
@@ -336,6 +344,7 @@ impl Sessions {
             text,
             images,
             compacts,
+            terms,
             trace: ctx.trace,
         };
         let allowed = self.allowance.message(ctx, input.text.len())?;
@@ -476,6 +485,24 @@ fn title(given: &str) -> Result<String, AppError> {
             "a title has at least one letter".to_owned(),
         )),
         false => Ok(title),
+    }
+}
+
+/// Refuses terms that cannot be used.
+fn check_terms(terms: &Terms) -> Result<(), AppError> {
+    if terms.allow.len() > MESSAGE_RULES_AT_MOST {
+        return Err(AppError::Invalid(format!(
+            "a message sets at most {MESSAGE_RULES_AT_MOST} rules; set the others with: gantry permissions add"
+        )));
+    }
+    for rule in &terms.allow {
+        permissions::rule(rule)?;
+    }
+    match terms.steps {
+        Some(steps) if !(1..=MAX_STEPS).contains(&steps) => Err(AppError::Invalid(format!(
+            "steps is a number from 1 to {MAX_STEPS}"
+        ))),
+        _ => Ok(()),
     }
 }
 

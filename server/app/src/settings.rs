@@ -11,7 +11,7 @@ use server_store::{
     StoredSettings,
 };
 use shared_types::{
-    Clock, Isolation, PaidBy, RunnerChoice, SessionId, Timestamp,
+    Clock, Isolation, Mode, PaidBy, RunnerChoice, SessionId, Timestamp,
     event::{Origin, TurnSettings},
     limits::{MAX_STEPS, USUAL_STEPS},
 };
@@ -233,6 +233,24 @@ impl Settings {
         })
     }
 
+    /// The mode of the user's agents, if one is set, and the most freedom that they have.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub(crate) async fn modes(
+        &self,
+        ctx: &OpContext,
+    ) -> Result<(Option<Mode>, Option<Mode>), AppError> {
+        let stored = self.store.settings(ctx.tenant, ctx.user, None).await?;
+        let mode = |name| {
+            let row = stored.in_effect(name).map(|row| row.value.parse::<Mode>());
+            row.transpose().map_err(AppError::unavailable)
+        };
+        let ceiling = mode(SettingName::MaxMode)?;
+        let ceiling = ceiling.into_iter().chain(self.operator.max_mode).min();
+        Ok((mode(SettingName::Mode)?.or(self.operator.mode), ceiling))
+    }
+
     /// The settings of turns if no tenant, user or session has set any.
     pub(crate) fn of_operator(&self) -> TurnSettings {
         TurnSettings {
@@ -241,6 +259,9 @@ impl Settings {
             steps: self.operator.steps.unwrap_or(USUAL_STEPS),
             machine: None,
             own_runner: false,
+            mode: self.operator.mode,
+            ceiling: self.operator.max_mode,
+            machine_ceiling: None,
         }
     }
 
@@ -320,6 +341,8 @@ impl Settings {
             }
             SettingName::Language
             | SettingName::Steps
+            | SettingName::Mode
+            | SettingName::MaxMode
             | SettingName::Isolation
             | SettingName::Sudo => (row.value.clone(), None),
         };
@@ -350,6 +373,8 @@ impl Settings {
             steps,
             isolation,
             forbids_sudo,
+            mode,
+            max_mode,
         } = &*self.operator;
         let (value, set_by) = match name {
             SettingName::Runner => (None, SetBy::Default),
@@ -363,6 +388,8 @@ impl Settings {
                 let value = steps.unwrap_or(USUAL_STEPS);
                 (Some(value.to_string()), by_operator(steps.is_some()))
             }
+            SettingName::Mode => (word(*mode), by_operator(mode.is_some())),
+            SettingName::MaxMode => (word(*max_mode), by_operator(max_mode.is_some())),
             SettingName::Isolation => {
                 let demands = *isolation != Isolation::none();
                 (Some(isolation.to_string()), by_operator(demands))
@@ -389,10 +416,15 @@ impl Settings {
             SettingName::Model => models::ALLOWED.to_owned(),
             SettingName::Language => value::ALLOWED_LANGUAGE.to_owned(),
             SettingName::Steps => format!("a number from 1 to {MAX_STEPS}"),
+            SettingName::Mode | SettingName::MaxMode => value::ALLOWED_MODE.to_owned(),
             SettingName::Isolation => value::ALLOWED_ISOLATION.to_owned(),
             SettingName::Sudo => value::ALLOWED_SUDO.to_owned(),
         }
     }
+}
+
+fn word(mode: Option<Mode>) -> Option<String> {
+    mode.map(|mode| mode.to_string())
 }
 
 #[cfg(test)]

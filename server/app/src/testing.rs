@@ -158,6 +158,7 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
         operator: crate::OperatorSettings::default(),
         prompt: None,
         model_window: None,
+        rules: Vec::new(),
         identity: key("identity.pem"),
         link_keys: LinkKeys::new(key("link.pem")),
         link: server_router::links::LinkOptions::default(),

@@ -3,7 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use server_agent::{Bench, BuiltIn, Engine, EngineLimits, TurnSandboxes, Turns, feed::LiveHub};
+use server_agent::{
+    Bench, BuiltIn, Engine, EngineLimits, PersonTools, TurnSandboxes, Turns, feed::LiveHub,
+};
 use server_records::SessionKey;
 use server_router::{SandboxRouter, links::Links};
 use server_store::{Ports, Store};
@@ -63,11 +65,16 @@ pub(crate) fn start(
     let (clock, web) = (parts.clock.clone(), TurnWeb(parts.web.clone()));
     let bench = Bench {
         engine: Engine::new(
-            vec![Arc::new(BuiltIn), Arc::new(web.tools())],
+            vec![
+                Arc::new(BuiltIn),
+                Arc::new(PersonTools),
+                Arc::new(web.tools()),
+            ],
             Arc::new(web),
             limits,
             clock.clone(),
-        ),
+        )
+        .with_rules(parts.rules.clone()),
         turns: parts.ports().turns(),
         models: Arc::new(offered.clone()),
         sandboxes: Arc::new(RoutedSandboxes {

@@ -8,6 +8,7 @@
 
 mod chat;
 mod commit;
+mod consent;
 mod error;
 mod fleet;
 mod link;
@@ -21,6 +22,9 @@ mod turn;
 
 pub use chat::{ChatHit, ChatQuery, ChatSpeaker};
 pub use commit::CommitListener;
+pub use consent::{
+    AnswerRefused, ApprovalOutcome, ApprovalRow, NewAnswer, RuleBy, RuleRow, SetRule,
+};
 pub use error::PortError;
 pub use fleet::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot};
 pub use link::{Heard, LinkIdentity, LinkRows};

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use shared_sandbox::Outcome;
 use shared_types::{Digest, Epoch, Event, OperationId, SessionEvent, Timestamp, event::TodoItem};
 
-use crate::{ChatHit, ChatQuery, ModelCall, SessionError};
+use crate::{ChatHit, ChatQuery, ModelCall, SessionError, SetRule};
 
 /// The events of one session.
 #[async_trait]
@@ -62,6 +62,12 @@ pub trait LogRows: Send + Sync {
     /// # Errors
     /// It cannot be read.
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, SessionError>;
+
+    /// The rules about what agents may do that the tenant and the session's owner have set.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    async fn rules(&self) -> Result<Vec<SetRule>, SessionError>;
 
     /// The texts in the sessions of this session's owner that have the words of the query, the newest first. The
     /// session itself is searched only if the query names it.

@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use server_app::OperatorSettings;
+use shared_types::Mode;
 
 /// The section of the file. The model is `name` under `[model]`.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -14,16 +15,23 @@ pub(super) struct DefaultsSection {
     language: Option<String>,
     /// The most model calls in a turn, 1 to 500 [default: 50].
     steps: Option<u32>,
+    /// The mode of agents: plan, ask, auto or full [default: ask where nothing keeps commands apart, else auto].
+    #[schemars(with = "Option<String>", example = &"ask")]
+    mode: Option<Mode>,
+    /// The most freedom of agents, as a mode [default: full].
+    #[schemars(with = "Option<String>", example = &"auto")]
+    max_mode: Option<Mode>,
 }
 
 impl DefaultsSection {
-    /// The values, checked like those of people.
+    /// The values, checked like those of people. A mode on the command line goes before the one of the file.
     ///
     /// # Errors
     /// Fails if one is not allowed.
-    pub(super) fn settings(&self) -> anyhow::Result<OperatorSettings> {
-        OperatorSettings::new(self.language.as_deref(), self.steps)
-            .context("[defaults] in gantry.toml")
+    pub(super) fn settings(&self, mode: Option<Mode>) -> anyhow::Result<OperatorSettings> {
+        let settings = OperatorSettings::new(self.language.as_deref(), self.steps)
+            .context("[defaults] in gantry.toml")?;
+        Ok(settings.in_mode(mode.or(self.mode), self.max_mode))
     }
 }
 
@@ -35,7 +43,7 @@ mod tests {
     fn a_default_is_bounded_like_what_people_set() {
         let settings = |text: &str| {
             let section: DefaultsSection = toml::from_str(text).expect("a section");
-            section.settings()
+            section.settings(None)
         };
         let set = settings("language = \"German\"\nsteps = 80").expect("they are fine");
         let same = OperatorSettings::new(Some("German"), Some(80)).expect("they are fine");

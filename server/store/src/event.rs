@@ -9,7 +9,7 @@ use shared_types::{
 };
 
 use crate::{
-    Store, StoreError, chat_text,
+    Store, StoreError, approval, chat_text,
     columns::{Columns as _, damaged, integer, json},
     database::{Connection, FromRow, Row, query, query_as, retried},
     model_call,
@@ -394,6 +394,18 @@ async fn take_effect(
             }
             Ok(None)
         }
+        Event::ApprovalAsked { .. } => {
+            turn::must_run(turn_state)?;
+            approval::ask(tx, tenant, session, event, now).await?;
+            Ok(None)
+        }
+        Event::ApprovalAnswered {
+            approval, answer, ..
+        } => {
+            turn::must_run(turn_state)?;
+            approval::close(tx, tenant, (*approval, answer), now).await?;
+            Ok(None)
+        }
         Event::PlaceSurveyed { turn, .. } => {
             turn::must_run(turn_state)?;
             operation::close(tx, tenant, *turn, SURVEY, now).await?;
@@ -424,6 +436,7 @@ async fn take_effect(
             turn::must_run(turn_state)?;
             // A look at the turn's place that did not end in time is not waited for any more.
             operation::close(tx, tenant, *turn, SURVEY, now).await?;
+            approval::close_of_turn(tx, tenant, *turn, now).await?;
             let left = turn::end(tx, tenant, *turn, *outcome, reason.as_deref(), now).await?;
             Ok(Some(left))
         }

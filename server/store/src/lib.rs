@@ -26,6 +26,7 @@
 //! A method that is dropped half-way has written everything or nothing.
 
 mod announce;
+mod approval;
 mod at_work;
 mod attempt;
 mod audit;
@@ -49,6 +50,7 @@ mod person;
 mod ports;
 mod replica;
 mod request_key;
+mod rule;
 mod runner;
 mod sandbox;
 mod scope;

@@ -41,6 +41,10 @@ pub enum SettingName {
     Language,
     /// The most model calls in a turn.
     Steps,
+    /// The mode of agents.
+    Mode,
+    /// The most freedom of agents; the tenant's alone.
+    MaxMode,
     /// The isolation that a place must be proved to have before anything runs there; the tenant's alone.
     Isolation,
     /// The permission of commands to be root in their sandbox; the tenant's alone.
@@ -148,6 +152,16 @@ impl StoredSettings {
         if let Some(row) = self.in_effect(SettingName::Steps) {
             settings.steps = row.value.parse().map_err(|error| damaged("value", error))?;
         }
+        let mode = |name| {
+            let row = self.in_effect(name).map(|row| row.value.parse());
+            row.transpose().map_err(|error| damaged("value", error))
+        };
+        settings.mode = mode(SettingName::Mode)?.or(settings.mode);
+        let ceilings = settings
+            .ceiling
+            .into_iter()
+            .chain(mode(SettingName::MaxMode)?);
+        settings.ceiling = ceilings.min();
         Ok(settings)
     }
 }
@@ -196,11 +210,13 @@ macro_rules! set_values {
 
 impl SettingName {
     /// Every setting, in the order in which lists show them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Runner,
         Self::Model,
         Self::Language,
         Self::Steps,
+        Self::Mode,
+        Self::MaxMode,
         Self::Isolation,
         Self::Sudo,
     ];
@@ -497,6 +513,21 @@ pub(crate) async fn put(
         }
     };
     Ok(statement.execute(tx).await? > 0)
+}
+
+/// Sets a value of a session in the middle of another change.
+pub(crate) async fn set(
+    tx: &mut Connection,
+    tenant: TenantId,
+    of: SettingsOf,
+    change: &SettingChange,
+    by: (UserId, Timestamp),
+) -> Result<(), StoreError> {
+    lock(tx, tenant, of, std::slice::from_ref(change)).await?;
+    if put(tx, tenant, of, change, by).await? {
+        grow(tx, tenant).await?;
+    }
+    Ok(())
 }
 
 async fn grow(tx: &mut Connection, tenant: TenantId) -> Result<u64, StoreError> {

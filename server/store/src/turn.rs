@@ -3,9 +3,9 @@
 
 use server_records::{ClaimedTurn, IfRunning, TurnRow, TurnState, UnfinishedTurn};
 use shared_types::{
-    CredentialId, Epoch, Event, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp,
-    TraceContext, TurnId, UserId,
-    event::{Choice, Part, Parts, StopReason, TurnOutcome, TurnSettings},
+    CredentialId, Epoch, Event, Mode, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId,
+    Timestamp, TraceContext, TurnId, UserId,
+    event::{Choice, Part, Parts, StopReason, Terms, TurnOutcome, TurnSettings},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
 
@@ -72,6 +72,8 @@ pub struct Input {
     pub images: Vec<Part>,
     /// Present if it asks to compact the conversation: what matters most in it.
     pub compacts: Option<String>,
+    /// Its terms for its turn.
+    pub terms: Terms,
     /// The span of the request, where traces are collected.
     pub trace: Option<TraceContext>,
 }
@@ -145,6 +147,7 @@ impl Store {
                 client_id: input.client_id.clone(),
                 parts: input.parts(),
                 compacts: input.compacts.clone(),
+                terms: input.terms.clone(),
             };
             let event = event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
             tx.commit().await?;
@@ -207,8 +210,11 @@ impl Store {
                 (kept, _) => {
                     let stored =
                         setting::of_user(&mut tx, tenant, next.user, Some(session)).await?;
-                    let (choice, machine, own_runner) = match kept {
-                        Some(kept) => (kept.clone(), None, false),
+                    let chosen = match kept {
+                        Some(kept) => Chosen {
+                            choice: kept.clone(),
+                            ..Chosen::default()
+                        },
                         None => {
                             let in_use = stored.runner_in_use()?;
                             chosen_now(&mut tx, (tenant, next.user), in_use).await?
@@ -216,10 +222,11 @@ impl Store {
                     };
                     let settings = stored.of_turn(default)?;
                     (
-                        choice,
+                        chosen.choice,
                         TurnSettings {
-                            machine,
-                            own_runner,
+                            machine: chosen.machine,
+                            own_runner: chosen.is_own,
+                            machine_ceiling: chosen.ceiling,
                             ..settings
                         },
                     )
@@ -612,19 +619,31 @@ async fn insert(
     Ok(())
 }
 
-/// The choice of the runner that counts, the kind of machine that the runner reported, and whether it is the user's own.
+/// The runner of a turn.
+#[derive(Default)]
+struct Chosen {
+    choice: Choice,
+    /// The kind of machine that the runner reported.
+    machine: Option<String>,
+    /// True if it is the user's own.
+    is_own: bool,
+    /// The most freedom that its machine leaves to agents.
+    ceiling: Option<Mode>,
+}
+
+/// The runner that counts now.
 async fn chosen_now(
     tx: &mut Connection,
     (tenant, user): (TenantId, UserId),
     in_use: Option<RunnerInUse>,
-) -> Result<(Choice, Option<String>, bool), StoreError> {
+) -> Result<Chosen, StoreError> {
     let Some(RunnerInUse { choice, chosen_by }) = in_use else {
-        return Ok((Choice::None, None, false));
+        return Ok(Chosen::default());
     };
     let row: Row = query(
         "SELECT CAST($4 AS TEXT) AS chosen_by, runners.id AS chosen_runner_id,
              runners.name AS chosen_runner_name, sandboxes.name AS chosen_workspace,
-             os, architecture, pool_backend, runners.owner_id AS runner_owner_id
+             os, architecture, pool_backend, ceiling, runners.owner_id AS runner_owner_id
          FROM runners LEFT JOIN sandboxes ON sandboxes.tenant_id = runners.tenant_id
              AND sandboxes.runner_id = runners.id AND sandboxes.id = $3
          WHERE runners.tenant_id = $1 AND runners.id = $2",
@@ -637,7 +656,12 @@ async fn chosen_now(
     .await?;
     let is_own = row.maybe_text("pool_backend")?.is_some()
         || row.maybe_text("runner_owner_id")? == Some(user.to_string());
-    Ok((row::choice(&row)?, machine(&row)?, is_own))
+    Ok(Chosen {
+        choice: row::choice(&row)?,
+        machine: machine(&row)?,
+        is_own,
+        ceiling: row.maybe_parsed("ceiling")?,
+    })
 }
 
 /// The kind of machine of the runner in this row; none before its first link.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use shared_types::{
     CredentialId, Digest, JoinTokenId, Mode, OperationId, RunnerId, SandboxId, SessionEvent,
-    SessionId, Timestamp, TurnId, UserId,
+    SessionId, Timestamp, TurnId, UserId, event::Terms,
 };
 
 macro_rules! messages {
@@ -26,6 +26,7 @@ fn strict() -> String {
     "strict".to_owned()
 }
 
+mod consent;
 mod frame;
 mod models;
 mod operation;
@@ -34,6 +35,10 @@ mod people;
 mod settings;
 mod usage;
 
+pub use consent::{
+    AddPermissionRule, AnswerApproval, Approval, ApprovalOutcome, Approvals, Decision,
+    PermissionRule, PermissionRules, PermissionVerdict, RuleSetBy, TestPermission, TestedDeed,
+};
 pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
 pub use models::{
     AddModelAccount, AddedModelAccount, ModelAccount, ModelPrice, ModelProbe, ModelProvider,
@@ -291,6 +296,9 @@ messages! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
         pub compacts: Option<String>,
+        /// The terms of the message for its turn.
+        #[serde(default, skip_serializing_if = "Terms::is_none")]
+        pub terms: Terms,
         /// An idempotency key. Two messages of a session with the same key start one turn.
         #[serde(default)]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]

@@ -3,9 +3,9 @@
 use shared_types::SessionEvent;
 
 use crate::{
-    AuditEntry, AuditLog, Events, JoinTokens, Key, Keys, ListedJoinToken, Operation, Operations,
-    People, Person, Runner, Runners, Sandbox, Sandboxes, Session, Sessions, Task, Tasks, TurnUsage,
-    TurnUsages,
+    Approval, Approvals, AuditEntry, AuditLog, Events, JoinTokens, Key, Keys, ListedJoinToken,
+    Operation, Operations, People, Person, Runner, Runners, Sandbox, Sandboxes, Session, Sessions,
+    Task, Tasks, TurnUsage, TurnUsages,
 };
 
 /// A part of a list.
@@ -30,6 +30,7 @@ macro_rules! pages {
 }
 
 pages! {
+    Approvals.approvals: Approval;
     AuditLog.entries: AuditEntry;
     Events.events: SessionEvent;
     JoinTokens.join_tokens: ListedJoinToken;

@@ -16,6 +16,10 @@ pub enum SettingName {
     Language,
     /// The most model calls in a turn.
     Steps,
+    /// The mode of agents; absent where the isolation of the place decides.
+    Mode,
+    /// The most freedom of agents; only the tenant sets it.
+    MaxMode,
     /// The isolation that a sandbox needs before anything runs there; only the tenant sets it.
     Isolation,
     /// Permission for commands to be root in their sandbox; only the tenant sets it.
@@ -136,6 +140,22 @@ pub struct NewValues {
     )]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, pattern = "^([1-9][0-9]?|[1-4][0-9]{2}|500)$"))]
     pub steps: Option<Option<String>>,
+    /// A mode: `plan`, `ask`, `auto` or `full`.
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, pattern = "^(plan|ask|auto|full)$"))]
+    pub mode: Option<Option<String>>,
+    /// The most freedom of agents, as a mode; only in the tenant's layer.
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, pattern = "^(plan|ask|auto|full)$"))]
+    pub max_mode: Option<Option<String>>,
     /// `none`, or properties joined by `+`, such as `network+file_writes`; only in the tenant's layer.
     #[serde(
         default,
@@ -175,6 +195,8 @@ impl NewValues {
             SettingName::Model => &mut self.model,
             SettingName::Language => &mut self.language,
             SettingName::Steps => &mut self.steps,
+            SettingName::Mode => &mut self.mode,
+            SettingName::MaxMode => &mut self.max_mode,
             SettingName::Isolation => &mut self.isolation,
             SettingName::Sudo => &mut self.sudo,
         }
@@ -183,11 +205,13 @@ impl NewValues {
 
 impl SettingName {
     /// Every setting, in the order in which lists show them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Runner,
         Self::Model,
         Self::Language,
         Self::Steps,
+        Self::Mode,
+        Self::MaxMode,
         Self::Isolation,
         Self::Sudo,
     ];
@@ -199,6 +223,8 @@ impl SettingName {
             Self::Model => "model",
             Self::Language => "language",
             Self::Steps => "steps",
+            Self::Mode => "mode",
+            Self::MaxMode => "max_mode",
             Self::Isolation => "isolation",
             Self::Sudo => "sudo",
         }

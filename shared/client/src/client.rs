@@ -9,7 +9,7 @@ use shared_api::{
     Session, SessionContext, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
 };
 use shared_tls::Trust;
-use shared_types::{CredentialId, Digest, Entropy, JoinTokenId, RunnerId, SessionId};
+use shared_types::{CredentialId, Digest, Entropy, JoinTokenId, RunnerId, SessionId, event::Terms};
 use url::Url;
 
 use crate::{ClientError, Follow, backoff, http::Http};
@@ -227,9 +227,32 @@ impl Client {
             text: text.to_owned(),
             images: images.to_vec(),
             compacts: None,
+            terms: Terms::default(),
             client_id: Some(client_id.to_owned()),
         };
         self.send_message(id, &body).await
+    }
+
+    /// Sends a message. It is tried again where the connection fails: the same `client_id` is one turn.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn send_message(
+        &self,
+        id: SessionId,
+        body: &SendMessage,
+    ) -> Result<MessageAccepted, ClientError> {
+        let path = ["sessions", &id.to_string(), "messages"];
+        let mut attempt = 1;
+        loop {
+            match self.http.call(Method::POST, &path, body).await {
+                Err(error) if attempt < SEND_ATTEMPTS && error.is_servers() => {
+                    tokio::time::sleep(self.wait_before(attempt)).await;
+                    attempt += 1;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// Asks to compact a conversation; says what matters most in it.
@@ -246,27 +269,10 @@ impl Client {
             text: format!("/compact {focus}").trim_end().to_owned(),
             images: Vec::new(),
             compacts: Some(focus.to_owned()),
+            terms: Terms::default(),
             client_id: Some(client_id.to_owned()),
         };
         self.send_message(id, &body).await
-    }
-
-    async fn send_message(
-        &self,
-        id: SessionId,
-        body: &SendMessage,
-    ) -> Result<MessageAccepted, ClientError> {
-        let path = ["sessions", &id.to_string(), "messages"];
-        let mut attempt = 1;
-        loop {
-            match self.http.call(Method::POST, &path, body).await {
-                Err(error) if attempt < SEND_ATTEMPTS && error.is_servers() => {
-                    tokio::time::sleep(self.wait_before(attempt)).await;
-                    attempt += 1;
-                }
-                answer => return answer,
-            }
-        }
     }
 
     /// Stops the turn that is under way, down to its processes. Asking twice changes nothing.

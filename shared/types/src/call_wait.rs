@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{OperationId, Timestamp, TurnId};
+use crate::{ApprovalId, OperationId, Timestamp, TurnId};
 
 /// A tool call of a turn whose worker has let go of the turn until there is more to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub enum WaitsFor {
     Runner(OperationId),
     /// The end of another turn of the same tenant.
     Turn(TurnId),
+    /// The answer of a person.
+    Person(ApprovalId),
     /// Nothing: the time limit alone ends the wait.
     Time,
 }
@@ -44,7 +46,7 @@ impl WaitsFor {
     pub const fn operation(&self) -> Option<OperationId> {
         match self {
             Self::Operation(operation) | Self::Runner(operation) => Some(*operation),
-            Self::Turn(_) | Self::Time => None,
+            Self::Turn(_) | Self::Person(_) | Self::Time => None,
         }
     }
 }

@@ -6,19 +6,23 @@
 //! log. Only the engine stops at an event that it cannot read and whose kind it acts on
 //! ([`SessionEvent::unreadable`]).
 
+mod approval;
 mod earlier;
 mod part;
+mod terms;
 
 use std::{borrow::Cow, cmp::Ordering, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use approval::{Answer, PlannedCall, PlannedPath, Question, Unanswered};
 pub use part::{Origin, Part, Parts};
+pub use terms::Terms;
 
 use crate::{
-    Digest, Epoch, FileDigest, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp,
-    TurnId, UserId,
+    ApprovalId, Digest, Epoch, FileDigest, Isolation, Mode, OperationId, ReplicaId, RunnerId,
+    SandboxId, Timestamp, TurnId, UserId,
 };
 
 /// An event at its place in a session's log.
@@ -164,6 +168,9 @@ pub enum Event {
         /// not sent such a message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         compacts: Option<String>,
+        /// The terms of the message for its turn.
+        #[serde(default, skip_serializing_if = "Terms::is_none")]
+        terms: Terms,
     },
     /// A worker took the turn; more than once where an earlier worker died.
     #[serde(rename = "turn.claimed")]
@@ -245,6 +252,46 @@ pub enum Event {
         /// Words on files that could not be read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unread: Vec<String>,
+    },
+    /// People are asked before a call goes on; the call waits for the answer.
+    #[serde(rename = "approval.asked")]
+    ApprovalAsked {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The approval.
+        approval: ApprovalId,
+        /// The thing that people are asked.
+        question: Question,
+        /// The digest of the request that is approved; absent if nothing is asked of a runner.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+        plan: Option<Digest>,
+        /// After that no answer counts.
+        until: Timestamp,
+    },
+    /// An approval has its outcome.
+    #[serde(rename = "approval.answered")]
+    ApprovalAnswered {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The approval.
+        approval: ApprovalId,
+        /// The outcome.
+        answer: Answer,
+        /// The person who answered; absent if none did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<UserId>,
+        /// The name of the person.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        name: String,
     },
     /// An operation of a tool call was placed; committed before it is sent.
     #[serde(rename = "call.placed")]
@@ -438,13 +485,15 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 16] = [
+    pub const KINDS: [(&'static str, u32); 18] = [
         ("session.created", 1),
         ("input.accepted", 2),
-        ("turn.claimed", 2),
+        ("turn.claimed", 3),
         ("answer.recorded", 2),
         ("prompt.changed", 1),
         ("place.surveyed", 1),
+        ("approval.asked", 1),
+        ("approval.answered", 1),
         ("call.placed", 1),
         ("call.ended", 2),
         ("todo.changed", 1),
@@ -478,6 +527,8 @@ impl Event {
             Self::AnswerRecorded { .. } => "answer.recorded",
             Self::PromptChanged { .. } => "prompt.changed",
             Self::PlaceSurveyed { .. } => "place.surveyed",
+            Self::ApprovalAsked { .. } => "approval.asked",
+            Self::ApprovalAnswered { .. } => "approval.answered",
             Self::CallPlaced { .. } => "call.placed",
             Self::CallEnded { .. } => "call.ended",
             Self::TodoChanged { .. } => "todo.changed",
@@ -500,6 +551,8 @@ impl Event {
             | Self::AnswerRecorded { turn, .. }
             | Self::PromptChanged { turn, .. }
             | Self::PlaceSurveyed { turn, .. }
+            | Self::ApprovalAsked { turn, .. }
+            | Self::ApprovalAnswered { turn, .. }
             | Self::CallPlaced { turn, .. }
             | Self::CallEnded { turn, .. }
             | Self::TodoChanged { turn, .. }
@@ -773,6 +826,16 @@ pub struct TurnSettings {
     /// True if the runner is the session user's own, or has a container for the user alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_runner: bool,
+    /// The mode that is set; absent where the place decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// The most freedom that the tenant leaves; absent where it leaves all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Mode>,
+    /// The most freedom that the policy of the runner's machine leaves; absent where it leaves all. Below it no rule of
+    /// the server allows a call: the machine wants a person to approve each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_ceiling: Option<Mode>,
 }
 
 /// The outcome of a tool call.
@@ -985,7 +1048,7 @@ mod tests {
             panic!("it is known: {event:?}");
         };
         assert_eq!(*settings, None);
-        assert_eq!(event.known().map(Event::version), Some(2));
+        assert_eq!(event.known().map(Event::version), Some(3));
     }
 
     #[test]

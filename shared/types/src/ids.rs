@@ -97,6 +97,10 @@ ids! {
     SessionId = "ses";
     /// The work that one input starts.
     TurnId = "trn";
+    /// A question to people.
+    ApprovalId = "apr";
+    /// A rule about what agents may do.
+    RuleId = "rul";
     /// An enrolled daemon.
     RunnerId = "run";
     /// A token with which a runner enrols.
@@ -136,6 +140,21 @@ impl OperationId {
                 scope.as_bytes(),
                 owner.to_string().as_bytes(),
                 key.to_string().as_bytes(),
+            ],
+        ))
+    }
+}
+
+impl ApprovalId {
+    /// The question of this number, from 1, about a call of a turn.
+    pub fn derive(turn: TurnId, step: u32, ordinal: u32, number: u32) -> Self {
+        Self(hash_to_u128(
+            "gantry.approval.v1",
+            &[
+                turn.to_string().as_bytes(),
+                &step.to_be_bytes(),
+                &ordinal.to_be_bytes(),
+                &number.to_be_bytes(),
             ],
         ))
     }

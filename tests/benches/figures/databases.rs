@@ -153,6 +153,7 @@ impl Cycles {
             client_id: None,
             images: Vec::new(),
             compacts: None,
+            terms: shared_types::event::Terms::default(),
             text: "hello".to_owned(),
             trace: None,
         };
@@ -164,6 +165,9 @@ impl Cycles {
             steps: 50,
             machine: None,
             own_runner: false,
+            mode: None,
+            ceiling: None,
+            machine_ceiling: None,
         };
         let (replica, refuse) = (ReplicaId::from_u128(1), IfRunning::Refuse);
         let claimed = store.claim_turn(tenant, session, replica, refuse, &usual, clock.now());

@@ -75,7 +75,10 @@ impl Setup {
         let database = self.database.clone().or_else(database_of_run);
         let database = database.map(|url| (DATABASE_URL.to_owned(), url));
         let further = self.variables.iter().cloned();
-        model.chain(database).chain(further).collect()
+        // Nobody sits at a test to be asked.
+        let mode = ("GANTRY_MODE".to_owned(), "full".to_owned());
+        let usual = std::iter::once(mode);
+        usual.chain(model).chain(database).chain(further).collect()
     }
 
     pub(super) fn arguments(&self) -> Vec<String> {

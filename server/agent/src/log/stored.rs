@@ -8,7 +8,9 @@ use std::sync::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::Images;
-use server_records::{CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey};
+use server_records::{
+    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, SetRule,
+};
 use shared_sandbox::Outcome;
 use shared_types::{
     Clock, Digest, Epoch, Event, OperationId, SessionEvent, SessionId, event::TodoItem,
@@ -86,6 +88,10 @@ impl SessionLog for StoredLog {
 
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError> {
         self.rows.todo_of_place(place).await.map_err(refused)
+    }
+
+    async fn rules(&self) -> Result<Vec<SetRule>, LogError> {
+        self.rows.rules().await.map_err(refused)
     }
 
     async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, LogError> {

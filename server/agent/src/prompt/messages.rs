@@ -12,6 +12,7 @@ use super::{
     surroundings,
 };
 use crate::{
+    gates,
     tools::{Handle, NEVER_RAN, todo_written},
     transcript::{Call, Compacted, LateEnd, SentAs, Step, SurveyLog, Transcript, TurnLog},
     turn::limit,
@@ -107,6 +108,7 @@ pub(super) fn tail(
                 notes += &surroundings::note(survey, now, model.profile.window);
                 survey = Some(now);
             }
+            notes += gates::mode_note(last, log).unwrap_or_default();
             if let Some(found) = &log.found {
                 notes += "[an earlier conversation in this folder left this to-do list; go on with it if it is asked for, \
                           or replace it:]\n";

@@ -178,6 +178,9 @@ pub(super) fn claimed_with(world: &World, model: &str, language: Option<&str>, s
             steps,
             machine: None,
             own_runner: false,
+            mode: None,
+            ceiling: None,
+            machine_ceiling: None,
         }),
     });
 }

@@ -89,6 +89,7 @@ async fn a_turn_at_its_limit_ends_with_a_summary_and_the_next_message_goes_on_fr
         client_id: None,
         parts: Parts::text("go on"),
         compacts: None,
+        terms: crate::testing::full(),
     });
     let (engine, ports) = (world.engine(), world.ports());
     let claim = Claim {

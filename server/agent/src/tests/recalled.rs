@@ -56,6 +56,7 @@ async fn told(
         client_id: None,
         parts: Parts::text("what was it?"),
         compacts: None,
+        terms: crate::testing::full(),
     });
     let claim = Claim {
         turn: LATER,

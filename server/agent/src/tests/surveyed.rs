@@ -81,6 +81,7 @@ async fn notes(scripts: impl IntoIterator<Item = Script>) -> (World, Vec<String>
                 client_id: None,
                 parts: Parts::text("do it"),
                 compacts: None,
+                terms: crate::testing::full(),
             });
         }
         world.log.append(claimed(turn));
@@ -192,6 +193,7 @@ async fn instructions_are_sent_again_after_a_compaction_and_are_short_for_a_smal
             client_id: None,
             parts: Parts::text("and now"),
             compacts: None,
+            terms: crate::testing::full(),
         },
         claimed(later),
     ] {
@@ -291,6 +293,7 @@ async fn the_text_of_the_operator_begins_the_system_prompt_from_the_next_turn_on
             client_id: None,
             parts: Parts::text("hello"),
             compacts: None,
+            terms: crate::testing::full(),
         });
         let ports = crate::SessionPorts {
             models: written.clone(),
@@ -370,6 +373,7 @@ async fn the_model_knows_the_runner_and_its_isolation_and_another_runner_has_no_
             client_id: None,
             parts: Parts::text("and there"),
             compacts: None,
+            terms: crate::testing::full(),
         },
         START,
     );

@@ -6,10 +6,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use shared_sandbox::{EndToken, Events, Outcome, Request, path_from_root};
+use shared_consent::Verdict;
+use shared_sandbox::{Command, Consent, EndToken, Events, Outcome, Request, path_from_root};
 use shared_types::{
-    CallWait, Digest, Effect, Event, OperationId, RefusalCode, Timestamp,
-    event::{Awaited, CallOutcome, FileSeen, Finish, Part, Parts, TodoItem, ToolCall},
+    CallWait, Digest, Effect, Event, Mode, OperationId, RefusalCode, Timestamp,
+    event::{
+        Answer, Awaited, CallOutcome, FileSeen, Finish, Part, Parts, Place, PlannedCall, TodoItem,
+        ToolCall,
+    },
 };
 
 use super::{
@@ -26,6 +30,7 @@ use super::{
     web,
 };
 use crate::{
+    gates::{of_answer, planned_call},
     session::LogError,
     tools::{
         Ask, BadArguments, ContextAsk, HistoryAsk, NEVER_RAN, Prepared, RecallAsk, Rendered,
@@ -47,6 +52,8 @@ pub(super) struct Call<'a> {
     todo: Arc<[TodoItem]>,
     /// The folder to which a to-do list belongs; empty without a runner.
     folder: String,
+    /// The command that a person has put in place of the model's.
+    changed: Option<String>,
 }
 
 /// The point to which a call was brought.
@@ -124,12 +131,15 @@ impl<'a> Call<'a> {
                     .limits
                     .result_bytes_of(step.calls.len(), turn.window),
                 waited: turn.waited.iter().find(is_it).cloned(),
+                // The gate says under which; until then it runs under none.
+                consent: Consent::Agent(Mode::Plan),
             },
             plan,
             placed: call.placed.as_ref().map(|placed| placed.at),
             tasks_at_most: turn.transcript.tasks_at_most() + ordinal as usize,
             todo: turn.transcript.todo().into(),
             folder: turn.folder().unwrap_or_default(),
+            changed: None,
         })
     }
 
@@ -157,6 +167,93 @@ impl<'a> Call<'a> {
             }
         }
         self
+    }
+
+    /// Its request; nothing where its arguments are none.
+    pub(super) fn ask(&self) -> Option<&Ask> {
+        self.plan.as_ref().ok().map(|plan| &plan.ask)
+    }
+
+    /// True if an earlier run of the turn placed it, so that it may have happened.
+    pub(super) fn was_placed(&self) -> bool {
+        self.placed.is_some()
+    }
+
+    pub(super) fn place(&self) -> CallPlace {
+        self.site.place
+    }
+
+    /// The digest of its request, as the runner gets it; nothing if it asks nothing of a runner.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        let Some(Ask::Operation(prepared)) = self.ask() else {
+            return None;
+        };
+        let request = prepared.request.clone().of_directory(&self.site.directory);
+        Some(request.digest())
+    }
+
+    /// The question to people about it.
+    pub(super) fn planned<T>(
+        &self,
+        place: Option<&Place>,
+        verdict: &Verdict<'_, T>,
+    ) -> Option<PlannedCall> {
+        let plan = self.plan.as_ref().ok()?;
+        let name = plan.tool.name();
+        let directory = &self.site.directory;
+        Some(planned_call(name, &plan.ask, directory, place, verdict))
+    }
+
+    /// The call with another command, which a person has put in its place.
+    #[must_use]
+    pub(super) fn with_command(mut self, command: &str) -> Self {
+        if let Ok(plan) = &mut self.plan
+            && let Ask::Operation(prepared) = &mut plan.ask
+            && let Request::Exec(exec) = &mut prepared.request
+        {
+            exec.command = Command::Shell(command.to_owned());
+            self.changed = Some(command.to_owned());
+        }
+        self
+    }
+
+    /// The call, let through in this mode without a question.
+    #[must_use]
+    pub(super) fn in_mode(mut self, mode: Mode) -> Self {
+        self.site.consent = Consent::Agent(mode);
+        self
+    }
+
+    /// The call as it is, let through by a person.
+    #[must_use]
+    pub(super) fn approved(mut self, mode: Mode) -> Self {
+        self.site.consent = match self.digest() {
+            Some(plan) => Consent::Approved { mode, plan },
+            None => Consent::Agent(mode),
+        };
+        self
+    }
+
+    /// Its end where it may not run.
+    pub(super) fn refused(&self, why: &str) -> Done {
+        self.done(not_run(why), Times::default())
+    }
+
+    /// Its end where the turn is stopped before it runs.
+    pub(super) fn stopped(&self) -> Done {
+        self.done(told::cancelled(NEVER_RAN.to_owned()), Times::default())
+    }
+
+    /// The end of a question of the model's own.
+    pub(super) fn answered(&self, answer: &Answer) -> Done {
+        let rendered = match answer {
+            Answer::Said { text } => Rendered::completed(format!("the user says: {text}")),
+            Answer::Allowed { .. } => {
+                Rendered::completed("the user accepts the plan: carry it out now".to_owned())
+            }
+            other => not_run(of_answer(other).unwrap_or_default()),
+        };
+        self.done(rendered, Times::default())
     }
 
     /// True if it may run beside others: it only reads, or does nothing at all.
@@ -192,6 +289,8 @@ impl<'a> Call<'a> {
                 Ask::Todo(ask) => Ok(self.todo(ask).into()),
                 Ask::Context(ask) => self.edit_context(ask).await,
                 Ask::Web(ask) => Ok(self.ask_web(ask).await?.into()),
+                // The gate has its answer.
+                Ask::Person(_) => Ok(self.stopped().into()),
             },
             Err(bad) => Ok(self.done(not_run(bad), Times::default()).into()),
         }
@@ -392,12 +491,19 @@ impl<'a> Call<'a> {
             step,
             ordinal,
         } = self.site.place;
+        let text = match &self.changed {
+            Some(command) => format!(
+                "[the user had this run instead: {command}]\n{}",
+                rendered.text
+            ),
+            None => rendered.text,
+        };
         let event = Event::CallEnded {
             turn,
             step,
             ordinal,
             outcome: rendered.outcome,
-            parts: Parts::text(rendered.text),
+            parts: Parts::text(text),
             unplaced: beside.unplaced,
             task: beside.task,
             awaits: beside.awaits,

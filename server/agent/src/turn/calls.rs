@@ -9,6 +9,7 @@ use shared_types::Event;
 use super::{
     Turn, TurnError,
     call::{Call, Done, End, Left, Ran},
+    consent::Gated,
 };
 
 impl<'a> Turn<'a> {
@@ -17,14 +18,22 @@ impl<'a> Turn<'a> {
     /// and so are all behind them.
     pub(super) async fn run_calls(&mut self, step: u32, pending: &[u32]) -> Result<(), TurnError> {
         self.waiting.clear();
+        let rules = self.rules().await?;
         for batch in batches(self.planned(step, pending), Call::only_reads) {
             let batch = self.without_unplaced(step, batch).await?;
-            let batch = batch.into_iter().map(|call| call.knowing(&self.transcript));
-            let runs: Vec<_> = batch.map(Call::run).collect();
+            let mut waiting = Vec::new();
+            let mut runs = Vec::new();
+            for call in batch {
+                let call = call.knowing(&self.transcript);
+                match self.gate(call, &rules).await? {
+                    Gated::Runs(call) => runs.push(call.run()),
+                    Gated::Ended(done) => self.record_call(*done).await?,
+                    Gated::Waits(call) => waiting.push(call),
+                }
+            }
             let at_once = self.engine.limits.parallel_reads.max(1);
             let mut running = stream::iter(runs).buffer_unordered(at_once);
             let mut ended = VecDeque::new();
-            let mut waiting = Vec::new();
             while let Some(ran) = next(&mut ended, &mut running).await {
                 let done = match ran? {
                     Ran::Ended(done) => *done,

@@ -82,6 +82,7 @@ mod tests {
                 client_id: None,
                 parts: Parts::text("go"),
                 compacts: None,
+                terms: crate::testing::full(),
             });
             apply(Event::TurnClaimed {
                 turn,

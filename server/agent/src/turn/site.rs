@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shared_sandbox::{Consent, Operation, OperationLimits};
-use shared_types::{CallWait, Effect, Epoch, Mode, OperationId, OperationKey, Owner, SpanId};
+use shared_types::{CallWait, Effect, Epoch, OperationId, OperationKey, Owner, SpanId};
 use tokio_util::sync::CancellationToken;
 
 use super::show::CallPlace;
@@ -28,6 +28,8 @@ pub(super) struct Site<'a> {
     pub(super) number: u32,
     /// Longest text of its result, in bytes.
     pub(super) result_bytes: usize,
+    /// The consent under which it runs.
+    pub(super) consent: Consent,
     /// The wait of the call when an earlier worker let go of the turn.
     pub(super) waited: Option<CallWait>,
 }
@@ -64,7 +66,7 @@ impl Site<'_> {
                 run_for: prepared.run_for,
             },
             request: prepared.request.clone().of_directory(&self.directory),
-            consent: Consent::Agent(Mode::Full),
+            consent: self.consent,
             trace: (self.ports.trace)
                 .map(|of_turn| of_turn.with(SpanId::of_tool_call(turn, step, ordinal))),
         }

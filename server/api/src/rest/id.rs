@@ -8,7 +8,8 @@ use axum::{
 };
 use server_app::AppError;
 use shared_types::{
-    CredentialId, JoinTokenId, ModelAccountId, OperationId, RunnerId, SandboxId, SessionId, UserId,
+    ApprovalId, CredentialId, JoinTokenId, ModelAccountId, OperationId, RuleId, RunnerId,
+    SandboxId, SessionId, UserId,
 };
 
 use super::problem::Refused;
@@ -47,6 +48,14 @@ impl Names for JoinTokenId {
 
 impl Names for ModelAccountId {
     const NOUN: &'static str = "model account";
+}
+
+impl Names for ApprovalId {
+    const NOUN: &'static str = "approval";
+}
+
+impl Names for RuleId {
+    const NOUN: &'static str = "rule";
 }
 
 impl Names for UserId {

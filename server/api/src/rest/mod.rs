@@ -2,6 +2,7 @@
 //! by side, so that a route without an entry cannot be.
 
 mod access;
+mod approvals;
 mod audit;
 mod browser;
 mod document;
@@ -14,6 +15,7 @@ mod once;
 mod operations;
 mod page;
 mod people;
+mod permissions;
 mod problem;
 mod runners;
 mod sandboxes;
@@ -92,6 +94,8 @@ fn documented() -> OpenApiRouter<Doors> {
         .merge(audit::routes())
         .merge(settings::routes())
         .merge(models::routes())
+        .merge(approvals::routes())
+        .merge(permissions::routes())
         .merge(sessions::routes())
         .merge(images::routes())
         .merge(shared::routes())

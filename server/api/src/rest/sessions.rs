@@ -250,6 +250,7 @@ pub(crate) async fn send(
         text: ask.text,
         images: ask.images,
         compacts: ask.compacts,
+        terms: ask.terms,
     };
     let sent = doors.app.sessions.send(&ctx, id, message).await?;
     Ok((

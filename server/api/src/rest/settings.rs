@@ -102,6 +102,8 @@ fn of(name: SettingName) -> server_app::SettingName {
         SettingName::Model => server_app::SettingName::Model,
         SettingName::Language => server_app::SettingName::Language,
         SettingName::Steps => server_app::SettingName::Steps,
+        SettingName::Mode => server_app::SettingName::Mode,
+        SettingName::MaxMode => server_app::SettingName::MaxMode,
         SettingName::Isolation => server_app::SettingName::Isolation,
         SettingName::Sudo => server_app::SettingName::Sudo,
     }
@@ -113,6 +115,8 @@ fn to_name(name: server_app::SettingName) -> SettingName {
         server_app::SettingName::Model => SettingName::Model,
         server_app::SettingName::Language => SettingName::Language,
         server_app::SettingName::Steps => SettingName::Steps,
+        server_app::SettingName::Mode => SettingName::Mode,
+        server_app::SettingName::MaxMode => SettingName::MaxMode,
         server_app::SettingName::Isolation => SettingName::Isolation,
         server_app::SettingName::Sudo => SettingName::Sudo,
     }

@@ -446,6 +446,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         text: "go".to_owned(),
         images: Vec::new(),
         compacts: None,
+        terms: shared_types::event::Terms::default(),
         trace: None,
     };
     let sent = store.send_input(TENANT, SESSION, &input, now).await;
@@ -457,6 +458,9 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         steps: 50,
         machine: None,
         own_runner: false,
+        mode: None,
+        ceiling: None,
+        machine_ceiling: None,
     };
     let claimed = store.claim_turn(TENANT, SESSION, REPLICA, take_over, &settings, now);
     let claimed = claimed.await.expect("the session is there");

@@ -2,7 +2,7 @@
 
 use server_store::{SettingName, SettingsOf};
 use shared_types::{
-    Isolation,
+    Isolation, Mode,
     clean::is_clean_line,
     limits::{MAX_LANGUAGE_LETTERS, MAX_STEPS},
 };
@@ -17,6 +17,9 @@ pub(super) const ALLOWED_LANGUAGE: &str =
 /// The isolation that can be demanded of a place, in words.
 pub(super) const ALLOWED_ISOLATION: &str = "none, or properties with + between them: file_writes, file_reads, \
     credential, sockets, network, processes, resources, kill_tree, kernel";
+
+/// The modes of agents, in words.
+pub(super) const ALLOWED_MODE: &str = "plan, ask, auto or full";
 
 /// The values that tell if commands may be root, in words.
 pub(super) const ALLOWED_SUDO: &str = "allow, or forbid";
@@ -35,6 +38,10 @@ pub struct OperatorSettings {
     pub(super) isolation: Isolation,
     /// True if no command may be root.
     pub(super) forbids_sudo: bool,
+    /// The mode of agents.
+    pub(super) mode: Option<Mode>,
+    /// The most freedom of agents.
+    pub(super) max_mode: Option<Mode>,
 }
 
 impl OperatorSettings {
@@ -51,6 +58,8 @@ impl OperatorSettings {
             steps,
             isolation: Isolation::none(),
             forbids_sudo: false,
+            mode: None,
+            max_mode: None,
         })
     }
 
@@ -58,6 +67,16 @@ impl OperatorSettings {
     #[must_use]
     pub fn demanding(self, isolation: Isolation) -> Self {
         Self { isolation, ..self }
+    }
+
+    /// The same with the mode of agents where no person has set one, and with their most freedom.
+    #[must_use]
+    pub fn in_mode(self, mode: Option<Mode>, max_mode: Option<Mode>) -> Self {
+        Self {
+            mode,
+            max_mode,
+            ..self
+        }
     }
 
     /// The same with whether no command may be root in its sandbox.
@@ -84,6 +103,11 @@ impl Settings {
             SettingName::Model => self.offered.check(ctx.tenant, ctx.user, value).await,
             SettingName::Language => language_of(value),
             SettingName::Steps => Ok(within_bounds(value.parse().ok())?.to_string()),
+            SettingName::MaxMode if of != SettingsOf::Tenant => Err(AppError::Invalid(
+                "the most freedom of agents is set for the whole tenant: gantry config set --tenant max_mode MODE"
+                    .to_owned(),
+            )),
+            SettingName::Mode | SettingName::MaxMode => mode_of(value),
             SettingName::Isolation if of != SettingsOf::Tenant => Err(AppError::Invalid(
                 "what a place must keep apart is set for the whole tenant: gantry config set --tenant isolation VALUE"
                     .to_owned(),
@@ -159,6 +183,13 @@ fn language_of(text: &str) -> Result<String, AppError> {
     match (1..=MAX_LANGUAGE_LETTERS).contains(&letters) && is_clean_line(text) {
         true => Ok(text.to_owned()),
         false => Err(AppError::Invalid(format!("language is {ALLOWED_LANGUAGE}"))),
+    }
+}
+
+fn mode_of(value: &str) -> Result<String, AppError> {
+    match value.parse::<Mode>() {
+        Ok(mode) => Ok(mode.to_string()),
+        Err(_) => Err(AppError::Invalid(format!("the modes are {ALLOWED_MODE}"))),
     }
 }
 

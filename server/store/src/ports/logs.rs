@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
-    Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey,
+    Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, SetRule,
     StoredEvent,
 };
 use shared_types::{Digest, Epoch, Event, Timestamp, event::TodoItem};
@@ -69,6 +69,11 @@ impl LogRows for SessionLogRows {
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, SessionError> {
         let SessionKey { tenant, session } = self.of;
         Ok(self.store.todo_of_place(tenant, session, place).await?)
+    }
+
+    async fn rules(&self) -> Result<Vec<SetRule>, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        Ok(self.store.rules_of_session(tenant, session).await?)
     }
 
     async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, SessionError> {

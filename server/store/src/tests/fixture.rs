@@ -227,6 +227,7 @@ impl Tenant {
             text: text.to_owned(),
             images: Vec::new(),
             compacts: None,
+            terms: shared_types::event::Terms::default(),
             trace: None,
         }
     }
@@ -337,6 +338,9 @@ pub(super) fn usual() -> &'static TurnSettings {
         steps: 50,
         machine: None,
         own_runner: false,
+        mode: None,
+        ceiling: None,
+        machine_ceiling: None,
     });
     &USUAL
 }
@@ -412,6 +416,7 @@ pub(super) fn link_claim(journal: u128, journal_sequence: u64) -> LinkClaim {
             }],
             pool: None,
             ceiling: None,
+            machine_ceiling: None,
             inventory: Vec::new(),
         },
     }

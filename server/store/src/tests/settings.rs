@@ -116,6 +116,9 @@ async fn a_turn_is_run_with_what_was_set_when_it_was_first_claimed(fixture: Fixt
         steps: 7,
         machine: None,
         own_runner: false,
+        mode: None,
+        ceiling: None,
+        machine_ceiling: None,
     };
     assert_eq!(first, Some(set.clone()));
 

@@ -93,6 +93,7 @@ async fn an_input_is_a_queued_turn_an_event_and_a_title(fixture: Fixture) {
         client_id: input.client_id,
         parts: Parts::text(input.text),
         compacts: None,
+        terms: shared_types::event::Terms::default(),
     };
     assert_eq!(log[0].body, EventBody::Known(accepted));
     ours.send(session, &"ä".repeat(100)).await;

@@ -51,6 +51,9 @@ macro_rules! happened {
              WHEN 'turn' THEN NOT EXISTS (SELECT 1 FROM turns AS awaited
                  WHERE awaited.tenant_id = wait.tenant_id AND awaited.id = wait.subject
                      AND awaited.state <> 'ended')
+             WHEN 'person' THEN NOT EXISTS (SELECT 1 FROM approvals
+                 WHERE approvals.tenant_id = wait.tenant_id AND approvals.id = wait.subject
+                     AND approvals.answer IS NULL)
              WHEN 'time' THEN FALSE END"
     };
 }

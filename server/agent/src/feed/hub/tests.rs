@@ -117,6 +117,7 @@ async fn a_late_watcher_learns_what_is_waited_for_until_something_happens() {
         client_id: None,
         parts: Parts::text("and then?".to_owned()),
         compacts: None,
+        terms: crate::testing::full(),
     };
     hub.appended(session, vec![at(1, message)]).await;
     let watch = hub.watch(session).await.expect("the hub lives");

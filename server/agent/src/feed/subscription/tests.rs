@@ -40,6 +40,7 @@ fn message(seq: u64, length: usize) -> SessionEvent {
             client_id: None,
             parts: Parts::text("x".repeat(length)),
             compacts: None,
+            terms: crate::testing::full(),
         }),
     }
 }

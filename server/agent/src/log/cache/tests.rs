@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use server_records::{Appended, CallEnd, ChatHit, ChatQuery, ModelCall, PortError};
+use server_records::{Appended, CallEnd, ChatHit, ChatQuery, ModelCall, PortError, SetRule};
 use shared_types::{
     Digest, Epoch, Event, SessionId, TenantId, TurnId, UserId,
     clock::ManualClock,
@@ -51,6 +51,7 @@ impl Database {
             client_id: None,
             parts: Parts::text(format!("message {number}")),
             compacts: None,
+            terms: crate::testing::full(),
         };
         self.add(said, i64::try_from(number).expect("a small number"));
     }
@@ -119,6 +120,10 @@ impl LogRows for Database {
 
     async fn todo_of_place(&self, _: &str) -> Result<Vec<TodoItem>, SessionError> {
         panic!("no list is asked for")
+    }
+
+    async fn rules(&self) -> Result<Vec<SetRule>, SessionError> {
+        Ok(Vec::new())
     }
 
     async fn search_chats(&self, _: &ChatQuery) -> Result<Vec<ChatHit>, SessionError> {
@@ -206,6 +211,7 @@ async fn a_log_that_grows_beyond_what_is_kept_is_forgotten() {
             client_id: None,
             parts: Parts::text("x".repeat(KEPT_BYTES)),
             compacts: None,
+            terms: crate::testing::full(),
         }),
         ..begun
     };

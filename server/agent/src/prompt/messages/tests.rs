@@ -22,6 +22,7 @@ fn input(n: u128, text: &str) -> Event {
         client_id: None,
         parts: Parts::text(text.to_owned()),
         compacts: None,
+        terms: crate::testing::full(),
     }
 }
 
@@ -333,6 +334,7 @@ fn a_model_that_sees_is_sent_the_image_and_another_one_is_told_of_it() {
         client_id: None,
         parts: parts.clone(),
         compacts: None,
+        terms: crate::testing::full(),
     };
     let profile = |sees: bool| server_llm::Profile {
         sees,

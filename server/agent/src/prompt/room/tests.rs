@@ -26,6 +26,7 @@ fn input(number: u128) -> Event {
         client_id: None,
         parts: Parts::text("u".repeat(1000)),
         compacts: None,
+        terms: crate::testing::full(),
     }
 }
 
@@ -185,6 +186,7 @@ fn one_text_that_is_too_long_is_cut_and_nothing_before_it_changes() {
         client_id: None,
         parts: Parts::text(format!("first {} last", "x".repeat(400_000))),
         compacts: None,
+        terms: crate::testing::full(),
     });
     let now = |events: &[Event]| transcript(events);
     let event = make(
@@ -300,6 +302,7 @@ fn where_nothing_may_be_left_out_nothing_is() {
         client_id: None,
         parts: Parts::text("hi".to_owned()),
         compacts: None,
+        terms: crate::testing::full(),
     };
     assert_eq!(
         make_in(std::slice::from_ref(&short), Need::Refused(None)),
@@ -388,6 +391,7 @@ impl Session {
             client_id: None,
             parts: Parts::text(format!("«{number}{}»", "ü".repeat(input / 2))),
             compacts: None,
+            terms: crate::testing::full(),
         }]);
         for (step, (text, calls)) in (1..).zip(steps) {
             let request = self.ask(number, step);

@@ -20,6 +20,7 @@ fn input() -> Event {
         client_id: None,
         parts: Parts::text("do it".to_owned()),
         compacts: None,
+        terms: crate::testing::full(),
     }
 }
 

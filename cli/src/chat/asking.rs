@@ -1,0 +1,224 @@
+//! A question of the agent during a turn: it is shown, and the person's line is its answer. Where the answer comes from
+//! elsewhere first, the line is given up.
+
+use std::{
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+};
+
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
+    termios::{QueueSelector, tcflush},
+};
+use shared_api::Approval;
+use shared_types::{
+    Mode,
+    event::{Answer, Question},
+};
+use tokio::sync::oneshot;
+
+/// Longest line that is read, in bytes; a terminal gives no longer one.
+const MAX_LINE_BYTES: usize = 4096;
+
+/// A question that is on the screen, and the line that is being typed.
+pub(super) struct Asking {
+    pub(super) approval: Approval,
+    line: oneshot::Receiver<io::Result<Option<String>>>,
+    give_up: OwnedFd,
+}
+
+/// What a person has typed at a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// An answer.
+    Answer(Answer),
+    /// The wish to change the command.
+    Edit(String),
+    /// Nothing that is an answer.
+    Again,
+}
+
+impl Asking {
+    /// Begins to read a line.
+    pub(super) fn begin(approval: Approval) -> io::Result<Self> {
+        let give_up = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let (done, line) = oneshot::channel();
+        let wake = give_up.try_clone()?;
+        let stdin = io::stdin().as_fd().try_clone_to_owned()?;
+        std::thread::spawn(move || {
+            let _ = done.send(read_line(&stdin, &wake));
+        });
+        Ok(Self {
+            approval,
+            line,
+            give_up,
+        })
+    }
+
+    /// The line; nothing at the end of input.
+    pub(super) async fn line(&mut self) -> io::Result<Option<String>> {
+        match (&mut self.line).await {
+            Ok(line) => line,
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        // The thread ends with it; what was typed so far was for this question alone.
+        let _ = rustix::io::write(&self.give_up, &1_u64.to_ne_bytes());
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    }
+}
+
+/// Reads a line, unless it is given up before.
+fn read_line(stdin: &OwnedFd, give_up: &OwnedFd) -> io::Result<Option<String>> {
+    loop {
+        let mut waited = [
+            PollFd::new(stdin, PollFlags::IN),
+            PollFd::new(give_up, PollFlags::IN),
+        ];
+        match poll(&mut waited, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            other => other?,
+        };
+        if !waited[1].revents().is_empty() {
+            return Ok(None);
+        }
+        let mut line = vec![0; MAX_LINE_BYTES];
+        let read = rustix::io::read(stdin, &mut line)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        line.truncate(read);
+        return Ok(Some(String::from_utf8_lossy(&line).trim().to_owned()));
+    }
+}
+
+/// The choices that a question leaves, on one line.
+pub(super) fn choices(question: &Question) -> String {
+    match question {
+        Question::Call(call) => {
+            let always = call.rule.as_ref();
+            let always =
+                always.map_or_else(String::new, |rule| format!(" · a = always {rule}"));
+            let edit = match call.editable {
+                true => " · e = edit",
+                false => "",
+            };
+            format!("run it? y = yes · n = no{always}{edit} · or say what to do instead")
+        }
+        Question::Free { .. } => "your answer, or its number".to_owned(),
+        Question::Plan { .. } => {
+            "carry it out? y = yes, and ask before changes · a = yes, in mode auto · n = no · or say what to change"
+                .to_owned()
+        }
+    }
+}
+
+/// Reads a line that was typed at a question.
+pub(super) fn read(question: &Question, line: &str) -> Typed {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let rest = rest.trim();
+    let allowed = |rule, mode| {
+        Typed::Answer(Answer::Allowed {
+            command: None,
+            rule,
+            mode,
+        })
+    };
+    let denied = |words| Typed::Answer(Answer::Denied { words });
+    match (question, word) {
+        (_, "") => Typed::Again,
+        (Question::Free { choices, .. }, _) => {
+            let chosen = line.parse::<usize>().ok();
+            let chosen = chosen.and_then(|number| choices.get(number.checked_sub(1)?));
+            Typed::Answer(Answer::Said {
+                text: chosen.map_or(line, String::as_str).to_owned(),
+            })
+        }
+        (_, "n" | "no") if rest.is_empty() => denied(None),
+        (Question::Plan { .. }, "y" | "yes") if rest.is_empty() => allowed(None, Some(Mode::Ask)),
+        (Question::Plan { .. }, "a") if rest.is_empty() => allowed(None, Some(Mode::Auto)),
+        (Question::Call(_), "y" | "yes") if rest.is_empty() => allowed(None, None),
+        (Question::Call(call), "a") => match (rest, &call.rule) {
+            ("", Some(rule)) => allowed(Some(rule.clone()), None),
+            ("", None) => Typed::Again,
+            (rule, _) if rule.contains('(') => allowed(Some(rule.to_owned()), None),
+            _ => denied(Some(line.to_owned())),
+        },
+        (Question::Call(call), "e") if call.editable && rest.is_empty() => {
+            Typed::Edit(call.text.clone())
+        }
+        _ => denied(Some(line.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::{Risk, event::PlannedCall};
+
+    use super::*;
+
+    fn call() -> Question {
+        Question::Call(Box::new(PlannedCall {
+            tool: "Shell".to_owned(),
+            text: "cargo test".to_owned(),
+            cut: false,
+            directory: String::new(),
+            environment: Vec::new(),
+            paths: Vec::new(),
+            runner: None,
+            runner_name: String::new(),
+            isolation: String::new(),
+            risk: Risk::Medium,
+            reasons: Vec::new(),
+            why: "mode ask".to_owned(),
+            rule: Some("Shell(cargo test *)".to_owned()),
+            editable: true,
+        }))
+    }
+
+    #[test]
+    fn a_line_allows_denies_makes_a_rule_edits_or_speaks_to_the_model() {
+        let allowed = |rule: Option<&str>| {
+            Typed::Answer(Answer::Allowed {
+                command: None,
+                rule: rule.map(str::to_owned),
+                mode: None,
+            })
+        };
+        let denied = |words: Option<&str>| {
+            Typed::Answer(Answer::Denied {
+                words: words.map(str::to_owned),
+            })
+        };
+        assert_eq!(read(&call(), "y"), allowed(None));
+        assert_eq!(read(&call(), "a"), allowed(Some("Shell(cargo test *)")));
+        assert_eq!(
+            read(&call(), "a Shell(cargo *)"),
+            allowed(Some("Shell(cargo *)"))
+        );
+        assert_eq!(read(&call(), "n"), denied(None));
+        assert_eq!(read(&call(), "e"), Typed::Edit("cargo test".to_owned()));
+        assert_eq!(read(&call(), ""), Typed::Again);
+        for words in ["yes but first the linter", "no, use make", "a bit later"] {
+            assert_eq!(read(&call(), words), denied(Some(words)), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_number_picks_a_choice_and_other_words_are_the_answer() {
+        let question = Question::Free {
+            text: "which?".to_owned(),
+            choices: vec!["red".to_owned(), "blue".to_owned()],
+        };
+        for (line, answer) in [("2", "blue"), ("3", "3"), ("green", "green")] {
+            let said = Answer::Said {
+                text: answer.to_owned(),
+            };
+            assert_eq!(read(&question, line), Typed::Answer(said));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `gantry permissions`: the rules about what agents may do.
+
+use anyhow::bail;
+use shared_api::{
+    AddPermissionRule, Decision, PermissionRule, PermissionVerdict, RuleSetBy, TestPermission,
+    TestedDeed,
+};
+use shared_client::Client;
+use shared_types::{Clock as _, SystemClock, human::ago};
+
+use crate::{
+    args::{Permissions, RuleDecision},
+    screen::Screen,
+    table::Table,
+};
+
+/// Carries out a command about rules; without one, lists them.
+pub(crate) async fn run(
+    client: &Client,
+    screen: Screen,
+    json: bool,
+    command: Option<Permissions>,
+) -> anyhow::Result<()> {
+    match command {
+        None => list(client, screen, json).await,
+        Some(Permissions::List { json: also }) => list(client, screen, json || also).await,
+        Some(Permissions::Add {
+            decision,
+            rule,
+            tenant,
+        }) => {
+            let new = AddPermissionRule {
+                rule,
+                decision: match decision {
+                    RuleDecision::Allow => Decision::Allow,
+                    RuleDecision::Ask => Decision::Ask,
+                    RuleDecision::Deny => Decision::Deny,
+                },
+                for_everyone: tenant,
+            };
+            let added = client.add_permission_rule(&new).await?;
+            screen.line(&format!("{} {}", word(added.decision), added.rule))
+        }
+        Some(Permissions::Remove { rule }) => remove(client, screen, &rule).await,
+        Some(Permissions::Test {
+            text,
+            mode,
+            isolation,
+            read,
+            write,
+            fetch,
+            json: also,
+        }) => {
+            let deed = match (read, write, fetch) {
+                (true, _, _) => TestedDeed::Read,
+                (_, true, _) => TestedDeed::Write,
+                (_, _, true) => TestedDeed::Fetch,
+                _ => TestedDeed::Shell,
+            };
+            let test = TestPermission {
+                text,
+                deed,
+                mode,
+                isolation,
+            };
+            let verdict = client.test_permission(&test).await?;
+            match json || also {
+                true => screen.json(&verdict),
+                false => screen.print(&explained(&verdict)),
+            }
+        }
+    }
+}
+
+async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
+    let rules = client.permission_rules().await?;
+    if json {
+        return rules.iter().try_for_each(|rule| screen.json(rule));
+    }
+    if rules.is_empty() {
+        screen.note("no rule is set; the mode alone decides (gantry config set mode MODE)");
+        return Ok(());
+    }
+    let now = SystemClock::new().now();
+    let mut table = Table::new(["", "RULE", "SET BY", "SINCE"]).whole(&[0]);
+    for rule in &rules {
+        table.row([
+            word(rule.decision).to_owned(),
+            rule.rule.clone(),
+            set_by(rule),
+            rule.since.map_or_else(String::new, |at| ago(now.since(at))),
+        ]);
+    }
+    screen.print(&table.show(screen.style(), screen.columns()))
+}
+
+async fn remove(client: &Client, screen: Screen, named: &str) -> anyhow::Result<()> {
+    let rules = client.permission_rules().await?;
+    let is_it = |rule: &&PermissionRule| {
+        rule.rule == named || rule.id.is_some_and(|id| id.to_string() == named)
+    };
+    let found: Vec<_> = rules.iter().filter(is_it).collect();
+    let rule = match found.as_slice() {
+        [rule] => rule,
+        [] => bail!("there is no rule {named}; gantry permissions lists them"),
+        _ => bail!("several rules are {named}; name one by its id (gantry permissions --json)"),
+    };
+    let Some(id) = rule.id else {
+        bail!("the operator has set {named}, in gantry.toml");
+    };
+    client.remove_permission_rule(id).await?;
+    screen.line(&format!("removed: {} {}", word(rule.decision), rule.rule))
+}
+
+fn word(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Allow => "allow",
+        Decision::Ask => "ask",
+        Decision::Deny => "deny",
+    }
+}
+
+fn set_by(rule: &PermissionRule) -> String {
+    match (rule.set_by, &rule.who) {
+        (RuleSetBy::Operator, _) => "the operator".to_owned(),
+        (RuleSetBy::Tenant, Some(who)) => format!("{who}, for everyone"),
+        (RuleSetBy::Tenant, None) => "the tenant".to_owned(),
+        (RuleSetBy::User, _) => "you".to_owned(),
+    }
+}
+
+/// The verdict, with its reasons.
+fn explained(verdict: &PermissionVerdict) -> String {
+    let mut text = format!(
+        "{}: {}\nrisk: {}",
+        word(verdict.decision),
+        verdict.why,
+        verdict.risk
+    );
+    if !verdict.reasons.is_empty() {
+        text.push_str(&format!(" ({})", verdict.reasons.join("; ")));
+    }
+    text.push_str(&format!("\nmode: {}\n", verdict.mode));
+    if let Some(rule) = &verdict.rule {
+        text.push_str(&format!("rule: {rule}\n"));
+    }
+    if let Some(rule) = &verdict.suggestion {
+        text.push_str(&format!(
+            "to allow it always: gantry permissions add allow \"{rule}\"\n"
+        ));
+    }
+    text
+}

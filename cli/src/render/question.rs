@@ -1,0 +1,101 @@
+//! A question of an agent to a person: all that is to happen, where, its risk and why it is asked.
+
+use shared_types::event::{Answer, PlannedCall, Question, Unanswered};
+
+use super::clean::{clean, clean_line};
+use crate::style::Style;
+
+/// Longest line beside the text, in characters.
+const MAX_LINE: usize = 300;
+
+/// The question, as text of several lines.
+pub(crate) fn shown(question: &Question, style: Style) -> String {
+    match question {
+        Question::Call(call) => call_shown(call, style),
+        Question::Free { text, choices } => {
+            let mut shown = format!("{}\n", style.bold(&clean(text.trim_end())));
+            for (number, choice) in (1..).zip(choices) {
+                shown.push_str(&format!("  {number}. {}\n", clean_line(choice, MAX_LINE)));
+            }
+            shown
+        }
+        Question::Plan { text } => format!(
+            "{}\n{}\n",
+            style.bold("the plan:"),
+            indented(&clean(text.trim_end()))
+        ),
+    }
+}
+
+fn call_shown(call: &PlannedCall, style: Style) -> String {
+    let place = match call.runner_name.as_str() {
+        "" => "on the server".to_owned(),
+        name => {
+            let folder = match call.directory.as_str() {
+                "" => String::new(),
+                folder => format!(" in {}", clean_line(folder, MAX_LINE)),
+            };
+            format!(
+                "on {}{folder} · isolation: {}",
+                clean_line(name, MAX_LINE),
+                call.isolation
+            )
+        }
+    };
+    let paths: Vec<_> = call
+        .paths
+        .iter()
+        .map(|path| clean_line(&path.path, MAX_LINE))
+        .collect();
+    let head = match paths.is_empty() {
+        true => call.tool.clone(),
+        false => format!("{} {}", call.tool, paths.join(", ")),
+    };
+    let mut shown = format!("{} {}\n", style.bold(&head), style.dim(&place));
+    shown.push_str(&indented(&clean(call.text.trim_end())));
+    shown.push('\n');
+    if call.cut {
+        shown.push_str("  … more of it was left out\n");
+    }
+    if !call.environment.is_empty() {
+        shown.push_str(&format!("  with {}\n", call.environment.join(", ")));
+    }
+    let reasons = match call.reasons.is_empty() {
+        true => String::new(),
+        false => format!(": {}", call.reasons.join("; ")),
+    };
+    let risk = format!("risk {}{reasons} · {}", call.risk, call.why);
+    shown.push_str(&format!("  {}\n", style.dim(&clean_line(&risk, MAX_LINE))));
+    shown
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
+}
+
+/// The outcome of a question, in a few words.
+pub(crate) fn outcome(answer: &Answer, by: Option<&str>) -> String {
+    let what = match answer {
+        Answer::Allowed {
+            rule: Some(rule), ..
+        } => format!("allowed, and always {rule}"),
+        Answer::Allowed {
+            command: Some(command),
+            ..
+        } => format!("allowed as: {command}"),
+        Answer::Allowed { .. } => "allowed".to_owned(),
+        Answer::Denied { words: Some(words) } => format!("not allowed: {words}"),
+        Answer::Denied { words: None } => "not allowed".to_owned(),
+        Answer::Said { text } => format!("answered: {text}"),
+        Answer::Unanswered { because } => match because {
+            Unanswered::NobodyThere => "nobody could be asked, so it did not run".to_owned(),
+            Unanswered::Deadline => "nobody answered in time, so it did not run".to_owned(),
+            Unanswered::Changed => "it changed, so it did not run".to_owned(),
+            Unanswered::Stopped => "stopped before anybody answered".to_owned(),
+        },
+    };
+    let by = by.filter(|by| !by.is_empty());
+    let by = by.map_or_else(String::new, |by| format!(" (by {by})"));
+    clean_line(&format!("{what}{by}"), MAX_LINE)
+}

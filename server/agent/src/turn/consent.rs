@@ -1,0 +1,322 @@
+//! The gate of consent, at which a call is let through, ended, or has to wait for people.
+//!
+//! The decision is a pure function of the mode, the rules and the call (`shared-consent`). This file records what is
+//! asked and answered. Each pass reads the log alone, so a worker that takes the turn up after a crash, or after days,
+//! stands at the same gate.
+
+use server_records::{RuleBy, SetRule};
+use shared_consent::{Decision, Ruled, Terms, Verdict, judge};
+use shared_types::{
+    ApprovalId, CallWait, Event, Isolation, WaitsFor,
+    event::{Answer, Question, Unanswered},
+};
+
+use super::{
+    Turn, TurnError,
+    call::{Call, Done},
+    show::CallPlace,
+};
+use crate::{
+    gates::{self, OwnedDeed},
+    tools::{Ask, PersonAsk},
+    transcript::{Approval, TurnLog},
+    wait::WaitingCall,
+};
+
+/// What becomes of a call at the gate.
+pub(super) enum Gated<'a> {
+    /// It runs.
+    Runs(Box<Call<'a>>),
+    /// It has ended without running.
+    Ended(Box<Done>),
+    /// It waits for people.
+    Waits(WaitingCall),
+}
+
+impl<'a> Turn<'a> {
+    /// The rules for the calls of this turn.
+    pub(super) async fn rules(&self) -> Result<Vec<SetRule>, TurnError> {
+        let mut rules = self.ports.log.rules().await?;
+        rules.extend(self.engine.rules.iter().cloned());
+        let turn = self.transcript.turn(self.id);
+        let of_message = turn.into_iter().flat_map(|turn| &turn.terms.allow);
+        // The message was refused where one of its rules cannot be read.
+        let of_message = of_message.filter_map(|rule| rule.parse().ok());
+        rules.extend(of_message.map(|rule| Ruled {
+            rule,
+            decision: Decision::Allow,
+            by: RuleBy::Message,
+        }));
+        if turn.is_some_and(TurnLog::only_people_allow) {
+            rules.retain(|rule| rule.decision != Decision::Allow);
+        }
+        Ok(rules)
+    }
+
+    /// Brings a call through the gate, or to where it ends or waits.
+    pub(super) async fn gate(
+        &mut self,
+        call: Call<'a>,
+        rules: &[SetRule],
+    ) -> Result<Gated<'a>, TurnError> {
+        // One that was placed may have happened: it is followed to its end, under the consent that it was placed with.
+        if call.was_placed() {
+            return Ok(Gated::Runs(Box::new(self.as_placed(call)?)));
+        }
+        let Some(ask) = call.ask() else {
+            return Ok(Gated::Runs(Box::new(call)));
+        };
+        if let Ask::Person(ask) = ask {
+            let question = question(ask);
+            return self.ask_person(call, question).await;
+        }
+        let directory = self.transcript.directory().clone();
+        let Some(deed) = OwnedDeed::of(ask, &directory) else {
+            return Ok(Gated::Runs(Box::new(call)));
+        };
+        let asked = self.approval(&call);
+        let Some(Approval { plan, answer, .. }) = &asked else {
+            return self.judged(call, &deed, rules).await;
+        };
+        match answer {
+            None if self.cancel.is_cancelled() => {
+                self.unanswered(&call, Unanswered::Stopped).await?;
+                Ok(Gated::Ended(Box::new(call.stopped())))
+            }
+            None => self.wait_for_person(&call, &asked).await,
+            Some(Answer::Allowed { command, .. }) => {
+                let is_same = *plan == call.digest();
+                let command = command.clone();
+                let call = match (command, is_same) {
+                    (Some(command), _) => call.with_command(&command),
+                    (None, true) => call,
+                    // The call is another one by now: people are asked anew.
+                    (None, false) => return self.judged(call, &deed, rules).await,
+                };
+                self.approved(call, rules)
+            }
+            Some(answer) => {
+                let words = gates::of_answer(answer).unwrap_or_default();
+                Ok(Gated::Ended(Box::new(call.refused(&words))))
+            }
+        }
+    }
+
+    /// The call as it was placed.
+    fn as_placed(&self, call: Call<'a>) -> Result<Call<'a>, TurnError> {
+        let mode = self.turn_log()?.mode();
+        Ok(match self.approval(&call).and_then(|asked| asked.answer) {
+            Some(Answer::Allowed { command, .. }) => match command {
+                Some(command) => call.with_command(&command),
+                None => call,
+            }
+            .approved(mode),
+            _ => call.in_mode(mode),
+        })
+    }
+
+    /// Judges a call about which no person is asked yet.
+    async fn judged(
+        &mut self,
+        call: Call<'a>,
+        deed: &OwnedDeed,
+        rules: &[SetRule],
+    ) -> Result<Gated<'a>, TurnError> {
+        let turn = self.turn_log()?;
+        let (mode, isolation, place) = (turn.mode(), turn.isolation(), turn.survey.clone());
+        let verdict = verdict(turn, deed, &isolation, rules);
+        match verdict.decision {
+            Decision::Allow => Ok(Gated::Runs(Box::new(call.in_mode(mode)))),
+            Decision::Deny => {
+                let words = gates::denied_by_rule(&verdict);
+                Ok(Gated::Ended(Box::new(call.refused(&words))))
+            }
+            Decision::Ask => {
+                let place = place.as_ref().and_then(|survey| survey.place.as_ref());
+                let mut planned = call.planned(place, &verdict).ok_or(TurnError::NotInLog)?;
+                if turn.only_people_allow() {
+                    planned.rule = None;
+                }
+                let question = Question::Call(Box::new(planned));
+                self.ask(&call, question).await?;
+                self.wait_for_answer(call).await
+            }
+        }
+    }
+
+    /// Lets a call run that a person has allowed, unless a rule denies it by now.
+    fn approved(&self, call: Call<'a>, rules: &[SetRule]) -> Result<Gated<'a>, TurnError> {
+        let turn = self.turn_log()?;
+        let deed = call
+            .ask()
+            .and_then(|ask| OwnedDeed::of(ask, self.transcript.directory()));
+        let isolation = turn.isolation();
+        let verdict = deed
+            .as_ref()
+            .map(|deed| verdict(turn, deed, &isolation, rules));
+        if let Some(verdict) = verdict.filter(|verdict| verdict.decision == Decision::Deny) {
+            let words = gates::denied_by_rule(&verdict);
+            return Ok(Gated::Ended(Box::new(call.refused(&words))));
+        }
+        Ok(Gated::Runs(Box::new(call.approved(turn.mode()))))
+    }
+
+    /// Asks a person in the model's name, and ends the call with the answer.
+    async fn ask_person(
+        &mut self,
+        call: Call<'a>,
+        question: Question,
+    ) -> Result<Gated<'a>, TurnError> {
+        if self.cancel.is_cancelled() {
+            if self
+                .approval(&call)
+                .is_some_and(|asked| asked.answer.is_none())
+            {
+                self.unanswered(&call, Unanswered::Stopped).await?;
+            }
+            return Ok(Gated::Ended(Box::new(call.stopped())));
+        }
+        let Some(asked) = self.approval(&call) else {
+            self.ask(&call, question).await?;
+            return self.wait_for_answer(call).await;
+        };
+        match &asked.answer {
+            None => self.wait_for_person(&call, &Some(asked)).await,
+            Some(answer) => Ok(Gated::Ended(Box::new(call.answered(answer)))),
+        }
+    }
+
+    /// Goes on behind a question that was just asked: where no person can be asked, it has its outcome.
+    async fn wait_for_answer(&mut self, call: Call<'a>) -> Result<Gated<'a>, TurnError> {
+        let asked = self.approval(&call);
+        match asked.as_ref().and_then(|asked| asked.answer.as_ref()) {
+            None => self.wait_for_person(&call, &asked).await,
+            Some(answer) => {
+                let words = gates::of_answer(answer).unwrap_or_default();
+                Ok(Gated::Ended(Box::new(call.refused(&words))))
+            }
+        }
+    }
+
+    /// Has the call wait, unless the deadline of its question has passed.
+    async fn wait_for_person(
+        &mut self,
+        call: &Call<'a>,
+        asked: &Option<Approval>,
+    ) -> Result<Gated<'a>, TurnError> {
+        let Some(Approval { id, until, .. }) = asked else {
+            return Err(TurnError::NotInLog);
+        };
+        if self.engine.clock.now() >= *until {
+            self.unanswered(call, Unanswered::Deadline).await?;
+            let answer = Answer::Unanswered {
+                because: Unanswered::Deadline,
+            };
+            let words = gates::of_answer(&answer).unwrap_or_default();
+            return Ok(Gated::Ended(Box::new(call.refused(&words))));
+        }
+        let CallPlace { step, ordinal, .. } = call.place();
+        let wait = CallWait {
+            step,
+            ordinal,
+            waits_for: WaitsFor::Person(*id),
+            until: *until,
+            listens_until: None,
+        };
+        Ok(Gated::Waits(WaitingCall::new(wait, [0, 0])))
+    }
+
+    /// Records the question. Where no person can be asked, its outcome is recorded with it.
+    async fn ask(&mut self, call: &Call<'a>, question: Question) -> Result<(), TurnError> {
+        let CallPlace {
+            turn,
+            step,
+            ordinal,
+        } = call.place();
+        let number = self.approval(call).map_or(1, |before| before.number + 1);
+        let approval = ApprovalId::derive(turn, step, ordinal, number);
+        let asked = Event::ApprovalAsked {
+            turn,
+            step,
+            ordinal,
+            approval,
+            question,
+            plan: call.digest(),
+            until: self
+                .engine
+                .clock
+                .now()
+                .after(self.engine.limits.answer_within),
+        };
+        if !self.turn_log()?.terms.unattended {
+            return self.record(asked).await;
+        }
+        let answered = outcome(call.place(), approval, Unanswered::NobodyThere);
+        self.record_both(asked, answered).await
+    }
+
+    /// Records that no person answers the question any more.
+    async fn unanswered(&mut self, call: &Call<'a>, because: Unanswered) -> Result<(), TurnError> {
+        let Some(asked) = self.approval(call) else {
+            return Ok(());
+        };
+        self.record(outcome(call.place(), asked.id, because)).await
+    }
+
+    /// The newest question about the call.
+    fn approval(&self, call: &Call<'a>) -> Option<Approval> {
+        let CallPlace { step, ordinal, .. } = call.place();
+        let step = self.transcript.turn(self.id)?.step(step)?;
+        step.calls.get(ordinal as usize)?.approval.clone()
+    }
+
+    fn turn_log(&self) -> Result<&TurnLog, TurnError> {
+        self.transcript.turn(self.id).ok_or(TurnError::NotInLog)
+    }
+}
+
+/// The verdict on a deed in this turn.
+fn verdict<'r>(
+    turn: &TurnLog,
+    deed: &OwnedDeed,
+    isolation: &'r Isolation,
+    rules: &'r [SetRule],
+) -> Verdict<'r, RuleBy> {
+    judge(
+        &deed.as_deed(),
+        &Terms {
+            mode: turn.mode(),
+            ceiling: turn.ceiling(),
+            isolation,
+            rules,
+        },
+    )
+}
+
+fn question(ask: &PersonAsk) -> Question {
+    match ask {
+        PersonAsk::Question { text, choices } => Question::Free {
+            text: text.clone(),
+            choices: choices.clone(),
+        },
+        PersonAsk::Plan { text } => Question::Plan { text: text.clone() },
+    }
+}
+
+/// The outcome of a question that no person answered.
+fn outcome(place: CallPlace, approval: ApprovalId, because: Unanswered) -> Event {
+    let CallPlace {
+        turn,
+        step,
+        ordinal,
+    } = place;
+    Event::ApprovalAnswered {
+        turn,
+        step,
+        ordinal,
+        approval,
+        answer: Answer::Unanswered { because },
+        by: None,
+        name: String::new(),
+    }
+}
