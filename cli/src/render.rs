@@ -226,6 +226,10 @@ impl Renderer {
                     self.input(&parts.words());
                 }
             }
+            Event::InputSteered { parts, .. } => self.steered(&parts.words()),
+            Event::SteersTaken { into: None, .. } => self.note("↳ the agent has read it"),
+            // The message of that turn is shown.
+            Event::SteersTaken { .. } => {}
             Event::TurnClaimed { turn, .. } => {
                 if self.claimed.replace(*turn) == Some(*turn) {
                     self.note("taken up again where it was interrupted");
@@ -415,6 +419,18 @@ impl Renderer {
             let mark = if number == 0 { "› " } else { "  " };
             self.out
                 .push_str(&self.style.bold(&format!("{mark}{line}")));
+            self.out.push('\n');
+        }
+    }
+
+    /// A message that joined the turn: it stands where it came, and begins nothing.
+    fn steered(&mut self, text: &str) {
+        self.finish_line();
+        let text = clean(text.trim_end());
+        for (number, line) in text.lines().enumerate() {
+            let mark = if number == 0 { "↳ sent: " } else { "  " };
+            let line = self.style.bold(&format!("{mark}{line}"));
+            self.out.push_str(&line);
             self.out.push('\n');
         }
     }

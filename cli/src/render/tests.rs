@@ -541,3 +541,35 @@ fn where_nothing_can_be_taken_back_only_whole_answers_are_written() {
     assert_eq!(written, "│ Hm.\n\nWhole.\n");
     assert_eq!(renderer.void(), None);
 }
+
+#[test]
+fn a_message_that_joins_a_turn_is_shown_where_it_came_and_then_as_read() {
+    let steered = event(Event::InputSteered {
+        turn: TURN,
+        number: 1,
+        by: UserId::from_u128(1),
+        client_id: None,
+        parts: Parts::text("use tabs\nnot dots\x1b[2J"),
+    });
+    let taken = |into| {
+        event(Event::SteersTaken {
+            turn: TURN,
+            step: 2,
+            through: 1,
+            into,
+        })
+    };
+    let mut renderer = Renderer::new(Style::new(false));
+    let shown = [
+        input("begin", None),
+        piece(1, "I am"),
+        steered,
+        taken(None),
+        taken(Some(TURN)),
+    ];
+    let shown: String = shown.iter().map(|item| renderer.item(item)).collect();
+    assert_eq!(
+        shown,
+        "› begin\n\nI am\n↳ sent: use tabs\n  not dots\n↳ the agent has read it\n"
+    );
+}

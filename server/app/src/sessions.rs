@@ -9,6 +9,7 @@ use server_store::{
 };
 use shared_types::{
     Clock, Digest, Entropy, SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
+    WhileWorking,
     clean::clean_line,
     event::{StopReason, Terms},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_STEPS},
@@ -78,6 +79,8 @@ pub struct NewMessage {
     pub compacts: Option<String>,
     /// Its terms for its turn.
     pub terms: Terms,
+    /// Its effect on a turn that works already.
+    pub while_working: WhileWorking,
 }
 
 impl NewMessage {
@@ -303,7 +306,7 @@ impl Sessions {
     ///
     /// # Errors
     /// If the user has no such session, the message is empty or too long, the session does not have one of its images,
-    /// too many messages wait, or the user sent too many bytes lately.
+    /// too many messages wait or have joined the turn, or the user sent too many bytes lately.
     pub async fn send(
         &self,
         ctx: &OpContext,
@@ -314,6 +317,7 @@ impl Sessions {
             images,
             compacts,
             terms,
+            while_working,
         }: NewMessage,
     ) -> Result<Sent, AppError> {
         self.gate.session(ctx, Action::SendMessage, session).await?;
@@ -345,6 +349,7 @@ impl Sessions {
             images,
             compacts,
             terms,
+            while_working,
             trace: ctx.trace,
         };
         let allowed = self.allowance.message(ctx, input.text.len())?;

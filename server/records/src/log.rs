@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use shared_sandbox::Outcome;
-use shared_types::{Digest, Epoch, Event, OperationId, SessionEvent, Timestamp, event::TodoItem};
+use shared_types::{
+    Digest, Epoch, Event, OperationId, SessionEvent, Timestamp, TurnId, event::TodoItem,
+};
 
 use crate::{ChatHit, ChatQuery, ModelCall, SessionError, SetRule};
 
@@ -15,6 +17,12 @@ pub trait LogRows: Send + Sync {
     /// # Errors
     /// There is no such session, or the store did not answer.
     async fn read_from(&self, seq: u64) -> Result<Vec<StoredEvent>, SessionError>;
+
+    /// The events of the messages that joined this turn while it worked, without so many of the first.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    async fn steers(&self, turn: TurnId, after: u32) -> Result<Vec<SessionEvent>, SessionError>;
 
     /// Appends events under the epoch of a worker, and records the calls of models that led to them: all or nothing.
     ///

@@ -29,6 +29,9 @@ pub enum SessionError {
     /// A newer worker holds the session; this one must stop.
     #[error("write to the session: a newer worker has taken it over")]
     StaleEpoch,
+    /// The turn has messages that its model was not sent yet: it takes them, and goes on.
+    #[error("end the turn: it has messages that the agent has not read yet")]
+    UntakenSteers,
     /// The store did not answer, or refused.
     #[error(transparent)]
     Store(#[from] PortError),
@@ -38,7 +41,7 @@ impl SessionError {
     /// True if the same read or write may succeed later.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::NotFound | Self::StaleEpoch => false,
+            Self::NotFound | Self::StaleEpoch | Self::UntakenSteers => false,
             Self::Store(error) => error.is_passing(),
         }
     }

@@ -131,7 +131,8 @@ fn said(event: &Event) -> Option<(&'static str, String)> {
             parts,
             compacts: None,
             ..
-        } => Some((USER, texts(parts))),
+        }
+        | Event::InputSteered { parts, .. } => Some((USER, texts(parts))),
         Event::AnswerRecorded { parts, .. } => Some((MODEL, texts(parts))),
         _ => None,
     }

@@ -24,6 +24,9 @@ pub enum StoreError {
         /// The session's epoch.
         newest: Epoch,
     },
+    /// The turn has messages that its model was not sent yet: it takes them, and goes on.
+    #[error("end the turn: it has messages that the agent has not read yet")]
+    UntakenSteers,
     /// A text is longer than its bound.
     #[error("store {what}: it is longer than {max_bytes} bytes, shorten it")]
     TooLarge {
@@ -79,6 +82,7 @@ impl StoreError {
             Self::NotFound
             | Self::Conflict(_)
             | Self::StaleEpoch { .. }
+            | Self::UntakenSteers
             | Self::TooLarge { .. } => false,
         }
     }

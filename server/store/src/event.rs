@@ -4,7 +4,8 @@
 
 use server_records::{Appended, CallEnd, ModelCall, StoredEvent};
 use shared_types::{
-    Epoch, Event, SessionEvent, SessionId, TenantId, Timestamp, event::EventBody,
+    Epoch, Event, SessionEvent, SessionId, TenantId, Timestamp,
+    event::{EventBody, TurnOutcome},
     limits::MAX_EVENTS_PAGE,
 };
 
@@ -25,9 +26,11 @@ const PAGE_READ_AT_ONCE: usize = 32;
 
 impl Store {
     /// Appends an event that the engine reports under its epoch, all or nothing, and returns the events at their
-    /// places. [`Event::CallEnded`] closes the call's operations, [`Event::TurnEnded`] ends the turn.
+    /// places. [`Event::CallEnded`] closes the call's operations, [`Event::TurnEnded`] ends the turn. Where that failed
+    /// with messages that it did not take, they start the next one, and the events of that come last.
     ///
     /// # Errors
+    /// [`StoreError::UntakenSteers`] if the turn would end as completed with messages that it did not take;
     /// [`StoreError::StaleEpoch`] if another worker took the session since;
     /// [`StoreError::Conflict`] if the turn of an event does not run, or if the event has a row
     /// that another method writes; [`StoreError::NotFound`].
@@ -293,6 +296,21 @@ async fn report(
         appended.turns_left = turns_left.or(appended.turns_left);
         appended.events.push(event_at);
     }
+    for event in events {
+        let Event::TurnEnded {
+            turn,
+            outcome: TurnOutcome::Failed,
+            ..
+        } = event
+        else {
+            continue;
+        };
+        let started = turn::start_over(tx, tenant, (session, *turn), now).await?;
+        if !started.is_empty() {
+            appended.turns_left = appended.turns_left.map(|left| left + 1);
+            appended.events.extend(started);
+        }
+    }
     Ok(appended)
 }
 
@@ -406,6 +424,11 @@ async fn take_effect(
             approval::close(tx, tenant, (*approval, answer), now).await?;
             Ok(None)
         }
+        Event::SteersTaken { turn, through, .. } => {
+            turn::must_run(turn_state)?;
+            turn::mark_taken(tx, tenant, *turn, *through).await?;
+            Ok(None)
+        }
         Event::PlaceSurveyed { turn, .. } => {
             turn::must_run(turn_state)?;
             operation::close(tx, tenant, *turn, SURVEY, now).await?;
@@ -442,6 +465,7 @@ async fn take_effect(
         }
         Event::SessionCreated { .. }
         | Event::InputAccepted { .. }
+        | Event::InputSteered { .. }
         | Event::TurnClaimed { .. }
         | Event::CallPlaced { .. }
         | Event::CancelRequested { .. }

@@ -115,6 +115,7 @@ impl From<StoreError> for SessionError {
         match error {
             StoreError::NotFound => Self::NotFound,
             StoreError::StaleEpoch { .. } => Self::StaleEpoch,
+            StoreError::UntakenSteers => Self::UntakenSteers,
             other => Self::Store(other.into()),
         }
     }

@@ -54,6 +54,7 @@ mod secrets;
 mod session_ends;
 mod settings;
 mod silence;
+mod steers;
 mod tenancy;
 mod texts;
 mod todo;

@@ -4,7 +4,7 @@
 use server_records::{ClaimedTurn, IfRunning, TurnRow, TurnState, UnfinishedTurn};
 use shared_types::{
     CredentialId, Epoch, Event, Mode, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId,
-    Timestamp, TraceContext, TurnId, UserId,
+    Timestamp, TraceContext, TurnId, UserId, WhileWorking,
     event::{Choice, Part, Parts, StopReason, Terms, TurnOutcome, TurnSettings},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
@@ -13,7 +13,7 @@ use crate::{
     Full, Store, StoreError,
     columns::{Columns as _, integer, json, word},
     credential::{self, credential_until},
-    database::{Connection, Row, page, query, query_as, retried},
+    database::{Connection, Row, Transaction, page, query, query_as, retried},
     error::bounded,
     event, replica, session,
     setting::{self, RunnerInUse},
@@ -21,9 +21,12 @@ use crate::{
 
 mod failures;
 mod row;
+mod steer;
 mod waiting;
 
 pub(crate) use row::choice;
+pub use steer::UNTAKEN_STEERS_AT_MOST;
+pub(crate) use steer::{mark_taken, start_over};
 
 /// Most turns of a session that wait or run.
 pub const QUEUED_TURNS_AT_MOST: u64 = 64;
@@ -74,6 +77,8 @@ pub struct Input {
     pub compacts: Option<String>,
     /// Its terms for its turn.
     pub terms: Terms,
+    /// The effect on a turn that works already. A wish to compact waits for the end of that, unless it interrupts it.
+    pub while_working: WhileWorking,
     /// The span of the request, where traces are collected.
     pub trace: Option<TraceContext>,
 }
@@ -90,8 +95,10 @@ impl Input {
 /// A message that was accepted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sent {
-    /// The turn that it started.
+    /// The turn that it started, or joined.
     pub turn: TurnId,
+    /// True if it joined a turn that worked already.
+    pub steered: bool,
     /// The number of its event.
     pub seq: u64,
     /// The event; `None` if the session had the client's id already, so that nothing was written.
@@ -113,10 +120,14 @@ impl Store {
     /// Accepts a message: stores a queued turn and its event, and a title if the session has none. An archived session
     /// is back in the list. The same client id again writes nothing and returns the first answer.
     ///
+    /// Where a turn works that nobody has asked to stop, a message that steers joins that turn, and one that interrupts
+    /// has it stopped. A turn works from its first claim to its end, also while it waits without a worker. A turn that
+    /// compacts the conversation is joined by nothing.
+    ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::TooLarge`] for a long message or client id;
     /// [`StoreError::Full`] if [`QUEUED_TURNS_AT_MOST`] turns of the session wait, or
-    /// [`QUEUED_TURNS_OF_USER_AT_MOST`] of the user's.
+    /// [`QUEUED_TURNS_OF_USER_AT_MOST`] of the user's, or as many steers as a turn may have untaken.
     pub async fn send_input(
         &self,
         tenant: TenantId,
@@ -135,9 +146,16 @@ impl Store {
             let mut tx = self.write(tenant).await?;
             let seq = open(&mut tx, tenant, session, &title(&input.text), now).await?;
             let queue = Queue::read(&mut tx, tenant, session, client_id).await?;
-            if let Some((turn, seq)) = queue.sent_before {
-                let event = None;
-                return Ok(Sent { turn, seq, event });
+            if let Some(before) = queue.sent_before {
+                return Ok(before);
+            }
+            let working = steer::working(&mut tx, tenant, (session, input)).await?;
+            if let Some(turn) = working.as_ref().filter(|_| steer::is_steer(input)) {
+                let event = steer::join(&mut tx, tenant, (turn, seq), input, now).await?;
+                let joined = (turn.id, true);
+                return self
+                    .committed(tx, tenant, (session, joined), vec![event])
+                    .await;
             }
             queue.require_room()?;
             insert(&mut tx, tenant, session, input, seq, now).await?;
@@ -149,15 +167,34 @@ impl Store {
                 compacts: input.compacts.clone(),
                 terms: input.terms.clone(),
             };
-            let event = event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
-            tx.commit().await?;
-            self.appended(tenant, session, std::slice::from_ref(&event))
-                .await;
-            Ok(Sent {
-                turn: input.turn,
-                seq,
-                event: Some(event),
-            })
+            let mut events =
+                vec![event::insert(&mut tx, tenant, session, seq, &accepted, now).await?];
+            if let Some(turn) = working {
+                let next = session::next(&mut tx, tenant, session, 1, now).await?;
+                let why = (Some(input.by), Some(StopReason::InterruptedByMessage));
+                events.push(stop(&mut tx, tenant, (&turn, next.seq), why, now).await?);
+            }
+            let started = (input.turn, false);
+            self.committed(tx, tenant, (session, started), events).await
+        })
+    }
+
+    /// Commits a message, and tells of its events: the first is its own.
+    async fn committed(
+        &self,
+        tx: Transaction,
+        tenant: TenantId,
+        (session, (turn, steered)): (SessionId, (TurnId, bool)),
+        events: Vec<SessionEvent>,
+    ) -> Result<Sent, StoreError> {
+        tx.commit().await?;
+        self.appended(tenant, session, &events).await;
+        let event = events.into_iter().next();
+        Ok(Sent {
+            turn,
+            steered,
+            seq: event.as_ref().map_or(0, |event| event.seq),
+            event,
         })
     }
 
@@ -416,6 +453,10 @@ pub(crate) fn must_run(state: Option<&str>) -> Result<(), StoreError> {
 }
 
 /// Ends a turn that runs. Returns how many others of its session are unfinished.
+///
+/// # Errors
+/// [`StoreError::UntakenSteers`] for a turn that ends as completed, and has messages that its model was not sent: it
+/// and the end cannot miss each other, because both take the session's lock.
 pub(crate) async fn end(
     tx: &mut Connection,
     tenant: TenantId,
@@ -430,7 +471,7 @@ pub(crate) async fn end(
          WHERE tenant_id = $4 AND id = $5
          RETURNING (SELECT COUNT(*) FROM turns AS others WHERE others.tenant_id = turns.tenant_id
              AND others.session_id = turns.session_id AND others.state <> 'ended'
-             AND others.id <> turns.id) AS turns_left",
+             AND others.id <> turns.id) AS turns_left, steers - steers_taken AS untaken",
     )
     .bind(word(&outcome))
     .bind(reason)
@@ -439,6 +480,9 @@ pub(crate) async fn end(
     .bind(turn.to_string())
     .fetch_one(tx)
     .await?;
+    if outcome == TurnOutcome::Completed && row.count("untaken")? > 0 {
+        return Err(StoreError::UntakenSteers);
+    }
     Ok(row.count("turns_left")?)
 }
 
@@ -528,8 +572,8 @@ async fn open(
 
 /// The turns before one that a message starts.
 struct Queue {
-    /// The turn that the same message had started, and its number, if it is a repetition.
-    sent_before: Option<(TurnId, u64)>,
+    /// The first answer, if it is a repetition.
+    sent_before: Option<Sent>,
     of_session: u64,
     of_user: u64,
 }
@@ -542,7 +586,9 @@ impl Queue {
         client_id: Option<&str>,
     ) -> Result<Self, StoreError> {
         let row: Row = query(
-            "SELECT before.id AS before_id, before.input_seq AS before_seq, of_user, of_session
+            "SELECT COALESCE(before.id, steered.turn_id) AS before_id,
+                 COALESCE(before.input_seq, steered.seq) AS before_seq,
+                 steered.turn_id AS steered_id, of_user, of_session
              FROM (SELECT COUNT(*) AS of_user,
                      COUNT(CASE WHEN turns.session_id = $2 THEN 1 END) AS of_session
                  FROM turns JOIN sessions
@@ -550,7 +596,9 @@ impl Queue {
                  WHERE turns.tenant_id = $1 AND turns.state <> 'ended' AND sessions.user_id =
                      (SELECT user_id FROM sessions WHERE tenant_id = $1 AND id = $2)) AS waiting
              LEFT JOIN turns AS before ON before.tenant_id = $1 AND before.session_id = $2
-                 AND before.client_id = $3",
+                 AND before.client_id = $3
+             LEFT JOIN steers AS steered ON steered.tenant_id = $1 AND steered.session_id = $2
+                 AND steered.client_id = $3",
         )
         .bind(tenant.to_string())
         .bind(session.to_string())
@@ -558,7 +606,12 @@ impl Queue {
         .fetch_one(tx)
         .await?;
         let sent_before = match row.maybe_parsed("before_id")? {
-            Some(turn) => Some((turn, row.count("before_seq")?)),
+            Some(turn) => Some(Sent {
+                turn,
+                steered: row.maybe_text("steered_id")?.is_some(),
+                seq: row.count("before_seq")?,
+                event: None,
+            }),
             None => None,
         };
         Ok(Self {

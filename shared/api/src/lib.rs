@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use shared_types::{
     CredentialId, Digest, JoinTokenId, Mode, OperationId, RunnerId, SandboxId, SessionEvent,
-    SessionId, Timestamp, TurnId, UserId, event::Terms,
+    SessionId, Timestamp, TurnId, UserId, WhileWorking, event::Terms,
 };
 
 macro_rules! messages {
@@ -27,6 +27,10 @@ fn strict() -> String {
 }
 
 mod consent;
+fn is_queue(effect: &WhileWorking) -> bool {
+    *effect == WhileWorking::Queue
+}
+
 mod frame;
 mod models;
 mod operation;
@@ -299,7 +303,11 @@ messages! {
         /// The terms of the message for its turn.
         #[serde(default, skip_serializing_if = "Terms::is_none")]
         pub terms: Terms,
-        /// An idempotency key. Two messages of a session with the same key start one turn.
+        /// The effect of the message on a turn of the session that works already; `queue` if absent. A message that asks
+        /// to compact the conversation steers no turn: it waits.
+        #[serde(default, skip_serializing_if = "is_queue")]
+        pub while_working: WhileWorking,
+        /// An idempotency key. Two messages of a session with the same key start one turn, or join it once.
         #[serde(default)]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         pub client_id: Option<String>,
@@ -357,8 +365,11 @@ messages! {
 
     /// The answer to an accepted message. Its turn runs even if the client disconnects.
     pub struct MessageAccepted {
-        /// The turn that it started.
+        /// The turn that it started, or that it joined.
         pub turn: TurnId,
+        /// True if it joined a turn that works: the model is sent it before its next answer.
+        #[serde(default)]
+        pub steered: bool,
         /// The number of the message's event.
         pub seq: u64,
     }

@@ -9,7 +9,9 @@ use shared_api::{
     Session, SessionContext, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
 };
 use shared_tls::Trust;
-use shared_types::{CredentialId, Digest, Entropy, JoinTokenId, RunnerId, SessionId, event::Terms};
+use shared_types::{
+    CredentialId, Digest, Entropy, JoinTokenId, RunnerId, SessionId, WhileWorking, event::Terms,
+};
 use url::Url;
 
 use crate::{ClientError, Follow, backoff, http::Http};
@@ -228,6 +230,29 @@ impl Client {
             images: images.to_vec(),
             compacts: None,
             terms: Terms::default(),
+            while_working: WhileWorking::Queue,
+            client_id: Some(client_id.to_owned()),
+        };
+        self.send_message(id, &body).await
+    }
+
+    /// Sends a message, with its effect on a turn of the session that works already.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn send_while_working(
+        &self,
+        id: SessionId,
+        text: &str,
+        while_working: WhileWorking,
+        client_id: &str,
+    ) -> Result<MessageAccepted, ClientError> {
+        let body = SendMessage {
+            text: text.to_owned(),
+            images: Vec::new(),
+            compacts: None,
+            terms: Terms::default(),
+            while_working,
             client_id: Some(client_id.to_owned()),
         };
         self.send_message(id, &body).await
@@ -270,6 +295,7 @@ impl Client {
             images: Vec::new(),
             compacts: Some(focus.to_owned()),
             terms: Terms::default(),
+            while_working: WhileWorking::Queue,
             client_id: Some(client_id.to_owned()),
         };
         self.send_message(id, &body).await

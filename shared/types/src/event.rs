@@ -172,6 +172,35 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Terms::is_none")]
         terms: Terms,
     },
+    /// A user's message was accepted for a turn that works already. The model is sent it before its next answer.
+    #[serde(rename = "input.steered")]
+    InputSteered {
+        /// The turn that works.
+        turn: TurnId,
+        /// Its number among those of the turn, from 1.
+        number: u32,
+        /// The user who sent it.
+        by: UserId,
+        /// The client's idempotency key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client_id: Option<String>,
+        /// The message.
+        parts: Parts,
+    },
+    /// Messages that steer the turn have their place in the conversation from now on; recorded before the model is
+    /// asked.
+    #[serde(rename = "steers.taken")]
+    SteersTaken {
+        /// The turn.
+        turn: TurnId,
+        /// The model call that is sent them, from 1; 0 where they became another turn's message.
+        step: u32,
+        /// The number of the last of them. Those before it were taken before, or are taken now.
+        through: u32,
+        /// The turn whose message they became, because theirs failed before it took them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        into: Option<TurnId>,
+    },
     /// A worker took the turn; more than once where an earlier worker died.
     #[serde(rename = "turn.claimed")]
     TurnClaimed {
@@ -485,9 +514,11 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 18] = [
+    pub const KINDS: [(&'static str, u32); 20] = [
         ("session.created", 1),
         ("input.accepted", 2),
+        ("input.steered", 1),
+        ("steers.taken", 1),
         ("turn.claimed", 3),
         ("answer.recorded", 2),
         ("prompt.changed", 1),
@@ -523,6 +554,8 @@ impl Event {
         match self {
             Self::SessionCreated { .. } => "session.created",
             Self::InputAccepted { .. } => "input.accepted",
+            Self::InputSteered { .. } => "input.steered",
+            Self::SteersTaken { .. } => "steers.taken",
             Self::TurnClaimed { .. } => "turn.claimed",
             Self::AnswerRecorded { .. } => "answer.recorded",
             Self::PromptChanged { .. } => "prompt.changed",
@@ -547,6 +580,8 @@ impl Event {
         match self {
             Self::SessionCreated { .. } | Self::OperationSettled { .. } => None,
             Self::InputAccepted { turn, .. }
+            | Self::InputSteered { turn, .. }
+            | Self::SteersTaken { turn, .. }
             | Self::TurnClaimed { turn, .. }
             | Self::AnswerRecorded { turn, .. }
             | Self::PromptChanged { turn, .. }
@@ -579,6 +614,8 @@ pub enum StopReason {
     PersonRemoved,
     /// Its user may not use its runner any more: that was unshared or taken over, or the user's role lowered.
     AccessEnded,
+    /// A newer message of its session took its place.
+    InterruptedByMessage,
     /// A reason that a newer version gives.
     #[serde(other)]
     Other,
@@ -592,6 +629,7 @@ impl fmt::Display for StopReason {
             Self::CredentialExpired => "its key has expired",
             Self::PersonRemoved => "its person was removed",
             Self::AccessEnded => "its person may not use its runner any more",
+            Self::InterruptedByMessage => "a newer message takes its place",
             Self::Other => "a right that it needs has ended",
         })
     }

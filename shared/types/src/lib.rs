@@ -29,6 +29,7 @@ pub mod sandbox;
 mod schema;
 pub mod token;
 pub mod trace;
+mod while_working;
 
 pub use address::AddressRange;
 pub use call_wait::{CallWait, WaitsFor};
@@ -53,3 +54,4 @@ pub use sandbox::{
 };
 pub use token::{Token, TokenKind};
 pub use trace::{SpanId, TraceContext, TraceId};
+pub use while_working::WhileWorking;

@@ -8,7 +8,7 @@ use server_records::IfRunning;
 use server_store::{By, Input, NewSession, NewSignInCode, NewTenant, NewUser, Role, Store};
 use shared_types::{
     Clock as _, Digest, Event, OsEntropy, ReplicaId, SessionId, SystemClock, TenantId, TurnId,
-    UserId,
+    UserId, WhileWorking,
     event::{TurnOutcome, TurnSettings},
 };
 use tests::{
@@ -154,6 +154,7 @@ impl Cycles {
             images: Vec::new(),
             compacts: None,
             terms: shared_types::event::Terms::default(),
+            while_working: WhileWorking::Queue,
             text: "hello".to_owned(),
             trace: None,
         };

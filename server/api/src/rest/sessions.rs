@@ -251,12 +251,14 @@ pub(crate) async fn send(
         images: ask.images,
         compacts: ask.compacts,
         terms: ask.terms,
+        while_working: ask.while_working,
     };
     let sent = doors.app.sessions.send(&ctx, id, message).await?;
     Ok((
         StatusCode::ACCEPTED,
         Json(MessageAccepted {
             turn: sent.turn,
+            steered: sent.steered,
             seq: sent.seq,
         }),
     ))

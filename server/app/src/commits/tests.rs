@@ -16,7 +16,7 @@ use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{
     Clock, Digest, Effect, Epoch, Event, Generation, Incarnation, Isolation, JoinTokenId,
     JournalId, OperationId, Refusal, RefusalCode, ReplicaId, RunnerId, SandboxId, SystemClock,
-    Token, TurnId, UserId,
+    Token, TurnId, UserId, WhileWorking,
     clock::{BootMoment, ManualClock},
     entropy::SeededEntropy,
     event::{CallOutcome, Parts, Place, TurnSettings},
@@ -447,6 +447,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         images: Vec::new(),
         compacts: None,
         terms: shared_types::event::Terms::default(),
+        while_working: WhileWorking::Queue,
         trace: None,
     };
     let sent = store.send_input(TENANT, SESSION, &input, now).await;

@@ -6,7 +6,7 @@ use server_records::{
     Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, SetRule,
     StoredEvent,
 };
-use shared_types::{Digest, Epoch, Event, Timestamp, event::TodoItem};
+use shared_types::{Digest, Epoch, Event, SessionEvent, Timestamp, TurnId, event::TodoItem};
 
 use crate::Store;
 
@@ -21,6 +21,10 @@ impl LogRows for SessionLogRows {
     async fn read_from(&self, seq: u64) -> Result<Vec<StoredEvent>, SessionError> {
         let SessionKey { tenant, session } = self.of;
         Ok(self.store.log_from(tenant, session, seq).await?)
+    }
+
+    async fn steers(&self, turn: TurnId, after: u32) -> Result<Vec<SessionEvent>, SessionError> {
+        Ok(self.store.steers(self.of.tenant, turn, after).await?)
     }
 
     async fn append(

@@ -175,6 +175,7 @@ impl Store {
                 "DELETE FROM operations WHERE tenant_id = $1 AND turn_id IN
                      (SELECT id FROM turns WHERE tenant_id = $1 AND session_id = $2)",
                 "DELETE FROM approvals WHERE tenant_id = $1 AND session_id = $2",
+                "DELETE FROM steers WHERE tenant_id = $1 AND session_id = $2",
                 "DELETE FROM turns WHERE tenant_id = $1 AND session_id = $2",
                 "DELETE FROM chat_texts WHERE tenant_id = $1 AND session_id = $2",
                 "DELETE FROM events WHERE tenant_id = $1 AND session_id = $2",

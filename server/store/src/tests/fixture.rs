@@ -17,6 +17,7 @@ use shared_types::{
     CredentialId, Digest, Effect, Epoch, Event, Generation, Incarnation, Isolation, JoinTokenId,
     JournalId, OperationId, OperationKey, OperationScope, Owner, Refusal, RefusalCode, ReplicaId,
     RunnerId, SandboxId, SessionId, TenantId, Timestamp, Token, TokenKind, TurnId, UserId,
+    WhileWorking,
     clock::BootMoment,
     entropy::SeededEntropy,
     event::{CallOutcome, Parts, Place, TurnOutcome, TurnSettings},
@@ -228,6 +229,7 @@ impl Tenant {
             images: Vec::new(),
             compacts: None,
             terms: shared_types::event::Terms::default(),
+            while_working: WhileWorking::Queue,
             trace: None,
         }
     }
@@ -416,7 +418,6 @@ pub(super) fn link_claim(journal: u128, journal_sequence: u64) -> LinkClaim {
             }],
             pool: None,
             ceiling: None,
-            machine_ceiling: None,
             inventory: Vec::new(),
         },
     }

@@ -90,6 +90,8 @@ fn statements(schema: i64) -> Vec<String> {
         (34, format!("INSERT INTO todo_lists (tenant_id, user_id, place, items, updated_at) VALUES ('{TENANT}', '{USER}', 'a place', '[]', 1)")),
         (35, format!("INSERT INTO chat_texts (tenant_id, session_id, seq, user_id, at, speaker, words)
              VALUES ('{TENANT}', '{SESSION}', 1, '{USER}', 1, 'user', ' a word')")),
+        (37, format!("INSERT INTO steers (tenant_id, turn_id, number, session_id, seq, next_turn_id, bytes)
+             VALUES ('{TENANT}', '{TURN}', 1, '{SESSION}', 2, '{TURN}', 1)")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

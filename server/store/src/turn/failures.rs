@@ -65,7 +65,7 @@ async fn last_recorded(
         "SELECT seq FROM events
          WHERE tenant_id = $1 AND session_id = $2
            AND kind IN ('answer.recorded', 'call.placed', 'call.ended', 'results.left_out',
-                        'context.compacted', 'results.masked', 'context.edited')
+                        'context.compacted', 'results.masked', 'context.edited', 'steers.taken')
          ORDER BY seq DESC LIMIT 1",
     )
     .bind(tenant.to_string())

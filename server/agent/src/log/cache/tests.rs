@@ -96,6 +96,10 @@ impl LogRows for Database {
         Ok(rows.collect())
     }
 
+    async fn steers(&self, _: TurnId, _: u32) -> Result<Vec<SessionEvent>, SessionError> {
+        panic!("no steers are asked for")
+    }
+
     async fn append(
         &self,
         _: Epoch,

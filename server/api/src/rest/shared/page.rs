@@ -42,7 +42,7 @@ pub(super) fn not_found() -> String {
 
 fn write_event(page: &mut String, event: &Event) -> fmt::Result {
     match event {
-        Event::InputAccepted { parts, .. } => {
+        Event::InputAccepted { parts, .. } | Event::InputSteered { parts, .. } => {
             writeln!(
                 page,
                 "<article class=\"you\" dir=\"auto\">{}</article>",
