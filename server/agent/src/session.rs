@@ -46,10 +46,18 @@ pub trait SessionLog: Send + Sync {
     /// If it cannot be read.
     async fn load(&self) -> Result<Arc<Vec<SessionEvent>>, LogError>;
 
+    /// The events of the messages that joined this turn while it worked, in their order, without so many of the first.
+    /// One cheap read: it is asked before each request to the model.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn steers(&self, turn: TurnId, after: u32) -> Result<Vec<SessionEvent>, LogError>;
+
     /// Appends the events in one durable transaction.
     ///
     /// # Errors
-    /// If they are not, or may not be, durable: then the turn goes no further here.
+    /// If they are not, or may not be, durable: then the turn goes no further here. With [`LogError::UntakenSteers`]
+    /// nothing was written, and the turn goes on.
     async fn record(&self, events: Vec<Event>) -> Result<(), LogError>;
 
     /// Appends the events, and the calls of models that led to them to the ledger of usage, in one durable
@@ -122,6 +130,9 @@ pub enum LogError {
     /// A newer worker has the session.
     #[error("write to the session's log: a newer worker has taken the session over")]
     StaleEpoch,
+    /// The turn would complete without messages that joined it since.
+    #[error("end the turn: it has messages that the agent has not read yet")]
+    UntakenSteers,
     /// The store does not answer; it may later.
     #[error("use the session's log: {0}")]
     Unavailable(String),

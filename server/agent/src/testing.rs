@@ -31,7 +31,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError, ModelSource,
-    PersonTools, SessionLog, SessionPorts, TurnError, Web, WebPage, WebResult, WebTools,
+    PersonTools, SessionLog, SessionPorts, ToolSet, TurnError, Web, WebPage, WebResult, WebTools,
+    prompt, transcript::Transcript,
 };
 
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);
@@ -135,6 +136,20 @@ impl World {
             session: SessionId::from_u128(2),
             trace: None,
         }
+    }
+
+    /// A worker that takes a turn up after a crash knows the log alone, and asks the same.
+    pub(crate) fn assert_log_gives_requests(&self) {
+        let tools = ToolSet::of(&self.engine().sources, None);
+        let (mut transcript, mut of_log) = (Transcript::default(), Vec::new());
+        for event in self.log.events() {
+            if let Event::AnswerRecorded { turn, .. } = &event {
+                let model = self.model.info();
+                of_log.push(prompt::request(&transcript, *turn, &model, &tools));
+            }
+            transcript.apply(&event, START);
+        }
+        assert_eq!(self.model.requests(), of_log);
     }
 
     /// Runs the turn to its end, as a worker does, in a task of its own.
@@ -286,6 +301,16 @@ struct Stored {
     rules: Vec<SetRule>,
     writes: usize,
     fault: Option<Fault>,
+    /// A message joins the turn right before the write of this number.
+    joins: Option<(usize, String)>,
+}
+
+impl Stored {
+    fn joins_now(&mut self) -> Option<String> {
+        let next = self.writes + 1;
+        let joins = self.joins.take_if(|(at, _)| *at == next);
+        joins.map(|(_, text)| text)
+    }
 }
 
 /// A write that fails, and every one after it until it is mended.
@@ -346,6 +371,38 @@ impl MemoryLog {
         lock(&self.state).rules = rules.into_iter().collect();
     }
 
+    /// A message joins the turn, as the store writes it.
+    pub(crate) fn steer(&self, text: &str) {
+        let steers = self.events();
+        let is_steer = |event: &&Event| matches!(event, Event::InputSteered { .. });
+        let before = steers.iter().filter(is_steer).count() as u32;
+        self.append(Event::InputSteered {
+            turn: TURN,
+            number: before + 1,
+            by: UserId::from_u128(9),
+            client_id: None,
+            parts: Parts::text(text),
+        });
+    }
+
+    /// A message joins the turn right before the write of this number, from 1.
+    pub(crate) fn steer_before_write(&self, at: usize, text: &str) {
+        lock(&self.state).joins = Some((at, text.to_owned()));
+    }
+
+    fn has_untaken_steers(&self, turn: TurnId) -> bool {
+        let (mut joined, mut taken) = (0, 0);
+        let events = self.events().into_iter();
+        for event in events.filter(|event| event.turn() == Some(turn)) {
+            match event {
+                Event::InputSteered { number, .. } => joined = number,
+                Event::SteersTaken { through, .. } => taken = through,
+                _ => {}
+            }
+        }
+        joined > taken
+    }
+
     pub(crate) fn append(&self, event: Event) {
         self.append_body(EventBody::Known(event));
     }
@@ -366,13 +423,42 @@ impl MemoryLog {
     }
 }
 
+/// The turn that this ends as completed: the store refuses that while a message waits for its place.
+fn completes(event: &Event) -> Option<TurnId> {
+    match event {
+        Event::TurnEnded {
+            turn,
+            outcome: TurnOutcome::Completed,
+            ..
+        } => Some(*turn),
+        _ => None,
+    }
+}
+
 #[async_trait]
 impl SessionLog for MemoryLog {
     async fn load(&self) -> Result<Arc<Vec<SessionEvent>>, LogError> {
         Ok(Arc::new(lock(&self.state).events.clone()))
     }
 
+    async fn steers(&self, turn: TurnId, after: u32) -> Result<Vec<SessionEvent>, LogError> {
+        let mut events = lock(&self.state).events.clone();
+        events.retain(|event| {
+            matches!(event.known(), Some(Event::InputSteered { turn: of, number, .. })
+                if *of == turn && *number > after)
+        });
+        Ok(events)
+    }
+
     async fn record(&self, events: Vec<Event>) -> Result<(), LogError> {
+        let joins = lock(&self.state).joins_now();
+        if let Some(text) = joins {
+            self.steer(&text);
+        }
+        let completed = events.iter().find_map(completes);
+        if completed.is_some_and(|turn| self.has_untaken_steers(turn)) {
+            return Err(LogError::UntakenSteers);
+        }
         let fault = {
             let mut state = lock(&self.state);
             state.writes += 1;

@@ -14,6 +14,7 @@ mod history;
 mod limits;
 mod recalled;
 mod resumed;
+mod steers;
 mod surveyed;
 mod waiting;
 mod web;

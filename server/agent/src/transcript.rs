@@ -4,6 +4,8 @@
 //! A message may be accepted while an earlier turn still works, so events of different turns
 //! interleave in the log; here each turn stands by itself, in the order of the inputs.
 
+mod steers;
+
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 
 use shared_types::{
@@ -11,9 +13,11 @@ use shared_types::{
     TurnId,
     event::{
         Answer, Awaited, CallOutcome, Choice, FileSeen, Finish, InstructionFile, Origin, Parts,
-        Place, Terms, TodoItem, ToolCall, TurnLimit, TurnOutcome, TurnSettings,
+        Place, StopReason, Terms, TodoItem, ToolCall, TurnLimit, TurnOutcome, TurnSettings,
     },
 };
+
+pub(crate) use steers::Steer;
 
 /// The beginning of the text of a call that was not run.
 pub(crate) const NOT_RUN: &str = "not run: ";
@@ -143,10 +147,14 @@ pub(crate) struct TurnLog {
     pub(crate) found: Option<Arc<[TodoItem]>>,
     /// True once the place of the turn was looked at.
     pub(crate) is_surveyed: bool,
+    /// The messages that joined it while it worked.
+    steers: Vec<Steer>,
     pub(crate) steps: Vec<Step>,
     /// The limit that it has reached: its next answer is the last one, a summary.
     pub(crate) limit: Option<TurnLimit>,
     pub(crate) cancel_requested: bool,
+    /// True if that was so that a newer message takes its place.
+    pub(crate) is_interrupted: bool,
     pub(crate) ended: Option<TurnOutcome>,
 }
 
@@ -413,6 +421,9 @@ impl Transcript {
         let place = self.turns.iter().rposition(|turn| turn.id == through);
         for turn in &mut self.turns[..place.map_or(0, |place| place + 1)] {
             turn.longest = turn.longest.min(longest);
+            for steer in &mut turn.steers {
+                steer.longest = steer.longest.min(longest);
+            }
             for step in &mut turn.steps {
                 step.longest = step.longest.min(longest);
             }
@@ -672,9 +683,11 @@ impl TurnLog {
             survey: None,
             found: None,
             is_surveyed: false,
+            steers: Vec::new(),
             steps: Vec::new(),
             limit: None,
             cancel_requested: false,
+            is_interrupted: false,
             ended: None,
         }
     }
@@ -738,6 +751,16 @@ impl TurnLog {
 
     fn bounded(&self, mode: Mode) -> Mode {
         self.ceiling().map_or(mode, |ceiling| mode.min(ceiling))
+    }
+
+    /// The steer of this number.
+    pub(crate) fn steer(&self, number: u32) -> Option<&Steer> {
+        self.steers.iter().find(|steer| steer.number == number)
+    }
+
+    /// The messages that joined it while it worked.
+    pub(crate) fn steers(&self) -> &[Steer] {
+        &self.steers
     }
 
     pub(crate) fn step(&self, number: u32) -> Option<&Step> {
@@ -858,7 +881,11 @@ impl TurnLog {
                 };
                 return self.end_call((*step, *ordinal), result, *task);
             }
-            Event::CancelRequested { .. } => self.cancel_requested = true,
+            Event::CancelRequested { why, .. } => {
+                self.cancel_requested = true;
+                self.is_interrupted = *why == Some(StopReason::InterruptedByMessage);
+            }
+            Event::InputSteered { .. } | Event::SteersTaken { .. } => self.apply_steers(event),
             Event::ContextCompacted { .. } => self.is_compacted = true,
             Event::TurnEnded { outcome, .. } => {
                 self.ended.get_or_insert(*outcome);

@@ -27,6 +27,7 @@ mod seen;
 pub(crate) mod show;
 mod site;
 mod speech;
+mod steers;
 mod survey;
 mod task;
 mod told;
@@ -88,6 +89,7 @@ impl From<LogError> for TurnError {
             LogError::StaleEpoch => Self::StaleEpoch,
             LogError::Unavailable(reason) => Self::LogUnavailable(reason),
             LogError::Refused(reason) => Self::LogRefused(reason),
+            LogError::UntakenSteers => Self::LogRefused(error.to_string()),
         }
     }
 }
@@ -158,7 +160,7 @@ impl<'a> Turn<'a> {
     /// The script.
     pub(crate) async fn run(mut self) -> Result<Carried, TurnError> {
         loop {
-            match self.next()? {
+            match self.next().await? {
                 Next::AskModel { step } => self.ask_model(step).await?,
                 Next::AskForSummary { step, limit } => {
                     self.transcript.note_limit(self.id, limit);
@@ -174,10 +176,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn next(&mut self) -> Result<Next, TurnError> {
-        if self.cancel.is_cancelled() {
-            self.transcript.note_cancel(self.id);
-        }
+    async fn next(&mut self) -> Result<Next, TurnError> {
+        self.note_stop().await?;
         let turn = self.transcript.turn(self.id).ok_or(TurnError::NotInLog)?;
         Ok(next(turn, &self.waiting, &self.engine.limits))
     }
@@ -193,9 +193,21 @@ impl<'a> Turn<'a> {
         self.ports.models.chain(of_turn).await
     }
 
+    /// Ends the turn, or learns of the messages that joined it before that.
     async fn end(&mut self, outcome: TurnOutcome, reason: Option<String>) -> Result<(), TurnError> {
         let ended = self.ended(outcome, reason);
-        self.record(ended).await
+        let untaken = match self.ports.log.record(vec![ended.clone()]).await {
+            Err(error @ LogError::UntakenSteers) => error,
+            recorded => {
+                recorded?;
+                self.transcript.apply(&ended, self.engine.clock.now());
+                return Ok(());
+            }
+        };
+        match self.hear_steers().await? {
+            Some(_) => Ok(()),
+            None => Err(untaken.into()),
+        }
     }
 
     fn ended(&self, outcome: TurnOutcome, reason: Option<String>) -> Event {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     tools::{Handle, is_excerpt, todo_written},
-    transcript::{Call, Step, Transcript},
+    transcript::{Call, Steer, Step, Transcript},
 };
 
 /// Tokens to which long messages may be shortened before others are only named.
@@ -103,8 +103,8 @@ fn running(transcript: &Transcript) -> String {
 
 /// The oldest parts of a conversation, in the order in which they came.
 struct Old<'a> {
-    /// Messages of people, by their numbers.
-    messages: Vec<(u32, String)>,
+    /// Messages of people, by their names.
+    messages: Vec<(Handle, String)>,
     calls: Vec<&'a Call>,
     steps: Vec<&'a Step>,
 }
@@ -119,10 +119,15 @@ impl<'a> Old<'a> {
             }
             part += 1;
             if turn.compacts.is_none() {
-                messages.push((number, turn.input.words().into_owned()));
+                messages.push((Handle::Message(number), turn.input.words().into_owned()));
             }
+            let named = |steer: &Steer| {
+                let handle = Handle::Steer(number, steer.number);
+                (handle, steer.parts.words().into_owned())
+            };
             for step in &turn.steps {
                 if part < gone {
+                    messages.extend(turn.steers_before(step.number).map(named));
                     steps.push(step);
                 }
                 part += 1;
@@ -132,6 +137,9 @@ impl<'a> Old<'a> {
                     }
                     part += 1;
                 }
+            }
+            if part <= gone {
+                messages.extend(turn.steers_behind().map(named));
             }
         }
         Self {
@@ -281,7 +289,7 @@ fn end_of(call: &Call) -> String {
 }
 
 /// The messages of people, within so many tokens.
-fn said(messages: &[(u32, String)], room: usize) -> String {
+fn said(messages: &[(Handle, String)], room: usize) -> String {
     let each: Vec<_> = messages.iter().map(|(_, text)| tokens(text)).collect();
     let all =
         |longest: usize| -> usize { each.iter().map(|own| FRAME + (*own).min(longest)).sum() };
@@ -291,13 +299,7 @@ fn said(messages: &[(u32, String)], room: usize) -> String {
     };
     let lines: Vec<_> = messages
         .iter()
-        .map(|(number, text)| {
-            format!(
-                "{}: {}\n",
-                Handle::Message(*number),
-                shortened(text, longest)
-            )
-        })
+        .map(|(handle, text)| format!("{handle}: {}\n", shortened(text, longest)))
         .collect();
     let weights = weights(messages);
     let mut order: Vec<_> = (0..lines.len()).collect();
@@ -321,11 +323,11 @@ fn said(messages: &[(u32, String)], room: usize) -> String {
             .collect(),
     };
     let mut text = String::new();
-    let mut named: Vec<u32> = Vec::new();
-    for (place, (number, _)) in messages.iter().enumerate() {
+    let mut named: Vec<Handle> = Vec::new();
+    for (place, (handle, _)) in messages.iter().enumerate() {
         match whole.contains(&place) {
             true => text.push_str(&lines[place]),
-            false => named.push(*number),
+            false => named.push(*handle),
         }
     }
     if !named.is_empty() {
@@ -335,19 +337,19 @@ fn said(messages: &[(u32, String)], room: usize) -> String {
 }
 
 /// The line about messages that are only named.
-fn only_named(numbers: &[u32]) -> String {
-    let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
-    match numbers.len() {
-        1 => format!("(m{first} is not shown here; recall returns it)\n"),
+fn only_named(handles: &[Handle]) -> String {
+    let (first, last) = (handles[0], handles[handles.len() - 1]);
+    match handles.len() {
+        1 => format!("({first} is not shown here; recall returns it)\n"),
         count => format!(
-            "({count} more messages between m{first} and m{last} are not shown here; recall returns each, and finds \
+            "({count} more messages between {first} and {last} are not shown here; recall returns each, and finds \
              lines in them by a pattern)\n"
         ),
     }
 }
 
 /// The weight of each message; one of many alike weighs nothing.
-fn weights(messages: &[(u32, String)]) -> Vec<u32> {
+fn weights(messages: &[(Handle, String)]) -> Vec<u32> {
     let alike: Vec<String> = messages
         .iter()
         .map(|(_, text)| {
@@ -412,4 +414,77 @@ fn greatest(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> usize {
         }
     }
     least
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::{
+        Event, Timestamp, TurnId, UserId,
+        event::{Finish, Parts, TurnOutcome, Usage},
+    };
+
+    use super::*;
+
+    const TURN: TurnId = TurnId::from_u128(7);
+
+    fn transcript() -> Transcript {
+        let steered = |number, text: &str| Event::InputSteered {
+            turn: TURN,
+            number,
+            by: UserId::from_u128(1),
+            client_id: None,
+            parts: Parts::text(text),
+        };
+        let answered = |step| Event::AnswerRecorded {
+            turn: TURN,
+            step,
+            model: "m".to_owned(),
+            origin: None,
+            parts: Parts::text("yes"),
+            finish: Finish::Complete,
+            usage: Usage::default(),
+            estimated: 0,
+            model_ms: 0,
+            limit: None,
+        };
+        let mut transcript = Transcript::default();
+        for event in [
+            Event::InputAccepted {
+                turn: TURN,
+                by: UserId::from_u128(1),
+                client_id: None,
+                parts: Parts::text("begin"),
+                compacts: None,
+                terms: crate::testing::full(),
+            },
+            answered(1),
+            steered(1, "use tabs"),
+            Event::SteersTaken {
+                turn: TURN,
+                step: 2,
+                through: 1,
+                into: None,
+            },
+            answered(2),
+            steered(2, "too late"),
+            Event::TurnEnded {
+                turn: TURN,
+                outcome: TurnOutcome::Cancelled,
+                reason: None,
+            },
+        ] {
+            transcript.apply(&event, Timestamp::from_micros(0));
+        }
+        transcript
+    }
+
+    #[test]
+    fn a_message_that_joined_a_turn_is_carried_over_with_the_step_that_took_it() {
+        // The message, the first step, the second step.
+        let said = [2, 3].map(|gone| carried(&transcript(), gone, 1_000));
+        let title = "# What the user said\n";
+        assert_eq!(said[0], format!("{title}m1: begin\n\n"));
+        let all = "m1: begin\nm1.1: use tabs\nm1.2: too late\n\n";
+        assert_eq!(said[1], format!("{title}{all}"));
+    }
 }

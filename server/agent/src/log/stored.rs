@@ -13,7 +13,7 @@ use server_records::{
 };
 use shared_sandbox::Outcome;
 use shared_types::{
-    Clock, Digest, Epoch, Event, OperationId, SessionEvent, SessionId, event::TodoItem,
+    Clock, Digest, Epoch, Event, OperationId, SessionEvent, SessionId, TurnId, event::TodoItem,
 };
 
 use super::{cache::LogCache, measured::Counted};
@@ -52,6 +52,10 @@ impl SessionLog for StoredLog {
         let log = log.map_err(refused)?;
         self.counted.loaded(&log);
         Ok(log)
+    }
+
+    async fn steers(&self, turn: TurnId, after: u32) -> Result<Vec<SessionEvent>, LogError> {
+        self.rows.steers(turn, after).await.map_err(refused)
     }
 
     async fn record(&self, events: Vec<Event>) -> Result<(), LogError> {
@@ -120,6 +124,7 @@ impl SessionLog for StoredLog {
 fn refused(error: SessionError) -> LogError {
     match error {
         SessionError::StaleEpoch => LogError::StaleEpoch,
+        SessionError::UntakenSteers => LogError::UntakenSteers,
         passing if passing.is_passing() => LogError::Unavailable(passing.to_string()),
         other => LogError::Refused(other.to_string()),
     }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     gates,
     tools::{Handle, NEVER_RAN, todo_written},
-    transcript::{Call, Compacted, LateEnd, SentAs, Step, SurveyLog, Transcript, TurnLog},
+    transcript::{Call, Compacted, LateEnd, SentAs, Steer, Step, SurveyLog, Transcript, TurnLog},
     turn::limit,
 };
 
@@ -101,7 +101,8 @@ pub(super) fn tail(
         let parts = log.steps.iter().map(|step| 1 + step.calls.len());
         // A turn of which any step is sent begins with its message.
         let has_sent_steps = gone < parts.sum();
-        if !is_gone || has_sent_steps || log.id == turn {
+        let is_sent = !is_gone || has_sent_steps || log.id == turn;
+        if is_sent {
             let longest = longest.min(log.longest);
             let mut notes = notes(last, log);
             if let Some(now) = log.survey.as_deref() {
@@ -134,11 +135,19 @@ pub(super) fn tail(
                 in_short: take(&mut in_short, step.calls.len()),
                 longest: longest.min(step.longest),
             };
+            if sent.text {
+                let steers = log.steers_before(step.number);
+                messages.extend(steers.map(|steer| steer_message(steer, longest, model)));
+            }
             if let Some(limit) = step.limit.filter(|_| sent.text) {
                 messages.push(user(&limit::wish(limit)));
             }
             let is_bound = model.profile.binds_thoughts && step.prefix != transcript.prefix();
             push_step(&mut messages, step, &sent, model, is_bound);
+        }
+        if is_sent {
+            let steers = log.steers_behind();
+            messages.extend(steers.map(|steer| steer_message(steer, longest, model)));
         }
         if let Some(limit) = log.limit
             && log.steps.last().is_none_or(|step| step.limit.is_none())
@@ -164,6 +173,12 @@ fn in_place(compacted: &Compacted) -> String {
         ));
     }
     text + "[The conversation goes on here.]"
+}
+
+/// A message that joined a turn while it worked: in the words of its sender.
+fn steer_message(steer: &Steer, longest: usize, model: &ModelInfo) -> Message {
+    let parts = sent_parts(&steer.parts, longest.min(steer.longest), "message", model);
+    Message::User { parts }
 }
 
 fn user(text: &str) -> Message {

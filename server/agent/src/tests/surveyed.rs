@@ -46,24 +46,6 @@ fn surveyed(branch: &str, files: &[(&str, &str)]) -> Script {
     }))
 }
 
-/// A worker that takes a turn up after a crash knows the log alone, and asks the same.
-fn assert_log_gives_requests(world: &World) {
-    let tools = ToolSet::of(&world.engine().sources, None);
-    let (mut transcript, mut of_log) = (Transcript::default(), Vec::new());
-    for event in world.log.events() {
-        if let Event::AnswerRecorded { turn, .. } = &event {
-            of_log.push(prompt::request(
-                &transcript,
-                *turn,
-                &world.model.info(),
-                &tools,
-            ));
-        }
-        transcript.apply(&event, START);
-    }
-    assert_eq!(world.model.requests(), of_log);
-}
-
 /// Runs a turn for each script; returns what stands before each message.
 async fn notes(scripts: impl IntoIterator<Item = Script>) -> (World, Vec<String>) {
     let scripts: Vec<_> = scripts.into_iter().collect();
@@ -93,7 +75,7 @@ async fn notes(scripts: impl IntoIterator<Item = Script>) -> (World, Vec<String>
         let carried = engine.run_turn(&ports, claim, world.cancel.clone()).await;
         assert_eq!(carried, Ok(Carried::Ended(TurnOutcome::Completed)));
     }
-    assert_log_gives_requests(&world);
+    world.assert_log_gives_requests();
     let last = world.model.requests().pop().expect("the model was asked");
     let texts = last
         .messages

@@ -76,7 +76,7 @@ impl Tool for ContextEditTool {
     fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
         let call = match arguments.text("of").parse()? {
             Handle::Result(call) => call,
-            Handle::Message(_) => {
+            Handle::Message(_) | Handle::Steer(..) => {
                 return Err(BadArguments::new("what a person said cannot be changed"));
             }
         };

@@ -34,8 +34,10 @@ pub struct RecallAsk {
 pub enum Handle {
     /// The result of the conversation's n-th call, from 1: `r7`.
     Result(u32),
-    /// The n-th message of a person, from 1: `m3`.
+    /// The n-th message of a person that started a turn, from 1: `m3`.
     Message(u32),
+    /// The n-th message, from 1, that joined the turn of such a message while it worked: `m3.1`.
+    Steer(u32, u32),
 }
 
 impl std::fmt::Display for Handle {
@@ -43,6 +45,7 @@ impl std::fmt::Display for Handle {
         match self {
             Self::Result(number) => write!(f, "r{number}"),
             Self::Message(number) => write!(f, "m{number}"),
+            Self::Steer(message, number) => write!(f, "m{message}.{number}"),
         }
     }
 }
@@ -54,7 +57,12 @@ impl std::str::FromStr for Handle {
         let number = |digits: &str| digits.parse().ok().filter(|number| *number > 0);
         let handle = match text.split_at_checked(1) {
             Some(("r", digits)) => number(digits).map(Self::Result),
-            Some(("m", digits)) => number(digits).map(Self::Message),
+            Some(("m", digits)) => match digits.split_once('.') {
+                Some((message, steer)) => number(message)
+                    .zip(number(steer))
+                    .map(|(message, steer)| Self::Steer(message, steer)),
+                None => number(digits).map(Self::Message),
+            },
             _ => None,
         };
         handle.ok_or_else(|| {

@@ -25,7 +25,7 @@ use crate::{
         mask::{self, MASK_PERCENT},
     },
     prompt::{self, Need},
-    session::spoken,
+    session::{LogError, spoken},
     transcript::Transcript,
 };
 
@@ -84,6 +84,7 @@ impl<'a> Turn<'a> {
     /// Asks for the answer of this step and records it. Without one the turn ends.
     pub(super) async fn ask_model(&mut self, step: u32) -> Result<(), TurnError> {
         self.prepare().await?;
+        self.take_steers(step).await?;
         let chain = match self.chain().await {
             Ok(chain) => chain,
             Err(reason) => return self.fail(reason, Vec::new()).await,
@@ -441,10 +442,19 @@ impl<'a> Turn<'a> {
         // Known before it is durable: where it does not become so, this claim of the turn ends.
         self.transcript.apply(&answered, self.engine.clock.now());
         let mut events = vec![answered];
-        if let Next::End { outcome, reason } = self.next()? {
+        if let Next::End { outcome, reason } = self.next().await? {
             events.push(self.ended(outcome, reason));
         }
-        self.ports.log.record_paid(events.clone(), calls).await?;
+        let recorded = self.ports.log.record_paid(events.clone(), calls.clone());
+        match recorded.await {
+            // A message joined the turn before its last word: the turn goes on behind that.
+            Err(LogError::UntakenSteers) => {
+                events.truncate(1);
+                self.ports.log.record_paid(events.clone(), calls).await?;
+                self.hear_steers().await?;
+            }
+            recorded => recorded?,
+        }
         if let [_, ended] = events.as_slice() {
             self.transcript.apply(ended, self.engine.clock.now());
         }

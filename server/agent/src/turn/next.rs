@@ -55,7 +55,10 @@ pub(crate) fn next(turn: &TurnLog, waiting: &[WaitingCall], limits: &EngineLimit
     }
     if turn.cancel_requested || last.is_some_and(|step| step.finish == Finish::Cancelled) {
         return Next::End {
-            outcome: TurnOutcome::Cancelled,
+            outcome: match turn.is_interrupted {
+                true => TurnOutcome::Interrupted,
+                false => TurnOutcome::Cancelled,
+            },
             reason: None,
         };
     }
@@ -85,7 +88,14 @@ fn after_the_last_word(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Ne
         .map(|place| &turn.steps[place]);
     let is_first = !before.is_some_and(is_empty);
     match (!step.has_words(), step.finish) {
-        (false, _) => completed(),
+        (false, _) if turn.untaken().is_none() => completed(),
+        // A message joined the turn meanwhile. Where no step is left for it, the store starts a turn with it.
+        (false, _) => match limit::reached(turn, limits) {
+            Some(limit) => failed(limit::reason(limit, false)),
+            None => Next::AskModel {
+                step: step.number + 1,
+            },
+        },
         (true, Finish::Length) => {
             failed("the model reached its length limit before it said anything".to_owned())
         }

@@ -59,6 +59,14 @@ pub(super) async fn run(site: &Site<'_>, ask: &RecallAsk) -> Result<Rendered, Tu
             wanted.push_all(turn.input.words().as_bytes());
             "message".to_owned()
         }
+        Some(handle @ Handle::Steer(message, number)) => {
+            let turn = nth(transcript.turns().iter(), message);
+            let Some(steer) = turn.and_then(|turn| turn.steer(number)) else {
+                return Ok(not_run(format_args!("there is no message {handle}")));
+            };
+            wanted.push_all(steer.parts.words().as_bytes());
+            "message".to_owned()
+        }
         Some(Handle::Result(number)) => {
             let Some(call) = nth(transcript.calls(), number) else {
                 return Ok(unknown("result", transcript.calls().count(), 'r'));
@@ -202,6 +210,10 @@ fn may_still_run(call: &Call) -> bool {
 fn search(transcript: &Transcript, wanted: &mut Wanted) {
     for (number, turn) in (1..).zip(transcript.turns()) {
         wanted.named(&Handle::Message(number).to_string(), &turn.input.words());
+        for steer in turn.steers() {
+            let handle = Handle::Steer(number, steer.number);
+            wanted.named(&handle.to_string(), &steer.parts.words());
+        }
         for step in &turn.steps {
             let said = step.parts.0.iter().filter_map(|part| match part {
                 Part::Text { text } => Some(text.as_str()),
