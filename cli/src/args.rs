@@ -12,12 +12,14 @@ use crate::pick::{IdName, SessionName, operation_name};
 mod config;
 mod consent;
 mod remote;
+mod send;
 mod sessions;
 mod usage;
 
 pub(crate) use config::{Config, Layer, ListConfig, values};
 pub(crate) use consent::{Allow, Approvals, ListApprovals, Permissions, RuleDecision};
 pub(crate) use remote::{Attach, Copy, CopyPlace, Exec, Kill, Ps, Shell};
+pub(crate) use send::Send;
 pub(crate) use sessions::{ListSessions, Sessions};
 pub(crate) use usage::Usage;
 
@@ -67,6 +69,8 @@ pub(crate) enum Command {
     Logout,
     /// Send one message, or start a conversation
     Chat(Chat),
+    /// Send a message to a session and leave. While a turn works, the message joins it
+    Send(Send),
     /// List, rename, archive, delete or share sessions
     #[command(args_conflicts_with_subcommands = true)]
     Sessions {

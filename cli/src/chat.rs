@@ -212,12 +212,17 @@ fn is_resumed(args: &args::Chat) -> bool {
 
 /// The message on the command line and in standard input; `None` where a conversation is wanted.
 async fn message(screen: Screen, words: &[String]) -> anyhow::Result<Option<String>> {
-    if words.is_empty() {
-        return Ok(None);
+    match words.is_empty() {
+        true => Ok(None),
+        false => whole_message(screen, words).await.map(Some),
     }
+}
+
+/// The message that the words on the command line and standard input make.
+pub(crate) async fn whole_message(screen: Screen, words: &[String]) -> anyhow::Result<String> {
     let text = piped::message(screen, words).await?;
     check(&text)?;
-    Ok(Some(text))
+    Ok(text)
 }
 
 fn check(text: &str) -> anyhow::Result<()> {

@@ -38,6 +38,7 @@ mod render;
 mod runners;
 mod sandboxes;
 mod screen;
+mod send;
 mod server;
 mod sessions;
 mod settings;
@@ -173,6 +174,7 @@ async fn run(
         Command::Cp(args) => return copy::run(client, screen, args).await,
         Command::Ps(args) => ps::list(&client, screen, args).await?,
         Command::Kill(args) => ps::kill(&client, screen, args).await?,
+        Command::Send(args) => send::run(&client, screen, args).await?,
         Command::Sessions { list, command } => match command {
             None => sessions::list(&client, screen, &list).await?,
             Some(command) => sessions::run(&client, screen, command).await?,

@@ -107,6 +107,10 @@ impl Exchange {
 
     fn add(&mut self, event: &Event) {
         match event {
+            Event::InputSteered { parts, .. } => {
+                self.input.push_str("\n↳ ");
+                self.input.push_str(&parts.words());
+            }
             Event::AnswerRecorded { parts, .. } => {
                 self.calls += parts.calls().count();
                 let text = parts.words();
