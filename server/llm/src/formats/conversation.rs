@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 /// Longest name of a tool, in letters.
 const MAX_NAME: usize = 64;
 
-/// The text in place of an answer, for a turn that ended without one.
-pub(crate) const ENDED_HERE: &str = "(This turn ended here, without an answer.)";
+/// The text in place of an answer, where a message of the user follows a result: the turn ended without an answer, or
+/// the message joined the turn while it worked.
+pub(crate) const NO_ANSWER: &str = "(No answer was given here.)";
 
 /// The ids of calls as they are sent: each stands for one call of the whole conversation, also
 /// where the vendor used it again. Without an id, one that every vendor takes.

@@ -6,7 +6,7 @@ use shared_types::event::{Parts, ToolCall};
 
 use super::{
     super::{
-        conversation::{ENDED_HERE, Ids, arguments_text, tool_name},
+        conversation::{Ids, NO_ANSWER, arguments_text, tool_name},
         seen::{Seen, seen},
     },
     own::Own,
@@ -111,7 +111,7 @@ impl Conversation<'_> {
             Message::User { parts } => {
                 self.show_beside();
                 let content = self.content(parts);
-                self.say(content, ENDED_HERE);
+                self.say(content, NO_ANSWER);
             }
             Message::Assistant { parts } => {
                 self.show_beside();

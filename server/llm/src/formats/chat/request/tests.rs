@@ -120,7 +120,7 @@ fn between_a_result_and_what_the_user_says_next_stands_an_answer() {
     let messages = body["messages"].as_array().expect("a list");
     let roles: Vec<_> = messages.iter().map(|message| &message["role"]).collect();
     assert_eq!(roles, ["assistant", "tool", "assistant", "user"]);
-    assert_eq!(messages[2]["content"], ENDED_HERE);
+    assert_eq!(messages[2]["content"], NO_ANSWER);
     assert!(messages[2].get("tool_calls").is_none());
 }
 
