@@ -401,7 +401,8 @@ pub enum Event {
         /// The number of bytes by which these became shorter.
         bytes: u64,
         /// The number of parts of the conversation, counted from its oldest, that are not sent at all. A part is
-        /// a message, an answer or a tool call with its result. The turn's own message is always sent.
+        /// a message that started a turn, an answer or a tool call with its result; a message that steers belongs to the
+        /// answer behind it. The turn's own message is always sent.
         #[serde(default, skip_serializing_if = "is_zero")]
         gone: u32,
         /// Of each text of the conversation so far, at most so many bytes of its beginning and its end are

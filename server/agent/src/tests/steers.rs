@@ -1,6 +1,6 @@
 //! Messages that join a turn while it works, and those that interrupt it.
 
-use server_llm::Message;
+use server_llm::{Message, Model as _};
 use shared_sandbox::{
     ExitCause, ExitStatus, Sandbox as _,
     scripted::{Script, ScriptedSandbox},
@@ -11,8 +11,9 @@ use shared_types::{
 };
 
 use crate::{
-    Carried, Claim, Live,
-    testing::{EPOCH, Reply, TURN, World, command, exit, output},
+    Carried, Claim, Live, prompt,
+    testing::{EPOCH, Reply, START, TURN, World, command, exit, output},
+    transcript::Transcript,
 };
 
 const SHELL: (&str, &str) = ("Shell", r#"{"command":"make"}"#);
@@ -79,6 +80,13 @@ async fn messages_during_a_command_are_in_the_next_request_behind_its_result() {
         ]
     );
     assert_eq!(taken(&world), [(2, 2)]);
+    let [first, second] = &world.model.requests()[..] else {
+        panic!("two requests");
+    };
+    assert!(
+        second.messages.starts_with(&first.messages),
+        "a cache of it holds"
+    );
     world.assert_log_gives_requests();
 }
 
@@ -221,4 +229,37 @@ async fn the_model_recalls_a_message_that_joined_a_turn_by_its_name() {
         results[4].contains("there is no message m1.2"),
         "{results:?}"
     );
+}
+
+#[tokio::test]
+async fn a_message_that_joined_a_turn_is_left_out_with_the_step_that_took_it() {
+    let replies = [Reply::calls("on it", [SHELL]), Reply::says("done")];
+    let world = World::new(replies, [finishes()]);
+    let running = world.spawn();
+    world.live.saw(is_output).await;
+    world.log.steer("use tabs");
+    let started = world.started(1).await;
+    let ended = world.sandbox.scripted.cancel(started[0], EPOCH).await;
+    ended.expect("it runs");
+    assert_eq!(running.await.expect("it runs"), Ok(TurnOutcome::Completed));
+    run_next(&world, "and now this").await;
+    let mut transcript = Transcript::default();
+    for event in world.log.events() {
+        transcript.apply(&event, START);
+    }
+    let left = |gone| {
+        let messages = prompt::tail(&transcript, NEXT, &world.model.info(), gone);
+        let words = messages
+            .iter()
+            .map(|message| message.parts().words().into_owned());
+        words.collect::<Vec<_>>()
+    };
+    // The parts of the first turn: its message, the first answer with one call, the last word.
+    let behind_the_call = left(3);
+    let last = ["use tabs", "done", "and now this", "done"];
+    assert!(
+        behind_the_call.ends_with(&last.map(str::to_owned)),
+        "{behind_the_call:?}"
+    );
+    assert_eq!(left(4), ["and now this", "done"]);
 }

@@ -1,4 +1,4 @@
-//! Messages that steer a turn: they join one that works already (docs/internals/contracts.md#c7).
+//! Messages that steer a turn: they join one that works already (docs/internals/contracts.md#c10).
 //!
 //! The row of the turn counts them, and those of them that its model was sent. A message that joins and the end of the
 //! turn take the session's lock first, so the later one sees the earlier: no message joins a turn that has ended, and no
