@@ -69,6 +69,7 @@ mod scenarios {
     mod service;
     mod sessions;
     mod settings;
+    mod steers;
     mod stops;
     mod storage;
     mod strangers;
