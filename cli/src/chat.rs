@@ -1,11 +1,11 @@
 //! Sending messages and watching their turns.
 
-use std::{io::IsTerminal as _, path::Path};
+use std::{collections::VecDeque, io::IsTerminal as _, path::Path};
 
 use anyhow::bail;
 use shared_api::{CreateSession, Me, Runner, Session};
 use shared_client::Client;
-use shared_types::{Mode, event::Terms, limits::MAX_MESSAGE_BYTES};
+use shared_types::{Mode, TurnId, event::Terms, limits::MAX_MESSAGE_BYTES};
 
 use crate::{
     args,
@@ -27,8 +27,10 @@ mod pin;
 mod piped;
 mod prompt;
 mod recent;
+mod said;
 mod slash;
 mod turn;
+mod typed;
 
 /// Longest line about a place, in characters.
 const MAX_LINE: usize = 200;
@@ -44,6 +46,18 @@ struct Chat {
     mode: Option<Mode>,
     /// The advice for the case that the server refuses the credential.
     advice: &'static str,
+    /// True if lines that are typed during a turn are for it, and not for the program behind this one.
+    takes_lines: bool,
+    /// What was said during a turn and is to be done after it, in this order.
+    later: VecDeque<Later>,
+}
+
+/// What was said during a turn and is to be done after it.
+enum Later {
+    /// This turn is shown, which the server has already.
+    Turn(TurnId),
+    /// This line is said.
+    Line(String),
 }
 
 /// Sends one message and shows its turn, or holds a conversation.
@@ -122,6 +136,8 @@ impl Chat {
             session,
             mode: None,
             advice,
+            takes_lines: false,
+            later: VecDeque::new(),
         }
     }
 }

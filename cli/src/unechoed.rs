@@ -1,5 +1,5 @@
 //! A terminal that does not show what is typed: a secret, or keys during a turn. Those would appear in the middle of
-//! the turn's output; the terminal keeps them for the next prompt, which shows them.
+//! the turn's output. The terminal keeps a line until it is whole; the next prompt shows one that is not.
 
 use std::io::{self, IsTerminal as _};
 

@@ -1,31 +1,9 @@
-//! A question of the agent during a turn: it is shown, and the person's line is its answer. Where the answer comes from
-//! elsewhere first, the line is given up.
+//! A question of the agent during a turn: the choices that it leaves, and the answer that a line is.
 
-use std::{
-    io,
-    os::fd::{AsFd as _, OwnedFd},
-};
-
-use rustix::{
-    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
-    termios::{QueueSelector, tcflush},
-};
-use shared_api::Approval;
 use shared_types::{
     Mode,
     event::{Answer, Question},
 };
-use tokio::sync::oneshot;
-
-/// Longest line that is read, in bytes; a terminal gives no longer one.
-const MAX_LINE_BYTES: usize = 4096;
-
-/// A question that is on the screen, and the line that is being typed.
-pub(super) struct Asking {
-    pub(super) approval: Approval,
-    line: oneshot::Receiver<io::Result<Option<String>>>,
-    give_up: OwnedFd,
-}
 
 /// What a person has typed at a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,64 +14,6 @@ pub(super) enum Typed {
     Edit(String),
     /// Nothing that is an answer.
     Again,
-}
-
-impl Asking {
-    /// Begins to read a line.
-    pub(super) fn begin(approval: Approval) -> io::Result<Self> {
-        let give_up = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let (done, line) = oneshot::channel();
-        let wake = give_up.try_clone()?;
-        let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-        std::thread::spawn(move || {
-            let _ = done.send(read_line(&stdin, &wake));
-        });
-        Ok(Self {
-            approval,
-            line,
-            give_up,
-        })
-    }
-
-    /// The line; nothing at the end of input.
-    pub(super) async fn line(&mut self) -> io::Result<Option<String>> {
-        match (&mut self.line).await {
-            Ok(line) => line,
-            Err(_) => Ok(None),
-        }
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        // The thread ends with it; what was typed so far was for this question alone.
-        let _ = rustix::io::write(&self.give_up, &1_u64.to_ne_bytes());
-        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
-    }
-}
-
-/// Reads a line, unless it is given up before.
-fn read_line(stdin: &OwnedFd, give_up: &OwnedFd) -> io::Result<Option<String>> {
-    loop {
-        let mut waited = [
-            PollFd::new(stdin, PollFlags::IN),
-            PollFd::new(give_up, PollFlags::IN),
-        ];
-        match poll(&mut waited, None) {
-            Err(rustix::io::Errno::INTR) => continue,
-            other => other?,
-        };
-        if !waited[1].revents().is_empty() {
-            return Ok(None);
-        }
-        let mut line = vec![0; MAX_LINE_BYTES];
-        let read = rustix::io::read(stdin, &mut line)?;
-        if read == 0 {
-            return Ok(None);
-        }
-        line.truncate(read);
-        return Ok(Some(String::from_utf8_lossy(&line).trim().to_owned()));
-    }
 }
 
 /// The choices that a question leaves, on one line.

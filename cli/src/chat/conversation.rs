@@ -6,7 +6,7 @@ use std::pin::pin;
 use shared_api::{CreateSession, Me};
 
 use super::{
-    Chat, check, images, model, pin,
+    Chat, Later, check, images, model, pin,
     prompt::{Prompt, Typed},
     slash::{self, HELP, Line},
     turn,
@@ -29,6 +29,7 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
     if is_interactive {
         greet(chat, me).await?;
     }
+    chat.takes_lines = is_interactive;
     let mut last = Exit::Done;
     if let Some(turn) = chat.session.running_turn {
         last = turn::watch(chat, turn).await?;
@@ -42,23 +43,30 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
     let mut interrupted = false;
     let mut above = prompt.above();
     loop {
-        let line = match typed(chat, &mut prompt, &mut above).await? {
-            Typed::Line(line) => line,
-            Typed::Interrupt if !is_interactive => return Ok(Exit::Left),
-            Typed::Interrupt if !interrupted => {
-                interrupted = true;
-                chat.view
-                    .aside("Ctrl-C once more or Ctrl-D ends the conversation")?;
-                continue;
-            }
-            Typed::Interrupt | Typed::End => break,
+        let done = match chat.later.pop_front() {
+            Some(Later::Turn(turn)) => turn::go_on(chat, turn).await.map(Some),
+            Some(Later::Line(line)) => say(chat, &line, is_interactive).await,
+            None => match typed(chat, &mut prompt, &mut above).await? {
+                Typed::Line(line) => {
+                    interrupted = false;
+                    say(chat, &line, is_interactive).await
+                }
+                Typed::Interrupt if !is_interactive => return Ok(Exit::Left),
+                Typed::Interrupt if !interrupted => {
+                    interrupted = true;
+                    chat.view
+                        .aside("Ctrl-C once more or Ctrl-D ends the conversation")?;
+                    continue;
+                }
+                Typed::Interrupt | Typed::End => break,
+            },
         };
-        interrupted = false;
-        match say(chat, &line, is_interactive).await {
+        match done {
             Ok(Some(Exit::Left)) => return Ok(Exit::Left),
             Ok(Some(Exit::Cancelled)) if !is_interactive => return Ok(Exit::Cancelled),
             Ok(Some(exit)) => {
                 if exit == Exit::Cancelled {
+                    chat.later.retain(|later| matches!(later, Later::Turn(_)));
                     prompt.forget()?;
                     above = prompt.above();
                 }
@@ -118,7 +126,8 @@ async fn greet(chat: &mut Chat, me: &Me) -> anyhow::Result<()> {
 async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<Option<Exit>> {
     match slash::parse(line) {
         Line::Empty => {}
-        Line::Message(text) => {
+        // Where no turn works, each of them starts one.
+        Line::Message(text) | Line::Queue(text) | Line::Interrupt(text) => {
             check(text)?;
             // A script may pass on lines of others, who must not pick files of this machine.
             let images = match is_on_screen {
@@ -142,13 +151,19 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             };
             let session = chat.client.begin_session(&same_place).await?;
             let is_json = matches!(chat.view, View::Json(..));
-            *chat = Chat::open(
+            let (later, takes_lines) = (std::mem::take(&mut chat.later), chat.takes_lines);
+            let opened = Chat::open(
                 chat.client.clone(),
                 chat.screen,
                 chat.advice,
                 session,
                 is_json,
             );
+            *chat = Chat {
+                takes_lines,
+                later,
+                ..opened
+            };
             chat.view.aside("a new session begins")?;
         }
         Line::Stop => {

@@ -38,6 +38,11 @@ pub(super) fn chosen(
     files.into_iter().map(read).collect()
 }
 
+/// True if a person named an image of this machine in this line.
+pub(super) fn are_named(line: &str) -> bool {
+    !named(line).0.is_empty()
+}
+
 /// Adds images to the session.
 pub(super) async fn added(chat: &Chat, images: Vec<Vec<u8>>) -> anyhow::Result<Vec<Digest>> {
     let mut digests = Vec::with_capacity(images.len());

@@ -15,6 +15,10 @@ pub(super) enum Line<'a> {
     Sessions,
     /// `/new`
     New,
+    /// `/queue MESSAGE`
+    Queue(&'a str),
+    /// `/interrupt MESSAGE`
+    Interrupt(&'a str),
     /// `/stop`
     Stop,
     /// `/tasks`
@@ -42,8 +46,11 @@ pub(super) const HELP: &str = "\
 /tasks          list what goes on in the background
 /stop [N]       stop what this session is doing, or task N
 /help           this list
-Lines that are typed during a turn, and /stop among them, wait for its end.
-Ctrl-C stops a turn and forgets those lines · Ctrl-D ends the conversation";
+During a turn, a line is sent at once: the agent reads it before its next step.
+/queue TEXT     sends it once the turn is over
+/interrupt TEXT stops the turn, and sends it
+Other commands but /stop wait for the end of the turn.
+Ctrl-C stops a turn and forgets those · Ctrl-D ends the conversation";
 
 /// Tells commands from messages. A message that begins with a slash is written behind a space.
 pub(super) fn parse(line: &str) -> Line<'_> {
@@ -61,6 +68,8 @@ pub(super) fn parse(line: &str) -> Line<'_> {
         ("model", Some(_), _) => Line::Model(Some(command["model".len()..].trim())),
         ("sessions", None, _) => Line::Sessions,
         ("new", None, _) => Line::New,
+        ("queue", Some(_), _) => Line::Queue(command["queue".len()..].trim()),
+        ("interrupt", Some(_), _) => Line::Interrupt(command["interrupt".len()..].trim()),
         ("stop", None, _) => Line::Stop,
         ("stop", Some(number), None) => match number.parse() {
             Ok(number) => Line::StopTask(number),
@@ -93,6 +102,8 @@ mod tests {
             Line::Message("/etc/hosts: explain it")
         );
         assert_eq!(parse("/tasks"), Line::Tasks);
+        assert_eq!(parse("/queue  go on "), Line::Queue("go on"));
+        assert_eq!(parse("/interrupt no, a b"), Line::Interrupt("no, a b"));
         assert_eq!(parse("/stop"), Line::Stop);
         assert_eq!(parse("/context"), Line::Context);
         assert_eq!(parse("/compact"), Line::Compact(""));
@@ -103,6 +114,7 @@ mod tests {
             "/new session",
             "/runner a b",
             "/",
+            "/queue",
             "/stop it",
             "/stop 1 2",
         ] {

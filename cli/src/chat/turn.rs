@@ -1,13 +1,15 @@
-//! One turn, from the message to its end. Ctrl-C stops it on the server, with its processes. A
-//! second one leaves at once; the server still stops the turn if it has accepted the first one.
+//! One turn, from the message to its end. A line that is typed meanwhile is said at once (`said`). Ctrl-C stops the turn
+//! on the server, with its processes. A second one leaves at once; the server still stops the turn if it has accepted
+//! the first one.
 
 use std::{collections::VecDeque, future::Future, pin::Pin, time::Duration};
 
 use anyhow::Context as _;
+use rustix::termios::{QueueSelector, tcflush};
 use shared_api::{Approval, CancelAccepted, MessageAccepted, SendMessage};
 use shared_client::{Client, ClientError, Followed};
 use shared_types::{
-    ApprovalId, Digest, Event, SessionEvent, SessionId, TurnId, event::TurnOutcome,
+    ApprovalId, Digest, Event, SessionEvent, SessionId, TurnId, WhileWorking, event::TurnOutcome,
     limits::MAX_EVENTS_PAGE,
 };
 use tokio::{
@@ -17,7 +19,9 @@ use tokio::{
 
 use super::{
     Chat,
-    asking::{self, Asking, Typed},
+    asking::{self, Typed},
+    said::{self, Said},
+    typed::TypedLines,
 };
 use crate::{exit::Exit, unechoed::Unechoed, usage::cost_of_turn, watch};
 
@@ -30,7 +34,7 @@ const STOP_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// The interval between updates of the shown time.
 const A_SECOND: Duration = Duration::from_secs(1);
 
-type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
+pub(super) type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 
 /// Sends a message with images and shows its turn to the end; the message itself may stand on the screen
 /// already, behind a prompt.
@@ -46,6 +50,7 @@ pub(super) async fn run(
         images,
         compacts: None,
         terms: chat.terms(),
+        while_working: WhileWorking::Queue,
         client_id: Some(client_id.clone()),
     };
     let sending = send(&chat.client, chat.session.id, message);
@@ -75,18 +80,8 @@ async fn begin(
     chat.view.typed_here(&client_id, is_on_screen);
     chat.watch.go_on();
     let turn = Turn {
-        interrupts: listen(SignalKind::interrupt())?,
-        resizes: listen(SignalKind::window_change())?,
-        seconds: tokio::time::interval(A_SECOND),
         sending: Some(sending),
-        cancelling: None,
-        client_id,
-        id: None,
-        stop: Stop::No,
-        unechoed: None,
-        questions: VecDeque::new(),
-        approval: None,
-        asking: None,
+        ..Turn::new(client_id)?
     };
     turn.until_over(chat).await
 }
@@ -97,19 +92,21 @@ pub(super) async fn watch(chat: &mut Chat, id: TurnId) -> anyhow::Result<Exit> {
         .await
         .context("failed to read the session")?;
     chat.watch.go_on_from(before);
+    follow(chat, id).await
+}
+
+/// Shows a turn that follows the one that was shown last.
+pub(super) async fn go_on(chat: &mut Chat, id: TurnId) -> anyhow::Result<Exit> {
+    chat.watch.go_on();
+    follow(chat, id).await
+}
+
+async fn follow(chat: &mut Chat, id: TurnId) -> anyhow::Result<Exit> {
+    let client_id = chat.client.new_client_id();
+    chat.view.typed_here(&client_id, false);
     let turn = Turn {
-        interrupts: listen(SignalKind::interrupt())?,
-        resizes: listen(SignalKind::window_change())?,
-        seconds: tokio::time::interval(A_SECOND),
-        sending: None,
-        cancelling: None,
-        client_id: chat.client.new_client_id(),
         id: Some(id),
-        stop: Stop::No,
-        unechoed: None,
-        questions: VecDeque::new(),
-        approval: None,
-        asking: None,
+        ..Turn::new(client_id)?
     };
     turn.until_over(chat).await
 }
@@ -140,6 +137,9 @@ struct Turn {
     resizes: Signal,
     seconds: Interval,
     sending: Option<Answer<MessageAccepted>>,
+    typed: TypedLines,
+    /// A message that was typed meanwhile and is being sent. The next line is read after it, so that their order stays.
+    saying: Option<Answer<MessageAccepted>>,
     cancelling: Option<Answer<CancelAccepted>>,
     client_id: String,
     id: Option<TurnId>,
@@ -149,7 +149,8 @@ struct Turn {
     questions: VecDeque<ApprovalId>,
     /// A question that is being fetched, or an answer that is being sent.
     approval: Option<Answer<Approval>>,
-    asking: Option<Asking>,
+    /// The question that is on the screen; the next line is its answer.
+    asking: Option<Approval>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -165,21 +166,47 @@ enum TurnEvent {
     /// Time passed, or the terminal has another width.
     Tick,
     Sent(Result<MessageAccepted, ClientError>),
+    Typed(String),
+    Said(Result<MessageAccepted, ClientError>),
     Watched(anyhow::Result<watch::WatchEvent>),
     Cancelled(Result<CancelAccepted, ClientError>),
     Interrupt,
     /// A question has come, or is answered.
     Approval(Result<Approval, ClientError>),
-    /// A line was typed at a question.
-    Typed(std::io::Result<Option<String>>),
 }
 
 impl Turn {
+    fn new(client_id: String) -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupts: listen(SignalKind::interrupt())?,
+            resizes: listen(SignalKind::window_change())?,
+            seconds: tokio::time::interval(A_SECOND),
+            sending: None,
+            typed: TypedLines::none(),
+            saying: None,
+            cancelling: None,
+            client_id,
+            id: None,
+            stop: Stop::No,
+            unechoed: None,
+            questions: VecDeque::new(),
+            approval: None,
+            asking: None,
+        })
+    }
+
     async fn until_over(mut self, chat: &mut Chat) -> anyhow::Result<Exit> {
         self.unechoed = unechoed(chat);
+        if self.unechoed.is_some() && chat.takes_lines {
+            self.typed = TypedLines::listen();
+        }
         chat.view.wait(true)?;
         let exit = self.happen(chat).await;
-        self.asking = None;
+        if let (Some(saying), Ok(Exit::Done | Exit::Failed | Exit::Cancelled)) =
+            (self.saying.take(), &exit)
+        {
+            said::accepted(chat, saying.await)?;
+        }
         self.unechoed = None;
         chat.view.wait(false)?;
         let exit = exit?;
@@ -222,7 +249,8 @@ impl Turn {
             _ = self.interrupts.recv() => TurnEvent::Interrupt,
             cancelled = answer(&mut self.cancelling) => TurnEvent::Cancelled(cancelled),
             approval = answer(&mut self.approval) => TurnEvent::Approval(approval),
-            line = typed(&mut self.asking) => TurnEvent::Typed(line),
+            said = answer(&mut self.saying) => TurnEvent::Said(said),
+            line = self.typed.next(), if self.takes_line() => TurnEvent::Typed(line),
             happened = chat.watch.next(false) => TurnEvent::Watched(happened),
             _ = self.seconds.tick() => TurnEvent::Tick,
             _ = self.resizes.recv() => TurnEvent::Tick,
@@ -243,7 +271,14 @@ impl Turn {
             }
             TurnEvent::Interrupt => return self.interrupt(chat),
             TurnEvent::Approval(approval) => self.approval(approval, chat)?,
-            TurnEvent::Typed(line) => self.typed(line?, chat)?,
+            TurnEvent::Typed(line) => match self.asking.take() {
+                Some(approval) => self.answer(approval, &line, chat)?,
+                None => return self.say(&line, chat),
+            },
+            TurnEvent::Said(sent) => {
+                self.saying = None;
+                said::accepted(chat, sent)?;
+            }
             TurnEvent::Tick => chat.view.tick()?,
         }
         Ok(None)
@@ -320,28 +355,26 @@ impl Turn {
     fn ask(&mut self, approval: Approval, chat: &mut Chat) -> anyhow::Result<()> {
         chat.view.wait(false)?;
         self.unechoed = None;
-        let choices = chat
-            .screen
-            .style()
-            .bold(&asking::choices(&approval.question));
+        // What was typed before the question was on the screen is no answer to it.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+        let choices = asking::choices(&approval.question);
+        let choices = chat.screen.style().bold(&choices);
         chat.screen.write(format!("{choices} › ").as_bytes())?;
-        self.asking = Some(Asking::begin(approval).context("failed to read an answer")?);
+        if !chat.takes_lines {
+            self.typed = TypedLines::listen();
+        }
+        self.asking = Some(approval);
         Ok(())
     }
 
+    /// True if a line that is typed now is for the turn, or for the question on the screen.
+    fn takes_line(&self) -> bool {
+        self.asking.is_some() || (self.saying.is_none() && self.id.is_some())
+    }
+
     /// Takes a line that was typed at a question.
-    fn typed(&mut self, line: Option<String>, chat: &mut Chat) -> anyhow::Result<()> {
-        let Some(asking) = self.asking.take() else {
-            return Ok(());
-        };
-        let approval = asking.approval.clone();
-        drop(asking);
-        let Some(line) = line else {
-            // The end of input is no answer: the question stays for another terminal.
-            chat.view.aside("not answered; gantry approvals lists it")?;
-            return self.go_on(chat);
-        };
-        let answer = match asking::read(&approval.question, &line) {
+    fn answer(&mut self, approval: Approval, line: &str, chat: &mut Chat) -> anyhow::Result<()> {
+        let answer = match asking::read(&approval.question, line.trim()) {
             Typed::Again => return self.ask(approval, chat),
             Typed::Edit(command) => match super::prompt::edited(&command)? {
                 Some(command) => shared_types::event::Answer::Allowed {
@@ -361,12 +394,23 @@ impl Turn {
         self.go_on(chat)
     }
 
+    /// Does what a line says that was typed while no question was on the screen.
+    fn say(&mut self, line: &str, chat: &mut Chat) -> anyhow::Result<Option<Exit>> {
+        match said::say(chat, line) {
+            Ok(Said::Sending(sending)) => self.saying = Some(sending),
+            Ok(Said::Stop) if self.stop == Stop::No => return self.interrupt(chat),
+            Ok(Said::Stop | Said::Nothing) => {}
+            Err(error) => chat.view.aside(&crate::told(&error, chat.advice))?,
+        }
+        Ok(None)
+    }
+
     /// Gives up the line at a question that has its answer.
     fn answered(&mut self, approval: ApprovalId, chat: &mut Chat) -> anyhow::Result<()> {
         self.questions.retain(|known| *known != approval);
-        let is_it = |asking: &Asking| asking.approval.id == approval;
-        if self.asking.as_ref().is_some_and(is_it) {
-            self.asking = None;
+        let is_it = |asking: &Approval| asking.id == approval;
+        if self.asking.take_if(|asking| is_it(asking)).is_some() {
+            chat.screen.line("")?;
             self.go_on(chat)?;
             self.fetch_question(chat);
         }
@@ -376,6 +420,9 @@ impl Turn {
     /// Shows the turn on, without the echo of what is typed.
     fn go_on(&mut self, chat: &mut Chat) -> anyhow::Result<()> {
         self.unechoed = unechoed(chat);
+        if !chat.takes_lines {
+            self.typed = TypedLines::none();
+        }
         chat.view.wait(true)
     }
 
@@ -396,14 +443,6 @@ impl Turn {
 
 fn unechoed(chat: &Chat) -> Option<Unechoed> {
     chat.screen.live_columns().and_then(|_| Unechoed::enter())
-}
-
-/// The line that is typed at a question; never, where none is asked.
-async fn typed(asking: &mut Option<Asking>) -> std::io::Result<Option<String>> {
-    match asking {
-        Some(asking) => asking.line().await,
-        None => std::future::pending().await,
-    }
 }
 
 /// The last note about a turn that the person leaves.

@@ -85,3 +85,31 @@ async fn an_interrupt_in_mid_command_stops_it_and_the_next_turn_knows_what_was_d
     assert!(result.starts_with("half\n[stopped"), "{result}");
     assert_eq!(said, ("user".to_owned(), "no, this".to_owned()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_is_typed_during_a_turn_joins_it_and_an_interrupt_takes_its_place() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let runner = gantry.runner("laptop").await;
+    let build = r#"{"command":"echo half; until [ -e go ]; do sleep 0.1; done"}"#;
+    let forever = r#"{"command":"echo on and on; sleep 1000"}"#;
+    model.script(vec![
+        Reply::call("Shell", build),
+        Reply::call("Shell", forever),
+        Reply::text("this it is"),
+    ]);
+    let screen = gantry.screen(&["chat"]);
+    screen.until_shown("/help").await;
+    screen.type_in("build\r");
+    screen.until_shown("half").await;
+    screen.type_in("use tabs\r");
+    screen.until_shown("↳ sent: use tabs").await;
+    std::fs::write(runner.workspace().join("go"), "").expect("it is written");
+    screen.until_shown("↳ the agent has read it").await;
+    screen.until_shown("on and on").await;
+    screen.type_in("/interrupt no, this\r");
+    screen.until_shown("■ interrupted").await;
+    screen.until_shown("this it is").await;
+    let [_, said] = last_sent(&model);
+    assert_eq!(said, ("user".to_owned(), "no, this".to_owned()));
+}

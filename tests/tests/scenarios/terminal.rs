@@ -448,14 +448,16 @@ fn waits(began: &str, until: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_that_are_typed_during_a_turn_are_sent_after_it_in_their_order() {
+async fn lines_that_are_queued_during_a_turn_are_sent_after_it_in_their_order() {
     let gantry = Gantry::practice().await;
     let runner = gantry.runner("laptop").await;
     let screen = gantry.screen(&["chat"]);
     screen.until_shown("/help").await;
     screen.type_in(&waits("began", "go"));
     until_there(&runner, "began").await;
-    screen.type_in("run echo 1 >>order\rrun echo 2 >>order\rrun echo 3 >>order\r");
+    for number in 1..=3 {
+        screen.type_in(&format!("/queue run echo {number} >>order\r"));
+    }
     std::fs::write(runner.workspace().join("go"), "").expect("it is written");
     let all = || async { (runner.file("order")? == "1\n2\n3\n").then_some(()) };
     eventually("all three ran in their order", all).await;
