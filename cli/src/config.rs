@@ -106,6 +106,8 @@ fn value(setting: &Setting) -> String {
     let value = match (&setting.value, setting.name) {
         (Some(value), _) => value.clone(),
         (None, SettingName::Language) => "as the model chooses".to_owned(),
+        (None, SettingName::Mode) => "by the isolation".to_owned(),
+        (None, SettingName::MaxMode) => "full".to_owned(),
         (None, _) => "none".to_owned(),
     };
     match &setting.note {

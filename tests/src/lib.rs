@@ -4,6 +4,7 @@
 // Its feature for tests, see Cargo.toml.
 use shared_link as _;
 
+pub mod asked;
 mod before;
 pub mod browser;
 pub mod collector;

@@ -122,6 +122,9 @@ impl Document {
         if let Some(first) = schema["enum"].get(0) {
             return first.clone();
         }
+        if !schema["example"].is_null() {
+            return schema["example"].clone();
+        }
         if let Some(first) = schema["oneOf"].get(0) {
             return self.smallest(first);
         }

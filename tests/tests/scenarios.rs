@@ -15,6 +15,7 @@ mod scenarios {
     mod clones;
     mod compaction;
     mod connection_age;
+    mod consent;
     mod copies;
     mod daemon_kills;
     mod dashboards;

@@ -58,7 +58,7 @@ pub(crate) struct Allow {
     #[arg(value_parser = approval_name)]
     pub(crate) approval: IdName<ApprovalId>,
     /// Allow the like from now on: the rule that the question names, or this one
-    #[arg(long, value_name = "RULE", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, value_name = "RULE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) always: Option<String>,
     /// Run this command in place of the one that is asked about
     #[arg(long, value_name = "COMMAND")]

@@ -66,7 +66,7 @@ messages! {
         /// The question.
         pub question: Question,
         /// The digest of the question. An answer names it.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9a-f]{64}$"))]
         pub digest: Digest,
         /// When it was asked.
         pub asked_at: Timestamp,
@@ -101,7 +101,7 @@ messages! {
     #[serde(deny_unknown_fields)]
     pub struct AnswerApproval {
         /// The digest of the question that the person was shown.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9a-f]{64}$", example = "0000000000000000000000000000000000000000000000000000000000000000"))]
         pub digest: Digest,
         /// The answer: `allowed`, `denied` or `said`.
         pub answer: Answer,

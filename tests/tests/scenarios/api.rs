@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use shared_api::RoleName;
-use shared_types::{OperationId, RunnerId, SandboxId, UserId};
+use shared_types::{ApprovalId, OperationId, RunnerId, SandboxId, UserId};
 use tests::{
+    asked,
     browser::{Browser, OWN_PAGE},
     gantry::{Answer, Gantry, Setup, eventually},
     model_server::{ModelServer, Reply},
@@ -17,12 +18,14 @@ use tests::{
 pub(super) const SANDBOXES: &str = "/api/v1/sandboxes";
 
 /// An id of every kind, of things that do not exist.
-const NOTHING: [&str; 5] = [
+const NOTHING: [&str; 7] = [
     "ses_00000000000000000000000000",
     "run_00000000000000000000000000",
     "crd_00000000000000000000000000",
     "op_00000000000000000000000000",
     "usr_00000000000000000000000000",
+    "apr_00000000000000000000000000",
+    "rul_00000000000000000000000000",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,6 +99,7 @@ async fn every_good_answer_has_the_documented_shape() {
     api.call("delete", "/api/v1/sessions/{id}/runner", &session, None)
         .await;
     api.sets_and_unsets(&session).await;
+    api.asks_and_sets_rules().await;
     let with_models = Gantry::with(Setup {
         settings: "[model]\nprivate_addresses = true\n".to_owned(),
         ..Setup::default()
@@ -222,6 +226,7 @@ async fn a_field_that_is_not_documented_is_refused_by_its_name() {
             Some("people" | "service-accounts") => UserId::from_u128(1).to_string(),
             Some("runners") => RunnerId::from_u128(1).to_string(),
             Some("sandboxes") => SandboxId::from_u128(1).to_string(),
+            Some("approvals") => ApprovalId::from_u128(1).to_string(),
             _ => session.to_string(),
         };
         let path = operation.path.replace("{id}", &id);
@@ -357,7 +362,7 @@ async fn every_operation_has_a_name_of_its_own_and_no_list_gives_more_than_it_sa
             assert!(!refused || said.contains(&format!("1 to {most}")), "{said}");
         }
     }
-    assert_eq!(bounded, 14);
+    assert_eq!(bounded, 15);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -446,6 +451,37 @@ impl<'a> Api<'a> {
         self.call("delete", &one, &id, None).await;
     }
 
+    /// A person is asked and answers, and sets, tries and removes a rule.
+    async fn asks_and_sets_rules(&mut self) {
+        let client = self.gantry.client();
+        let session = client.create_session("").await.expect("a session").id;
+        let asked = asked::about(&client, session, "touch asked").await;
+        let at = "/api/v1/approvals";
+        self.call("get", at, "", None).await;
+        let one = format!("{at}/{{id}}");
+        self.call("get", &one, &asked.id.to_string(), None).await;
+        let answer = json!({
+            "digest": asked.digest, "answer": { "outcome": "denied", "words": "not now" },
+        });
+        let answered = format!("{one}/answer");
+        self.call("post", &answered, &asked.id.to_string(), Some(answer))
+            .await;
+        asked::mode(&client, "full").await;
+        let at = "/api/v1/permissions";
+        let rule = json!({ "rule": "Shell(make *)", "decision": "allow" });
+        let added = self.call("post", at, "", Some(rule)).await;
+        let listed = self.call("get", at, "", None).await;
+        assert_eq!(listed["rules"][0]["id"], added["id"]);
+        let test = json!({ "text": "make all", "mode": "ask" });
+        let told = self
+            .call("post", "/api/v1/permissions/test", "", Some(test))
+            .await;
+        assert_eq!(told["rule"], "Shell(make *)");
+        let id = added["id"].as_str().expect("an id").to_owned();
+        self.call("delete", "/api/v1/permissions/{id}", &id, None)
+            .await;
+    }
+
     /// Settings are set, taken back and listed, also those of a session.
     async fn sets_and_unsets(&mut self, session: &str) {
         let at = "/api/v1/settings";
@@ -461,7 +497,8 @@ impl<'a> Api<'a> {
         self.call("patch", at, "", Some(change)).await;
         let of_session = format!("{at}?session={session}");
         let listed = self.answered(("get", at), &of_session, None).await;
-        let set_by = ["user", "default", "session", "user", "default"];
+        // The server of these tests is started in a mode.
+        let set_by = ["user", "default", "session", "user", "operator", "default"];
         for (setting, set_by) in listed["settings"]
             .as_array()
             .expect("a list")

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use shared_api::RoleName;
 use tests::{
+    asked,
     gantry::{Gantry, Runner, eventually},
     openapi::Document,
 };
@@ -18,7 +19,8 @@ async fn filled(gantry: &Gantry) -> (String, String, Runner) {
     for name in ["ann", "bob"] {
         let join = gantry.join_token(name).await;
         Runner::enrol(gantry.url(), &join, name).await;
-        client.create_session(name).await.expect("a session");
+        let session = client.create_session(name).await.expect("a session");
+        asked::about(&client, session.id, "touch asked").await;
         client.create_key(name).await.expect("a key");
         gantry.join_token(&format!("{name}-next")).await;
         let keys = format!("/api/v1/service-accounts/{account}/keys");
@@ -35,6 +37,7 @@ async fn filled(gantry: &Gantry) -> (String, String, Runner) {
         open.is_empty().then_some(())
     })
     .await;
+    asked::mode(&client, "full").await;
     let mut talk = gantry.talk().await;
     for _ in 0..2 {
         talk.say("run in the background: sleep 1000").await;
@@ -104,7 +107,7 @@ async fn the_pages_of_every_list_together_are_the_list_and_a_wrong_cursor_is_ref
         assert_eq!(&paged, whole, "{path}");
         lists.push(path);
     }
-    assert_eq!(lists.len(), 11, "{lists:?}");
+    assert_eq!(lists.len(), 12, "{lists:?}");
     for path in &lists {
         let others = cursors.iter().filter(|(of, _)| of != path);
         let others = others.map(|(_, cursor)| cursor.as_str());

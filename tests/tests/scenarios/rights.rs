@@ -76,6 +76,14 @@ async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exi
     let unspent = unspent.await.expect("a token").id;
     let operation = exec(&gantry, &bobs, "pc", "sleep 1000").await;
     let runner = bob.runners().await.expect("a list")[0].id;
+    let asked = tests::asked::about(&bob, session, "touch asked").await.id;
+    let rule = shared_api::AddPermissionRule {
+        rule: "Shell(make *)".to_owned(),
+        decision: shared_api::Decision::Allow,
+        for_everyone: false,
+    };
+    let rule = bob.add_permission_rule(&rule).await.expect("it is set");
+    let rule = rule.id.expect("it is stored");
 
     let bob_is = bob.me().await.expect("bob").user.id.to_string();
     let others = [RoleName::Viewer, RoleName::Member, RoleName::Admin];
@@ -96,6 +104,8 @@ async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exi
         let (theirs, nothing) = match () {
             () if of("sessions") => (session.to_string(), "ses_00000000000000000000000000"),
             () if of("operations") => (operation.clone(), "op_00000000000000000000000000"),
+            () if of("approvals") => (asked.to_string(), "apr_00000000000000000000000000"),
+            () if of("permissions") => (rule.to_string(), "rul_00000000000000000000000000"),
             () if of("keys") => (key.to_string(), "crd_00000000000000000000000000"),
             () if of("join-tokens") => (unspent.to_string(), "jtk_00000000000000000000000000"),
             () if of("runners") => (runner.to_string(), "run_00000000000000000000000000"),
@@ -409,6 +419,8 @@ async fn a_metrics_key_can_only_scrape_and_a_key_says_why_it_is_refused() {
         let id = match noun {
             "sessions" => "ses_00000000000000000000000000",
             "operations" => "op_00000000000000000000000000",
+            "approvals" => "apr_00000000000000000000000000",
+            "permissions" => "rul_00000000000000000000000000",
             "keys" => "crd_00000000000000000000000000",
             "join-tokens" => "jtk_00000000000000000000000000",
             "people" | "service-accounts" => "usr_00000000000000000000000000",

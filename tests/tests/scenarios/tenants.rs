@@ -36,6 +36,14 @@ impl Theirs {
         let person = owner.invite("zoe", RoleName::Member).await;
         let person = person.expect("she is invited").person.id;
         let id = owner.runners().await.expect("a list")[0].id;
+        let asked = tests::asked::about(&owner, session, "touch asked").await.id;
+        let rule = shared_api::AddPermissionRule {
+            rule: "Shell(make *)".to_owned(),
+            decision: shared_api::Decision::Deny,
+            for_everyone: true,
+        };
+        let rule = owner.add_permission_rule(&rule).await.expect("it is set");
+        let rule = rule.id.expect("it is stored");
         let theirs = vec![
             (
                 "sessions",
@@ -43,6 +51,16 @@ impl Theirs {
                 "ses_00000000000000000000000000",
             ),
             ("operations", operation, "op_00000000000000000000000000"),
+            (
+                "approvals",
+                asked.to_string(),
+                "apr_00000000000000000000000000",
+            ),
+            (
+                "permissions",
+                rule.to_string(),
+                "rul_00000000000000000000000000",
+            ),
             ("keys", key.to_string(), "crd_00000000000000000000000000"),
             (
                 "join-tokens",

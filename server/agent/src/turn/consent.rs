@@ -131,6 +131,9 @@ impl<'a> Turn<'a> {
                 let words = gates::denied_by_rule(&verdict);
                 Ok(Gated::Ended(Box::new(call.refused(&words))))
             }
+            Decision::Ask if self.cancel.is_cancelled() => {
+                Ok(Gated::Ended(Box::new(call.stopped())))
+            }
             Decision::Ask => {
                 let place = place.as_ref().and_then(|survey| survey.place.as_ref());
                 let mut planned = call.planned(place, &verdict).ok_or(TurnError::NotInLog)?;

@@ -92,6 +92,11 @@ fn statements(schema: i64) -> Vec<String> {
              VALUES ('{TENANT}', '{SESSION}', 1, '{USER}', 1, 'user', ' a word')")),
         (37, format!("INSERT INTO steers (tenant_id, turn_id, number, session_id, seq, next_turn_id, bytes)
              VALUES ('{TENANT}', '{TURN}', 1, '{SESSION}', 2, '{TURN}', 1)")),
+        (38, format!("INSERT INTO approvals (tenant_id, id, session_id, user_id, turn_id, step, ordinal, question,
+                 asked_at, until_at)
+             VALUES ('{TENANT}', 'apr_1', '{SESSION}', '{USER}', '{TURN}', 1, 0, '{{}}', 1, 2)")),
+        (38, format!("INSERT INTO permission_rules (tenant_id, id, user_id, decision, rule, set_by, set_at)
+             VALUES ('{TENANT}', 'rul_1', '{USER}', 'allow', 'Shell(cargo test *)', '{USER}', 1)")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

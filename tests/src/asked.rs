@@ -1,0 +1,34 @@
+//! A question of an agent to its person, made by a real turn.
+
+use shared_api::{Approval, ChangeSettings, LayerName, NewValues, SettingName};
+use shared_client::Client;
+use shared_types::SessionId;
+
+use crate::gantry::eventually;
+
+/// From now on the person's agents work in this mode.
+pub async fn mode(client: &Client, mode: &str) {
+    let mut values = NewValues::default();
+    values.set(SettingName::Mode, Some(mode.to_owned()));
+    let change = ChangeSettings {
+        layer: LayerName::User,
+        session: None,
+        values,
+        generation: None,
+    };
+    let changed = client.change_settings(&change).await;
+    changed.expect("everybody may set a mode");
+}
+
+/// The question about a command that the practice model is told to run in this session.
+pub async fn about(client: &Client, session: SessionId, command: &str) -> Approval {
+    mode(client, "ask").await;
+    let text = format!("run {command}");
+    let sent = client.send(session, &text, &client.new_client_id()).await;
+    sent.expect("the message is accepted");
+    eventually("the person is asked", async || {
+        let open = client.approvals(false, 10).await.expect("a list");
+        open.into_iter().find(|one| one.session == session)
+    })
+    .await
+}
