@@ -97,7 +97,7 @@ async fn an_always_answer_is_a_rule_that_is_used_shown_and_explained() {
     let gantry = Gantry::scripted(&model).await;
     let runner = gantry.runner("laptop").await;
     asked::mode(&gantry.client(), "ask").await;
-    let call = |name: &str| Reply::call("Shell", &format!(r#"{{"command":"mkdir {name}"}}"#));
+    let call = |name: &str| Reply::call("Shell", format!(r#"{{"command":"mkdir {name}"}}"#));
     model.script(vec![call("one"), call("two"), Reply::text("done")]);
     let mut talk = gantry.talk().await;
     let turn = talk.send("make them").await;

@@ -94,7 +94,7 @@ async fn the_first_answer_counts_and_the_others_hear_who_gave_it(fixture: Fixtur
         .db
         .approvals(ours.id, ours.owner, Some(at(6)), EVERY)
         .await;
-    assert_eq!(open.expect("it answers"), [row.clone()]);
+    assert_eq!(open.expect("it answers"), std::slice::from_ref(&row));
     let first = answer(&ours, ours.owner, &yes(&row), 6)
         .await
         .expect("it answers");
