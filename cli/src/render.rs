@@ -277,7 +277,7 @@ impl Renderer {
             }
             Event::ApprovalAsked { question, .. } => {
                 self.finish_line();
-                let shown = question::shown(question, self.style);
+                let shown = question::below_card(question, self.style);
                 self.out.push_str(&shown);
             }
             Event::ApprovalAnswered { answer, name, .. } => {

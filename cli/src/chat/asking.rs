@@ -5,6 +5,11 @@ use shared_types::{
     event::{Answer, Question},
 };
 
+use crate::render::clean::clean_line;
+
+/// Longest rule that is shown, in characters.
+const MAX_RULE: usize = 200;
+
 /// What a person has typed at a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Typed {
@@ -22,7 +27,7 @@ pub(super) fn choices(question: &Question) -> String {
         Question::Call(call) => {
             let always = call.rule.as_ref();
             let always =
-                always.map_or_else(String::new, |rule| format!(" · a = always {rule}"));
+                always.map_or_else(String::new, |rule| format!(" · a = always {}", clean_line(rule, MAX_RULE)));
             let edit = match call.editable {
                 true => " · e = edit",
                 false => "",

@@ -5,8 +5,23 @@ use shared_types::event::{Answer, PlannedCall, Question, Unanswered};
 use super::clean::{clean, clean_line};
 use crate::style::Style;
 
+/// Longest command that the card of a call shows whole, in bytes.
+const MAX_CARD: usize = 60;
+
 /// Longest line beside the text, in characters.
 const MAX_LINE: usize = 300;
+
+/// The question below the card of its call, which has shown a short command already.
+pub(super) fn below_card(question: &Question, style: Style) -> String {
+    match question {
+        Question::Call(call)
+            if call.editable && call.text.len() <= MAX_CARD && !call.text.contains('\n') =>
+        {
+            format!("  {}\n{}", style.dim(&place(call)), risk(call, style))
+        }
+        other => shown(other, style),
+    }
+}
 
 /// The question, as text of several lines.
 pub(crate) fn shown(question: &Question, style: Style) -> String {
@@ -27,8 +42,8 @@ pub(crate) fn shown(question: &Question, style: Style) -> String {
     }
 }
 
-fn call_shown(call: &PlannedCall, style: Style) -> String {
-    let place = match call.runner_name.as_str() {
+fn place(call: &PlannedCall) -> String {
+    match call.runner_name.as_str() {
         "" => "on the server".to_owned(),
         name => {
             let folder = match call.directory.as_str() {
@@ -41,7 +56,20 @@ fn call_shown(call: &PlannedCall, style: Style) -> String {
                 call.isolation
             )
         }
+    }
+}
+
+/// The line about the risk, and why a person is asked.
+fn risk(call: &PlannedCall, style: Style) -> String {
+    let reasons = match call.reasons.is_empty() {
+        true => String::new(),
+        false => format!(": {}", call.reasons.join("; ")),
     };
+    let risk = format!("risk {}{reasons} · {}", call.risk, call.why);
+    format!("  {}\n", style.dim(&clean_line(&risk, MAX_LINE)))
+}
+
+fn call_shown(call: &PlannedCall, style: Style) -> String {
     let paths: Vec<_> = call
         .paths
         .iter()
@@ -51,7 +79,7 @@ fn call_shown(call: &PlannedCall, style: Style) -> String {
         true => call.tool.clone(),
         false => format!("{} {}", call.tool, paths.join(", ")),
     };
-    let mut shown = format!("{} {}\n", style.bold(&head), style.dim(&place));
+    let mut shown = format!("{} {}\n", style.bold(&head), style.dim(&place(call)));
     shown.push_str(&indented(&clean(call.text.trim_end())));
     shown.push('\n');
     if call.cut {
@@ -60,12 +88,7 @@ fn call_shown(call: &PlannedCall, style: Style) -> String {
     if !call.environment.is_empty() {
         shown.push_str(&format!("  with {}\n", call.environment.join(", ")));
     }
-    let reasons = match call.reasons.is_empty() {
-        true => String::new(),
-        false => format!(": {}", call.reasons.join("; ")),
-    };
-    let risk = format!("risk {}{reasons} · {}", call.risk, call.why);
-    shown.push_str(&format!("  {}\n", style.dim(&clean_line(&risk, MAX_LINE))));
+    shown.push_str(&risk(call, style));
     shown
 }
 
