@@ -9,8 +9,8 @@ use shared_types::{
 };
 
 use crate::{
-    Carried,
-    testing::{Reply, START, TURN, World, ends, exit},
+    Carried, LogError,
+    testing::{Fault, Reply, START, TURN, World, ends, exit},
 };
 
 const MAKE: (&str, &str) = ("Shell", r#"{"command":"make deploy"}"#);
@@ -373,4 +373,54 @@ async fn the_model_asks_the_user_and_gets_the_users_words() {
         world.only_call(),
         (CallOutcome::Completed, "the user says: green".to_owned())
     );
+}
+
+/// Answers the newest question, where it is open.
+fn allow_if_open(world: &World) {
+    let events = world.log.events();
+    let answered = |event: &Event| matches!(event, Event::ApprovalAnswered { .. });
+    if let Some((approval, ..)) = questions(world).pop()
+        && !events.iter().any(answered)
+    {
+        answer(world, approval, allowed(None));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_write_fails_around_a_question_its_command_runs_once_and_only_when_allowed() {
+    let writes = 5;
+    for (at, stored) in (1..=writes).flat_map(|at| [(at, false), (at, true)]) {
+        let world = world(Mode::Ask, [MAKE]);
+        world.log.break_at(Fault {
+            at,
+            stored,
+            error: LogError::Unavailable("the database is away".to_owned()),
+        });
+        let mut ended = None;
+        for _ in 0..2 * writes {
+            match world.spawn_carrying().await.expect("it does not panic") {
+                Ok(Carried::Ended(outcome)) => {
+                    ended = Some(outcome);
+                    break;
+                }
+                Ok(Carried::Waits(_)) => {
+                    assert_eq!(ran(&world).len(), 0, "write {at}: nobody agreed yet");
+                    allow_if_open(&world);
+                }
+                Err(_) => world.log.mend(),
+            }
+        }
+        let place = format!("write {at}, stored: {stored}");
+        assert_eq!(ended, Some(TurnOutcome::Completed), "{place}");
+        assert_eq!(questions(&world).len(), 1, "{place}");
+        let started = world.sandbox.scripted.started();
+        let ids: std::collections::BTreeSet<_> = started.iter().map(|one| one.id).collect();
+        assert_eq!(ids.len(), 1, "{place}: {started:?}");
+        let consents = started.iter().map(|one| one.consent);
+        assert!(
+            consents
+                .clone()
+                .all(|consent| matches!(consent, Consent::Approved { .. }))
+        );
+    }
 }
