@@ -10,9 +10,16 @@ use shared_types::{Clock as _, SystemClock, human::ago};
 
 use crate::{
     args::{Permissions, RuleDecision},
+    render::clean::clean_line,
     screen::Screen,
     table::Table,
 };
+
+/// Longest rule that is shown, in characters.
+const MAX_RULE: usize = 200;
+
+/// Longest line of an explanation, in characters.
+const MAX_LINE: usize = 300;
 
 /// Carries out a command about rules; without one, lists them.
 pub(crate) async fn run(
@@ -86,7 +93,7 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
     for rule in &rules {
         table.row([
             word(rule.decision).to_owned(),
-            rule.rule.clone(),
+            clean_line(&rule.rule, MAX_RULE),
             set_by(rule),
             rule.since.map_or_else(String::new, |at| ago(now.since(at))),
         ]);
@@ -134,15 +141,18 @@ fn explained(verdict: &PermissionVerdict) -> String {
     let mut text = format!(
         "{}: {}\nrisk: {}",
         word(verdict.decision),
-        verdict.why,
+        clean_line(&verdict.why, MAX_LINE),
         verdict.risk
     );
     if !verdict.reasons.is_empty() {
-        text.push_str(&format!(" ({})", verdict.reasons.join("; ")));
+        text.push_str(&format!(
+            " ({})",
+            clean_line(&verdict.reasons.join("; "), MAX_LINE)
+        ));
     }
     text.push_str(&format!("\nmode: {}\n", verdict.mode));
     if let Some(rule) = &verdict.rule {
-        text.push_str(&format!("rule: {rule}\n"));
+        text.push_str(&format!("rule: {}\n", clean_line(rule, MAX_RULE)));
     }
     if let Some(rule) = &verdict.suggestion {
         text.push_str(&format!(

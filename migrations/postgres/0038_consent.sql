@@ -1,5 +1,5 @@
 -- Questions to people: a call of a turn waits for the answer. A row is written with the event that asks, and gets its
--- outcome with the event that answers.
+-- outcome with the event that answers. It goes with its turn, also where the previous release deletes that.
 CREATE TABLE approvals (
     tenant_id   TEXT COLLATE "C" NOT NULL,
     id          TEXT COLLATE "C" NOT NULL,
@@ -15,8 +15,8 @@ CREATE TABLE approvals (
     answered_by TEXT COLLATE "C",              -- NULL where no person answered
     answered_at BIGINT,
     PRIMARY KEY (tenant_id, id),
-    FOREIGN KEY (tenant_id, session_id) REFERENCES sessions (tenant_id, id),
-    FOREIGN KEY (tenant_id, turn_id) REFERENCES turns (tenant_id, id)
+    FOREIGN KEY (tenant_id, session_id) REFERENCES sessions (tenant_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (tenant_id, turn_id) REFERENCES turns (tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX approvals_of_user ON approvals (tenant_id, user_id, id);
 CREATE INDEX approvals_of_turn ON approvals (tenant_id, turn_id);

@@ -23,7 +23,7 @@ use super::{
     said::{self, Said},
     typed::TypedLines,
 };
-use crate::{exit::Exit, unechoed::Unechoed, usage::cost_of_turn, watch};
+use crate::{exit::Exit, render::question, unechoed::Unechoed, usage::cost_of_turn, watch};
 
 /// Attempts to send a stop request while the server is unreachable.
 const STOP_ATTEMPTS: u32 = 60;
@@ -149,6 +149,8 @@ struct Turn {
     questions: VecDeque<ApprovalId>,
     /// A question that is being fetched, or an answer that is being sent.
     approval: Option<Answer<Approval>>,
+    /// The question to which an answer is being sent.
+    answering: Option<ApprovalId>,
     /// The question that is on the screen; the next line is its answer.
     asking: Option<Approval>,
 }
@@ -191,6 +193,7 @@ impl Turn {
             unechoed: None,
             questions: VecDeque::new(),
             approval: None,
+            answering: None,
             asking: None,
         })
     }
@@ -344,9 +347,12 @@ impl Turn {
         self.approval = None;
         match approval {
             Ok(approval) if approval.outcome.is_none() => self.ask(approval, chat)?,
-            Ok(_) => {}
-            // Another answer came first, or the question is gone: the events tell which.
-            Err(error) => chat.view.aside(&format!("{error:#}"))?,
+            Ok(_) => self.answering = None,
+            Err(error) => {
+                chat.view.aside(&crate::told(&error.into(), chat.advice))?;
+                // It is asked again, unless it has its answer by then.
+                self.questions.extend(self.answering.take());
+            }
         }
         self.fetch_question(chat);
         Ok(())
@@ -357,6 +363,11 @@ impl Turn {
         self.unechoed = None;
         // What was typed before the question was on the screen is no answer to it.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+        if !self.questions.is_empty() {
+            // Another question stands above.
+            let question = question::shown(&approval.question, chat.screen.style());
+            chat.screen.print(&question)?;
+        }
         let choices = asking::choices(&approval.question);
         let choices = chat.screen.style().bold(&choices);
         chat.screen.write(format!("{choices} › ").as_bytes())?;
@@ -388,6 +399,7 @@ impl Turn {
         };
         let client = chat.client.clone();
         let (id, digest) = (approval.id, approval.digest);
+        self.answering = Some(id);
         self.approval = Some(Box::pin(
             async move { client.answer(id, digest, answer).await },
         ));

@@ -15,7 +15,9 @@ const MAX_LINE: usize = 300;
 pub(super) fn below_card(question: &Question, style: Style) -> String {
     match question {
         Question::Call(call)
-            if call.editable && call.text.len() <= MAX_CARD && !call.text.contains('\n') =>
+            if call.editable
+                && call.text.len() <= MAX_CARD
+                && !call.text.contains(char::is_control) =>
         {
             format!("  {}\n{}", style.dim(&place(call)), risk(call, style))
         }
@@ -37,7 +39,7 @@ pub(crate) fn shown(question: &Question, style: Style) -> String {
         Question::Plan { text } => format!(
             "{}\n{}\n",
             style.bold("the plan:"),
-            indented(&clean(text.trim_end()))
+            indented(&visible(text.trim_end()))
         ),
     }
 }
@@ -80,16 +82,30 @@ fn call_shown(call: &PlannedCall, style: Style) -> String {
         false => format!("{} {}", call.tool, paths.join(", ")),
     };
     let mut shown = format!("{} {}\n", style.bold(&head), style.dim(&place(call)));
-    shown.push_str(&indented(&clean(call.text.trim_end())));
+    shown.push_str(&indented(&visible(call.text.trim_end())));
     shown.push('\n');
     if call.cut {
         shown.push_str("  … more of it was left out\n");
     }
     if !call.environment.is_empty() {
-        shown.push_str(&format!("  with {}\n", call.environment.join(", ")));
+        let names = clean_line(&call.environment.join(", "), MAX_LINE);
+        shown.push_str(&format!("  with {names}\n"));
     }
     shown.push_str(&risk(call, style));
     shown
+}
+
+/// The text with each control character as a letter of its own: what a person approves is all there.
+fn visible(text: &str) -> String {
+    let letters = text.chars().map(|letter| match letter {
+        '\n' | '\t' => letter,
+        '\u{7f}' => '␡',
+        control @ '\0'..'\u{20}' => {
+            char::from_u32(0x2400 + u32::from(control)).unwrap_or('\u{fffd}')
+        }
+        other => other,
+    });
+    clean(&letters.collect::<String>())
 }
 
 fn indented(text: &str) -> String {

@@ -12,7 +12,7 @@ use shared_sandbox::{Command, Remove, Request, path_from_root};
 /// The characters with which the literal beginning of a pattern ends.
 const WILD: [char; 5] = ['*', '?', '[', '{', '\\'];
 
-/// Judges the deeds of a request, one after the other. `roots` are the absolute paths by which the root of the sandbox
+/// Judges the deeds of a request, one after the other; a command with the folder in which it starts. `roots` are the absolute paths by which the root of the sandbox
 /// is known.
 ///
 /// # Errors
@@ -20,15 +20,16 @@ const WILD: [char; 5] = ['*', '?', '[', '{', '\\'];
 pub(super) fn each<E>(
     request: &Request,
     roots: &[&Path],
-    mut judge: impl FnMut(&Deed<'_>) -> Result<(), E>,
+    mut judge: impl FnMut(&Deed<'_>, &str) -> Result<(), E>,
 ) -> Result<(), E> {
     let place = |path: &str| from_root(path, roots);
     let paths = match request {
         Request::Exec(exec) => {
-            return judge(&match &exec.command {
+            let deed = match &exec.command {
                 Command::Shell(script) => Deed::Shell(script),
                 Command::Argv(words) => Deed::Argv(words),
-            });
+            };
+            return judge(&deed, &place(&exec.directory));
         }
         Request::Read(asked) => vec![place(&asked.path)],
         Request::List(asked) => vec![place(&asked.path)],
@@ -54,8 +55,8 @@ pub(super) fn each<E>(
     };
     let reads = request.only_reads();
     paths.iter().try_for_each(|path| match reads {
-        true => judge(&Deed::Read(path)),
-        false => judge(&Deed::Write(path)),
+        true => judge(&Deed::Read(path), ""),
+        false => judge(&Deed::Write(path), ""),
     })
 }
 

@@ -48,6 +48,7 @@ impl Policy {
             mode: Mode::Full,
             ceiling: None,
             isolation: &Isolation::none(),
+            folder: "",
             rules: &self.denials,
         };
         judge(&Deed::Read(path), &terms).decision == Decision::Deny

@@ -84,8 +84,8 @@ impl Policy {
             // A variable can make another program of a harmless one.
             return Err(Forbidden::Environment);
         }
-        deeds::each(request, &roots, |deed| {
-            self.permits_deed(deed, consent, &place.isolation)
+        deeds::each(request, &roots, |deed, folder| {
+            self.permits_deed((deed, folder), consent, &place.isolation)
         })
     }
 
@@ -103,7 +103,7 @@ impl Policy {
 
     fn permits_deed(
         &self,
-        deed: &Deed<'_>,
+        (deed, folder): (&Deed<'_>, &str),
         consent: Consent,
         isolation: &Isolation,
     ) -> Result<(), Forbidden> {
@@ -124,6 +124,7 @@ impl Policy {
                 mode,
                 ceiling: None,
                 isolation,
+                folder,
                 rules,
             },
         );

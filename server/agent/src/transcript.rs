@@ -708,12 +708,10 @@ impl TurnLog {
         self.choice.as_ref()?.runner().map(|(runner, _)| runner)
     }
 
-    /// The isolation that is proved at its place; none where that is not known.
+    /// The isolation that was proved at its place when this turn looked there; none where that is not known.
     pub(crate) fn isolation(&self) -> Isolation {
-        let place = self
-            .survey
-            .as_ref()
-            .and_then(|survey| survey.place.as_ref());
+        let survey = self.survey.as_ref().filter(|_| self.is_surveyed);
+        let place = survey.and_then(|survey| survey.place.as_ref());
         place.map_or_else(Isolation::none, |place| place.isolation.clone())
     }
 

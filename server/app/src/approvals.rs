@@ -5,7 +5,10 @@ use std::sync::Arc;
 use server_agent::Turns;
 use server_records::{ApprovalRow, NewAnswer, SessionKey};
 use server_store::{Page, Store};
-use shared_types::{ApprovalId, Clock, Digest, Entropy, RuleId, event::Answer};
+use shared_types::{
+    ApprovalId, Clock, Digest, Entropy, Mode, RuleId,
+    event::{Answer, Question},
+};
 
 use crate::{
     AppError, OpContext, Parts,
@@ -89,7 +92,23 @@ impl Approvals {
     ) -> Result<ApprovalRow, AppError> {
         self.gate.own(ctx, Action::AnswerApproval)?;
         let answer = checked(given.answer)?;
-        self.found(ctx, id).await?;
+        let asked = self.found(ctx, id).await?;
+        let answer = match (&asked.question, answer) {
+            // A plan is carried out in a mode that is freer than reading.
+            (
+                Question::Plan { .. },
+                Answer::Allowed {
+                    command,
+                    rule,
+                    mode,
+                },
+            ) => Answer::Allowed {
+                command,
+                rule,
+                mode: mode.filter(|mode| *mode != Mode::Plan).or(Some(Mode::Ask)),
+            },
+            (_, answer) => answer,
+        };
         let new = NewAnswer {
             approval: id,
             shown: given.shown,

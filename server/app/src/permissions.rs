@@ -172,6 +172,7 @@ impl Permissions {
                 mode,
                 ceiling,
                 isolation: &probe.isolation,
+                folder: "",
                 rules: &rules,
             },
         );

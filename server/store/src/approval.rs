@@ -6,7 +6,6 @@ use server_records::{AnswerRefused, ApprovalOutcome, ApprovalRow, NewAnswer};
 use shared_consent::Decision;
 use shared_types::{
     ApprovalId, Event, Mode, RuleId, SessionId, TenantId, Timestamp, TurnId, UserId,
-    clean::clean_line,
     event::{Answer, Question, Unanswered},
 };
 
@@ -16,9 +15,6 @@ use crate::{
     database::{Connection, FromRow, Row, page, query, query_as, retried},
     event, rule, session, setting,
 };
-
-/// Longest question in the audit log, in bytes.
-const MAX_TITLE_BYTES: usize = 300;
 
 macro_rules! select_approvals {
     ($rest:literal) => {
@@ -110,6 +106,8 @@ impl Store {
                 let rule_ = (rule, Some(by.user), Decision::Allow, text.as_str());
                 rule::add(&mut tx, tenant, rule_, by, now).await?;
             }
+            // A refused answer rolls it back.
+            audit::record(&mut tx, tenant, &entry(by, &asked, &new.answer), now).await?;
             let seq = session::next(&mut tx, tenant, asked.session, 1, now)
                 .await?
                 .seq;
@@ -133,7 +131,6 @@ impl Store {
                     .unwrap_or_default(),
             };
             let event = event::insert(&mut tx, tenant, asked.session, seq, &answered, now).await?;
-            audit::record(&mut tx, tenant, &entry(by, &asked, &new.answer), now).await?;
             tx.commit().await?;
             self.appended(tenant, asked.session, &[event]).await;
             self.waits_changed();
@@ -142,16 +139,33 @@ impl Store {
     }
 }
 
-/// The entry of the audit log about an answer.
+/// The entry of the audit log about an answer. It has no command and no words of the person: admins read it.
 fn entry(by: &By, asked: &ApprovalRow, answer: &Answer) -> AuditEntry {
+    let tool = match &asked.question {
+        Question::Call(call) => call.tool.as_str(),
+        Question::Free { .. } => "question",
+        Question::Plan { .. } => "plan",
+    };
+    let (outcome, rule) = match answer {
+        Answer::Allowed {
+            command: Some(_), ..
+        } => ("allowed as changed", None),
+        Answer::Allowed { rule, .. } => ("allowed", rule.as_ref()),
+        Answer::Denied { .. } => ("denied", None),
+        Answer::Said { .. } => ("answered", None),
+        Answer::Unanswered { .. } => ("unanswered", None),
+    };
     AuditEntry {
         actor: by.actor(),
         kind: "approval.answered",
         subject: asked.id.to_string(),
         detail: json!({
             "session": asked.session,
-            "question": clean_line(&asked.question.title(), MAX_TITLE_BYTES),
-            "answer": answer,
+            "tool": tool,
+            "question": asked.question.digest(),
+            "outcome": outcome,
+            "rule": rule,
+            "mode": mode(answer),
         }),
         origin: by.origin,
     }
@@ -192,10 +206,10 @@ fn fits(asked: &ApprovalRow, new: &NewAnswer, now: Timestamp) -> Result<(), Answ
             },
         ) => Ok(()),
         (Question::Free { .. }, _) => Err(AnswerRefused::Unfit(
-            "the question wants words as its answer",
+            "this question wants words as its answer",
         )),
         (Question::Call(_) | Question::Plan { .. }, _) => {
-            Err(AnswerRefused::Unfit("it wants to be allowed or denied"))
+            Err(AnswerRefused::Unfit("this question wants a yes or a no"))
         }
     }
 }

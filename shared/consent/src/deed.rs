@@ -10,6 +10,8 @@ pub enum Deed<'a> {
     /// A look at a path, a search or a list. The path is relative to the sandbox's root and
     /// normalised: `src/a.rs`.
     Read(&'a str),
+    /// A look into all files of a folder, such as a search for words. The path has the form of that of `Read`.
+    Search(&'a str),
     /// A change of a path, a move or a removal. The path has the form of that of `Read`.
     Write(&'a str),
     /// A request to a URL.

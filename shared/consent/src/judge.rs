@@ -1,6 +1,7 @@
 //! The decision about a deed.
 //!
-//! 1. A rule that denies and fits refuses. Then a rule that asks and fits asks.
+//! 1. A rule that denies and fits refuses. In plan mode all that does not only read is refused. Then a rule that asks
+//!    and fits asks.
 //! 2. Allow rules that cover the whole deed allow it. They do not count in plan mode or under a
 //!    ceiling below auto: nobody's convenience lifts the promise that an agent only reads or asks.
 //! 3. Else the mode decides.
@@ -28,6 +29,8 @@ pub struct Terms<'a, T> {
     pub ceiling: Option<Mode>,
     /// The properties that are proved for the sandbox.
     pub isolation: &'a Isolation,
+    /// The folder in which a command starts, relative to the sandbox's root or absolute; empty for the root.
+    pub folder: &'a str,
     /// Every rule of every layer; their order does not matter.
     pub rules: &'a [Ruled<T>],
 }
@@ -54,7 +57,7 @@ const MAX_REASONS: usize = 8;
 
 /// Judges a deed. Pure: it reads no file, resolves no name and asks nobody.
 pub fn judge<'a, T>(deed: &Deed, terms: &Terms<'a, T>) -> Verdict<'a, T> {
-    let view = View::of(deed);
+    let view = View::of(deed, terms.folder);
     let (decision, why, by) = decide(&view, terms);
     let asked_by_rule = by.is_some_and(|ruled| ruled.decision != Decision::Allow);
     let suggestion = (decision == Decision::Ask && !asked_by_rule)
@@ -89,6 +92,10 @@ fn decide<'a, T>(view: &View, terms: &Terms<'a, T>) -> Answer<'a, T> {
             format!("the rule {} denies it", ruled.rule),
             Some(ruled),
         );
+    }
+    // No rule and no person lifts the promise of plan mode.
+    if mode(terms) == Mode::Plan && view.risk > Risk::Low {
+        return of_mode(view, terms);
     }
     if let Some((Fit::Yes, ruled)) = ask {
         return (

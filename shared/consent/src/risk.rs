@@ -17,7 +17,10 @@ use std::collections::HashSet;
 pub(crate) use code::takes_code as code_in_words;
 use shared_types::Risk;
 
-use crate::command::{Script, Segment, word::Word};
+use crate::{
+    Deed,
+    command::{Script, Segment, word::Word},
+};
 
 /// Something that makes a command risky.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +138,42 @@ pub(crate) fn assess(script: &Script) -> Assessment {
         .map(|segment| of_segment(segment, script))
         .collect();
     Assessment { segments, whole }
+}
+
+/// The reasons that the folders give in which commands work: a plain name in one of them is not plain.
+pub(crate) fn of_folders(folders: &[String]) -> Vec<Reason> {
+    let reasons = folders.iter().filter_map(|folder| {
+        let inside = format!("{folder}/x");
+        let shown = brief(&Word::text(folder));
+        if paths::is_secret(&Word::text(&inside)) {
+            return Some(Reason::foreign(
+                Risk::High,
+                format!("works in {shown}, where credentials lie"),
+            ));
+        }
+        let trusted = paths::is_protected(&inside) || paths::is_protected(folder);
+        trusted.then(|| {
+            Reason::foreign(
+                Risk::High,
+                format!("works in {shown}, whose files others run or trust"),
+            )
+        })
+    });
+    reasons.collect()
+}
+
+/// The reason of a command with control characters: a terminal does not show all of it.
+pub(crate) fn of_controls(deed: &Deed) -> Option<Reason> {
+    let hides = |text: &str| {
+        let mut letters = text.chars();
+        letters.any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t'))
+    };
+    let hidden = match deed {
+        Deed::Shell(text) => hides(text),
+        Deed::Argv(words) => words.iter().any(|word| hides(word)),
+        _ => false,
+    };
+    hidden.then(|| Reason::doubt("has control characters, which hide a part of it from people"))
 }
 
 /// The reasons of one segment.

@@ -35,6 +35,7 @@ fn verdict<'a>(deed: &Deed, mode: Mode, rules: &'a [Ruled<()>]) -> Verdict<'a, (
             mode,
             ceiling: None,
             isolation,
+            folder: "",
             rules,
         },
     )

@@ -517,7 +517,7 @@ impl Event {
     /// them. A new kind or a new optional field needs no new version.
     pub const KINDS: [(&'static str, u32); 20] = [
         ("session.created", 1),
-        ("input.accepted", 2),
+        ("input.accepted", 3),
         ("input.steered", 1),
         ("steers.taken", 1),
         ("turn.claimed", 3),
@@ -1027,7 +1027,7 @@ mod tests {
         );
         assert_eq!(
             (&input["v"], &input["parts"]),
-            (&2.into(), &vec![text("hello")].into())
+            (&3.into(), &vec![text("hello")].into())
         );
         let answer = brought_up(
             "answer.recorded",

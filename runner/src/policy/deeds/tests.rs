@@ -10,13 +10,14 @@ const ROOT: &str = "/home/me/work";
 /// The deeds of a request, each in one word for its kind and its text.
 fn deeds(request: &Request) -> Vec<String> {
     let mut told = Vec::new();
-    let judged = each(request, &[Path::new(ROOT)], |deed| {
+    let judged = each(request, &[Path::new(ROOT)], |deed, folder| {
         told.push(match deed {
             Deed::Shell(script) => format!("shell {script}"),
-            Deed::Argv(words) => format!("argv {}", words.join(" ")),
+            Deed::Argv(words) if folder.is_empty() => format!("argv {}", words.join(" ")),
+            Deed::Argv(words) => format!("argv {} in {folder}", words.join(" ")),
             Deed::Read(path) => format!("read {path}"),
             Deed::Write(path) => format!("write {path}"),
-            Deed::Fetch(_) | Deed::Tool(_) => "other".to_owned(),
+            Deed::Search(_) | Deed::Fetch(_) | Deed::Tool(_) => "other".to_owned(),
         });
         Ok::<_, Infallible>(())
     });

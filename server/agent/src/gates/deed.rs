@@ -1,16 +1,19 @@
 //! The deed of a call: what it asks for, as rules see it.
 
 use shared_consent::Deed;
-use shared_sandbox::{Command, Request, path_from_root};
+use shared_sandbox::{Command, Exec, Request, path_from_root};
 
 use crate::tools::{Ask, WebAsk};
 
 /// The deed of a request, with its texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OwnedDeed {
-    Shell(String),
-    Argv(Vec<String>),
+    /// A script, and the folder in which it starts.
+    Shell(String, String),
+    /// A program with its arguments, and the folder in which it starts.
+    Argv(Vec<String>, String),
     Read(String),
+    Search(String),
     Write(String),
     Fetch(String),
     Tool(&'static str),
@@ -37,15 +40,20 @@ impl OwnedDeed {
     fn of_request(request: &Request, directory: &str) -> Self {
         let read = |path: &str| Self::Read(path_from_root(directory, path));
         let write = |path: &str| Self::Write(path_from_root(directory, path));
+        // An absolute folder of a container stays one.
+        let folder = |exec: &Exec| match exec.directory.starts_with('/') {
+            true => exec.directory.clone(),
+            false => path_from_root(directory, &exec.directory),
+        };
         match request {
             Request::Exec(exec) => match &exec.command {
-                Command::Shell(script) => Self::Shell(script.clone()),
-                Command::Argv(words) => Self::Argv(words.clone()),
+                Command::Shell(script) => Self::Shell(script.clone(), folder(exec)),
+                Command::Argv(words) => Self::Argv(words.clone(), folder(exec)),
             },
             Request::Read(read_) => read(&read_.path),
             Request::List(list) => read(&list.path),
             Request::Glob(glob) => read(&glob.path),
-            Request::Grep(grep) => read(&grep.path),
+            Request::Grep(grep) => Self::Search(path_from_root(directory, &grep.path)),
             Request::Download(download) => read(&download.path),
             Request::Stat(stat) => read(&stat.path),
             Request::Pack(pack) => read(&pack.path),
@@ -61,11 +69,20 @@ impl OwnedDeed {
         }
     }
 
+    /// The folder in which a command starts; empty for the root, and for what is no command.
+    pub(crate) fn folder(&self) -> &str {
+        match self {
+            Self::Shell(_, folder) | Self::Argv(_, folder) => folder,
+            _ => "",
+        }
+    }
+
     /// The deed, as rules see it.
     pub(crate) fn as_deed(&self) -> Deed<'_> {
         match self {
-            Self::Shell(script) => Deed::Shell(script),
-            Self::Argv(words) => Deed::Argv(words),
+            Self::Shell(script, _) => Deed::Shell(script),
+            Self::Argv(words, _) => Deed::Argv(words),
+            Self::Search(path) => Deed::Search(path),
             Self::Read(path) => Deed::Read(path),
             Self::Write(path) => Deed::Write(path),
             Self::Fetch(url) => Deed::Fetch(url),

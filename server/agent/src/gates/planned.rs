@@ -40,7 +40,8 @@ pub(crate) fn planned_call<T>(
         reasons: verdict.reasons.iter().take(MAX_REASONS).cloned().collect(),
         why: verdict.why.clone(),
         rule: verdict.suggestion.as_ref().map(ToString::to_string),
-        editable: shown.editable,
+        // A person edits a whole command that a terminal shows as it is.
+        editable: shown.editable && end == shown.text.len() && !hides(&shown.text),
     }
 }
 
@@ -105,6 +106,12 @@ impl Shown {
             })
         }
     }
+}
+
+/// True if a terminal would not show all of it.
+fn hides(text: &str) -> bool {
+    text.chars()
+        .any(|letter| letter.is_control() && letter != '\n' && letter != '\t')
 }
 
 /// An edit as lines that go, with `-`, and lines that come, with `+`.

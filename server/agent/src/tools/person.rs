@@ -146,7 +146,11 @@ pub struct PersonTools;
 impl ToolSource for PersonTools {
     fn tools(&self, settings: Option<&TurnSettings>) -> Vec<Arc<dyn Tool>> {
         let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(AskUserTool)];
-        if settings.is_some_and(|settings| settings.mode == Some(Mode::Plan)) {
+        let only_reads = |settings: &TurnSettings| {
+            let modes = [settings.mode, settings.ceiling, settings.machine_ceiling];
+            modes.contains(&Some(Mode::Plan))
+        };
+        if settings.is_some_and(only_reads) {
             tools.push(Arc::new(PresentPlanTool));
         }
         tools

@@ -245,9 +245,13 @@ impl<'a> Call<'a> {
     }
 
     /// The end of a question of the model's own.
-    pub(super) fn answered(&self, answer: &Answer) -> Done {
+    pub(super) fn answered(&self, answer: &Answer, mode: Mode) -> Done {
         let rendered = match answer {
             Answer::Said { text } => Rendered::completed(format!("the user says: {text}")),
+            Answer::Allowed { .. } if mode == Mode::Plan => Rendered::completed(
+                "the user accepts the plan, and it cannot be carried out here, where agents only read: say so, and end"
+                    .to_owned(),
+            ),
             Answer::Allowed { .. } => {
                 Rendered::completed("the user accepts the plan: carry it out now".to_owned())
             }

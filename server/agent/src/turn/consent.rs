@@ -85,13 +85,13 @@ impl<'a> Turn<'a> {
             }
             None => self.wait_for_person(&call, &asked).await,
             Some(Answer::Allowed { command, .. }) => {
-                let is_same = *plan == call.digest();
-                let command = command.clone();
-                let call = match (command, is_same) {
-                    (Some(command), _) => call.with_command(&command),
-                    (None, true) => call,
-                    // The call is another one by now: people are asked anew.
-                    (None, false) => return self.judged(call, &deed, rules).await,
+                // The call is another one by now: people are asked anew.
+                if *plan != call.digest() {
+                    return self.judged(call, &deed, rules).await;
+                }
+                let call = match command.clone() {
+                    Some(command) => call.with_command(&command),
+                    None => call,
                 };
                 self.approved(call, rules)
             }
@@ -185,7 +185,10 @@ impl<'a> Turn<'a> {
         };
         match &asked.answer {
             None => self.wait_for_person(&call, &Some(asked)).await,
-            Some(answer) => Ok(Gated::Ended(Box::new(call.answered(answer)))),
+            Some(answer) => {
+                let mode = self.turn_log()?.mode();
+                Ok(Gated::Ended(Box::new(call.answered(answer, mode))))
+            }
         }
     }
 
@@ -281,7 +284,7 @@ impl<'a> Turn<'a> {
 /// The verdict on a deed in this turn.
 fn verdict<'r>(
     turn: &TurnLog,
-    deed: &OwnedDeed,
+    deed: &'r OwnedDeed,
     isolation: &'r Isolation,
     rules: &'r [SetRule],
 ) -> Verdict<'r, RuleBy> {
@@ -291,6 +294,7 @@ fn verdict<'r>(
             mode: turn.mode(),
             ceiling: turn.ceiling(),
             isolation,
+            folder: deed.folder(),
             rules,
         },
     )

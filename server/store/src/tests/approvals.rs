@@ -157,7 +157,7 @@ async fn an_answer_counts_for_its_person_its_question_and_its_time_alone(fixture
         (
             words,
             6,
-            AnswerRefused::Unfit("it wants to be allowed or denied"),
+            AnswerRefused::Unfit("this question wants a yes or a no"),
         ),
         (yes(&row), 100, AnswerRefused::Late),
     ] {

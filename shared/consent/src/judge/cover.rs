@@ -1,6 +1,8 @@
 //! How rules hold for a deed: broadly where they restrict, strictly where they allow.
 
-use super::view::View;
+use globset::Glob;
+
+use super::view::{Folders, View};
 use crate::{
     Deed,
     command::{Script, Segment, word::Word},
@@ -22,6 +24,11 @@ pub(super) fn fit(rule: &Rule, view: &View) -> Fit {
             Fit::Yes
         }
         (Subject::Read(place), Deed::Read(path)) => yes(place.holds(path)),
+        (Subject::Read(place), Deed::Search(path)) => match place.holds(path) {
+            true => Fit::Yes,
+            // What lies below may be what the rule names.
+            false => Fit::Maybe,
+        },
         (Subject::Write(place), Deed::Write(path)) => yes(place.holds(path)),
         (Subject::Fetch(None), Deed::Fetch(_)) => Fit::Yes,
         (Subject::Fetch(Some(host)), Deed::Fetch(url)) => host.holds(url).map_or(Fit::Maybe, yes),
@@ -34,34 +41,39 @@ pub(super) fn fit(rule: &Rule, view: &View) -> Fit {
                 .iter()
                 .flat_map(|(script, _)| &script.segments);
             segments
-                .map(|segment| of_segment(subject, segment))
+                .map(|segment| of_segment(subject, segment, &view.folders))
                 .max()
                 .unwrap_or(Fit::No)
         }
     }
 }
 
-fn of_segment(subject: &Subject, segment: &Segment) -> Fit {
+fn of_segment(subject: &Subject, segment: &Segment, folders: &Folders) -> Fit {
     let yes = |holds: bool| if holds { Fit::Yes } else { Fit::No };
     match subject {
         Subject::Shell(pattern) => pattern.fits(segment),
         Subject::Read(place) if !place.pattern().is_empty() => {
             let files = segment.redirects.iter().map(|redirect| &redirect.target);
-            yes(segment
-                .arguments()
-                .iter()
-                .chain(files)
-                .any(|word| names(place, word)))
+            let words = segment.arguments().iter().chain(files);
+            words
+                .map(|word| names(place, word, folders))
+                .max()
+                .unwrap_or(Fit::No)
         }
         Subject::Write(place) if !place.pattern().is_empty() => {
             let written = segment.redirects.iter().filter(|redirect| redirect.writes);
             let program = segment.program().unwrap_or_default();
-            let changed = writes_its_files(&program)
-                && segment.arguments().iter().any(|word| names(place, word));
-            yes(changed
-                || written
-                    .map(|redirect| &redirect.target)
-                    .any(|word| names(place, word)))
+            let changed = match writes_its_files(&program) {
+                true => segment.arguments(),
+                false => &[],
+            };
+            let words = changed
+                .iter()
+                .chain(written.map(|redirect| &redirect.target));
+            words
+                .map(|word| names(place, word, folders))
+                .max()
+                .unwrap_or(Fit::No)
         }
         Subject::Fetch(Some(host)) => {
             let mut urls = segment
@@ -75,14 +87,42 @@ fn of_segment(subject: &Subject, segment: &Segment) -> Fit {
     }
 }
 
-/// True if a word names a path of the place: as it stands, or after `=` or `@`.
-fn names(place: &Place, word: &Word) -> bool {
-    word.literal().is_some_and(|text| {
-        let after = |sign| text.split_once(sign).map_or("", |(_, rest)| rest);
-        [text, after('='), after('@')]
-            .iter()
-            .any(|path| !path.is_empty() && place.holds(path))
-    })
+/// Tells if a word names a path of the place: as it stands, after `=` or `@`, or in a folder of the script. Of a word
+/// that only the run completes it may.
+fn names(place: &Place, word: &Word, folders: &Folders) -> Fit {
+    let Some(text) = word.literal() else {
+        return Fit::Maybe;
+    };
+    let after = |sign| text.split_once(sign).map_or("", |(_, rest)| rest);
+    let paths = [text, after('='), after('@')]
+        .into_iter()
+        .filter(|path| !path.is_empty());
+    let holds = paths.clone().any(|path| {
+        let inside =
+            |folder: &String| place.holds(&paths::tidy_folder(&format!("{folder}/{path}")));
+        place.holds(path) || folders.known.iter().any(inside)
+    });
+    if holds {
+        return Fit::Yes;
+    }
+    match folders.open || paths.into_iter().any(|path| may_become(path, place)) {
+        true => Fit::Maybe,
+        false => Fit::No,
+    }
+}
+
+/// True if the shell may make a path of the place of this pattern of its own (`.en?`).
+fn may_become(path: &str, place: &Place) -> bool {
+    const WILD: [char; 3] = ['*', '?', '['];
+    if !path.contains(WILD) {
+        return false;
+    }
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let (of_word, of_place) = (name(path), name(place.pattern()));
+    if of_place.contains(WILD) {
+        return true;
+    }
+    Glob::new(&of_word).is_ok_and(|glob| glob.compile_matcher().is_match(&of_place))
 }
 
 /// The rule by which a set of allow rules covers the whole deed: the first that covers a part of it.
@@ -96,7 +136,7 @@ pub(super) fn covering<R>(
     }
     let mut rules = rules;
     rules.find(|ruled| match (&rule(ruled).subject, &view.deed) {
-        (Subject::Read(place), Deed::Read(path)) => place.holds(path),
+        (Subject::Read(place), Deed::Read(path) | Deed::Search(path)) => place.holds(path),
         (Subject::Write(place), Deed::Write(path)) => {
             // A wide pattern does not name the few files that others run or trust.
             place.holds(path) && (view.risk < Risk::High || paths::is_protected(place.pattern()))

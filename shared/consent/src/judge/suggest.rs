@@ -28,7 +28,7 @@ pub(super) fn rule(view: &View) -> Option<Rule> {
             place::host(url).and_then(|host| format!("WebFetch(domain:{host})").parse().ok())
         }
         Deed::Tool(name) => format!("Tool({name})").parse().ok(),
-        Deed::Read(_) => None,
+        Deed::Read(_) | Deed::Search(_) => None,
     }
     .filter(|rule| cover::covering([rule].into_iter(), |rule| *rule, view).is_some())
 }

@@ -19,10 +19,50 @@ pub(super) struct View<'a> {
     pub(super) reasons: Vec<String>,
     /// True if the words do not tell which programs run.
     pub(super) doubtful: bool,
+    /// The folders in which its commands may work, as far as the words tell.
+    pub(super) folders: Folders,
+}
+
+/// The folders in which commands may work.
+#[derive(Debug, Default)]
+pub(super) struct Folders {
+    /// Where they start, and where a `cd` goes from there; none for the root of the sandbox.
+    pub(super) known: Vec<String>,
+    /// True if a `cd` goes where only the run decides.
+    pub(super) open: bool,
+}
+
+impl Folders {
+    fn of(script: &Script, start: &str) -> Self {
+        let start = paths::tidy_folder(start);
+        let mut folders = Self::default();
+        if !start.is_empty() {
+            folders.known.push(start.clone());
+        }
+        let moves = |program: &str| matches!(program, "cd" | "pushd");
+        for segment in &script.segments {
+            if !segment.program().is_some_and(|program| moves(&program)) {
+                continue;
+            }
+            match segment.arguments().last().map(Word::literal) {
+                Some(Some(to)) => {
+                    folders.known.push(paths::tidy_folder(to));
+                    if !to.starts_with('/') && !start.is_empty() {
+                        folders
+                            .known
+                            .push(paths::tidy_folder(&format!("{start}/{to}")));
+                    }
+                }
+                Some(None) => folders.open = true,
+                None => {}
+            }
+        }
+        folders
+    }
 }
 
 impl<'a> View<'a> {
-    pub(super) fn of(deed: &Deed<'a>) -> Self {
+    pub(super) fn of(deed: &Deed<'a>, folder: &str) -> Self {
         let simple = |risk, reason: &str| Self {
             deed: *deed,
             commands: None,
@@ -33,11 +73,12 @@ impl<'a> View<'a> {
                 vec![reason.to_owned()]
             },
             doubtful: false,
+            folders: Folders::default(),
         };
         match deed {
-            Deed::Shell(text) => Self::commands(deed, command::read(text)),
-            Deed::Argv(argv) => Self::commands(deed, command::read_argv(argv)),
-            Deed::Read(_) => simple(Risk::Low, ""),
+            Deed::Shell(text) => Self::commands(deed, command::read(text), folder),
+            Deed::Argv(argv) => Self::commands(deed, command::read_argv(argv), folder),
+            Deed::Read(_) | Deed::Search(_) => simple(Risk::Low, ""),
             Deed::Write(path) if paths::is_protected(path) => {
                 simple(Risk::High, "changes a file that others run or trust")
             }
@@ -50,8 +91,11 @@ impl<'a> View<'a> {
         }
     }
 
-    fn commands(deed: &Deed<'a>, script: Script) -> Self {
-        let assessment = risk::assess(&script);
+    fn commands(deed: &Deed<'a>, script: Script, folder: &str) -> Self {
+        let folders = Folders::of(&script, folder);
+        let mut assessment = risk::assess(&script);
+        assessment.whole.extend(risk::of_folders(&folders.known));
+        assessment.whole.extend(risk::of_controls(deed));
         let mut reasons: Vec<String> = Vec::new();
         for reason in assessment.reasons() {
             if !reasons.contains(&reason.text) {
@@ -64,6 +108,7 @@ impl<'a> View<'a> {
             doubtful: assessment.doubtful(),
             reasons,
             commands: Some((script, assessment)),
+            folders,
         }
     }
 

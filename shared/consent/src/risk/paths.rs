@@ -100,6 +100,14 @@ pub(crate) fn is_private(word: &Word) -> bool {
     is_secret(word) || (name.starts_with(".env") && !name.ends_with(".example"))
 }
 
+/// A folder in one form; an absolute one stays absolute.
+pub(crate) fn tidy_folder(path: &str) -> String {
+    match path.starts_with('/') {
+        true => format!("/{}", tidy(path)),
+        false => tidy(path),
+    }
+}
+
 /// A path without `.` parts and doubled slashes; `..` stays.
 pub(crate) fn tidy(path: &str) -> String {
     let parts: Vec<_> = path

@@ -65,6 +65,7 @@ fn differences(table: &str) -> (Vec<String>, usize) {
                 mode: settings.mode,
                 ceiling: settings.ceiling,
                 isolation: &settings.isolation,
+                folder: "",
                 rules: &settings.rules,
             };
             let verdict = judge(&Deed::Shell(&command), &terms);
