@@ -22,6 +22,7 @@ use crate::{
 mod asking;
 mod conversation;
 mod images;
+mod mode;
 mod model;
 mod pin;
 mod piped;

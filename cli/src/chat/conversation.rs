@@ -6,7 +6,7 @@ use std::pin::pin;
 use shared_api::{CreateSession, Me};
 
 use super::{
-    Chat, Later, check, images, model, pin,
+    Chat, Later, check, images, mode, model, pin,
     prompt::{Prompt, Typed},
     slash::{self, HELP, Line},
     turn,
@@ -119,7 +119,9 @@ async fn greet(chat: &mut Chat, me: &Me) -> anyhow::Result<()> {
         true => String::new(),
         false => format!("{} · ", model::name(chat).await?),
     };
-    chat.view.aside(&format!("{model}{runner} · /help"))
+    let mode = mode::name(chat).await?;
+    chat.view
+        .aside(&format!("{model}{mode} · {runner} · /help"))
 }
 
 /// Does what a line says. The exit is that of the turn, if it was a message.
@@ -141,6 +143,8 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
         Line::Runner(Some(name)) => pin::choose(chat, name).await?,
         Line::Model(None) => model::list(chat).await?,
         Line::Model(Some(name)) => model::choose(chat, name).await?,
+        Line::Mode(None) => mode::show(chat).await?,
+        Line::Mode(Some(name)) => mode::choose(chat, name).await?,
         Line::Sessions => sessions::list(&chat.client, chat.screen, &RECENT).await?,
         Line::New => {
             let same_place = CreateSession {
@@ -152,6 +156,7 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             let session = chat.client.begin_session(&same_place).await?;
             let is_json = matches!(chat.view, View::Json(..));
             let (later, takes_lines) = (std::mem::take(&mut chat.later), chat.takes_lines);
+            let named = chat.mode;
             let opened = Chat::open(
                 chat.client.clone(),
                 chat.screen,
@@ -162,9 +167,12 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             *chat = Chat {
                 takes_lines,
                 later,
+                mode: named,
                 ..opened
             };
-            chat.view.aside("a new session begins")?;
+            // The mode of the last session stays behind, which may have been a less free one.
+            let mode = mode::name(chat).await?;
+            chat.view.aside(&format!("a new session begins · {mode}"))?;
         }
         Line::Stop => {
             let stopped = chat.client.cancel(chat.session.id).await?;

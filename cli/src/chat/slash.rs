@@ -11,6 +11,8 @@ pub(super) enum Line<'a> {
     Runner(Option<&'a str>),
     /// `/model`, `/model NAME`, `/model -`
     Model(Option<&'a str>),
+    /// `/mode`, `/mode MODE`, `/mode -`
+    Mode(Option<&'a str>),
     /// `/sessions`
     Sessions,
     /// `/new`
@@ -39,6 +41,7 @@ pub(super) enum Line<'a> {
 pub(super) const HELP: &str = "\
 /runner [NAME]  show the runners, or pin this session to one; - lifts the pin
 /model [NAME]   show the models, or choose one for this session; - goes back to yours
+/mode [MODE]    show the mode, or set it for this session; - goes back to yours
 /sessions       list your sessions
 /new            begin a new session
 /context        show how full the model's window is, and of what
@@ -66,6 +69,7 @@ pub(super) fn parse(line: &str) -> Line<'_> {
         ("model" | "models", None, _) => Line::Model(None),
         // A choice may be several names with commas, and spaces behind them.
         ("model", Some(_), _) => Line::Model(Some(command["model".len()..].trim())),
+        ("mode", mode, None) => Line::Mode(mode),
         ("sessions", None, _) => Line::Sessions,
         ("new", None, _) => Line::New,
         ("queue", Some(_), _) => Line::Queue(command["queue".len()..].trim()),
@@ -96,6 +100,8 @@ mod tests {
         assert_eq!(parse("/model"), Line::Model(None));
         assert_eq!(parse("/model swift"), Line::Model(Some("swift")));
         assert_eq!(parse("/model a/b, c "), Line::Model(Some("a/b, c")));
+        assert_eq!(parse("/mode"), Line::Mode(None));
+        assert_eq!(parse("/mode plan"), Line::Mode(Some("plan")));
         assert_eq!(parse("/new"), Line::New);
         assert_eq!(
             parse(" /etc/hosts: explain it"),
@@ -113,6 +119,7 @@ mod tests {
             "/etc/hosts",
             "/new session",
             "/runner a b",
+            "/mode a b",
             "/",
             "/queue",
             "/stop it",
