@@ -144,6 +144,10 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
         Line::Model(None) => model::list(chat).await?,
         Line::Model(Some(name)) => model::choose(chat, name).await?,
         Line::Mode(None) => mode::show(chat).await?,
+        // A script may pass on lines of others, who must not free its agent.
+        Line::Mode(Some(_)) if !is_on_screen => {
+            anyhow::bail!("/mode sets a mode only on a terminal; use gantry chat --mode MODE")
+        }
         Line::Mode(Some(name)) => mode::choose(chat, name).await?,
         Line::Sessions => sessions::list(&chat.client, chat.screen, &RECENT).await?,
         Line::New => {
