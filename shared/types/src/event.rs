@@ -8,6 +8,7 @@
 
 mod approval;
 mod earlier;
+mod finding;
 mod part;
 mod terms;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use approval::{Answer, PlannedCall, PlannedPath, Question, Unanswered};
+pub use finding::{Finding, FindingCategory};
 pub use part::{Origin, Part, Parts};
 pub use terms::Terms;
 
