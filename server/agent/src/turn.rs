@@ -18,6 +18,7 @@ mod consent;
 mod context_edit;
 mod dispatcher;
 mod failing;
+mod guarded;
 mod history;
 pub(crate) mod limit;
 mod listen;

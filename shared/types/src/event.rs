@@ -373,6 +373,9 @@ pub enum Event {
         /// The file that it read, wrote or edited, where it completed that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<FileSeen>,
+        /// The text in it that looks like instructions to the model, 32 at most.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        findings: Vec<Finding>,
     },
     /// The to-do list of the session is this one from now on.
     #[serde(rename = "todo.changed")]

@@ -111,6 +111,7 @@ impl Pending<'_> {
             awaits: None,
             file: None,
             whole: None,
+            findings: Vec::new(),
         }
     }
 }

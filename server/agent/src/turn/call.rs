@@ -20,7 +20,7 @@ use super::{
     Turn, TurnError,
     again::is_run_anew,
     conclusion::Conclusion,
-    context_edit, history, limit,
+    context_edit, guarded, history, limit,
     listen::Listener,
     recall, seen,
     show::CallPlace,
@@ -495,12 +495,13 @@ impl<'a> Call<'a> {
             step,
             ordinal,
         } = self.site.place;
+        let (text, findings) = match &self.plan {
+            Ok(plan) => guarded::guarded(plan.tool.name(), rendered.text),
+            Err(_) => (rendered.text, Vec::new()),
+        };
         let text = match &self.changed {
-            Some(command) => format!(
-                "[the user had this run instead: {command}]\n{}",
-                rendered.text
-            ),
-            None => rendered.text,
+            Some(command) => format!("[the user had this run instead: {command}]\n{text}"),
+            None => text,
         };
         let event = Event::CallEnded {
             turn,
@@ -516,6 +517,7 @@ impl<'a> Call<'a> {
             overran: times.duration > times.budget,
             file: beside.file,
             whole: beside.whole,
+            findings,
         };
         Done {
             event,

@@ -146,6 +146,7 @@ mod tests {
                 changed: false,
             }),
             whole: None,
+            findings: Vec::new(),
         });
         transcript
     }

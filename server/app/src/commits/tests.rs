@@ -418,6 +418,7 @@ async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
         overran: false,
         file: None,
         whole: None,
+        findings: Vec::new(),
     };
     let now = SystemClock::new().now();
     let recorded = store.append(TENANT, SESSION, epoch, &[ended], now).await;

@@ -460,6 +460,7 @@ pub(super) fn call_ended(turn: TurnId, outcome: CallOutcome) -> Event {
         overran: false,
         file: None,
         whole: None,
+        findings: Vec::new(),
     }
 }
 

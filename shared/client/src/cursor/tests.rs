@@ -334,6 +334,7 @@ fn stragglers_of_an_ended_call_or_turn_are_dropped() {
         overran: false,
         file: None,
         whole: None,
+        findings: Vec::new(),
     };
     let over = Event::TurnEnded {
         turn: turn(1),

@@ -62,6 +62,7 @@ fn ended(n: u128, step: u32, ordinal: u32, outcome: CallOutcome) -> Event {
         overran: false,
         file: None,
         whole: None,
+        findings: Vec::new(),
     }
 }
 

@@ -66,6 +66,7 @@ fn step(number: u128, step: u32, results: &[usize]) -> Vec<Event> {
             awaits: None,
             file: None,
             whole: None,
+            findings: Vec::new(),
         });
     std::iter::once(answer).chain(ended).collect()
 }

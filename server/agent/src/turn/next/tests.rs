@@ -60,6 +60,7 @@ fn ended(step: u32, ordinal: u32, text: &str) -> Event {
         overran: false,
         file: None,
         whole: None,
+        findings: Vec::new(),
     }
 }
 
