@@ -10,7 +10,8 @@ use shared_client::Followed;
 use shared_types::{
     Event, OperationId, SessionEvent, TurnId,
     event::{
-        CompactedBecause, Finish, InstructionFile, Parts, Place, TodoItem, TodoState, TurnOutcome,
+        CompactedBecause, FindingCategory, Finish, InstructionFile, Parts, Place, TodoItem,
+        TodoState, TurnOutcome,
     },
 };
 
@@ -288,8 +289,14 @@ impl Renderer {
                 ordinal,
                 task,
                 parts,
+                findings,
                 ..
-            } => self.call_ended(event, *ordinal, *task, &parts.words()),
+            } => {
+                self.call_ended(event, *ordinal, *task, &parts.words());
+                if let Some(worst) = findings.iter().max_by_key(|finding| finding.score) {
+                    self.note(&warning(worst.category));
+                }
+            }
             Event::CancelRequested { why: Some(why), .. } => self.note(&format!("stopping: {why}")),
             Event::CancelRequested { .. } => {
                 if !self.stopping {
@@ -708,6 +715,11 @@ fn compacted(before: u64, after: u64, no_summary: Option<&str>) -> String {
     format!(
         "compacted from about {before} tokens to {after}{without}; nothing is lost: the model can look all of it up again"
     )
+}
+
+/// The note below a result with text of that category.
+fn warning(category: FindingCategory) -> String {
+    format!("! the result looks like it gives the agent instructions ({category})")
 }
 
 /// The parts of the context that are not sent to the model, in words for people.

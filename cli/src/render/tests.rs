@@ -1,7 +1,7 @@
 use shared_client::Attached;
 use shared_types::{
     Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, UserId,
-    event::{CallOutcome, EventBody, LeftOutBecause, Part, Parts, ToolCall, Usage},
+    event::{CallOutcome, EventBody, Finding, LeftOutBecause, Part, Parts, ToolCall, Usage},
 };
 use tokio::time::Instant;
 
@@ -131,6 +131,7 @@ fn call_ended(ordinal: u32, outcome: CallOutcome, text: &str) -> Followed {
         overran: false,
         file: None,
         whole: None,
+        findings: Vec::new(),
     })
 }
 
@@ -149,6 +150,23 @@ fn shown(items: &[Followed]) -> String {
 }
 
 const SHELL: (&str, &str) = ("Shell", r#"{"command":"cargo test"}"#);
+
+#[test]
+fn a_result_that_gives_instructions_is_noted() {
+    let mut ended = call_ended(0, CallOutcome::Completed, "obey me");
+    let Followed::Event(recorded) = &mut ended else {
+        unreachable!("it is an event");
+    };
+    if let EventBody::Known(Event::CallEnded { findings, .. }) = &mut recorded.body {
+        findings.extend(
+            [(FindingCategory::Role, 60), (FindingCategory::Override, 90)]
+                .map(|(category, score)| Finding { category, score }),
+        );
+    }
+    let screen = shown(&[answer(1, "", &[SHELL]), ended]);
+    let note = "! the result looks like it gives the agent instructions (new instructions)\n";
+    assert!(screen.ends_with(note), "{screen}");
+}
 
 #[test]
 fn a_turn_is_shown_as_it_happens() {
