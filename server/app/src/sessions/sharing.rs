@@ -1,8 +1,12 @@
 //! Links by which a session is read without signing in. A bearer of the link may read the session,
-//! and nothing else, until the link expires or all links to the session are ended.
+//! and nothing else, until the link expires or all links to the session are ended. Secrets of a known form are
+//! redacted in all that a bearer reads.
+
+mod redacted;
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use server_guard::leaks;
 use server_store::NewSessionLink;
 use shared_types::{SessionEvent, SessionId, TenantId, Timestamp, Token, TokenKind};
 
@@ -100,18 +104,19 @@ impl Sessions {
         let token = token.ok_or(AppError::NotFound(NOUN))?;
         let (hash, now) = (token.hash(), self.clock.now());
         let found = self.store.session_by_link(&hash, now).await?;
-        let (tenant, session) = found.ok_or(AppError::NotFound(NOUN))?;
+        let (tenant, mut session) = found.ok_or(AppError::NotFound(NOUN))?;
         let owner = self.store.user(tenant, session.user).await?;
         if !Gate::may_still(&owner, Action::ShareSession) {
             return Err(AppError::NotFound(NOUN));
         }
+        session.title = leaks::redact(&session.title).into_owned();
         Ok(SharedSession { tenant, session })
     }
 
     /// A page of the log of a shared session after that event, and whether there is more.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store does not answer, or an event cannot be redacted.
     pub async fn shared_events(
         &self,
         shared: &SharedSession,
@@ -119,6 +124,10 @@ impl Sessions {
         limit: u32,
     ) -> Result<(Vec<SessionEvent>, bool), AppError> {
         let session = &shared.session;
-        self.page_of_log(shared.tenant, session, after, limit).await
+        let page = self.page_of_log(shared.tenant, session, after, limit);
+        let (events, more) = page.await?;
+        let events: Result<_, _> = events.iter().map(redacted::event).collect();
+        let events = events.map_err(AppError::unavailable)?;
+        Ok((events, more))
     }
 }
