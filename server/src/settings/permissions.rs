@@ -9,13 +9,13 @@ use server_app::{Decision, Rule, RuleBy, SetRule};
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct PermissionsSection {
-    /// Rules for what runs without a question.
+    /// Rules for what runs without a question [default: none].
     #[schemars(example = &["Shell(cargo test *)"])]
     allow: Vec<String>,
-    /// Rules for what people are asked about.
+    /// Rules for what people are asked about [default: none].
     #[schemars(example = &["Shell(git push *)"])]
     ask: Vec<String>,
-    /// Rules for what never runs.
+    /// Rules for what never runs [default: none].
     #[schemars(example = &["Write(**/.env)"])]
     deny: Vec<String>,
 }
