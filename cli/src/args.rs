@@ -11,6 +11,7 @@ use crate::pick::{IdName, SessionName, operation_name};
 
 mod config;
 mod consent;
+mod print;
 mod remote;
 mod send;
 mod sessions;
@@ -18,6 +19,7 @@ mod usage;
 
 pub(crate) use config::{Config, Layer, ListConfig, values};
 pub(crate) use consent::{Allow, Approvals, ListApprovals, Permissions, RuleDecision};
+pub(crate) use print::{Output, Print};
 pub(crate) use remote::{Attach, Copy, CopyPlace, Exec, Kill, Ps, Shell};
 pub(crate) use send::Send;
 pub(crate) use sessions::{ListSessions, Sessions};
@@ -47,6 +49,8 @@ Exit codes:
   0    success; for chat: the turn completed
   1    failure; for chat: the turn failed, or its runner was offline
   2    wrong usage
+  3    for print: something needed consent, and no person could be asked
+  4    for print: the answer does not fit the schema
   130  cancelled, or left with Ctrl-C
   141  the reader of the output is gone
   exec, shell and attach exit with the command's own code, or with 255 if it
@@ -69,6 +73,8 @@ pub(crate) enum Command {
     Logout,
     /// Send one message, or start a conversation
     Chat(Chat),
+    /// Send one message from a script and print the answer; `gantry --print` is the same
+    Print(Print),
     /// Send a message to a session and leave. While a turn works, the message joins it
     Send(Send),
     /// List, rename, archive, delete or share sessions

@@ -26,6 +26,7 @@ mod mode;
 mod model;
 mod pin;
 mod piped;
+pub(crate) mod print;
 mod prompt;
 mod recent;
 mod said;

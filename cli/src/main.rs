@@ -61,7 +61,7 @@ use server::Environment;
 use settings::Settings;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::parse_from(spelled_out(std::env::args_os()));
     let (environment, home, screen, term) = read_environment();
     let Some(home) = args::home(home, std::env::home_dir()) else {
         screen.note("gantry: failed to find your home folder: set GANTRY_HOME");
@@ -97,6 +97,16 @@ fn main() -> ExitCode {
             failure
         }
     }
+}
+
+/// The command line with the option that stands for a command in place of one.
+fn spelled_out(
+    words: impl Iterator<Item = std::ffi::OsString>,
+) -> impl Iterator<Item = std::ffi::OsString> {
+    words.enumerate().map(|(place, word)| match place {
+        1 if word == "--print" || word == "-p" => "print".into(),
+        _ => word,
+    })
 }
 
 /// The exit code of a failure: one that a command on a runner can hardly have, where there is one.
@@ -165,6 +175,14 @@ async fn run(
             return tokio::select! {
                 exit = chat => exit,
                 // Dropping the conversation restores the terminal.
+                code = signals.killed() => Ok(Exit::Code(code)),
+            };
+        }
+        Command::Print(args) => {
+            let print = chat::print::run(client, screen, args, settings.home());
+            let mut signals = Signals::listen().context("failed to listen for signals")?;
+            return tokio::select! {
+                exit = print => exit,
                 code = signals.killed() => Ok(Exit::Code(code)),
             };
         }

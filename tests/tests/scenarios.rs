@@ -54,6 +54,7 @@ mod scenarios {
     mod passing;
     mod placement;
     mod postgres;
+    mod print;
     mod programs;
     mod proxies;
     mod reload;

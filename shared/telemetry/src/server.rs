@@ -66,6 +66,8 @@ const TOOLS: &[&str] = &[
     "todo_list",
     "web_fetch",
     "web_search",
+    "ask_user",
+    "present_plan",
     OTHER,
 ];
 
