@@ -91,7 +91,11 @@ fn of_segment(subject: &Subject, segment: &Segment, folders: &Folders) -> Fit {
 /// that only the run completes it may.
 fn names(place: &Place, word: &Word, folders: &Folders) -> Fit {
     let Some(text) = word.literal() else {
-        return Fit::Maybe;
+        let has_holes = word.holes().next().is_some();
+        return match has_holes || folders.open || may_become(&word.shown(), place) {
+            true => Fit::Maybe,
+            false => Fit::No,
+        };
     };
     let after = |sign| text.split_once(sign).map_or("", |(_, rest)| rest);
     let paths = [text, after('='), after('@')]
@@ -105,7 +109,7 @@ fn names(place: &Place, word: &Word, folders: &Folders) -> Fit {
     if holds {
         return Fit::Yes;
     }
-    match folders.open || paths.into_iter().any(|path| may_become(path, place)) {
+    match folders.open {
         true => Fit::Maybe,
         false => Fit::No,
     }
@@ -114,9 +118,6 @@ fn names(place: &Place, word: &Word, folders: &Folders) -> Fit {
 /// True if the shell may make a path of the place of this pattern of its own (`.en?`).
 fn may_become(path: &str, place: &Place) -> bool {
     const WILD: [char; 3] = ['*', '?', '['];
-    if !path.contains(WILD) {
-        return false;
-    }
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let (of_word, of_place) = (name(path), name(place.pattern()));
     if of_place.contains(WILD) {

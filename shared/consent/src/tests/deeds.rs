@@ -276,3 +276,79 @@ fn a_decision_reads_back() {
     }
     assert!("maybe".parse::<Decision>().is_err());
 }
+
+/// The decision about a command that starts in this folder.
+fn decided_in(folder: &str, script: &str, mode: Mode, rules: &[(Decision, &str)]) -> Decision {
+    let rules: Vec<_> = rules
+        .iter()
+        .map(|(decision, rule)| ruled(*decision, rule))
+        .collect();
+    let terms = crate::Terms {
+        mode,
+        ceiling: None,
+        isolation: &super::sandboxed(),
+        folder,
+        rules: &rules,
+    };
+    crate::judge(&Deed::Shell(script), &terms).decision
+}
+
+#[test]
+fn a_plain_name_is_judged_by_the_folder_in_which_its_command_works() {
+    use Decision::{Allow, Ask, Deny};
+    let write = "echo x > pre-commit";
+    assert_eq!(decided_in("src", write, Mode::Auto, &[]), Allow);
+    assert_eq!(decided_in(".git/hooks", write, Mode::Auto, &[]), Ask);
+    let moved = format!("cd .git/hooks && {write}");
+    assert_eq!(decided_in("", &moved, Mode::Auto, &[]), Ask);
+    let key = "cat id_ed25519";
+    assert_eq!(decided_in("/root/.ssh", key, Mode::Ask, &[]), Ask);
+    let secrets = [(Deny, "Read(secrets/**)")];
+    for (folder, script) in [("secrets", "cat key"), ("", "cd secrets && cat key")] {
+        assert_eq!(
+            decided_in(folder, script, Mode::Full, &secrets),
+            Deny,
+            "{script}"
+        );
+    }
+    assert_eq!(
+        decided_in("", "cd \"$D\" && cat key", Mode::Full, &secrets),
+        Ask
+    );
+}
+
+#[test]
+fn a_rule_about_reading_also_holds_for_searches_and_for_names_that_the_shell_completes() {
+    use Decision::{Allow, Ask, Deny};
+    let env = [(Deny, "Read(**/.env)")];
+    assert_eq!(decided(&Deed::Search(""), Mode::Full, &env), Ask);
+    assert_eq!(decided(&Deed::Search(""), Mode::Full, &[]), Allow);
+    for (script, decision) in [("cat .en?", Ask), ("cat \"$F\"", Ask), ("cat *.rs", Allow)] {
+        assert_eq!(
+            decided(&Deed::Shell(script), Mode::Full, &env),
+            decision,
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn no_rule_and_no_question_lifts_plan_mode() {
+    use Decision::{Ask, Deny};
+    for rule in [(Ask, "Shell"), (Decision::Allow, "Shell")] {
+        assert_eq!(decided(&Deed::Shell("make"), Mode::Plan, &[rule]), Deny);
+    }
+}
+
+#[test]
+fn a_command_that_hides_a_part_of_it_from_a_terminal_is_a_doubt() {
+    let hidden = "make test; \u{1b}]; ./steal.sh \u{7}";
+    let verdict = verdict(&Deed::Shell(hidden), Mode::Ask, &[]);
+    assert_eq!(verdict.risk, Risk::High);
+    assert!(
+        verdict
+            .reasons
+            .iter()
+            .any(|reason| reason.contains("control characters"))
+    );
+}
