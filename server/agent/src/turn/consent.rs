@@ -8,7 +8,7 @@ use server_records::{RuleBy, SetRule};
 use shared_consent::{Decision, Ruled, Terms, Verdict, judge};
 use shared_types::{
     ApprovalId, CallWait, Event, Isolation, WaitsFor,
-    event::{Answer, Question, Unanswered},
+    event::{Answer, Choice, Question, Unanswered},
 };
 
 use super::{
@@ -137,6 +137,15 @@ impl<'a> Turn<'a> {
             Decision::Ask => {
                 let place = place.as_ref().and_then(|survey| survey.place.as_ref());
                 let mut planned = call.planned(place, &verdict).ok_or(TurnError::NotInLog)?;
+                let chosen = turn.choice.as_ref().and_then(Choice::runner);
+                // A place that could not be looked at is named all the same.
+                if let Some((runner, name)) = chosen.filter(|_| call.digest().is_some())
+                    && planned.runner.is_none()
+                {
+                    planned.runner = Some(runner);
+                    name.clone_into(&mut planned.runner_name);
+                    "not known".clone_into(&mut planned.isolation);
+                }
                 if turn.only_people_allow() {
                     planned.rule = None;
                 }
