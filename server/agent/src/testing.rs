@@ -45,7 +45,7 @@ const HANGS_AFTER: Duration = Duration::from_secs(60);
 /// Longer than any test waits: turns are let go of only where a test asks for it.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The terms of a message whose turn asks nobody.
+/// The terms of a message whose turn asks no person.
 pub(crate) fn full() -> Terms {
     Terms {
         mode: Some(Mode::Full),

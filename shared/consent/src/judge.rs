@@ -3,7 +3,7 @@
 //! 1. A rule that denies and fits refuses. In plan mode all that does not only read is refused. Then a rule that asks
 //!    and fits asks.
 //! 2. Allow rules that cover the whole deed allow it. They do not count in plan mode or under a
-//!    ceiling below auto: nobody's convenience lifts the promise that an agent only reads or asks.
+//!    ceiling below auto: a person cannot lift such a promise by a rule.
 //! 3. Else the mode decides.
 //! 4. Where a rule only *may* fit, or a command cannot be read for certain while a rule denies
 //!    commands, a person is asked instead of an allowance.

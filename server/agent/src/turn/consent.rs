@@ -123,7 +123,9 @@ impl<'a> Turn<'a> {
         rules: &[SetRule],
     ) -> Result<Gated<'a>, TurnError> {
         let turn = self.turn_log()?;
-        let (mode, isolation, place) = (turn.mode(), turn.isolation(), turn.survey.clone());
+        // People see the place by which the call is judged, and none that an earlier turn looked at.
+        let place = turn.survey.clone().filter(|_| turn.is_surveyed);
+        let (mode, isolation) = (turn.mode(), turn.isolation());
         let verdict = verdict(turn, deed, &isolation, rules);
         match verdict.decision {
             Decision::Allow => Ok(Gated::Runs(Box::new(call.in_mode(mode)))),
