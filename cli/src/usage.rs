@@ -2,14 +2,13 @@
 
 use shared_api::{ModelUsage, UsageBy, UsageKey, UsageRow};
 use shared_client::Client;
+use shared_types::human::{cost, tokens};
 
 use crate::{args, pick, screen::Screen, style::Style, table::Table};
 
 mod turns;
-mod words;
 
 pub(crate) use turns::{TurnCosts, cost_of_turn};
-use words::{cost, model, tokens};
 
 /// The columns with numbers.
 const NUMBERS: &[usize] = &[1, 2, 3, 4, 5, 6, 7];
@@ -127,6 +126,15 @@ fn cells(of: String, row: &UsageRow) -> [String; 8] {
         some(of_row.thoughts),
         cost(row.calls, row.cost_micros, row.unpriced),
     ]
+}
+
+/// A model with its provider: `gpt-5 (openai)`.
+fn model(key: &UsageKey) -> String {
+    let model = key.model.as_deref().unwrap_or_default();
+    match &key.provider {
+        None => model.to_owned(),
+        Some(provider) => format!("{model} ({provider})"),
+    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 
 use shared_api::{UsageRow, UsageSum};
 use shared_client::{Client, ClientError};
-use shared_types::{SessionId, TurnId};
+use shared_types::{
+    SessionId, TurnId,
+    human::{cost, tokens},
+};
 use tokio::time::timeout;
 
-use super::words::{cost, model, tokens};
+use super::model;
 
 /// The longest wait for the cost of one turn.
 const ONE_WITHIN: Duration = Duration::from_secs(2);
