@@ -164,6 +164,7 @@ mod tests {
             set_by,
             who: None,
             since: None,
+            in_effect: None,
             note: None,
             allowed: String::new(),
         }

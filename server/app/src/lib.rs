@@ -93,7 +93,9 @@ pub use sessions::{
     KeptImage, NewMessage, Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession,
     Subscription,
 };
-pub use settings::{ChangeSettings, CurrentSettings, OperatorSettings, SetBy, Setting, Settings};
+pub use settings::{
+    ChangeSettings, CurrentSettings, ModeInEffect, OperatorSettings, SetBy, Setting, Settings,
+};
 pub use shared_consent::{Decision, Rule};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use turns::TurnLimits;

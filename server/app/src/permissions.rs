@@ -157,9 +157,9 @@ impl Permissions {
             true => Mode::Ask,
             false => Mode::Auto,
         };
-        let (mode, ceiling) = self.settings.modes(ctx).await?;
-        let mode = probe.mode.or(mode).unwrap_or(usual);
-        let mode = ceiling.map_or(mode, |ceiling| mode.min(ceiling));
+        let in_effect = self.settings.mode(ctx, None).await?;
+        let mode = in_effect.named(probe.mode.or(in_effect.set).unwrap_or(usual));
+        let ceiling = in_effect.ceiling;
         let deed = match probe.deed {
             ProbeDeed::Shell => Deed::Shell(&probe.text),
             ProbeDeed::Read => Deed::Read(&probe.text),

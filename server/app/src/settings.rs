@@ -17,13 +17,16 @@ use shared_types::{
 };
 use tokio::sync::Notify;
 
+mod mode;
 mod value;
 
+pub use mode::ModeInEffect;
 pub use value::OperatorSettings;
 
 use crate::{
     AppError, OpContext, Parts,
     gate::Gate,
+    isolation::IsolationPolicy,
     models::{self, Offered},
     rights::Action,
 };
@@ -52,6 +55,9 @@ pub struct Setting {
     pub who: Option<String>,
     /// Since when, where that is known.
     pub since: Option<Timestamp>,
+    /// The value under which the next turn works, where settings alone do not decide it: of the mode, and of the most
+    /// freedom.
+    pub in_effect: Option<String>,
     /// The reason that turns cannot run with it, in a few words.
     pub note: Option<&'static str>,
     /// The values that may be set, in words.
@@ -88,6 +94,7 @@ pub struct Settings {
     models: Models,
     offered: Offered,
     operator: Arc<OperatorSettings>,
+    believed: Arc<IsolationPolicy>,
     clock: Arc<dyn Clock>,
     /// Notified when the setting changes that tells if commands may be root.
     policy_changed: Arc<Notify>,
@@ -101,6 +108,7 @@ impl Settings {
             models: parts.models.clone(),
             offered: offered.clone(),
             operator: Arc::new(parts.operator.clone()),
+            believed: parts.isolation.clone(),
             clock: parts.clock.clone(),
             policy_changed: Arc::default(),
         }
@@ -233,22 +241,17 @@ impl Settings {
         })
     }
 
-    /// The mode of the user's agents, if one is set, and the most freedom that they have.
+    /// The mode in which the agent works next, of the user or in one of the user's sessions.
     ///
     /// # Errors
     /// If the store does not answer.
-    pub(crate) async fn modes(
+    pub(crate) async fn mode(
         &self,
         ctx: &OpContext,
-    ) -> Result<(Option<Mode>, Option<Mode>), AppError> {
-        let stored = self.store.settings(ctx.tenant, ctx.user, None).await?;
-        let mode = |name| {
-            let row = stored.in_effect(name).map(|row| row.value.parse::<Mode>());
-            row.transpose().map_err(AppError::unavailable)
-        };
-        let ceiling = mode(SettingName::MaxMode)?;
-        let ceiling = ceiling.into_iter().chain(self.operator.max_mode).min();
-        Ok((mode(SettingName::Mode)?.or(self.operator.mode), ceiling))
+        session: Option<SessionId>,
+    ) -> Result<ModeInEffect, AppError> {
+        let stored = self.store.settings(ctx.tenant, ctx.user, session).await?;
+        self.mode_under(ctx, &stored).await
     }
 
     /// The settings of turns if no tenant, user or session has set any.
@@ -304,12 +307,19 @@ impl Settings {
         session: Option<SessionId>,
     ) -> Result<CurrentSettings, AppError> {
         let stored = self.store.settings(ctx.tenant, ctx.user, session).await?;
+        let mode = self.mode_under(ctx, &stored).await?;
         let mut settings = Vec::with_capacity(SettingName::ALL.len());
         for name in SettingName::ALL {
-            settings.push(match stored.in_effect(name) {
+            let mut setting = match stored.in_effect(name) {
                 Some(row) => self.stored(ctx, row).await?,
                 None => self.not_stored(ctx, name).await?,
-            });
+            };
+            setting.in_effect = match name {
+                SettingName::Mode => word(Some(mode.mode)),
+                SettingName::MaxMode => word(mode.ceiling),
+                _ => None,
+            };
+            settings.push(setting);
         }
         let StoredSettings { generation, .. } = stored;
         Ok(CurrentSettings {
@@ -357,6 +367,7 @@ impl Settings {
             set_by: SetBy::Layer(row.layer),
             who: Some(who),
             since: row.at,
+            in_effect: None,
             note,
             allowed: self.allowed(row.name),
         })
@@ -405,6 +416,7 @@ impl Settings {
             set_by,
             who: None,
             since: None,
+            in_effect: None,
             note: None,
             allowed: self.allowed(name),
         })

@@ -72,6 +72,9 @@ messages! {
         /// When it was set, where the server knows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub since: Option<Timestamp>,
+        /// The value under which the next turn works, where settings alone do not decide it: of `mode` and `max_mode`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub in_effect: Option<String>,
         /// The reason why no turn can run with it, such as `removed`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub note: Option<String>,

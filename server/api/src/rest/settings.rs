@@ -91,6 +91,7 @@ fn to_setting(setting: server_app::Setting) -> Setting {
         },
         who: setting.who,
         since: setting.since,
+        in_effect: setting.in_effect,
         note: setting.note.map(str::to_owned),
         allowed: setting.allowed,
     }
