@@ -9,6 +9,7 @@ mod allowance;
 mod approvals;
 mod audit;
 mod challenges;
+mod commands;
 mod commits;
 mod context;
 mod enrolment;
@@ -63,6 +64,7 @@ pub use access::{
 pub use allowance::{Rate, UserLimits};
 pub use approvals::{Approvals, GivenAnswer};
 pub use audit::{Audit, AuditQuery};
+pub use commands::{Command, CommandDone, CommandLine, Commands, Shown};
 pub use context::OpContext;
 pub use enrolment::{AuthenticateRequest, Enrolled, Enrolment, Joined, NotLetIn};
 pub use error::AppError;
@@ -123,6 +125,8 @@ pub struct App {
     pub access: Access,
     /// Conversations.
     pub sessions: Sessions,
+    /// Commands in conversations.
+    pub commands: Commands,
     /// Operations on runners, and their output.
     pub operations: Operations,
     /// The settings of users and sessions.
@@ -194,18 +198,30 @@ impl App {
         Forbidding::start(&parts, &links, &settings, &tasks);
         runners::start_reaper(&parts, &links, &tasks);
         Replicas::start(&parts, turns, &operations, &tasks);
-        Ok(Self {
-            access,
+        let commands = Commands {
+            gate: gate.clone(),
             sessions,
-            operations,
-            permissions: Permissions::of(&parts, &gate, &settings),
-            settings,
-            approvals,
+            settings: settings.clone(),
             runners,
-            sandboxes: Sandboxes::of(&parts, &gate, &links),
-            people,
             models: ModelAccounts::new(&parts, &gate, &offered),
             usage: Usage::of(&parts, &gate),
+            approvals,
+            permissions: Permissions::of(&parts, &gate, &settings),
+            clock: parts.clock.clone(),
+        };
+        Ok(Self {
+            access,
+            sessions: commands.sessions.clone(),
+            operations,
+            permissions: commands.permissions.clone(),
+            settings,
+            approvals: commands.approvals.clone(),
+            runners: commands.runners.clone(),
+            sandboxes: Sandboxes::of(&parts, &gate, &links),
+            people,
+            models: commands.models.clone(),
+            usage: commands.usage.clone(),
+            commands,
             audit: Audit::of(&parts, &gate),
             requests: Requests::of(&parts, &gate),
             store: parts.store.clone(),

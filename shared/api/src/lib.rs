@@ -26,6 +26,7 @@ fn strict() -> String {
     "strict".to_owned()
 }
 
+mod commands;
 mod consent;
 fn is_queue(effect: &WhileWorking) -> bool {
     *effect == WhileWorking::Queue
@@ -39,6 +40,7 @@ mod people;
 mod settings;
 mod usage;
 
+pub use commands::{Command, CommandDone, CommandTable, Commands, RunCommand, Shown};
 pub use consent::{
     AddPermissionRule, AnswerApproval, Approval, ApprovalOutcome, Approvals, Decision,
     PermissionRule, PermissionRules, PermissionVerdict, RuleSetBy, TestPermission, TestedDeed,

@@ -17,7 +17,7 @@ use url::Url;
 use crate::{ClientError, Follow, backoff, http::Http};
 
 /// Attempts to send a message before the client gives up on the server.
-const SEND_ATTEMPTS: u32 = 8;
+pub(crate) const SEND_ATTEMPTS: u32 = 8;
 
 /// The default interval between pings to a silent server.
 pub const PING_EVERY: Duration = Duration::from_secs(15);

@@ -14,6 +14,7 @@
 mod attach;
 mod backoff;
 mod client;
+mod commands;
 mod consent;
 pub mod cursor;
 mod error;

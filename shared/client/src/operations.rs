@@ -17,7 +17,7 @@ use crate::{
 const STOP_ATTEMPTS: u32 = 20;
 
 /// The header with the key under which an operation is started at most once.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 impl Client {
     /// Starts an operation and attaches to it. The start is tried again where its answer was lost:

@@ -5,6 +5,7 @@ mod access;
 mod approvals;
 mod audit;
 mod browser;
+mod commands;
 mod document;
 mod html;
 mod id;
@@ -97,6 +98,7 @@ fn documented() -> OpenApiRouter<Doors> {
         .merge(approvals::routes())
         .merge(permissions::routes())
         .merge(sessions::routes())
+        .merge(commands::routes())
         .merge(images::routes())
         .merge(shared::routes())
         .merge(operations::routes())

@@ -254,14 +254,7 @@ pub(crate) async fn send(
         while_working: ask.while_working,
     };
     let sent = doors.app.sessions.send(&ctx, id, message).await?;
-    Ok((
-        StatusCode::ACCEPTED,
-        Json(MessageAccepted {
-            turn: sent.turn,
-            steered: sent.steered,
-            seq: sent.seq,
-        }),
-    ))
+    Ok((StatusCode::ACCEPTED, Json(to_accepted(&sent))))
 }
 
 /// Stop the running turn and its operations; if no turn runs, the next one that waits.
@@ -350,7 +343,15 @@ fn to_task(task: server_app::Task) -> Task {
     }
 }
 
-fn to_session(session: server_app::Session) -> Session {
+pub(super) fn to_accepted(sent: &server_app::Sent) -> MessageAccepted {
+    MessageAccepted {
+        turn: sent.turn,
+        steered: sent.steered,
+        seq: sent.seq,
+    }
+}
+
+pub(super) fn to_session(session: server_app::Session) -> Session {
     Session {
         id: session.id,
         title: session.title,

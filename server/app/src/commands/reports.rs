@@ -1,0 +1,278 @@
+//! Commands that tell of a session, and the one that stops it.
+
+use std::time::Duration;
+
+use server_records::RuleBy;
+use server_store::{ModelUsage, Page, UsageBy};
+use shared_sandbox::CancelAnswer;
+use shared_types::{
+    clean::clean_line,
+    human::{ago, cost, tokens},
+};
+
+use super::{Asked, CommandDone, Commands, Shown, choices, other_sessions::title};
+use crate::{AppError, Session, SettingName, Since, Task, UsageSums};
+
+/// Most rows of a list.
+const ROWS_AT_MOST: usize = 50;
+
+/// Longest command of a task, in characters.
+const COMMAND_AT_MOST: usize = 80;
+
+/// The newest changes of a window that are shown.
+const CHANGES_SHOWN: usize = 5;
+
+/// Most questions that are counted.
+const QUESTIONS_COUNTED: u32 = 100;
+
+impl Commands {
+    pub(super) async fn status(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        let session = &asked.session;
+        let state = match session.running_turn {
+            Some(_) => "a turn is under way",
+            None => "nothing is under way",
+        };
+        let page = Page {
+            after: None,
+            limit: QUESTIONS_COUNTED,
+        };
+        let (questions, _) = self.approvals.list(asked.ctx, false, page).await?;
+        let here = questions.iter().filter(|one| one.session == session.id);
+        let state = match here.count() {
+            0 => state.to_owned(),
+            1 => format!("{state}; a question waits for your answer"),
+            count => format!("{state}; {count} questions wait for your answer"),
+        };
+        let model = self.setting(asked, SettingName::Model).await?;
+        let mode = self.mode_in_words(asked, asked.terms.mode).await?;
+        let usage = self.usage.of_session(asked.ctx, session.id, None).await?;
+        let mut rows = vec![
+            ("session", session_in_words(session)),
+            ("state", state),
+            ("place", self.place(asked, session).await?),
+            ("model", choices::value(&model)),
+            ("mode", mode.trim_start_matches("mode ").to_owned()),
+        ];
+        // Without a model that can be used there is no window.
+        if let Ok(report) = self.sessions.context(asked.ctx, session.id).await {
+            rows.push(("window", window(&report)));
+        }
+        rows.push(("usage", used(&usage.total)));
+        let rows = rows
+            .into_iter()
+            .map(|(name, value)| vec![name.to_owned(), value]);
+        Ok(CommandDone::shown([Shown::Table {
+            columns: Vec::new(),
+            rows: rows.collect(),
+        }]))
+    }
+
+    pub(super) async fn context(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        let report = self.sessions.context(asked.ctx, asked.id()).await?;
+        let whole = report.window.unwrap_or(report.tokens).max(1);
+        let parts = report.parts.iter().filter(|(_, tokens)| *tokens > 0);
+        let rows = parts.map(|(name, tokens)| {
+            let share = tokens * 100 / whole;
+            vec![(*name).to_owned(), tokens.to_string(), format!("{share} %")]
+        });
+        let mut shown = vec![
+            Shown::Text(format!("{}: {}", report.model, window(&report))),
+            Shown::Table {
+                columns: vec!["PART", "TOKENS", "SHARE"],
+                rows: rows.collect(),
+            },
+        ];
+        if let Some((input, cached)) = report.last.filter(|(input, _)| *input > 0) {
+            let share = cached * 100 / input;
+            shown.push(Shown::Text(format!(
+                "{share} % of the last request was cached"
+            )));
+        }
+        if report.excerpts > 0 {
+            shown.push(Shown::Text(format!(
+                "{} long results are shown to the model as excerpts; it can recall the rest",
+                report.excerpts
+            )));
+        }
+        let now = self.clock.now();
+        let first = report.changes.len().saturating_sub(CHANGES_SHOWN);
+        let changes = report.changes.iter().skip(first);
+        shown.extend(
+            changes.map(|change| {
+                Shown::Text(format!("{}: {}", ago(now.since(change.at)), change.what))
+            }),
+        );
+        Ok(CommandDone::shown(shown))
+    }
+
+    pub(super) async fn usage(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        let of = |since| self.usage.since(asked.ctx, since, UsageBy::Day, false);
+        let here = self.usage.of_session(asked.ctx, asked.id(), None).await?;
+        let today = of(Since::Ago(Duration::ZERO)).await?;
+        let month = of(Since::Usual).await?;
+        let row = |name: &str, sums: &UsageSums| {
+            let ModelUsage {
+                calls,
+                unpriced,
+                cost_micros,
+                usage,
+            } = sums.total;
+            vec![
+                name.to_owned(),
+                calls.to_string(),
+                tokens(
+                    usage
+                        .input
+                        .saturating_sub(usage.cached.saturating_add(usage.cache_written)),
+                ),
+                tokens(usage.cached),
+                tokens(usage.output),
+                cost(calls, cost_micros, unpriced),
+            ]
+        };
+        Ok(CommandDone::shown([
+            Shown::Table {
+                columns: vec!["", "CALLS", "FRESH", "CACHED", "OUTPUT", "COST"],
+                rows: vec![
+                    row("this session", &here),
+                    row("today (UTC)", &today),
+                    row("last 30 days", &month),
+                ],
+            },
+            Shown::Text("tokens of models; gantry usage tells more".to_owned()),
+        ]))
+    }
+
+    pub(super) async fn tasks(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        let tasks = self.sessions.tasks(asked.ctx, asked.id()).await?;
+        if tasks.is_empty() {
+            return Ok(CommandDone::text("nothing went on in the background"));
+        }
+        let now = self.clock.now();
+        let first = tasks.len().saturating_sub(ROWS_AT_MOST);
+        let rows = tasks[first..].iter().map(|task| {
+            vec![
+                task.number.to_string(),
+                task.ended.clone().unwrap_or_else(|| "runs".to_owned()),
+                ago(now.since(task.placed.at)),
+                task.placed.place.runner_name.clone(),
+                command(task),
+            ]
+        });
+        Ok(CommandDone::shown([
+            Shown::Table {
+                columns: vec!["TASK", "STATE", "BEGUN", "RUNNER", "COMMAND"],
+                rows: rows.collect(),
+            },
+            Shown::Text("/stop N stops one that runs".to_owned()),
+        ]))
+    }
+
+    pub(super) async fn stop(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        if asked.words.is_empty() {
+            let stops = self.sessions.cancel(asked.ctx, asked.id()).await?;
+            return Ok(CommandDone::text(match stops {
+                Some(_) => "stopping…",
+                None => "nothing is under way",
+            }));
+        }
+        let Ok(number) = asked.words.parse::<u32>() else {
+            return Err(AppError::Invalid(
+                "write /stop, or /stop and the number of a task; /tasks lists them".to_owned(),
+            ));
+        };
+        let tasks = self.sessions.tasks(asked.ctx, asked.id()).await?;
+        let Some(task) = tasks.iter().find(|task| task.number == number) else {
+            return Err(AppError::Invalid(format!(
+                "there is no task {number}; /tasks lists them"
+            )));
+        };
+        let stopped = self
+            .sessions
+            .cancel_operation(asked.ctx, task.placed.operation);
+        Ok(CommandDone::text(match stopped.await? {
+            CancelAnswer::Cancelled => format!("task {number} is stopped"),
+            CancelAnswer::AlreadyExited => format!("task {number} had ended"),
+            CancelAnswer::Recorded => format!("task {number} is stopped when its runner is back"),
+            CancelAnswer::NeverStarted => {
+                format!("task {number} had not started, and never will")
+            }
+        }))
+    }
+
+    pub(super) async fn permissions(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        let (operator, stored) = self.permissions.list(asked.ctx).await?;
+        let operator = operator.into_iter().map(|set| {
+            let who = match set.by {
+                RuleBy::Operator => "the operator",
+                RuleBy::Tenant { .. } | RuleBy::User { .. } | RuleBy::Message => "you",
+            };
+            (set.decision, set.rule, who.to_owned())
+        });
+        let stored = stored.into_iter().map(|row| {
+            let who = match row.user {
+                Some(_) => "you".to_owned(),
+                None => format!("{}, for everyone", row.by_name),
+            };
+            (row.decision, row.rule, who)
+        });
+        let rows: Vec<_> = operator
+            .chain(stored)
+            .map(|(decision, rule, who)| vec![decision.to_string(), rule.to_string(), who])
+            .collect();
+        if rows.is_empty() {
+            return Ok(CommandDone::text("no rule is set; the mode alone decides"));
+        }
+        Ok(CommandDone::shown([Shown::Table {
+            columns: vec!["", "RULE", "SET BY"],
+            rows,
+        }]))
+    }
+}
+
+/// The title and the id of a session.
+fn session_in_words(session: &Session) -> String {
+    match session.title.as_str() {
+        "" => session.id.to_string(),
+        _ => format!("{} · {}", title(session), session.id),
+    }
+}
+
+/// The command of a task, on one line.
+fn command(task: &Task) -> String {
+    let arguments = serde_json::from_str::<serde_json::Value>(&task.asked.arguments);
+    let command = arguments.ok().and_then(|all| {
+        let command = all.get("command")?.as_str()?;
+        Some(clean_line(command, COMMAND_AT_MOST))
+    });
+    command.unwrap_or_else(|| task.asked.name.clone())
+}
+
+/// `about 3,306 of 8,000 tokens (41 %)`, without the commas.
+fn window(report: &server_agent::ContextReport) -> String {
+    let tokens = report.tokens;
+    match report.window {
+        Some(window) => {
+            let share = tokens * 100 / window.max(1);
+            format!("about {tokens} of {window} tokens ({share} %)")
+        }
+        None => format!("about {tokens} tokens; the model's window is not known"),
+    }
+}
+
+/// `4 calls of models · 12.3k tokens sent, 800 received · $0.12`.
+fn used(sum: &ModelUsage) -> String {
+    if sum.calls == 0 {
+        return "no call of a paid model yet".to_owned();
+    }
+    let calls = match sum.calls {
+        1 => "1 call".to_owned(),
+        calls => format!("{calls} calls"),
+    };
+    format!(
+        "{calls} of models · {} tokens sent, {} received · {}",
+        tokens(sum.usage.input),
+        tokens(sum.usage.output),
+        cost(sum.calls, sum.cost_micros, sum.unpriced)
+    )
+}
