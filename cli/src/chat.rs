@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, io::IsTerminal as _, path::Path};
 
 use anyhow::bail;
-use shared_api::{CreateSession, Me, Runner, Session};
+use shared_api::{Command, CreateSession, Me, Runner, Session};
 use shared_client::Client;
 use shared_types::{Mode, TurnId, event::Terms, limits::MAX_MESSAGE_BYTES};
 
@@ -20,6 +20,7 @@ use crate::{
 };
 
 mod asking;
+mod command;
 mod conversation;
 mod images;
 mod mode;
@@ -46,6 +47,8 @@ struct Chat {
     view: View,
     /// The mode that was chosen for the messages of this run.
     mode: Option<Mode>,
+    /// The commands of the server.
+    commands: Vec<Command>,
     /// The advice for the case that the server refuses the credential.
     advice: &'static str,
     /// True if lines that are typed during a turn are for it, and not for the program behind this one.
@@ -137,6 +140,7 @@ impl Chat {
             screen,
             session,
             mode: None,
+            commands: Vec::new(),
             advice,
             takes_lines: false,
             later: VecDeque::new(),

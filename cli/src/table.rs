@@ -18,8 +18,8 @@ const CUT: char = '…';
 
 /// A heading and rows, each on one line. On a terminal the widest cells are cut in their middle, so that a line fits.
 /// Cut cells are complete elsewhere, and with `--json`.
-pub(crate) struct Table<const COLUMNS: usize> {
-    rows: Vec<[String; COLUMNS]>,
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
     whole: &'static [usize],
     spare: &'static [usize],
     right: &'static [usize],
@@ -33,10 +33,11 @@ struct Column {
     is_right: bool,
 }
 
-impl<const COLUMNS: usize> Table<COLUMNS> {
-    pub(crate) fn new(heading: [&str; COLUMNS]) -> Self {
+impl Table {
+    pub(crate) fn new<'a>(heading: impl IntoIterator<Item = &'a str>) -> Self {
+        let heading = heading.into_iter().map(|name| clean_line(name, MAX_CELL));
         Self {
-            rows: vec![heading.map(str::to_owned)],
+            rows: vec![heading.collect()],
             whole: &[],
             spare: &[],
             right: &[],
@@ -61,10 +62,12 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         self
     }
 
-    /// Adds a row. Its cells may be the text of others, so control characters are removed.
-    pub(crate) fn row(&mut self, cells: [String; COLUMNS]) {
-        self.rows
-            .push(cells.map(|cell| clean_line(&cell, MAX_CELL)));
+    /// Adds a row as wide as the heading. Its cells may be the text of others, so control characters are removed.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells = cells.into_iter().map(|cell| clean_line(&cell, MAX_CELL));
+        let mut row: Vec<_> = cells.collect();
+        row.resize(self.rows[0].len(), String::new());
+        self.rows.push(row);
     }
 
     /// The text, for a terminal of this many columns.
@@ -85,7 +88,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
 
     /// The columns that are shown. One that is empty throughout takes no room.
     fn fitted(&self, terminal: usize) -> Vec<Column> {
-        let mut columns: Vec<_> = (0..COLUMNS)
+        let mut columns: Vec<_> = (0..self.rows[0].len())
             .map(|index| Column {
                 index,
                 width: self

@@ -245,6 +245,17 @@ impl View {
         }
     }
 
+    /// Shows a text of whole lines that is not part of the session.
+    pub(crate) fn block(&mut self, text: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Text(screen, shown) => shown.print(*screen, |_| text.to_owned()),
+            Self::Json(screen, _) => {
+                screen.note(text.trim_end());
+                Ok(())
+            }
+        }
+    }
+
     /// Says something that is not part of the session.
     pub(crate) fn aside(&mut self, text: &str) -> anyhow::Result<()> {
         match self {

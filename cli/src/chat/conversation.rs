@@ -3,23 +3,15 @@
 
 use std::pin::pin;
 
-use shared_api::{CreateSession, Me};
+use shared_api::Me;
 
 use super::{
-    Chat, Later, check, images, mode, model, pin,
+    Chat, Later, check, command, images, mode, model, pin,
     prompt::{Prompt, Typed},
-    slash::{self, HELP, Line},
+    slash::{self, Line},
     turn,
 };
-use crate::{above::Above, args::ListSessions, context, exit::Exit, sessions, tasks, view::View};
-
-/// The sessions that `/sessions` lists.
-const RECENT: ListSessions = ListSessions {
-    limit: 10,
-    archived: false,
-    search: None,
-    json: false,
-};
+use crate::{above::Above, exit::Exit};
 
 /// Reads lines until they end. Without a terminal, the exit code is that of the last turn, so that
 /// a script learns of a failure.
@@ -27,6 +19,8 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
     let mut prompt = Prompt::new()?;
     let is_interactive = matches!(prompt, Prompt::Terminal(_));
     if is_interactive {
+        // A server of an earlier release has no commands.
+        chat.commands = chat.client.commands().await.unwrap_or_default();
         greet(chat, me).await?;
     }
     chat.takes_lines = is_interactive;
@@ -112,6 +106,7 @@ async fn typed(
     line
 }
 
+/// Says with which model, in which mode and where the session works.
 async fn greet(chat: &mut Chat, me: &Me) -> anyhow::Result<()> {
     let runner = pin::place(chat).await?;
     // The practice model was named in the first line.
@@ -128,8 +123,7 @@ async fn greet(chat: &mut Chat, me: &Me) -> anyhow::Result<()> {
 async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<Option<Exit>> {
     match slash::parse(line) {
         Line::Empty => {}
-        // Where no turn works, each of them starts one.
-        Line::Message(text) | Line::Queue(text) | Line::Interrupt(text) => {
+        Line::Message(text) => {
             check(text)?;
             // A script may pass on lines of others, who must not pick files of this machine.
             let images = match is_on_screen {
@@ -139,65 +133,38 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             let exit = turn::run(chat, text, images, is_on_screen).await?;
             return Ok(Some(exit));
         }
-        Line::Runner(None) => pin::list(chat).await?,
-        Line::Runner(Some(name)) => pin::choose(chat, name).await?,
-        Line::Model(None) => model::list(chat).await?,
-        Line::Model(Some(name)) => model::choose(chat, name).await?,
-        Line::Mode(None) => mode::show(chat).await?,
-        // A script may pass on lines of others, who must not free its agent.
-        Line::Mode(Some(_)) if !is_on_screen => {
-            anyhow::bail!("/mode sets a mode only on a terminal; use gantry chat --mode MODE")
-        }
-        Line::Mode(Some(name)) => mode::choose(chat, name).await?,
-        Line::Sessions => sessions::list(&chat.client, chat.screen, &RECENT).await?,
-        Line::New => {
-            let same_place = CreateSession {
-                runner: chat.session.runner.as_ref().map(|pin| pin.id.to_string()),
-                directory: chat.session.directory.clone(),
-                model: model::of_this_session(chat).await?,
-                ..CreateSession::default()
-            };
-            let session = chat.client.begin_session(&same_place).await?;
-            let is_json = matches!(chat.view, View::Json(..));
-            let (later, takes_lines) = (std::mem::take(&mut chat.later), chat.takes_lines);
-            let named = chat.mode;
-            let opened = Chat::open(
-                chat.client.clone(),
-                chat.screen,
-                chat.advice,
-                session,
-                is_json,
-            );
-            *chat = Chat {
-                takes_lines,
-                later,
-                mode: named,
-                ..opened
-            };
-            // The mode of the last session stays behind, which may have been a less free one.
-            let mode = mode::name(chat).await?;
-            chat.view.aside(&format!("a new session begins · {mode}"))?;
-        }
-        Line::Stop => {
-            let stopped = chat.client.cancel(chat.session.id).await?;
-            let said = stopped.turn.map_or("nothing is under way", |_| "stopping…");
-            chat.view.aside(said)?;
-        }
-        Line::Context => context::show(&chat.client, chat.screen, chat.session.id, false).await?,
-        Line::Compact(focus) => return Ok(Some(turn::compact(chat, focus, is_on_screen).await?)),
-        Line::Tasks => tasks::list(&chat.client, chat.screen, chat.session.id, false).await?,
-        Line::StopTask(task) => {
-            tasks::cancel(&chat.client, chat.screen, chat.session.id, task).await?;
-        }
-        Line::Help => chat.screen.note(HELP),
-        // Without a terminal, no person would notice that the message was not sent.
-        Line::Unknown(command) if !is_on_screen => {
-            anyhow::bail!("there is no {command}; a space before the slash makes it a message")
-        }
-        Line::Unknown(command) => chat.view.aside(&format!(
-            "there is no {command}; /help lists what there is, and a space before the slash \
-             makes it a message"
-        ))?,
+        Line::Command(line) => return run_command(chat, line, is_on_screen).await,
     }
     Ok(None)
+}
+
+/// Has the server carry out a command. The exit is that of the turn which it began, or which works in the session that
+/// the command leads to.
+async fn run_command(
+    chat: &mut Chat,
+    line: &str,
+    is_on_screen: bool,
+) -> anyhow::Result<Option<Exit>> {
+    let client_id = chat.client.new_client_id();
+    let done = command::send(chat, line, client_id.clone()).await?;
+    command::take(chat, &done)?;
+    if command::is_help(line) {
+        chat.view.aside(command::AT_THIS_TERMINAL)?;
+    }
+    if let Some(message) = done.message {
+        return turn::sent(chat, client_id, message.turn, is_on_screen)
+            .await
+            .map(Some);
+    }
+    let Some(session) = done.session.filter(|session| session.id != chat.session.id) else {
+        return Ok(None);
+    };
+    match command::move_to(chat, session).await? {
+        Some(turn) => turn::watch(chat, turn).await.map(Some),
+        None => {
+            let me = chat.client.me().await?;
+            greet(chat, &me).await?;
+            Ok(None)
+        }
+    }
 }

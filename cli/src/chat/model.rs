@@ -1,12 +1,12 @@
 //! The model that answers in one session, whatever model its user prefers elsewhere.
 
 use anyhow::Context as _;
-use shared_api::{ChangeSettings, LayerName, NewValues, SetBy, Setting, SettingName};
+use shared_api::{ChangeSettings, LayerName, NewValues, Setting, SettingName};
 use shared_client::Client;
 use shared_types::SessionId;
 
 use super::Chat;
-use crate::{models, render::clean::clean_line};
+use crate::render::clean::clean_line;
 
 /// The word that removes the choice; no model can have this name.
 pub(super) const NONE: &str = "-";
@@ -28,37 +28,9 @@ pub(super) async fn set(client: &Client, id: SessionId, name: &str) -> anyhow::R
     of(settings.settings)
 }
 
-/// Chooses the model of this session, and says what answers from its next step on.
-pub(super) async fn choose(chat: &mut Chat, name: &str) -> anyhow::Result<()> {
-    let setting = set(&chat.client, chat.session.id, name).await?;
-    let counts = shown(&setting);
-    chat.view.aside(&format!("from the next step on: {counts}"))
-}
-
-/// Lists the models, and says which one answers in this session.
-pub(super) async fn list(chat: &mut Chat) -> anyhow::Result<()> {
-    models::list(&chat.client, chat.screen, false).await?;
-    let setting = of_session(chat).await?;
-    let (counts, advice) = (
-        shown(&setting),
-        match setting.set_by {
-            SetBy::Session => "for this session; /model - goes back to your own choice",
-            _ => "/model NAME chooses another one for this session",
-        },
-    );
-    chat.view.aside(&format!("{counts} · {advice}"))
-}
-
 /// The model that answers in this session, in words.
 pub(super) async fn name(chat: &Chat) -> anyhow::Result<String> {
     Ok(shown(&of_session(chat).await?))
-}
-
-/// The choice of this session alone, where it has one.
-pub(super) async fn of_this_session(chat: &Chat) -> anyhow::Result<Option<String>> {
-    let setting = of_session(chat).await?;
-    let is_own = setting.set_by == SetBy::Session;
-    Ok(setting.value.filter(|_| is_own))
 }
 
 async fn of_session(chat: &Chat) -> anyhow::Result<Setting> {

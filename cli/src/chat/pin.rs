@@ -20,27 +20,6 @@ pub(super) async fn set(client: &Client, id: SessionId, name: &str) -> anyhow::R
     Ok(())
 }
 
-/// Pins this session, and says where it works from its next message on.
-pub(super) async fn choose(chat: &mut Chat, name: &str) -> anyhow::Result<()> {
-    set(&chat.client, chat.session.id, name).await?;
-    chat.session = chat.client.session(chat.session.id).await?;
-    let place = place(chat).await?;
-    chat.view
-        .aside(&format!("from the next message on: {place}"))
-}
-
-/// Lists the runners, and says to which one this session is pinned.
-pub(super) async fn list(chat: &mut Chat) -> anyhow::Result<()> {
-    runners::list(&chat.client, chat.screen, false).await?;
-    if chat.session.runner.is_none() {
-        return Ok(());
-    }
-    let place = place(chat).await?;
-    chat.view.aside(&format!(
-        "{place}; /runner - goes back to your active runner"
-    ))
-}
-
 /// The place where the session works, in words.
 pub(super) async fn place(chat: &Chat) -> anyhow::Result<String> {
     let known = chat.client.runners().await?;

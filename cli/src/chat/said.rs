@@ -1,11 +1,11 @@
 //! What a person says while a turn works: each line is sent at once, or waits for the end of the turn.
 
-use anyhow::Context as _;
-use shared_api::MessageAccepted;
+use shared_api::CommandDone;
+use shared_client::ClientError;
 use shared_types::WhileWorking;
 
 use super::{
-    Chat, Later, check, images,
+    Chat, Later, check, command, images,
     slash::{self, Line},
     turn::Answer,
 };
@@ -15,8 +15,8 @@ const LATER_AT_MOST: usize = 64;
 
 /// The action that a line asks for while a turn works.
 pub(super) enum Said {
-    /// The message is sent; this is the server's answer, once it comes.
-    Sending(Answer<MessageAccepted>),
+    /// The line is sent; this is the server's answer, once it comes.
+    Sending(Answer<CommandDone>),
     /// The turn is to stop.
     Stop,
     /// Nothing now.
@@ -25,23 +25,28 @@ pub(super) enum Said {
 
 /// Does what a line says that was typed while a turn works.
 pub(super) fn say(chat: &mut Chat, line: &str) -> anyhow::Result<Said> {
-    let (text, while_working) = match slash::parse(line) {
-        Line::Empty => return Ok(Said::Nothing),
-        Line::Stop => return Ok(Said::Stop),
+    let client_id = chat.client.new_client_id();
+    match slash::parse(line) {
+        Line::Empty => Ok(Said::Nothing),
+        Line::Command("/stop") => Ok(Said::Stop),
+        Line::Command(line) if command::is_between_turns(chat, line) => wait(chat, line),
+        Line::Command(line) => Ok(Said::Sending(command::send(chat, line, client_id))),
         // The prompt after the turn adds its images.
-        Line::Message(text) if images::are_named(text) => return wait(chat, line),
-        Line::Message(text) => (text, WhileWorking::Steer),
-        Line::Queue(text) => (text, WhileWorking::Queue),
-        Line::Interrupt(text) => (text, WhileWorking::Interrupt),
-        _ => return wait(chat, line),
-    };
-    check(text)?;
-    let (client, session, text) = (chat.client.clone(), chat.session.id, text.to_owned());
-    let client_id = client.new_client_id();
-    Ok(Said::Sending(Box::pin(async move {
-        let sending = client.send_while_working(session, &text, while_working, &client_id);
-        sending.await
-    })))
+        Line::Message(text) if images::are_named(text) => wait(chat, line),
+        Line::Message(text) => {
+            check(text)?;
+            let (client, session) = (chat.client.clone(), chat.session.id);
+            let text = text.to_owned();
+            Ok(Said::Sending(Box::pin(async move {
+                let steers = WhileWorking::Steer;
+                let sending = client.send_while_working(session, &text, steers, &client_id);
+                Ok(CommandDone {
+                    message: Some(sending.await?),
+                    ..CommandDone::default()
+                })
+            })))
+        }
+    }
 }
 
 /// Has the line wait for the end of the turn.
@@ -58,14 +63,16 @@ fn wait(chat: &mut Chat, line: &str) -> anyhow::Result<Said> {
 /// Takes in the server's answer: a turn of the message's own is shown once this one is over.
 pub(super) fn accepted(
     chat: &mut Chat,
-    sent: Result<MessageAccepted, shared_client::ClientError>,
+    sent: Result<CommandDone, ClientError>,
 ) -> anyhow::Result<()> {
-    match sent.context("failed to send the message") {
-        Ok(sent) if sent.steered => Ok(()),
-        Ok(sent) => {
-            chat.later.push_back(Later::Turn(sent.turn));
+    match sent {
+        Ok(done) => {
+            command::take(chat, &done)?;
+            let turn = done.message.filter(|message| !message.steered);
+            chat.later
+                .extend(turn.map(|message| Later::Turn(message.turn)));
             Ok(())
         }
-        Err(error) => chat.view.aside(&crate::told(&error, chat.advice)),
+        Err(error) => chat.view.aside(&crate::told(&error.into(), chat.advice)),
     }
 }

@@ -6,7 +6,7 @@ use std::{collections::VecDeque, future::Future, pin::Pin, time::Duration};
 
 use anyhow::Context as _;
 use rustix::termios::{QueueSelector, tcflush};
-use shared_api::{Approval, CancelAccepted, MessageAccepted, SendMessage};
+use shared_api::{Approval, CancelAccepted, CommandDone, MessageAccepted, SendMessage};
 use shared_client::{Client, ClientError, Followed};
 use shared_types::{
     ApprovalId, Digest, Event, SessionEvent, SessionId, TurnId, WhileWorking, event::TurnOutcome,
@@ -54,33 +54,26 @@ pub(super) async fn run(
         client_id: Some(client_id.clone()),
     };
     let sending = send(&chat.client, chat.session.id, message);
-    begin(chat, client_id, sending, is_on_screen).await
+    chat.view.typed_here(&client_id, is_on_screen);
+    chat.watch.go_on();
+    let turn = Turn {
+        sending: Some(sending),
+        ..Turn::new(client_id)?
+    };
+    turn.until_over(chat).await
 }
 
-/// Asks to compact the conversation, and shows that to its end.
-pub(super) async fn compact(
-    chat: &mut Chat,
-    focus: &str,
-    is_on_screen: bool,
-) -> anyhow::Result<Exit> {
-    let client_id = chat.client.new_client_id();
-    let (client, session) = (chat.client.clone(), chat.session.id);
-    let (focus, id) = (focus.to_owned(), client_id.clone());
-    let sending = Box::pin(async move { client.compact(session, &focus, &id).await });
-    begin(chat, client_id, sending, is_on_screen).await
-}
-
-/// Shows the turn of a message that is being sent.
-async fn begin(
+/// Shows the turn of a message that was sent here with this id.
+pub(super) async fn sent(
     chat: &mut Chat,
     client_id: String,
-    sending: Answer<MessageAccepted>,
+    turn: TurnId,
     is_on_screen: bool,
 ) -> anyhow::Result<Exit> {
     chat.view.typed_here(&client_id, is_on_screen);
     chat.watch.go_on();
     let turn = Turn {
-        sending: Some(sending),
+        id: Some(turn),
         ..Turn::new(client_id)?
     };
     turn.until_over(chat).await
@@ -138,8 +131,8 @@ struct Turn {
     seconds: Interval,
     sending: Option<Answer<MessageAccepted>>,
     typed: TypedLines,
-    /// A message that was typed meanwhile and is being sent. The next line is read after it, so that their order stays.
-    saying: Option<Answer<MessageAccepted>>,
+    /// A message or a command that was typed meanwhile and is being sent. The next line is read after it, so that their order stays.
+    saying: Option<Answer<CommandDone>>,
     cancelling: Option<Answer<CancelAccepted>>,
     client_id: String,
     id: Option<TurnId>,
@@ -169,7 +162,7 @@ enum TurnEvent {
     Tick,
     Sent(Result<MessageAccepted, ClientError>),
     Typed(String),
-    Said(Result<MessageAccepted, ClientError>),
+    Said(Result<CommandDone, ClientError>),
     Watched(anyhow::Result<watch::WatchEvent>),
     Cancelled(Result<CancelAccepted, ClientError>),
     Interrupt,
