@@ -13,6 +13,7 @@ mod scenarios {
     mod canary;
     mod chromium;
     mod clones;
+    mod commands;
     mod compaction;
     mod connection_age;
     mod consent;

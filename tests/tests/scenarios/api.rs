@@ -129,6 +129,12 @@ async fn every_good_answer_has_the_documented_shape() {
         Some(compacts),
     )
     .await;
+    api.call("get", "/api/v1/commands", "", None).await;
+    for line in ["/status", "/help", "/new"] {
+        let command = json!({ "line": line, "client_id": line });
+        let path = "/api/v1/sessions/{id}/commands";
+        api.call("post", path, &session, Some(command)).await;
+    }
     let events = api
         .call("get", "/api/v1/sessions/{id}/events", &session, None)
         .await;
