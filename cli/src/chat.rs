@@ -20,6 +20,7 @@ use crate::{
 };
 
 mod asking;
+mod bang;
 mod command;
 mod conversation;
 mod images;
@@ -55,6 +56,8 @@ struct Chat {
     takes_lines: bool,
     /// What was said during a turn and is to be done after it, in this order.
     later: VecDeque<Later>,
+    /// The person's own commands that run.
+    own: bang::OwnCommands,
 }
 
 /// What was said during a turn and is to be done after it.
@@ -100,7 +103,9 @@ pub(crate) async fn run(
             if is_resumed(&args) {
                 chat.view.runs(&chat.client.tasks(chat.session.id).await?)?;
             }
-            conversation::run(&mut chat, &me).await
+            let exit = conversation::run(&mut chat, &me).await;
+            bang::leave(&mut chat)?;
+            exit
         }
     }
 }
@@ -144,6 +149,7 @@ impl Chat {
             advice,
             takes_lines: false,
             later: VecDeque::new(),
+            own: bang::OwnCommands::default(),
         }
     }
 }

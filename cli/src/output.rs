@@ -69,15 +69,15 @@ fn offset_of(offset: u64) -> i64 {
 }
 
 /// Output as a terminal is shown it, which obeys nothing of it. A page may end within a letter or a sequence.
-#[derive(Default)]
-struct Shown {
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
     /// The beginning of a letter, three bytes at most.
     begun: Vec<u8>,
     clean: Clean,
 }
 
 impl Shown {
-    fn take(&mut self, page: &[u8]) -> String {
+    pub(crate) fn take(&mut self, page: &[u8]) -> String {
         let mut bytes = std::mem::take(&mut self.begun);
         bytes.extend_from_slice(page);
         let mut text = String::new();

@@ -96,7 +96,7 @@ pub(crate) async fn run(
 
 /// The progress of a person's wish to stop the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
+pub(crate) enum Stop {
     No,
     /// The request is sent as soon as the operation is known.
     Wanted,
@@ -165,28 +165,13 @@ impl Remote {
         match over {
             Over::Ended(operation) => self.ended(*operation).await,
             Over::Left(code) => {
-                let (notes, words) = (self.notes, self.left());
+                let id = self.operation.as_ref().map(|(id, _)| *id);
+                let (notes, words) = (self.notes, left(id, self.stop));
                 self.printer.abandon().await;
                 notes.say(&words);
                 Ok(Exit::Code(code))
             }
             Over::Unread => self.unread().await,
-        }
-    }
-
-    /// The last note about a command that the person leaves.
-    fn left(&self) -> String {
-        match (&self.operation, self.stop) {
-            (None, _) => "left before it was known whether it started, see: gantry ps".to_owned(),
-            (Some((id, _)), Stop::Accepted) => {
-                format!("left; it is being stopped, see: gantry attach {id}")
-            }
-            (Some((id, _)), Stop::Asked | Stop::Wanted) => format!(
-                "left; the server did not answer the wish to stop it, so it may still run: gantry kill {id}"
-            ),
-            (Some((id, _)), Stop::No) => {
-                format!("left; it goes on, come back with: gantry attach {id}")
-            }
         }
     }
 
@@ -433,6 +418,20 @@ impl Remote {
 
     fn runner(&self) -> &str {
         self.operation.as_ref().map_or("", |(_, runner)| runner)
+    }
+}
+
+/// The last note about a command that the person leaves.
+pub(crate) fn left(operation: Option<OperationId>, stop: Stop) -> String {
+    match (operation, stop) {
+        (None, _) => "left before it was known whether it started, see: gantry ps".to_owned(),
+        (Some(id), Stop::Accepted) => {
+            format!("left; it is being stopped, see: gantry attach {id}")
+        }
+        (Some(id), Stop::Asked | Stop::Wanted) => format!(
+            "left; the server did not answer the wish to stop it, so it may still run: gantry kill {id}"
+        ),
+        (Some(id), Stop::No) => format!("left; it goes on, come back with: gantry attach {id}"),
     }
 }
 

@@ -14,6 +14,15 @@ const SIGNALS: [(&str, i32, Signal); 9] = [
     ("STOP", 19, Signal::Stop),
 ];
 
+/// The name of the signal with this number on Linux, such as `SIGTERM`.
+pub(crate) fn name(number: i32) -> String {
+    let known = SIGNALS.iter().find(|(_, known, _)| *known == number);
+    match known {
+        Some((name, ..)) => format!("SIG{name}"),
+        None => format!("signal {number}"),
+    }
+}
+
 /// A signal by its name, with or without `SIG`, or by its number on Linux.
 pub(crate) fn named(text: &str) -> Result<Signal, String> {
     let upper = text.to_ascii_uppercase();

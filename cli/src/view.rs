@@ -30,6 +30,8 @@ pub(crate) struct Text {
     pending: Pending,
     /// True while a turn is watched.
     is_waiting: bool,
+    /// The commands of the person's own that are waited for.
+    commands: Option<String>,
     /// There while a person types behind a prompt.
     above: Option<Above>,
     /// The line that is not whole yet and waits to be shown above the prompt.
@@ -53,8 +55,8 @@ impl Text {
         let Some(columns) = screen.live_columns() else {
             return self.write(screen, &text);
         };
-        let what = self.is_waiting.then(|| self.renderer.pending());
-        let what = what.as_deref();
+        let turn = self.is_waiting.then(|| self.renderer.pending());
+        let what = self.commands.as_deref().or(turn.as_deref());
         let text = self.pending.write(&text, what, Instant::now(), columns);
         self.write(screen, &text)
     }
@@ -101,6 +103,7 @@ impl View {
                     },
                     pending: Pending::new(screen.style(), Instant::now()),
                     is_waiting: false,
+                    commands: None,
                     above: None,
                     unfinished: String::new(),
                 };
@@ -124,6 +127,23 @@ impl View {
             }
             Self::Json(..) => Ok(()),
         }
+    }
+
+    /// These commands of the person's own are waited for from now on, or none any more.
+    pub(crate) fn wait_for(&mut self, commands: Option<String>) -> anyhow::Result<()> {
+        if let Self::Text(_, text) = self {
+            text.commands = commands;
+        }
+        self.tick()
+    }
+
+    /// Shows text that is harmless, of a command of the person's own.
+    pub(crate) fn beside(&mut self, shown: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Text(_, text) => text.renderer.beside(shown),
+            Self::Json(screen, _) => screen.note(shown.trim_end()),
+        }
+        self.tick()
     }
 
     /// Time has passed, or the terminal has another width.

@@ -16,6 +16,7 @@ const NARROW: usize = 20;
 
 /// The lines of help that only this terminal can say.
 pub(super) const AT_THIS_TERMINAL: &str = "\
+!SCRIPT runs in a shell where this session works, also during a turn.
 During a turn, a line is sent at once: the agent reads it before its next step.
 Ctrl-C stops a turn and forgets what waits for its end · Ctrl-D ends the conversation";
 

@@ -6,7 +6,7 @@ use std::pin::pin;
 use shared_api::Me;
 
 use super::{
-    Chat, Later, check, command, images, mode, model, pin,
+    Chat, Later, bang, check, command, images, mode, model, pin,
     prompt::{Prompt, Typed},
     slash::{self, Line},
     turn,
@@ -37,6 +37,10 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
     let mut interrupted = false;
     let mut above = prompt.above();
     loop {
+        // A turn that waits is shown at once, and a command that runs goes on beside it.
+        if !matches!(chat.later.front(), Some(Later::Turn(_))) {
+            bang::until_over(chat).await?;
+        }
         let done = match chat.later.pop_front() {
             Some(Later::Turn(turn)) => turn::go_on(chat, turn).await.map(Some),
             Some(Later::Line(line)) => say(chat, &line, is_interactive).await,
@@ -133,6 +137,7 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             let exit = turn::run(chat, text, images, is_on_screen).await?;
             return Ok(Some(exit));
         }
+        Line::Run(script) => return bang::run(chat, script, is_on_screen).await,
         Line::Command(line) => return run_command(chat, line, is_on_screen).await,
     }
     Ok(None)

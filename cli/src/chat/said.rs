@@ -5,7 +5,7 @@ use shared_client::ClientError;
 use shared_types::WhileWorking;
 
 use super::{
-    Chat, Later, check, command, images,
+    Chat, Later, bang, check, command, images,
     slash::{self, Line},
     turn::Answer,
 };
@@ -31,6 +31,7 @@ pub(super) fn say(chat: &mut Chat, line: &str) -> anyhow::Result<Said> {
         Line::Command("/stop") => Ok(Said::Stop),
         Line::Command(line) if command::is_between_turns(chat, line) => wait(chat, line),
         Line::Command(line) => Ok(Said::Sending(command::send(chat, line, client_id))),
+        Line::Run(script) => bang::begin_beside_turn(chat, script).map(|()| Said::Nothing),
         // The prompt after the turn adds its images.
         Line::Message(text) if images::are_named(text) => wait(chat, line),
         Line::Message(text) => {

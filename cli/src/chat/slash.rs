@@ -1,4 +1,4 @@
-//! A line of a conversation: a message, or a command to the server.
+//! A line of a conversation: a message, a command to the server, or one to the shell.
 
 /// A line of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,12 +7,17 @@ pub(super) enum Line<'a> {
     Empty,
     /// For the model.
     Message(&'a str),
+    /// `!SCRIPT`, for the shell of the place where the session works.
+    Run(&'a str),
     /// For the server, with its slash.
     Command(&'a str),
 }
 
-/// Tells commands from messages. A message that begins with a slash is written behind a space.
+/// Tells commands from messages. A message that begins with a slash or `!` is written behind a space.
 pub(super) fn parse(line: &str) -> Line<'_> {
+    if let Some(script) = line.strip_prefix('!') {
+        return Line::Run(script.trim());
+    }
     match line.trim() {
         "" => Line::Empty,
         command if line.starts_with('/') => Line::Command(command),
@@ -34,5 +39,9 @@ mod tests {
             parse(" /etc/hosts: explain it"),
             Line::Message("/etc/hosts: explain it")
         );
+        assert_eq!(parse("!ls -a | wc\n"), Line::Run("ls -a | wc"));
+        assert_eq!(parse("!/bin/ls"), Line::Run("/bin/ls"));
+        assert_eq!(parse("!"), Line::Run(""));
+        assert_eq!(parse(" !important"), Line::Message("!important"));
     }
 }

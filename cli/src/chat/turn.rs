@@ -32,7 +32,7 @@ const STOP_ATTEMPTS: u32 = 60;
 const STOP_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The interval between updates of the shown time.
-const A_SECOND: Duration = Duration::from_secs(1);
+pub(super) const A_SECOND: Duration = Duration::from_secs(1);
 
 pub(super) type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 
@@ -121,7 +121,7 @@ async fn before(chat: &Chat, turn: TurnId) -> Result<u64, ClientError> {
     }
 }
 
-fn listen(kind: SignalKind) -> anyhow::Result<Signal> {
+pub(super) fn listen(kind: SignalKind) -> anyhow::Result<Signal> {
     signal(kind).context("failed to listen for Ctrl-C and a resized terminal")
 }
 
@@ -168,6 +168,8 @@ enum TurnEvent {
     Interrupt,
     /// A question has come, or is answered.
     Approval(Result<Approval, ClientError>),
+    /// A command of the person's own has something to show.
+    Ran(String),
 }
 
 impl Turn {
@@ -247,6 +249,7 @@ impl Turn {
             approval = answer(&mut self.approval) => TurnEvent::Approval(approval),
             said = answer(&mut self.saying) => TurnEvent::Said(said),
             line = self.typed.next(), if self.takes_line() => TurnEvent::Typed(line),
+            shown = chat.own.next() => TurnEvent::Ran(shown),
             happened = chat.watch.next(false) => TurnEvent::Watched(happened),
             _ = self.seconds.tick() => TurnEvent::Tick,
             _ = self.resizes.recv() => TurnEvent::Tick,
@@ -275,6 +278,7 @@ impl Turn {
                 self.saying = None;
                 said::accepted(chat, sent)?;
             }
+            TurnEvent::Ran(shown) => chat.view.beside(&shown)?,
             TurnEvent::Tick => chat.view.tick()?,
         }
         Ok(None)
@@ -446,7 +450,8 @@ impl Turn {
     }
 }
 
-fn unechoed(chat: &Chat) -> Option<Unechoed> {
+/// Stops the echo of what is typed, where lines that change are shown.
+pub(super) fn unechoed(chat: &Chat) -> Option<Unechoed> {
     chat.screen.live_columns().and_then(|_| Unechoed::enter())
 }
 
@@ -466,7 +471,7 @@ fn left(is_accepted: bool, stop: Stop, session: SessionId) -> String {
 }
 
 /// The answer, once there is one; never, where nothing was asked.
-async fn answer<T>(pending: &mut Option<Answer<T>>) -> Result<T, ClientError> {
+pub(super) async fn answer<T>(pending: &mut Option<Answer<T>>) -> Result<T, ClientError> {
     match pending {
         Some(answer) => answer.await,
         None => std::future::pending().await,

@@ -1,7 +1,7 @@
 //! Background commands and their output: whole lines, each with the number of its task before it.
 //!
 //! Of a flood, the first and the last lines of each second are shown. Lines wait while the model is in the middle of a
-//! line of its answer. Waiting lines are bounded like a flood.
+//! line of its answer. Waiting lines are bounded like a flood. The text of the person's own commands waits as well.
 
 use std::collections::VecDeque;
 
@@ -31,6 +31,8 @@ pub(super) struct Tasks {
     known: VecDeque<Task>,
     /// True once the log was read to its end, so that it is known which tasks still run.
     is_caught_up: bool,
+    /// The text of the person's own commands that waits to be shown.
+    beside: String,
 }
 
 /// A task whose output is to be shown from now on.
@@ -195,7 +197,9 @@ impl Tasks {
     /// The lines that can be shown by now.
     pub(super) fn ready(&mut self, now: Instant) -> String {
         let lines = self.known.iter_mut().filter_map(|task| task.lines.as_mut());
-        lines.map(|lines| lines.ready(now)).collect()
+        let mut ready: String = lines.map(|lines| lines.ready(now)).collect();
+        ready.push_str(&std::mem::take(&mut self.beside));
+        ready
     }
 
     /// True if lines wait for time to pass.
@@ -237,6 +241,11 @@ impl Renderer {
         now: Instant,
     ) {
         self.tasks.heard(operation, item, now);
+    }
+
+    /// Takes text of a command of the person's own; [`Renderer::background`] shows it.
+    pub(crate) fn beside(&mut self, text: &str) {
+        self.tasks.beside.push_str(text);
     }
 
     /// The text about the tasks by now; empty while the model is in the middle of a line.
