@@ -50,6 +50,7 @@ mod scenarios {
     mod operator_accounts;
     mod other_servers;
     mod outputs;
+    mod own_commands;
     mod pages;
     mod partitions;
     mod passing;

@@ -249,7 +249,8 @@ impl Turn {
             approval = answer(&mut self.approval) => TurnEvent::Approval(approval),
             said = answer(&mut self.saying) => TurnEvent::Said(said),
             line = self.typed.next(), if self.takes_line() => TurnEvent::Typed(line),
-            shown = chat.own.next() => TurnEvent::Ran(shown),
+            // Behind a question it would stand where the answer is typed.
+            shown = chat.own.next(), if self.asking.is_none() => TurnEvent::Ran(shown),
             happened = chat.watch.next(false) => TurnEvent::Watched(happened),
             _ = self.seconds.tick() => TurnEvent::Tick,
             _ = self.resizes.recv() => TurnEvent::Tick,
