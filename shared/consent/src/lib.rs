@@ -8,11 +8,13 @@
 //! - `command`: from a script to the commands that it may run.
 //! - `risk`: how much harm a command may do, and why.
 //! - `rule`: what people allow, want to be asked about, or refuse.
+//! - `project`: the rules that a project's own file proposes.
 //! - `judge`: the decision.
 
 mod command;
 mod deed;
 mod judge;
+mod project;
 mod risk;
 mod rule;
 
@@ -21,4 +23,5 @@ mod tests;
 
 pub use deed::Deed;
 pub use judge::{Terms, Verdict, judge};
+pub use project::{InvalidProjectRules, ProjectRules};
 pub use rule::{Decision, InvalidRule, Rule, Ruled, UnknownDecision};

@@ -129,6 +129,29 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// The rule for what lies below this folder, which is relative to the sandbox's root; empty for the root itself.
+    /// A rule about files names them from there, and every other rule stays as it is.
+    ///
+    /// # Errors
+    /// Fails if the rule with the folder is too long, or the folder cannot stand in a pattern.
+    pub(crate) fn below(&self, folder: &str) -> Result<Self, InvalidRule> {
+        let (name, place) = match &self.subject {
+            Subject::Read(place) if !folder.is_empty() => ("Read", place),
+            Subject::Write(place) if !folder.is_empty() => ("Write", place),
+            _ => return Ok(self.clone()),
+        };
+        if folder.contains('\\') {
+            return Err(InvalidRule::Path(folder.to_owned()));
+        }
+        let pattern = match place.pattern() {
+            "" => "**",
+            pattern => pattern,
+        };
+        format!("{name}({}/{pattern})", globset::escape(folder)).parse()
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

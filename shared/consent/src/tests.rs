@@ -2,6 +2,7 @@
 
 mod cases;
 mod deeds;
+mod project;
 mod properties;
 
 use shared_types::{Isolation, Mode, isolation::Property};

@@ -33,6 +33,8 @@ fn reading_is_free_and_writing_depends_on_the_mode_and_the_path() {
         "sub/.bashrc",
         ".github/workflows/ci.yml",
         "./.git//config",
+        ".gantry/permissions.toml",
+        "app/.gantry/permissions.toml",
     ] {
         let verdict = verdict(&Deed::Write(path), Mode::Auto, &[]);
         assert_eq!(
