@@ -41,6 +41,14 @@ impl Policy {
             }
             !is_denied
         });
+        if let Some(denied) = surveyed
+            .project
+            .take_if(|file| self.denies_reading(&file.path))
+        {
+            let path = denied.path;
+            let failure = FileFailure::Denied { path: path.clone() };
+            surveyed.unread.push(Skipped { path, failure });
+        }
     }
 
     fn denies_reading(&self, path: &str) -> bool {
@@ -57,14 +65,15 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
-    use shared_sandbox::{GrepMatch, Instructions};
+    use shared_sandbox::{GrepMatch, Instructions, ProjectFile};
 
     use super::*;
     use crate::policy::rules::parsed;
 
     #[test]
     fn a_search_and_a_survey_show_no_text_of_a_file_that_is_denied() {
-        let policy = parsed(r#"deny = ["Read(**/.env)", "Read(AGENTS.md)"]"#).expect("a policy");
+        let policy = parsed(r#"deny = ["Read(**/.env)", "Read(AGENTS.md)", "Read(.gantry/**)"]"#);
+        let policy = policy.expect("a policy");
         let line = |path: &str, line| GrepMatch {
             path: path.to_owned(),
             line,
@@ -95,12 +104,18 @@ mod tests {
             branch: None,
             instructions: vec![instructions("AGENTS.md"), instructions("a/AGENTS.md")],
             unread: Vec::new(),
+            project: Some(ProjectFile {
+                path: ".gantry/permissions.toml".to_owned(),
+                text: String::new(),
+            }),
         });
         policy.hide(&mut surveyed);
         let Outcome::Surveyed(left) = surveyed else {
             panic!("another outcome");
         };
         assert_eq!(left.instructions, [instructions("a/AGENTS.md")]);
-        assert_eq!(left.unread[0].path, "AGENTS.md");
+        assert_eq!(left.project, None);
+        let unread: Vec<_> = left.unread.iter().map(|one| &*one.path).collect();
+        assert_eq!(unread, ["AGENTS.md", ".gantry/permissions.toml"]);
     }
 }

@@ -10,8 +10,8 @@ use crate::{
     Command, Download, Downloaded, Edit, Edited, EntryKind, Exec, ExitCause, ExitRecord,
     ExitStatus, FileFailure, Found, Glob, Globbed, Grep, GrepMatch, Grepped, Instructions, List,
     Listed, ListedEntry, MadeDirectory, MakeDirectory, Move, Moved, Nearest, NotStarted, Outcome,
-    Pack, Packed, Read, ReadContent, Remove, Removed, Request, Retention, Skipped, Stat, StreamEnd,
-    Survey, Surveyed, TerminalSize, Unpack, Unpacked, Upload, Write, Written,
+    Pack, Packed, ProjectFile, Read, ReadContent, Remove, Removed, Request, Retention, Skipped,
+    Stat, StreamEnd, Survey, Surveyed, TerminalSize, Unpack, Unpacked, Upload, Write, Written,
 };
 
 /// Makes a function that gives examples of each variant; one without any does not compile.
@@ -261,6 +261,10 @@ examples! {
                 cut: true,
             }],
             unread: vec![skipped()],
+            project: Some(ProjectFile {
+                path: path(),
+                text: text("deny = []"),
+            }),
         })],
         Outcome::Failed(_) => [Outcome::Failed(FileFailure::DiskFull)],
         Outcome::Refused(_) => [Outcome::Refused(

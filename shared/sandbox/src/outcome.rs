@@ -316,8 +316,27 @@ pub struct Surveyed {
     pub branch: Option<String>,
     /// The instructions, those of the nearest directory last.
     pub instructions: Vec<Instructions>,
-    /// Files with instructions that were not read.
+    /// Files with instructions or rules that were not read.
     pub unread: Vec<Skipped>,
+    /// The nearest file with the project's rules for agents; absent where there is none, it was not read, or an earlier
+    /// release looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<ProjectFile>,
+}
+
+/// The file with a project's rules for agents, relative to the project's folder.
+pub const PROJECT_FILE: &str = ".gantry/permissions.toml";
+
+/// Most bytes of a file with a project's rules. A longer one is not read at all.
+pub const MAX_PROJECT_FILE_BYTES: u64 = 16 * 1024;
+
+/// A file with a project's rules for agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProjectFile {
+    /// The file, relative to the root of the sandbox.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
 }
 
 /// A file with instructions.

@@ -1,5 +1,5 @@
-//! Tells what is good to know about a place before any work there: the system, the branch, and the instructions that
-//! people wrote for agents. Nothing of it makes the survey fail but a folder that is not there: what cannot be read is
+//! Tells what is good to know about a place before any work there: the system, the branch, and the instructions and
+//! rules that people wrote for agents. Nothing of it makes the survey fail but a folder that is not there: what cannot be read is
 //! named.
 
 use std::{
@@ -8,7 +8,10 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use shared_sandbox::{FileFailure, Instructions, Skipped, Survey, Surveyed};
+use shared_sandbox::{
+    FileFailure, Instructions, MAX_PROJECT_FILE_BYTES, PROJECT_FILE, ProjectFile, Skipped, Survey,
+    Surveyed,
+};
 use shared_types::clean::clean_line;
 
 use super::{Allowance, Failure, bytes};
@@ -92,13 +95,52 @@ pub(super) fn survey(
         }
     }
     instructions.reverse();
+    let project = match project(workspace, &relative) {
+        Ok(project) => project,
+        Err(skipped) => {
+            unread.push(skipped);
+            None
+        }
+    };
     Ok(Surveyed {
         system: system(),
         folder: folder.to_string_lossy().into_owned(),
         branch: branch(workspace, &relative),
         instructions,
         unread,
+        project,
     })
+}
+
+/// The nearest file with the project's rules, from the directory up. One that is there and is not read hides those above
+/// it. Rules count as a whole, so that a file is never read in part.
+fn project(workspace: &Workspace, directory: &Path) -> Result<Option<ProjectFile>, Skipped> {
+    let levels = directory.ancestors().take(MAX_LEVELS);
+    let paths = levels.filter_map(|level| level.join(PROJECT_FILE).to_str().map(str::to_owned));
+    for path in paths {
+        let opened = workspace.open_file(&path);
+        let read = opened.and_then(|(file, stat)| whole_text(&path, file, bytes(stat.st_size)));
+        match read {
+            Ok(text) => return Ok(Some(ProjectFile { path, text })),
+            Err(FileFailure::NotFound { .. } | FileFailure::NotADirectory { .. }) => {}
+            Err(failure) => return Err(Skipped { path, failure }),
+        }
+    }
+    Ok(None)
+}
+
+/// The text of a file with rules.
+fn whole_text(path: &str, file: File, size: u64) -> Result<String, FileFailure> {
+    let limit = MAX_PROJECT_FILE_BYTES;
+    let mut content = Vec::new();
+    // One byte more tells if the file has grown beyond.
+    let read = file.take(limit + 1).read_to_end(&mut content);
+    let read = read.map_err(|error| io_failure(path, &error))?;
+    let (path, bytes) = (path.to_owned(), size.max(read as u64));
+    if bytes > limit {
+        return Err(FileFailure::TooLarge { path, bytes, limit });
+    }
+    String::from_utf8(content).map_err(|_| FileFailure::Binary { path })
 }
 
 /// Opens the first of these files that is there. One that is there and is not opened hides those behind it.

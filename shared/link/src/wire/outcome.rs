@@ -116,6 +116,7 @@ alike! {
     Moved { kind, replaced }
     Removed { kind }
     Instructions { path, text, bytes, cut }
+    ProjectFile { path, text }
 }
 
 fn skipped_numbers(skipped: &[Skipped]) -> Vec<(&'static str, u64)> {
@@ -192,6 +193,7 @@ impl OnWire<Malformed> for Surveyed {
             branch: self.branch,
             instructions: all_to_wire(instructions),
             unread: all_to_wire(self.unread),
+            project: self.project.map(OnWire::<Malformed>::to_wire),
         }
     }
 
@@ -202,6 +204,10 @@ impl OnWire<Malformed> for Surveyed {
             branch: wire.branch,
             instructions: all_from_wire(wire.instructions)?,
             unread: all_from_wire(wire.unread)?,
+            project: wire
+                .project
+                .map(OnWire::<Malformed>::from_wire)
+                .transpose()?,
         })
     }
 }

@@ -3,7 +3,9 @@ use std::{
     os::unix::{fs::symlink, net::UnixListener},
 };
 
-use shared_sandbox::{FileFailure, Instructions, Outcome, Survey, Surveyed};
+use shared_sandbox::{
+    FileFailure, Instructions, MAX_PROJECT_FILE_BYTES, Outcome, Survey, Surveyed,
+};
 
 use crate::testing::Scene;
 
@@ -130,4 +132,65 @@ async fn what_is_no_file_or_lies_outside_is_named_and_not_read() {
         matches!(failed, Outcome::Failed(FileFailure::NotFound { .. })),
         "{failed:?}"
     );
+}
+
+/// The path and the text of the project's rules.
+fn rules(surveyed: &Surveyed) -> Option<(&str, &str)> {
+    let project = surveyed.project.as_ref()?;
+    Some((&project.path, &project.text))
+}
+
+#[tokio::test]
+async fn the_nearest_file_with_rules_is_read_whole_and_hides_those_above_it() {
+    let scene = Scene::new();
+    fs::create_dir_all(scene.path("src/deep")).expect("a directory is made");
+    assert_eq!(rules(&survey(&scene, "src/deep").await), None);
+    let file = ".gantry/permissions.toml";
+    scene.put(file, "deny = []");
+    let near = format!("src/{file}");
+    assert_eq!(
+        rules(&survey(&scene, "src/deep").await),
+        Some((file, "deny = []"))
+    );
+    let full = "#".repeat(MAX_PROJECT_FILE_BYTES as usize);
+    scene.put(&near, &full);
+    assert_eq!(
+        rules(&survey(&scene, "src/deep").await),
+        Some((&*near, &*full))
+    );
+    assert_eq!(rules(&survey(&scene, "").await), Some((file, "deny = []")));
+}
+
+#[tokio::test]
+async fn a_file_with_rules_that_is_too_long_no_text_or_outside_is_named_and_none_is_read_instead() {
+    let scene = Scene::new();
+    scene.put(".gantry/permissions.toml", "allow = []");
+    fs::create_dir(scene.path("src")).expect("a directory is made");
+    let path = "src/.gantry/permissions.toml".to_owned();
+    let unread = async || {
+        let surveyed = survey(&scene, "src").await;
+        assert_eq!(surveyed.project, None);
+        let [unread] = &surveyed.unread[..] else {
+            panic!("one is named: {:?}", surveyed.unread);
+        };
+        assert_eq!(unread.path, path);
+        unread.failure.clone()
+    };
+    let limit = MAX_PROJECT_FILE_BYTES;
+    scene.put(&path, "#".repeat(limit as usize + 1));
+    let too_large = FileFailure::TooLarge {
+        path: path.clone(),
+        bytes: limit + 1,
+        limit,
+    };
+    assert_eq!(unread().await, too_large);
+    scene.put(&path, b"deny = [\xff]");
+    assert_eq!(unread().await, FileFailure::Binary { path: path.clone() });
+    fs::remove_dir_all(scene.path("src/.gantry")).expect("it is removed");
+    let elsewhere = scene.outside().join("rules");
+    fs::create_dir(&elsewhere).expect("a directory is made");
+    fs::write(elsewhere.join("permissions.toml"), "allow = []").expect("a file is made");
+    symlink(&elsewhere, scene.path("src/.gantry")).expect("a link is made");
+    let outside = FileFailure::OutsideWorkspace { path: path.clone() };
+    assert_eq!(unread().await, outside);
 }
