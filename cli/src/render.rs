@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use shared_api::Live;
 use shared_client::Followed;
 use shared_types::{
-    Event, OperationId, SessionEvent, TurnId,
+    Event, SessionEvent, TurnId,
     event::{
-        CompactedBecause, FindingCategory, Finish, InstructionFile, Parts, Place, TodoItem,
-        TodoState, TurnOutcome,
+        CompactedBecause, FindingCategory, Finish, Parts, Place, TodoItem, TodoState, TurnOutcome,
     },
 };
 
@@ -21,6 +20,7 @@ pub(crate) use shared_types::clean;
 
 mod call;
 pub(crate) mod card;
+mod look;
 mod models;
 mod output;
 pub(crate) mod question;
@@ -31,6 +31,7 @@ mod thoughts;
 mod tool;
 
 use call::Call;
+use look::Look;
 use models::Models;
 pub(crate) use tasks::{Begin, ToFollow};
 use tasks::{Settled, Tasks};
@@ -63,8 +64,7 @@ pub(crate) struct Renderer {
     place: Option<Place>,
     /// The to-do list.
     todo: Vec<TodoItem>,
-    /// The operation that looks at the place of the turn; it is not shown.
-    look: Option<OperationId>,
+    look: Look,
     tasks: Tasks,
     models: Models,
     out: String,
@@ -131,7 +131,7 @@ impl Renderer {
             focus: None,
             place: None,
             todo: Vec::new(),
-            look: None,
+            look: Look::default(),
             tasks: Tasks::default(),
             models: Models::default(),
             out: String::new(),
@@ -256,15 +256,17 @@ impl Renderer {
             Event::PlaceSurveyed {
                 instructions,
                 unread,
+                project,
                 ..
-            } => surveyed(instructions.as_deref(), unread)
-                .iter()
-                .for_each(|text| self.note(text)),
+            } => {
+                let seen = self.look.seen(instructions.as_deref(), unread, project.as_ref());
+                seen.iter().for_each(|text| self.note(text));
+            }
             // The look at the place of a turn is not shown as a call.
             Event::CallPlaced {
                 step: 0, operation, ..
-            } => self.look = Some(*operation),
-            Event::OperationSettled { operation, .. } if self.look == Some(*operation) => {}
+            } => self.look.placed(*operation),
+            Event::OperationSettled { operation, .. } if self.look.is(*operation) => {}
             Event::CallPlaced {
                 ordinal,
                 operation,
@@ -656,25 +658,6 @@ impl Renderer {
             self.out.push('\n');
         }
     }
-}
-
-/// The words on the instructions of a place, where they are new, and on those that were not read.
-fn surveyed(instructions: Option<&[InstructionFile]>, unread: &[String]) -> Vec<String> {
-    let paths = instructions.map(|files| {
-        let files = files.iter().map(|file| match file.cut {
-            true => format!("{} (its beginning; 32 KiB are read in all)", file.path),
-            false => file.path.clone(),
-        });
-        files.collect::<Vec<_>>().join(", ")
-    });
-    let read = paths.map(|paths| match paths.is_empty() {
-        true => "instructions: none any more".to_owned(),
-        false => format!("instructions: {}", clean_line(&paths, MAX_NOTE)),
-    });
-    let unread = unread
-        .iter()
-        .map(|why| format!("instructions not read: {}", clean_line(why, MAX_NOTE)));
-    read.into_iter().chain(unread).collect()
 }
 
 /// One line on a to-do list that is not done yet: how much of it is done, and what comes next.

@@ -1,6 +1,8 @@
 //! A question of an agent to its person, made by a real turn.
 
-use shared_api::{Approval, ChangeSettings, LayerName, NewValues, SettingName};
+use std::path::Path;
+
+use shared_api::{Approval, ChangeSettings, LayerName, NewValues, SettingName, TrustedFile};
 use shared_client::Client;
 use shared_types::SessionId;
 
@@ -31,4 +33,19 @@ pub async fn about(client: &Client, session: SessionId, command: &str) -> Approv
         open.into_iter().find(|one| one.session == session)
     })
     .await
+}
+
+/// The trust in the file with a project's rules that the last turn of this session found.
+pub async fn trusted(client: &Client, session: SessionId) -> TrustedFile {
+    let proposed = client.proposed_rules(session).await;
+    let digest = proposed.expect("it found a file").digest;
+    let trusted = client.trust_project(session, digest).await;
+    trusted.expect("it is trusted")
+}
+
+/// Writes rules into the file of the project in this folder.
+pub fn propose(folder: &Path, rules: &str) {
+    let file = folder.join(".gantry/permissions.toml");
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
+    std::fs::write(file, rules).expect("it is written");
 }

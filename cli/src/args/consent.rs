@@ -3,7 +3,7 @@
 use clap::{Args as Arguments, Subcommand, ValueEnum};
 use shared_types::{ApprovalId, Mode};
 
-use crate::pick::{IdName, approval_name};
+use crate::pick::{IdName, SessionName, approval_name};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
@@ -90,6 +90,20 @@ pub(crate) enum Permissions {
     Remove {
         /// The rule as the list shows it, or its id
         rule: String,
+    },
+    /// Trust the rules in the .gantry/permissions.toml of a project, as they are now
+    Trust {
+        /// The session whose last turn found the file: an id, the beginning of one, or `last`
+        #[arg(default_value = "last")]
+        session: SessionName,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Trust the rules of a project no more
+    Untrust {
+        /// The file as the list shows it, or the id of the trust
+        file: String,
     },
     /// Explain what would be decided about a command
     Test {

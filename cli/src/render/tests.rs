@@ -1,7 +1,9 @@
 use shared_client::Attached;
 use shared_types::{
-    Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, UserId,
-    event::{CallOutcome, EventBody, Finding, LeftOutBecause, Part, Parts, ToolCall, Usage},
+    Digest, Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, UserId,
+    event::{
+        CallOutcome, EventBody, Finding, LeftOutBecause, Part, Parts, ProjectFile, ToolCall, Usage,
+    },
 };
 use tokio::time::Instant;
 
@@ -589,5 +591,33 @@ fn a_message_that_joins_a_turn_is_shown_where_it_came_and_then_as_read() {
     assert_eq!(
         shown,
         "› begin\n\nI am\n↳ sent: use tabs\n  not dots\n↳ the agent has read it\n"
+    );
+}
+
+#[test]
+fn rules_of_a_project_that_do_not_count_are_told_of_once() {
+    let look = |trusted| {
+        event(Event::PlaceSurveyed {
+            turn: TURN,
+            place: None,
+            system: String::new(),
+            folder: String::new(),
+            branch: None,
+            instructions: None,
+            unread: Vec::new(),
+            project: Some(ProjectFile {
+                path: ".gantry/permissions.toml".into(),
+                digest: Digest::of(b""),
+                text: None,
+                trusted,
+            }),
+        })
+    };
+    assert_eq!(shown(&[look(true)]), "");
+    let told = shown(&[look(false), look(true), look(false)]);
+    assert_eq!(
+        told.matches("gantry permissions trust").count(),
+        1,
+        "{told}"
     );
 }

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::{Images, Piece};
-use server_records::{ChatHit, ChatQuery, ModelCall, SetRule};
+use server_records::{ChatHit, ChatQuery, ModelCall, SetRule, TrustedFile};
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{
-    Digest, Event, OperationId, OperationScope, SessionEvent, SessionId, TraceContext, TurnId,
-    event::TodoItem,
+    Digest, Event, OperationId, OperationScope, RunnerId, SessionEvent, SessionId, TraceContext,
+    TurnId, event::TodoItem,
 };
 
 use crate::models::ModelSource;
@@ -102,6 +102,12 @@ pub trait SessionLog: Send + Sync {
     /// # Errors
     /// If they cannot be read.
     async fn rules(&self) -> Result<Vec<SetRule>, LogError>;
+
+    /// The files with rules of projects on this runner that the session's owner trusts.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn trusted_files(&self, runner: RunnerId) -> Result<Vec<TrustedFile>, LogError>;
 
     /// The texts in the sessions of this session's owner that have the words of the query, the newest first. The
     /// session itself is searched only if the query names it.

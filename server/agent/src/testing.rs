@@ -12,15 +12,15 @@ use server_llm::{
     Answer, Attempted, Images, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest,
     Piece, Voice,
 };
-use server_records::{ChatHit, ChatQuery, ChatSpeaker, ModelCall, SetRule};
+use server_records::{ChatHit, ChatQuery, ChatSpeaker, ModelCall, SetRule, TrustedFile};
 use shared_sandbox::{
     CancelAnswer, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome,
     OutputStream, ReadContent, Running, Sandbox, StreamEnd, Written,
     scripted::{Script, ScriptedSandbox},
 };
 use shared_types::{
-    CallWait, Digest, Epoch, Event, Mode, OperationId, OperationScope, Refusal, SessionEvent,
-    SessionId, TenantId, Timestamp, TurnId, UserId,
+    CallWait, Digest, Epoch, Event, Mode, OperationId, OperationScope, Refusal, RunnerId,
+    SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
     clock::ManualClock,
     event::{
         EventBody, Finish, Origin, Part, Parts, Terms, TodoItem, ToolCall, TurnOutcome, Usage,
@@ -299,6 +299,8 @@ struct Stored {
     left: Vec<TodoItem>,
     /// The rules about what agents may do.
     rules: Vec<SetRule>,
+    /// The files of projects that the user trusts.
+    trusted: Vec<TrustedFile>,
     writes: usize,
     fault: Option<Fault>,
     /// A message joins the turn right before the write of this number.
@@ -369,6 +371,10 @@ impl MemoryLog {
 
     pub(crate) fn set_rules(&self, rules: impl IntoIterator<Item = SetRule>) {
         lock(&self.state).rules = rules.into_iter().collect();
+    }
+
+    pub(crate) fn trust(&self, files: impl IntoIterator<Item = TrustedFile>) {
+        lock(&self.state).trusted = files.into_iter().collect();
     }
 
     /// A message joins the turn, as the store writes it.
@@ -514,6 +520,12 @@ impl SessionLog for MemoryLog {
 
     async fn rules(&self) -> Result<Vec<SetRule>, LogError> {
         Ok(lock(&self.state).rules.clone())
+    }
+
+    async fn trusted_files(&self, runner: RunnerId) -> Result<Vec<TrustedFile>, LogError> {
+        let mut files = lock(&self.state).trusted.clone();
+        files.retain(|file| file.runner == runner);
+        Ok(files)
     }
 
     /// Has one text about each query.

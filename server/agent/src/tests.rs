@@ -12,6 +12,7 @@ mod conversation;
 mod edits;
 mod history;
 mod limits;
+mod project;
 mod recalled;
 mod resumed;
 mod steers;

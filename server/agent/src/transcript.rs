@@ -69,6 +69,8 @@ pub(crate) struct SurveyLog {
     pub(crate) instructions: Arc<[InstructionFile]>,
     /// Words on files that could not be read.
     pub(crate) unread: Vec<String>,
+    /// The path and the digest of the file with the project's rules, if one was found.
+    pub(crate) project: Option<(String, Digest)>,
 }
 
 /// The text in place of the oldest parts of a conversation.
@@ -299,6 +301,7 @@ impl Transcript {
                 branch,
                 instructions,
                 unread,
+                project,
             } => {
                 let runner = self.turn(*turn).and_then(TurnLog::runner);
                 let before = self.survey_of(runner);
@@ -315,6 +318,9 @@ impl Transcript {
                         }
                     },
                     unread: unread.clone(),
+                    project: project
+                        .as_ref()
+                        .map(|file| (file.path.clone(), file.digest)),
                 });
                 self.survey = Some(survey.clone());
                 let mut turns = self.turns.iter_mut().rev();

@@ -78,14 +78,18 @@ pub use operations::{
 pub use operator::Operator;
 pub use parts::Parts;
 pub use people::{Invited, People, Person};
-pub use permissions::{NewRule, Permissions, Probe, ProbeAnswer, ProbeDeed};
+pub use permissions::{
+    KnownRules, NewRule, Permissions, Probe, ProbeAnswer, ProbeDeed, ProposedRules,
+};
 pub use ready::NotReady;
 
 pub use requests::{Keyed, Requests, TakenKey};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use sandboxes::{SandboxChange, Sandboxes};
 pub use server_agent::{Live, Piece, Task, Voice, feed::Followed};
-pub use server_records::{ApprovalOutcome, ApprovalRow, LinkIdentity, RuleBy, RuleRow, SetRule};
+pub use server_records::{
+    ApprovalOutcome, ApprovalRow, LinkIdentity, RuleBy, RuleRow, SetRule, TrustedFile,
+};
 pub use server_router::links::LinkSealer;
 pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, Role, Scope, Scopes, UserKind};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};

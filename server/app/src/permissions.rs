@@ -1,8 +1,10 @@
 //! Permissions: the rules about what agents may do, who set them, and what they say about a command.
 
+mod project;
+
 use std::sync::Arc;
 
-use server_records::{RuleRow, SetRule};
+use server_records::{RuleRow, SetRule, TrustedFile};
 use server_store::{Store, StoreError};
 use shared_consent::{Decision, Deed, Rule, Terms, judge};
 use shared_types::{Clock, Entropy, Isolation, Mode, Risk, RuleId};
@@ -11,6 +13,19 @@ use crate::{AppError, OpContext, Parts, gate::Gate, rights::Action, settings::Se
 
 /// Longest command that is tried, in bytes.
 const MAX_PROBE_BYTES: usize = 64 * 1024;
+
+pub use project::ProposedRules;
+
+/// The rules that count for a user's agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownRules {
+    /// Those of the operator.
+    pub operator: Vec<SetRule>,
+    /// Those of the tenant and of the user.
+    pub stored: Vec<RuleRow>,
+    /// The files with rules of projects that the user trusts.
+    pub files: Vec<TrustedFile>,
+}
 
 /// A rule to be set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,14 +106,17 @@ impl Permissions {
         }
     }
 
-    /// The rules that count for the user's agents: the operator's, then the tenant's and the user's as they are stored.
+    /// The rules that count for the user's agents.
     ///
     /// # Errors
     /// If the user may not see settings.
-    pub async fn list(&self, ctx: &OpContext) -> Result<(Vec<SetRule>, Vec<RuleRow>), AppError> {
+    pub async fn list(&self, ctx: &OpContext) -> Result<KnownRules, AppError> {
         self.gate.own(ctx, Action::SeeSettings)?;
-        let stored = self.store.rules(ctx.tenant, ctx.user).await?;
-        Ok((self.operator.to_vec(), stored))
+        Ok(KnownRules {
+            operator: self.operator.to_vec(),
+            stored: self.store.rules(ctx.tenant, ctx.user).await?,
+            files: self.store.trusted_files(ctx.tenant, ctx.user).await?,
+        })
     }
 
     /// Sets a rule.

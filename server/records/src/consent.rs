@@ -1,8 +1,9 @@
 //! Consent: the rules about what agents may do, and the questions that people answer.
 
-use shared_consent::{Decision, Rule, Ruled};
+use shared_consent::{Decision, ProjectRules, Rule, Ruled};
+use shared_sandbox::PROJECT_FILE;
 use shared_types::{
-    ApprovalId, Digest, RuleId, SessionId, Timestamp, TurnId, UserId,
+    ApprovalId, Digest, RuleId, RunnerId, SandboxId, SessionId, Timestamp, TurnId, UserId,
     event::{Answer, Question},
 };
 
@@ -23,6 +24,13 @@ pub enum RuleBy {
         /// The rule.
         id: RuleId,
     },
+    /// A file of a project, which the user trusts.
+    Project {
+        /// The file, relative to the root of its workspace.
+        path: String,
+        /// The name of the runner with the file.
+        runner: String,
+    },
     /// The message, for its own turn.
     Message,
 }
@@ -34,6 +42,7 @@ impl RuleBy {
             Self::Operator => "the operator".to_owned(),
             Self::Tenant { name, .. } => format!("{name}, for everybody here"),
             Self::User { .. } => "you".to_owned(),
+            Self::Project { path, runner } => format!("the project file {path} on {runner}"),
             Self::Message => "this message".to_owned(),
         }
     }
@@ -77,6 +86,74 @@ impl RuleRow {
             by,
         }
     }
+}
+
+/// A file with a project's rules that a user trusts, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedFile {
+    /// The id of the trust.
+    pub id: RuleId,
+    /// The runner with the file.
+    pub runner: RunnerId,
+    /// The name of that runner.
+    pub runner_name: String,
+    /// The workspace with the file.
+    pub sandbox: SandboxId,
+    /// The name of that workspace.
+    pub workspace: String,
+    /// The folder of the project, relative to the root of the workspace; empty for the root.
+    pub folder: String,
+    /// The digest of the text that is trusted.
+    pub digest: Digest,
+    /// The rules of that text.
+    pub rules: ProjectRules,
+    /// True if the last look found another text, or no file.
+    pub changed: bool,
+    /// The time since it is trusted.
+    pub at: Timestamp,
+}
+
+impl TrustedFile {
+    /// The file, relative to the root of the workspace.
+    pub fn path(&self) -> String {
+        project_path(&self.folder)
+    }
+
+    /// The rules that count: all of them only where the file was found as it is trusted.
+    pub fn counting(&self, is_as_trusted: bool) -> impl Iterator<Item = SetRule> {
+        let (path, runner) = (self.path(), self.runner_name.clone());
+        let rules = self.rules.clone().counting(is_as_trusted);
+        rules.map(move |(decision, rule)| Ruled {
+            rule,
+            decision,
+            by: RuleBy::Project {
+                path: path.clone(),
+                runner: runner.clone(),
+            },
+        })
+    }
+}
+
+/// The file with the rules of the project in this folder; both are relative to the root of the workspace.
+pub fn project_path(folder: &str) -> String {
+    match folder {
+        "" => PROJECT_FILE.to_owned(),
+        folder => format!("{folder}/{PROJECT_FILE}"),
+    }
+}
+
+/// The folder of the project whose rules this file has; nothing if it is no such file.
+pub fn project_folder(path: &str) -> Option<&str> {
+    match path.strip_suffix(PROJECT_FILE)? {
+        "" => Some(""),
+        folder => folder.strip_suffix('/'),
+    }
+}
+
+/// True if the directory is this folder or lies below it; both are relative to the root of the workspace.
+pub fn is_in_folder(directory: &str, folder: &str) -> bool {
+    let below = directory.strip_prefix(folder);
+    folder.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// A question to people, as it is stored.

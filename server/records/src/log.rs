@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use shared_sandbox::Outcome;
 use shared_types::{
-    Digest, Epoch, Event, OperationId, SessionEvent, Timestamp, TurnId, event::TodoItem,
+    Digest, Epoch, Event, OperationId, RunnerId, SessionEvent, Timestamp, TurnId, event::TodoItem,
 };
 
-use crate::{ChatHit, ChatQuery, ModelCall, SessionError, SetRule};
+use crate::{ChatHit, ChatQuery, ModelCall, SessionError, SetRule, TrustedFile};
 
 /// The events of one session.
 #[async_trait]
@@ -76,6 +76,12 @@ pub trait LogRows: Send + Sync {
     /// # Errors
     /// They cannot be read.
     async fn rules(&self) -> Result<Vec<SetRule>, SessionError>;
+
+    /// The files with rules of projects on this runner that the session's owner trusts.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    async fn trusted_files(&self, runner: RunnerId) -> Result<Vec<TrustedFile>, SessionError>;
 
     /// The texts in the sessions of this session's owner that have the words of the query, the newest first. The
     /// session itself is searched only if the query names it.

@@ -15,7 +15,7 @@ use crate::{
     database::{Connection, FromRow, Row, query, query_as, retried},
     model_call,
     operation::{self, Ending},
-    session, todo, turn,
+    session, todo, trusted_file, turn,
 };
 
 /// Bytes of events in one answer to a client.
@@ -429,8 +429,17 @@ async fn take_effect(
             turn::mark_taken(tx, tenant, *turn, *through).await?;
             Ok(None)
         }
-        Event::PlaceSurveyed { turn, .. } => {
+        Event::PlaceSurveyed {
+            turn,
+            place,
+            project,
+            ..
+        } => {
             turn::must_run(turn_state)?;
+            if let Some(place) = place {
+                let found = (place.sandbox, project.as_ref());
+                trusted_file::looked_for(tx, tenant, session, found).await?;
+            }
             operation::close(tx, tenant, *turn, SURVEY, now).await?;
             Ok(None)
         }

@@ -64,6 +64,7 @@ mod subject;
 mod tenant;
 mod text;
 mod todo;
+mod trusted_file;
 mod turn;
 mod user;
 
@@ -120,6 +121,7 @@ pub use stream_ticket::{NewStreamTicket, TICKETS_OF_CREDENTIAL_AT_MOST};
 pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};
 pub use text::{TEXT_OF_SESSION_BYTES, TEXTS_OF_SESSION_BYTES};
+pub use trusted_file::{FoundFile, NewTrustedFile};
 pub use turn::{
     Cancel, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST, Sent, UNTAKEN_STEERS_AT_MOST,
 };

@@ -59,6 +59,7 @@ mod tenancy;
 mod texts;
 mod todo;
 mod traces;
+mod trusted_files;
 mod turns;
 mod unheard;
 mod usage;

@@ -30,6 +30,8 @@ pub enum RuleSetBy {
     Tenant,
     /// The person.
     User,
+    /// A file of a project, which the person trusts.
+    Project,
 }
 
 /// The thing that is done with the text of a test.
@@ -124,12 +126,68 @@ messages! {
         /// Since when it counts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub since: Option<Timestamp>,
+        /// The file that set it; absent for a rule that no project has. The rule counts in the folder of that file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub file: Option<TrustedFile>,
     }
 
     /// The rules that count for the caller's agents.
     pub struct PermissionRules {
-        /// The rules: the operator's, the tenant's, the caller's own.
+        /// The rules: the operator's, the tenant's, the caller's own, those of files of projects that the caller trusts.
         pub rules: Vec<PermissionRule>,
+    }
+
+    /// A file with a project's rules that the caller trusts.
+    pub struct TrustedFile {
+        /// The id of the trust.
+        pub id: RuleId,
+        /// The file, relative to the root of the workspace.
+        pub path: String,
+        /// The name of the runner with the file.
+        pub runner: String,
+        /// The name of the workspace.
+        pub workspace: String,
+        /// True if the last look found another text, or no file: then the text that is trusted asks and denies on, and
+        /// allows nothing.
+        pub changed: bool,
+        /// Since when it is trusted.
+        pub since: Timestamp,
+    }
+
+    /// The file with a project's rules that the last look of a session found.
+    pub struct ProposedRules {
+        /// The file, relative to the root of the workspace.
+        pub path: String,
+        /// The name of the runner with the file.
+        pub runner: String,
+        /// The digest of the text.
+        #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9a-f]{64}$"))]
+        pub digest: Digest,
+        /// The rules, with paths from the root of the workspace; empty if there is a problem.
+        pub rules: Vec<ProposedRule>,
+        /// The reason why the file cannot be trusted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub problem: Option<String>,
+        /// True if the caller trusts the file with this very text.
+        pub trusted: bool,
+    }
+
+    /// A rule of a project's file.
+    pub struct ProposedRule {
+        /// The rule, such as `Write(src/**)`.
+        pub rule: String,
+        /// What it decides.
+        pub decision: Decision,
+    }
+
+    /// Trusts the file with a project's rules that the last look of a session found.
+    #[serde(deny_unknown_fields)]
+    pub struct TrustProject {
+        /// The session.
+        pub session: SessionId,
+        /// The digest of the text that the person was shown.
+        #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9a-f]{64}$", example = "0000000000000000000000000000000000000000000000000000000000000000"))]
+        pub digest: Digest,
     }
 
     /// Sets a rule.

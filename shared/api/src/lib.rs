@@ -43,7 +43,8 @@ mod usage;
 pub use commands::{Command, CommandDone, CommandTable, Commands, RunCommand, Shown};
 pub use consent::{
     AddPermissionRule, AnswerApproval, Approval, ApprovalOutcome, Approvals, Decision,
-    PermissionRule, PermissionRules, PermissionVerdict, RuleSetBy, TestPermission, TestedDeed,
+    PermissionRule, PermissionRules, PermissionVerdict, ProposedRule, ProposedRules, RuleSetBy,
+    TestPermission, TestedDeed, TrustProject, TrustedFile,
 };
 pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
 pub use models::{

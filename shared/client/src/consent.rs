@@ -3,9 +3,9 @@
 use reqwest::Method;
 use shared_api::{
     AddPermissionRule, AnswerApproval, Approval, Approvals, PermissionRule, PermissionRules,
-    PermissionVerdict, TestPermission,
+    PermissionVerdict, ProposedRules, TestPermission, TrustProject, TrustedFile,
 };
-use shared_types::{ApprovalId, Digest, RuleId, event::Answer};
+use shared_types::{ApprovalId, Digest, RuleId, SessionId, event::Answer};
 
 use crate::{Client, ClientError};
 
@@ -70,6 +70,38 @@ impl Client {
     /// See [`Client::sign_in`].
     pub async fn remove_permission_rule(&self, id: RuleId) -> Result<(), ClientError> {
         let path = ["permissions", &id.to_string()];
+        self.http.delete(&path).await
+    }
+
+    /// The rules of the project's file that the last look of a session found.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`]; not found if the look found none.
+    pub async fn proposed_rules(&self, session: SessionId) -> Result<ProposedRules, ClientError> {
+        let path = ["sessions", &session.to_string(), "permissions"];
+        self.http.get(&path, &[]).await
+    }
+
+    /// Trusts the project's file that the last look of a session found, if its text has this digest.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`]; a conflict if the look found another text.
+    pub async fn trust_project(
+        &self,
+        session: SessionId,
+        digest: Digest,
+    ) -> Result<TrustedFile, ClientError> {
+        let body = TrustProject { session, digest };
+        let path = ["permissions", "projects"];
+        self.http.call(Method::POST, &path, &body).await
+    }
+
+    /// Trusts a project's file no more.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn untrust_project(&self, id: RuleId) -> Result<(), ClientError> {
+        let path = ["permissions", "projects", &id.to_string()];
         self.http.delete(&path).await
     }
 

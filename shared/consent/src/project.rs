@@ -81,6 +81,11 @@ impl ProjectRules {
         Ok(Self(placed.collect::<Result<_, _>>()?))
     }
 
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The rules that count: all of them, or only those that ask and deny, where the file is not as it was trusted.
     pub fn counting(self, is_as_trusted: bool) -> impl Iterator<Item = (Decision, Rule)> {
         let rules = self.0.into_iter();

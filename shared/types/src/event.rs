@@ -283,6 +283,9 @@ pub enum Event {
         /// Words on files that could not be read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unread: Vec<String>,
+        /// The file with the project's rules for agents; absent if none was found.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        project: Option<ProjectFile>,
     },
     /// People are asked before a call goes on; the call waits for the answer.
     #[serde(rename = "approval.asked")]
@@ -764,6 +767,23 @@ pub struct InstructionFile {
     /// True if more of it was left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+}
+
+/// A file with a project's rules for agents, as it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ProjectFile {
+    /// The file, relative to the workspace.
+    pub path: String,
+    /// The digest of its text.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9a-f]{64}$"))]
+    pub digest: Digest,
+    /// Its text; absent if it is as in the last such event that has this path and digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// True if the session's user trusted it with this very text when it was found.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusted: bool,
 }
 
 /// The place where an operation runs.

@@ -69,6 +69,7 @@ async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exi
     let mut runner = tests::gantry::Runner::enrol(gantry.url(), &token, "pc").await;
     runner.start();
     gantry.until_online("pc", true).await;
+    tests::asked::propose(&runner.workspace(), "deny = [\"Shell(git push *)\"]");
     let session = bob.create_session("").await.expect("a session").id;
     let key = bob.create_key("k").await.expect("a key").entry.id;
     let wish = shared_api::CreateJoinToken::one("mac");
@@ -84,6 +85,7 @@ async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exi
     };
     let rule = bob.add_permission_rule(&rule).await.expect("it is set");
     let rule = rule.id.expect("it is stored");
+    let trust = tests::asked::trusted(&bob, session).await.id;
 
     let bob_is = bob.me().await.expect("bob").user.id.to_string();
     let others = [RoleName::Viewer, RoleName::Member, RoleName::Admin];
@@ -105,6 +107,9 @@ async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exi
             () if of("sessions") => (session.to_string(), "ses_00000000000000000000000000"),
             () if of("operations") => (operation.clone(), "op_00000000000000000000000000"),
             () if of("approvals") => (asked.to_string(), "apr_00000000000000000000000000"),
+            () if of("permissions/projects") => {
+                (trust.to_string(), "rul_00000000000000000000000000")
+            }
             () if of("permissions") => (rule.to_string(), "rul_00000000000000000000000000"),
             () if of("keys") => (key.to_string(), "crd_00000000000000000000000000"),
             () if of("join-tokens") => (unspent.to_string(), "jtk_00000000000000000000000000"),

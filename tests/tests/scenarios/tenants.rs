@@ -44,6 +44,7 @@ impl Theirs {
         };
         let rule = owner.add_permission_rule(&rule).await.expect("it is set");
         let rule = rule.id.expect("it is stored");
+        let trust = tests::asked::trusted(&owner, session).await.id;
         let theirs = vec![
             (
                 "sessions",
@@ -59,6 +60,11 @@ impl Theirs {
             (
                 "permissions",
                 rule.to_string(),
+                "rul_00000000000000000000000000",
+            ),
+            (
+                "permissions/projects",
+                trust.to_string(),
                 "rul_00000000000000000000000000",
             ),
             ("keys", key.to_string(), "crd_00000000000000000000000000"),

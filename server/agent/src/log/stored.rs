@@ -9,11 +9,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::Images;
 use server_records::{
-    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, SetRule,
+    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, SetRule, TrustedFile,
 };
 use shared_sandbox::Outcome;
 use shared_types::{
-    Clock, Digest, Epoch, Event, OperationId, SessionEvent, SessionId, TurnId, event::TodoItem,
+    Clock, Digest, Epoch, Event, OperationId, RunnerId, SessionEvent, SessionId, TurnId,
+    event::TodoItem,
 };
 
 use super::{cache::LogCache, measured::Counted};
@@ -96,6 +97,10 @@ impl SessionLog for StoredLog {
 
     async fn rules(&self) -> Result<Vec<SetRule>, LogError> {
         self.rows.rules().await.map_err(refused)
+    }
+
+    async fn trusted_files(&self, runner: RunnerId) -> Result<Vec<TrustedFile>, LogError> {
+        self.rows.trusted_files(runner).await.map_err(refused)
     }
 
     async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, LogError> {

@@ -43,6 +43,7 @@ fn surveyed(branch: &str, files: &[(&str, &str)]) -> Script {
         branch: Some(branch.to_owned()),
         instructions: instructions.collect(),
         unread: Vec::new(),
+        project: None,
     }))
 }
 

@@ -38,6 +38,7 @@ impl<'a> Turn<'a> {
     pub(super) async fn rules(&self) -> Result<Vec<SetRule>, TurnError> {
         let mut rules = self.ports.log.rules().await?;
         rules.extend(self.engine.rules.iter().cloned());
+        rules.extend(self.project_rules().await?);
         let turn = self.transcript.turn(self.id);
         let of_message = turn.into_iter().flat_map(|turn| &turn.terms.allow);
         // The message was refused where one of its rules cannot be read.

@@ -9,7 +9,7 @@ use shared_sandbox::{
 use shared_types::{
     Effect, Event, Mode, OperationId, OperationKey, Owner, RefusalCode,
     clean::clean_line,
-    event::{InstructionFile, Place, TodoState},
+    event::{InstructionFile, Place, ProjectFile, TodoState},
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -26,7 +26,7 @@ const MAX_BYTES: u64 = 32 * 1024;
 const MAX_FILES: usize = 32;
 
 /// Longest name or word on a file, in bytes.
-const MAX_NAME: usize = 1024;
+pub(super) const MAX_NAME: usize = 1024;
 
 /// The step of its operation; no answer has it.
 const STEP: u32 = 0;
@@ -160,7 +160,8 @@ impl Turn<'_> {
                     let Some(token) = running.events.end_token() else {
                         return Ok(false);
                     };
-                    let event = self.surveyed(&running.place, &outcome);
+                    let project = self.project_found(&running.place, &outcome).await?;
+                    let event = self.surveyed(&running.place, &outcome, project);
                     let log = &self.ports.log;
                     log.record_end(event.clone(), id, &outcome).await?;
                     token.spend();
@@ -174,7 +175,7 @@ impl Turn<'_> {
     }
 
     /// The event with the news of the place. Texts and names come from a runner, and are bounded and cleaned here.
-    fn surveyed(&self, place: &Place, outcome: &Outcome) -> Event {
+    fn surveyed(&self, place: &Place, outcome: &Outcome, project: Option<ProjectFile>) -> Event {
         let turn = self.transcript.turn(self.id);
         let before = self.transcript.survey_of(turn.and_then(TurnLog::runner));
         let seen = match outcome {
@@ -191,6 +192,7 @@ impl Turn<'_> {
                     branch: before.and_then(|before| before.branch.clone()),
                     instructions: None,
                     unread: Vec::new(),
+                    project,
                 };
             }
         };
@@ -218,6 +220,7 @@ impl Turn<'_> {
             branch: seen.branch.map(|branch| clean_line(&branch, MAX_NAME)),
             instructions: (!is_known).then_some(files),
             unread: unread.collect(),
+            project,
         }
     }
 }
@@ -230,5 +233,6 @@ fn nothing() -> Surveyed {
         branch: None,
         instructions: Vec::new(),
         unread: Vec::new(),
+        project: None,
     }
 }

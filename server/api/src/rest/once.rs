@@ -48,7 +48,7 @@ const fn keeps(path: &'static str, action: Action, is_secret: bool) -> Keeps {
 }
 
 /// All that takes a key, but for operations, whose keys are their own and hold for ever.
-pub(super) const KEEPS: [Keeps; 11] = [
+pub(super) const KEEPS: [Keeps; 12] = [
     keeps("/api/v1/sessions", Action::BeginSession, false),
     keeps("/api/v1/sessions/{id}/messages", Action::SendMessage, false),
     keeps("/api/v1/sessions/{id}/commands", Action::SendMessage, false),
@@ -62,6 +62,11 @@ pub(super) const KEEPS: [Keeps; 11] = [
         true,
     ),
     keeps("/api/v1/permissions", Action::ChangeSettings, false),
+    keeps(
+        "/api/v1/permissions/projects",
+        Action::ChangeSettings,
+        false,
+    ),
     keeps("/api/v1/sandboxes", Action::ChangeSandbox, false),
     keeps("/api/v1/join-tokens", Action::MakeJoinToken, true),
 ];

@@ -2,13 +2,14 @@
 
 use axum::{Json, extract::State, http::StatusCode};
 use server_app::{
-    AppError, Decision as Decided, NewRule, Probe, ProbeDeed, RuleBy, RuleRow, SetRule,
+    AppError, Decision as Decided, NewRule, Probe, ProbeDeed, ProposedRules as Proposed, RuleBy,
+    RuleRow, SetRule, TrustedFile as Trusted,
 };
 use shared_api::{
     AddPermissionRule, Decision, PermissionRule, PermissionRules, PermissionVerdict, Problem,
-    RuleSetBy, TestPermission, TestedDeed,
+    ProposedRule, ProposedRules, RuleSetBy, TestPermission, TestedDeed, TrustProject, TrustedFile,
 };
-use shared_types::{Isolation, RuleId};
+use shared_types::{Isolation, RuleId, SessionId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
@@ -24,6 +25,9 @@ pub(super) fn routes() -> OpenApiRouter<Doors> {
         .routes(routes!(list, add))
         .routes(routes!(remove))
         .routes(routes!(test))
+        .routes(routes!(proposed))
+        .routes(routes!(trust))
+        .routes(routes!(untrust))
 }
 
 /// The rules that count for the caller's agents. A rule that denies goes before one that asks, and that before one that
@@ -34,9 +38,11 @@ pub(crate) async fn list(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
 ) -> Result<Json<PermissionRules>, Refused> {
-    let (operator, stored) = doors.app.permissions.list(&ctx).await?;
-    let operator = operator.into_iter().map(of_operator);
-    let rules = operator.chain(stored.into_iter().map(to_rule)).collect();
+    let known = doors.app.permissions.list(&ctx).await?;
+    let operator = known.operator.into_iter().map(of_operator);
+    let stored = known.stored.into_iter().map(to_rule);
+    let of_files = known.files.iter().flat_map(of_file);
+    let rules = operator.chain(stored).chain(of_files).collect();
     Ok(Json(PermissionRules { rules }))
 }
 
@@ -107,6 +113,93 @@ pub(crate) async fn test(
     }))
 }
 
+/// The rules that the project's file proposes which the session's last look at its place found. They do not count before
+/// the file is trusted.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/permissions", operation_id = "proposed_permissions", params(("id" = inline(SessionId), Path)), responses(
+    (status = 200, body = ProposedRules), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn proposed(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<SessionId>,
+) -> Result<Json<ProposedRules>, Refused> {
+    Ok(Json(to_proposed(
+        doors.app.permissions.proposed(&ctx, id).await?,
+    )))
+}
+
+/// Trust the project's file with rules that a session's last look at its place found, if its text has this digest. The
+/// rules count for the caller's agents that work in the folder of the file, until it changes.
+#[utoipa::path(post, path = "/api/v1/permissions/projects", operation_id = "trust_project", request_body = TrustProject, responses(
+    (status = 201, body = TrustedFile), (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn trust(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Body(ask): Body<TrustProject>,
+) -> Result<(StatusCode, Json<TrustedFile>), Refused> {
+    let permissions = &doors.app.permissions;
+    let trusted = permissions.trust(&ctx, ask.session, ask.digest).await?;
+    Ok((StatusCode::CREATED, Json(to_file(&trusted))))
+}
+
+/// Trust a project's file with rules no more.
+#[utoipa::path(delete, path = "/api/v1/permissions/projects/{id}", operation_id = "untrust_project", params(("id" = inline(RuleId), Path)), responses(
+    (status = 204), (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn untrust(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<RuleId>,
+) -> Result<StatusCode, Refused> {
+    doors.app.permissions.untrust(&ctx, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn to_proposed(found: Proposed) -> ProposedRules {
+    let trusted = found
+        .trusted
+        .is_some_and(|file| file.digest == found.digest);
+    let (rules, problem) = match found.rules {
+        Ok(rules) => (Some(rules.counting(true)), None),
+        Err(problem) => (None, Some(problem)),
+    };
+    let rules = rules.into_iter().flatten();
+    let rules = rules.map(|(decision, rule)| ProposedRule {
+        rule: rule.to_string(),
+        decision: to_decision(decision),
+    });
+    ProposedRules {
+        path: found.path,
+        runner: found.runner,
+        digest: found.digest,
+        rules: rules.collect(),
+        problem,
+        trusted,
+    }
+}
+
+fn to_file(trusted: &Trusted) -> TrustedFile {
+    TrustedFile {
+        id: trusted.id,
+        path: trusted.path(),
+        runner: trusted.runner_name.clone(),
+        workspace: trusted.workspace.clone(),
+        changed: trusted.changed,
+        since: trusted.at,
+    }
+}
+
+/// All rules of a file, also those that allow while it is changed.
+fn of_file(trusted: &Trusted) -> impl Iterator<Item = PermissionRule> {
+    trusted.counting(true).map(|set| PermissionRule {
+        id: None,
+        rule: set.rule.to_string(),
+        decision: to_decision(set.decision),
+        set_by: RuleSetBy::Project,
+        who: None,
+        since: Some(trusted.at),
+        file: Some(to_file(trusted)),
+    })
+}
+
 fn of_operator(set: SetRule) -> PermissionRule {
     PermissionRule {
         id: None,
@@ -115,10 +208,12 @@ fn of_operator(set: SetRule) -> PermissionRule {
         set_by: match set.by {
             RuleBy::Tenant { .. } => RuleSetBy::Tenant,
             RuleBy::User { .. } | RuleBy::Message => RuleSetBy::User,
+            RuleBy::Project { .. } => RuleSetBy::Project,
             RuleBy::Operator => RuleSetBy::Operator,
         },
         who: None,
         since: None,
+        file: None,
     }
 }
 
@@ -133,6 +228,7 @@ fn to_rule(row: RuleRow) -> PermissionRule {
         },
         who: Some(row.by_name),
         since: Some(row.at),
+        file: None,
     }
 }
 

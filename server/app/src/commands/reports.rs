@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use server_records::RuleBy;
 use server_store::{ModelUsage, Page, UsageBy};
 use shared_sandbox::CancelAnswer;
 use shared_types::{
@@ -201,23 +200,27 @@ impl Commands {
     }
 
     pub(super) async fn permissions(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
-        let (operator, stored) = self.permissions.list(asked.ctx).await?;
-        let operator = operator.into_iter().map(|set| {
-            let who = match set.by {
-                RuleBy::Operator => "the operator",
-                RuleBy::Tenant { .. } | RuleBy::User { .. } | RuleBy::Message => "you",
-            };
-            (set.decision, set.rule, who.to_owned())
+        let known = self.permissions.list(asked.ctx).await?;
+        let operator = known.operator.into_iter().map(|set| {
+            let who = "the operator".to_owned();
+            (set.decision, set.rule, who)
         });
-        let stored = stored.into_iter().map(|row| {
+        let stored = known.stored.into_iter().map(|row| {
             let who = match row.user {
                 Some(_) => "you".to_owned(),
                 None => format!("{}, for everyone", row.by_name),
             };
             (row.decision, row.rule, who)
         });
-        let rows: Vec<_> = operator
-            .chain(stored)
+        let of_files = known.files.iter().flat_map(|file| {
+            let counting = file.counting(!file.changed);
+            counting.map(|set| {
+                let who = format!("{} on {}", file.path(), file.runner_name);
+                (set.decision, set.rule, who)
+            })
+        });
+        let rows = operator.chain(stored).chain(of_files);
+        let rows: Vec<_> = rows
             .map(|(decision, rule, who)| vec![decision.to_string(), rule.to_string(), who])
             .collect();
         if rows.is_empty() {

@@ -4,9 +4,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
     Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, SetRule,
-    StoredEvent,
+    StoredEvent, TrustedFile,
 };
-use shared_types::{Digest, Epoch, Event, SessionEvent, Timestamp, TurnId, event::TodoItem};
+use shared_types::{
+    Digest, Epoch, Event, RunnerId, SessionEvent, Timestamp, TurnId, event::TodoItem,
+};
 
 use crate::Store;
 
@@ -78,6 +80,14 @@ impl LogRows for SessionLogRows {
     async fn rules(&self) -> Result<Vec<SetRule>, SessionError> {
         let SessionKey { tenant, session } = self.of;
         Ok(self.store.rules_of_session(tenant, session).await?)
+    }
+
+    async fn trusted_files(&self, runner: RunnerId) -> Result<Vec<TrustedFile>, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        let user = self.store.session_owner(tenant, session).await?;
+        let mut files = self.store.trusted_files(tenant, user).await?;
+        files.retain(|file| file.runner == runner);
+        Ok(files)
     }
 
     async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, SessionError> {

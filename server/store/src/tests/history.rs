@@ -97,6 +97,8 @@ fn statements(schema: i64) -> Vec<String> {
              VALUES ('{TENANT}', 'apr_1', '{SESSION}', '{USER}', '{TURN}', 1, 0, '{{}}', 1, 2)")),
         (38, format!("INSERT INTO permission_rules (tenant_id, id, user_id, decision, rule, set_by, set_at)
              VALUES ('{TENANT}', 'rul_1', '{USER}', 'allow', 'Shell(cargo test *)', '{USER}', 1)")),
+        (39, format!("INSERT INTO trusted_files (tenant_id, id, user_id, sandbox_id, folder, digest, text, trusted_at)
+             VALUES ('{TENANT}', 'rul_1', '{USER}', '{SANDBOX}', 'app', '{digest}', 'deny = []', 1)")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

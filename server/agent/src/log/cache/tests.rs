@@ -2,9 +2,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use server_records::{Appended, CallEnd, ChatHit, ChatQuery, ModelCall, PortError, SetRule};
+use server_records::{
+    Appended, CallEnd, ChatHit, ChatQuery, ModelCall, PortError, SetRule, TrustedFile,
+};
 use shared_types::{
-    Digest, Epoch, Event, SessionId, TenantId, TurnId, UserId,
+    Digest, Epoch, Event, RunnerId, SessionId, TenantId, TurnId, UserId,
     clock::ManualClock,
     event::{EventBody, Parts, TodoItem},
 };
@@ -124,6 +126,10 @@ impl LogRows for Database {
 
     async fn todo_of_place(&self, _: &str) -> Result<Vec<TodoItem>, SessionError> {
         panic!("no list is asked for")
+    }
+
+    async fn trusted_files(&self, _: RunnerId) -> Result<Vec<TrustedFile>, SessionError> {
+        panic!("no trust is asked for")
     }
 
     async fn rules(&self) -> Result<Vec<SetRule>, SessionError> {
