@@ -61,9 +61,10 @@ async fn every_documented_route_is_there_and_answers_with_a_documented_status() 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_good_answer_has_the_documented_shape() {
     let gantry = Gantry::practice().await;
-    let _runner = gantry.runner("laptop").await;
+    let runner = gantry.runner("laptop").await;
     let told = gantry.talk().await.say("run echo hi").await;
     assert_eq!(told.calls().len(), 1);
+    asked::propose(&runner.workspace(), "allow = [\"Shell(make *)\"]");
     let document = document(&gantry).await;
     let mut api = Api::new(&gantry, &document);
 
@@ -485,6 +486,22 @@ impl<'a> Api<'a> {
         assert_eq!(told["rule"], "Shell(make *)");
         let id = added["id"].as_str().expect("an id").to_owned();
         self.call("delete", "/api/v1/permissions/{id}", &id, None)
+            .await;
+        self.trusts_a_project(&session.to_string()).await;
+    }
+
+    /// The file with rules that the session found is looked at, trusted, listed, and trusted no more.
+    async fn trusts_a_project(&mut self, session: &str) {
+        let of = "/api/v1/sessions/{id}/permissions";
+        let proposed = self.call("get", of, session, None).await;
+        assert_eq!(proposed["rules"][0]["rule"], "Shell(make *)");
+        let at = "/api/v1/permissions/projects";
+        let trust = json!({ "session": session, "digest": proposed["digest"] });
+        let trusted = self.call("post", at, "", Some(trust)).await;
+        let listed = self.call("get", "/api/v1/permissions", "", None).await;
+        assert_eq!(listed["rules"][0]["file"], trusted);
+        let id = trusted["id"].as_str().expect("an id").to_owned();
+        self.call("delete", &format!("{at}/{{id}}"), &id, None)
             .await;
     }
 

@@ -1,6 +1,9 @@
 //! Consent: nothing that changes something happens unless a person agreed.
 
-use shared_types::event::{Answer, TurnOutcome};
+use shared_types::{
+    Digest,
+    event::{Answer, TurnOutcome},
+};
 use tests::{
     asked,
     gantry::{Gantry, eventually},
@@ -132,4 +135,89 @@ async fn an_always_answer_is_a_rule_that_is_used_shown_and_explained() {
         tested.starts_with("allow:") && tested.contains("rule: Shell(mkdir *)"),
         "{tested}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rules_of_a_project_count_while_its_file_is_as_a_person_trusted_it() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let runner = gantry.runner("laptop").await;
+    asked::mode(&gantry.client(), "ask").await;
+    let workspace = runner.workspace();
+    let rules = "allow = [\"Shell(mkdir *)\", \"Write(src/**)\"]\ndeny = [\"Shell(rmdir *)\"]\n";
+    asked::propose(&workspace, rules);
+    // Nobody can be asked: a call runs only if a rule allows it.
+    let makes = async |name: &str| {
+        let script = [
+            Reply::call("Shell", format!(r#"{{"command":"mkdir {name}"}}"#)),
+            Reply::call("Shell", r#"{"command":"rmdir nothing"}"#),
+            Reply::call(
+                "Write",
+                r#"{"path":".gantry/permissions.toml","content":"allow = [\"Shell\"]"}"#,
+            ),
+            Reply::text("done"),
+        ];
+        model.script(script.into());
+        let output = gantry.cli(&["chat", "--json", "make it"]).await;
+        assert!(output.status.success(), "{output:?}");
+        let events = String::from_utf8_lossy(&output.stdout).into_owned();
+        (
+            workspace.join(name).exists(),
+            events.contains("the rule Shell(rmdir *) denies it"),
+        )
+    };
+    let says = async |arguments: &[&str]| {
+        let output = gantry.cli(arguments).await;
+        let said = [output.stdout, output.stderr].concat();
+        String::from_utf8_lossy(&said).into_owned()
+    };
+    let nobody = (false, false);
+    assert_eq!(makes("one").await, nobody, "nobody trusts it");
+
+    let asked = says(&["permissions", "trust"]).await;
+    assert!(asked.contains("add --yes"), "only a person agrees: {asked}");
+    assert_eq!(makes("two").await, nobody, "it was only shown");
+    let shown = says(&["permissions", "trust", "--yes"]).await;
+    let expected =
+        ".gantry/permissions.toml on laptop\n  deny   Shell(rmdir *)\n  allow  Shell(mkdir *)\n";
+    assert!(shown.starts_with(expected), "{shown}");
+    assert_eq!(makes("three").await, (true, true));
+    let own = std::fs::read_to_string(workspace.join(".gantry/permissions.toml"));
+    assert_eq!(own.expect("it is there"), rules, "an agent asks first");
+
+    asked::propose(&workspace, &format!("{rules}ask = []\n"));
+    let changed = (false, true);
+    assert_eq!(makes("four").await, changed, "it denies on");
+    let listed = says(&["permissions"]).await;
+    let marked = "permissions.toml on laptop, which has changed since: does not count";
+    assert!(listed.contains(marked), "{listed}");
+    let ended = says(&["permissions", "untrust", ".gantry/permissions.toml"]).await;
+    assert!(ended.starts_with("trusted no more"), "{ended}");
+    assert_eq!(makes("five").await, nobody);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_text_that_was_shown_is_trusted() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let client = gantry.client();
+    let session = client.create_session("").await.expect("a session").id;
+    let none = client.proposed_rules(session).await;
+    let none = none.expect_err("no turn looked").to_string();
+    assert!(none.contains("not found"), "{none}");
+    asked::propose(&runner.workspace(), "allow = [\"Bash(x)\"]");
+    asked::about(&client, session, "touch asked").await;
+    let proposed = client.proposed_rules(session).await.expect("a file");
+    assert!(proposed.rules.is_empty() && proposed.problem.is_some());
+    for (digest, words) in [
+        (proposed.digest, "no rule is called"),
+        (
+            Digest::of(b"another"),
+            "did not find the file with this text",
+        ),
+    ] {
+        let refused = client.trust_project(session, digest).await;
+        let refused = refused.expect_err("it is not trusted").to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
 }

@@ -28,6 +28,7 @@ impl Theirs {
         let exec = json!({ "runner": "their-pc", "exec": { "argv": ["sleep", "1000"] } });
         let started = gantry.ask_as(token, "post", "/api/v1/operations", Some(exec.to_string()));
         let operation = started.await.body["id"].as_str().expect("an id").to_owned();
+        tests::asked::propose(&runner.workspace(), "deny = [\"Shell(git push *)\"]");
         let session = owner.create_session("theirs").await.expect("a session").id;
         let key = owner.create_key("theirs").await.expect("a key").entry.id;
         let wish = shared_api::CreateJoinToken::one("next");
