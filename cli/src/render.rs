@@ -259,7 +259,7 @@ impl Renderer {
                 project,
                 ..
             } => {
-                let seen = self.look.seen(instructions.as_deref(), unread, project.as_ref());
+                let seen = self.look.seen(instructions.as_deref(), unread, project.as_deref());
                 seen.iter().for_each(|text| self.note(text));
             }
             // The look at the place of a turn is not shown as a call.

@@ -605,12 +605,12 @@ fn rules_of_a_project_that_do_not_count_are_told_of_once() {
             branch: None,
             instructions: None,
             unread: Vec::new(),
-            project: Some(ProjectFile {
+            project: Some(Box::new(ProjectFile {
                 path: ".gantry/permissions.toml".into(),
                 digest: Digest::of(b""),
                 text: None,
                 trusted,
-            }),
+            })),
         })
     };
     assert_eq!(shown(&[look(true)]), "");

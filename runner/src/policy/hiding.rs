@@ -104,10 +104,10 @@ mod tests {
             branch: None,
             instructions: vec![instructions("AGENTS.md"), instructions("a/AGENTS.md")],
             unread: Vec::new(),
-            project: Some(ProjectFile {
+            project: Some(Box::new(ProjectFile {
                 path: ".gantry/permissions.toml".to_owned(),
                 text: String::new(),
-            }),
+            })),
         });
         policy.hide(&mut surveyed);
         let Outcome::Surveyed(left) = surveyed else {

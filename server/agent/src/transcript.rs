@@ -307,7 +307,7 @@ impl Transcript {
                 let before = self.survey_of(runner);
                 let survey = Arc::new(SurveyLog {
                     runner,
-                    place: place.clone(),
+                    place: place.as_deref().cloned(),
                     system: system.clone(),
                     folder: folder.clone(),
                     branch: branch.clone(),

@@ -437,7 +437,7 @@ async fn take_effect(
         } => {
             turn::must_run(turn_state)?;
             if let Some(place) = place {
-                let found = (place.sandbox, project.as_ref());
+                let found = (place.sandbox, project.as_deref());
                 trusted_file::looked_for(tx, tenant, session, found).await?;
             }
             operation::close(tx, tenant, *turn, SURVEY, now).await?;

@@ -187,11 +187,13 @@ impl Store {
             for look in &looks {
                 before = look.event.seq;
                 let (place, project) = match look.event.known() {
-                    Some(Event::PlaceSurveyed { place, project, .. }) => (place, project.as_ref()),
-                    _ => (&None, None),
+                    Some(Event::PlaceSurveyed { place, project, .. }) => {
+                        (place.as_deref(), project.as_deref())
+                    }
+                    _ => (None, None),
                 };
                 if found.is_none() {
-                    found = place.clone().zip(project.cloned());
+                    found = place.cloned().zip(project.cloned());
                 }
                 let Some((place, file)) = &found else {
                     return Ok(None);

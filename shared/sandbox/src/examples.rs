@@ -261,10 +261,10 @@ examples! {
                 cut: true,
             }],
             unread: vec![skipped()],
-            project: Some(ProjectFile {
+            project: Some(Box::new(ProjectFile {
                 path: path(),
                 text: text("deny = []"),
-            }),
+            })),
         })],
         Outcome::Failed(_) => [Outcome::Failed(FileFailure::DiskFull)],
         Outcome::Refused(_) => [Outcome::Refused(

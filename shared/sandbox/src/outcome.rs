@@ -321,7 +321,7 @@ pub struct Surveyed {
     /// The nearest file with the project's rules for agents; absent where there is none, it was not read, or an earlier
     /// release looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project: Option<ProjectFile>,
+    pub project: Option<Box<ProjectFile>>,
 }
 
 /// The file with a project's rules for agents, relative to the project's folder.

@@ -268,7 +268,7 @@ pub enum Event {
         turn: TurnId,
         /// The runner, and the isolation that is proved there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        place: Option<Place>,
+        place: Option<Box<Place>>,
         /// The system, such as `Debian GNU/Linux 12 (bookworm), x86_64`; empty if it is not known.
         system: String,
         /// The absolute path of the session's directory there; empty if it is not known.
@@ -285,7 +285,7 @@ pub enum Event {
         unread: Vec<String>,
         /// The file with the project's rules for agents; absent if none was found.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        project: Option<ProjectFile>,
+        project: Option<Box<ProjectFile>>,
     },
     /// People are asked before a call goes on; the call waits for the answer.
     #[serde(rename = "approval.asked")]

@@ -108,7 +108,7 @@ pub(super) fn survey(
         branch: branch(workspace, &relative),
         instructions,
         unread,
-        project,
+        project: project.map(Box::new),
     })
 }
 

@@ -28,9 +28,11 @@ fn finds(file: Option<(&str, &str)>) -> Script {
         branch: None,
         instructions: Vec::new(),
         unread: Vec::new(),
-        project: file.map(|(path, text)| ProjectFile {
-            path: path.to_owned(),
-            text: text.to_owned(),
+        project: file.map(|(path, text)| {
+            Box::new(ProjectFile {
+                path: path.to_owned(),
+                text: text.to_owned(),
+            })
         }),
     }))
 }
@@ -198,7 +200,7 @@ fn recorded(world: &World) -> Option<shared_types::event::ProjectFile> {
         .events()
         .into_iter()
         .find_map(|event| match event {
-            Event::PlaceSurveyed { project, .. } => Some(project),
+            Event::PlaceSurveyed { project, .. } => Some(project.map(|file| *file)),
             _ => None,
         })?
 }

@@ -48,7 +48,7 @@ impl Turn<'_> {
             return Ok(None);
         };
         let directory = self.transcript.directory();
-        let Some(Found { path, text }) = seen.project.as_ref().filter(|file| {
+        let Some(Found { path, text }) = seen.project.as_deref().filter(|file| {
             let folder = project_folder(&file.path);
             folder.is_some_and(|folder| is_in_folder(directory, folder))
                 && clean_line(&file.path, MAX_NAME) == file.path

@@ -161,7 +161,7 @@ impl Turn<'_> {
                         return Ok(false);
                     };
                     let project = self.project_found(&running.place, &outcome).await?;
-                    let event = self.surveyed(&running.place, &outcome, project);
+                    let event = self.surveyed(&running.place, &outcome, project.map(Box::new));
                     let log = &self.ports.log;
                     log.record_end(event.clone(), id, &outcome).await?;
                     token.spend();
@@ -175,7 +175,12 @@ impl Turn<'_> {
     }
 
     /// The event with the news of the place. Texts and names come from a runner, and are bounded and cleaned here.
-    fn surveyed(&self, place: &Place, outcome: &Outcome, project: Option<ProjectFile>) -> Event {
+    fn surveyed(
+        &self,
+        place: &Place,
+        outcome: &Outcome,
+        project: Option<Box<ProjectFile>>,
+    ) -> Event {
         let turn = self.transcript.turn(self.id);
         let before = self.transcript.survey_of(turn.and_then(TurnLog::runner));
         let seen = match outcome {
@@ -186,7 +191,7 @@ impl Turn<'_> {
             _ => {
                 return Event::PlaceSurveyed {
                     turn: self.id,
-                    place: Some(place.clone()),
+                    place: Some(Box::new(place.clone())),
                     system: before.map_or_else(String::new, |before| before.system.clone()),
                     folder: before.map_or_else(String::new, |before| before.folder.clone()),
                     branch: before.and_then(|before| before.branch.clone()),
@@ -214,7 +219,7 @@ impl Turn<'_> {
         let unread = unread.map(|skipped| clean_line(&skipped.failure.to_string(), MAX_NAME));
         Event::PlaceSurveyed {
             turn: self.id,
-            place: Some(place.clone()),
+            place: Some(Box::new(place.clone())),
             system: clean_line(&seen.system, MAX_NAME),
             folder: clean_line(&seen.folder, MAX_NAME),
             branch: seen.branch.map(|branch| clean_line(&branch, MAX_NAME)),

@@ -50,22 +50,24 @@ async fn files(ours: &Tenant, user: UserId) -> Vec<TrustedFile> {
 async fn look(ours: &Tenant, work: &AtWork, text: Option<(&str, bool)>) {
     let looked = Event::PlaceSurveyed {
         turn: work.turn,
-        place: Some(Place {
+        place: Some(Box::new(Place {
             runner: work.runner,
             runner_name: "laptop".to_owned(),
             sandbox: sandbox(work),
             isolation: Isolation::none(),
-        }),
+        })),
         system: String::new(),
         folder: String::new(),
         branch: None,
         instructions: None,
         unread: Vec::new(),
-        project: text.map(|(text, is_new)| ProjectFile {
-            path: ".gantry/permissions.toml".to_owned(),
-            digest: Digest::of(text.as_bytes()),
-            text: is_new.then(|| text.to_owned()),
-            trusted: false,
+        project: text.map(|(text, is_new)| {
+            Box::new(ProjectFile {
+                path: ".gantry/permissions.toml".to_owned(),
+                digest: Digest::of(text.as_bytes()),
+                text: is_new.then(|| text.to_owned()),
+                trusted: false,
+            })
         }),
     };
     let events = [looked];

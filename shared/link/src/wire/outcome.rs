@@ -193,21 +193,20 @@ impl OnWire<Malformed> for Surveyed {
             branch: self.branch,
             instructions: all_to_wire(instructions),
             unread: all_to_wire(self.unread),
-            project: self.project.map(OnWire::<Malformed>::to_wire),
+            project: self.project.map(|file| OnWire::<Malformed>::to_wire(*file)),
         }
     }
 
     fn from_wire(wire: v1::Surveyed) -> Result<Self, Malformed> {
+        let project = wire.project.map(OnWire::<Malformed>::from_wire);
+        let project = project.transpose()?;
         Ok(Self {
             system: wire.system,
             folder: wire.folder,
             branch: wire.branch,
             instructions: all_from_wire(wire.instructions)?,
             unread: all_from_wire(wire.unread)?,
-            project: wire
-                .project
-                .map(OnWire::<Malformed>::from_wire)
-                .transpose()?,
+            project: project.map(Box::new),
         })
     }
 }
