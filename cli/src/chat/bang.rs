@@ -29,7 +29,7 @@ const AT_A_TIME: usize = 8;
 const HELP: &str = "! runs the rest of the line in a shell where this session works, such as: !git status; \
                     a space before it makes it a message";
 
-/// The person's commands that run. Those that are dropped go on, and nobody reads them here.
+/// The person's commands that run. A command that is dropped from here goes on, and nobody reads it.
 #[derive(Default)]
 pub(super) struct OwnCommands(Vec<Running>);
 
