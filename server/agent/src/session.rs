@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::{Images, Piece};
-use server_records::{ChatHit, ChatQuery, ModelCall, SetRule, TrustedFile};
+use server_records::{ChatHit, ChatQuery, ModelCall, StandingRules, TrustedFile};
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{
     Digest, Event, OperationId, OperationScope, RunnerId, SessionEvent, SessionId, TraceContext,
@@ -97,11 +97,11 @@ pub trait SessionLog: Send + Sync {
     /// If it cannot be read.
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, LogError>;
 
-    /// The rules about what agents may do that the tenant and the session's owner have set.
+    /// The bounds of the session's agent as they are now.
     ///
     /// # Errors
     /// If they cannot be read.
-    async fn rules(&self) -> Result<Vec<SetRule>, LogError>;
+    async fn rules(&self) -> Result<StandingRules, LogError>;
 
     /// The files with rules of projects on this runner that the session's owner trusts.
     ///

@@ -12,7 +12,9 @@ use server_llm::{
     Answer, Attempted, Images, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest,
     Piece, Voice,
 };
-use server_records::{ChatHit, ChatQuery, ChatSpeaker, ModelCall, SetRule, TrustedFile};
+use server_records::{
+    ChatHit, ChatQuery, ChatSpeaker, ModelCall, SetRule, StandingRules, TrustedFile,
+};
 use shared_sandbox::{
     CancelAnswer, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome,
     OutputStream, ReadContent, Running, Sandbox, StreamEnd, Written,
@@ -297,8 +299,8 @@ struct Stored {
     texts: Images,
     /// The to-do list that an earlier session left.
     left: Vec<TodoItem>,
-    /// The rules about what agents may do.
-    rules: Vec<SetRule>,
+    /// The bounds of agents.
+    rules: StandingRules,
     /// The files of projects that the user trusts.
     trusted: Vec<TrustedFile>,
     writes: usize,
@@ -370,7 +372,11 @@ impl MemoryLog {
     }
 
     pub(crate) fn set_rules(&self, rules: impl IntoIterator<Item = SetRule>) {
-        lock(&self.state).rules = rules.into_iter().collect();
+        lock(&self.state).rules.rules = rules.into_iter().collect();
+    }
+
+    pub(crate) fn set_ceiling(&self, ceiling: Mode) {
+        lock(&self.state).rules.ceiling = Some(ceiling);
     }
 
     pub(crate) fn trust(&self, files: impl IntoIterator<Item = TrustedFile>) {
@@ -518,7 +524,7 @@ impl SessionLog for MemoryLog {
         Ok(lock(&self.state).left.clone())
     }
 
-    async fn rules(&self) -> Result<Vec<SetRule>, LogError> {
+    async fn rules(&self) -> Result<StandingRules, LogError> {
         Ok(lock(&self.state).rules.clone())
     }
 

@@ -3,7 +3,7 @@
 use shared_consent::{Decision, ProjectRules, Rule, Ruled};
 use shared_sandbox::PROJECT_FILE;
 use shared_types::{
-    ApprovalId, Digest, RuleId, RunnerId, SandboxId, SessionId, Timestamp, TurnId, UserId,
+    ApprovalId, Digest, Mode, RuleId, RunnerId, SandboxId, SessionId, Timestamp, TurnId, UserId,
     event::{Answer, Question},
 };
 
@@ -50,6 +50,15 @@ impl RuleBy {
 
 /// A rule and the one who set it.
 pub type SetRule = Ruled<RuleBy>;
+
+/// The bounds of a session's agent as they are now, whatever its turn began with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StandingRules {
+    /// The rules that the tenant and the session's owner have set.
+    pub rules: Vec<SetRule>,
+    /// The most freedom that the tenant leaves; absent where it has set none.
+    pub ceiling: Option<Mode>,
+}
 
 /// A rule as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,8 +23,8 @@ mod turn;
 pub use chat::{ChatHit, ChatQuery, ChatSpeaker};
 pub use commit::CommitListener;
 pub use consent::{
-    AnswerRefused, ApprovalOutcome, ApprovalRow, NewAnswer, RuleBy, RuleRow, SetRule, TrustedFile,
-    is_in_folder, project_folder, project_path,
+    AnswerRefused, ApprovalOutcome, ApprovalRow, NewAnswer, RuleBy, RuleRow, SetRule,
+    StandingRules, TrustedFile, is_in_folder, project_folder, project_path,
 };
 pub use error::PortError;
 pub use fleet::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot};

@@ -7,7 +7,7 @@ use shared_types::{
     Digest, Epoch, Event, OperationId, RunnerId, SessionEvent, Timestamp, TurnId, event::TodoItem,
 };
 
-use crate::{ChatHit, ChatQuery, ModelCall, SessionError, SetRule, TrustedFile};
+use crate::{ChatHit, ChatQuery, ModelCall, SessionError, StandingRules, TrustedFile};
 
 /// The events of one session.
 #[async_trait]
@@ -71,11 +71,11 @@ pub trait LogRows: Send + Sync {
     /// It cannot be read.
     async fn todo_of_place(&self, place: &str) -> Result<Vec<TodoItem>, SessionError>;
 
-    /// The rules about what agents may do that the tenant and the session's owner have set.
+    /// The bounds of the session's agent as they are now.
     ///
     /// # Errors
     /// They cannot be read.
-    async fn rules(&self) -> Result<Vec<SetRule>, SessionError>;
+    async fn rules(&self) -> Result<StandingRules, SessionError>;
 
     /// The files with rules of projects on this runner that the session's owner trusts.
     ///

@@ -1,13 +1,13 @@
 //! Rules about what agents may do: of a tenant for all of its people, and of a user.
 
 use serde_json::json;
-use server_records::{RuleRow, SetRule};
+use server_records::{RuleRow, StandingRules};
 use shared_consent::Decision;
 use shared_types::{RuleId, SessionId, TenantId, Timestamp, UserId};
 
 use crate::{
-    AuditEntry, By, Full, Store, StoreError, audit,
-    columns::Columns as _,
+    AuditEntry, By, Full, SettingName, Store, StoreError, audit,
+    columns::{Columns as _, damaged},
     database::{Connection, FromRow, Row, query, query_as, retried},
 };
 
@@ -45,7 +45,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// The rules that count for the agent of a session.
+    /// The bounds of the agent of a session.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such session.
@@ -53,10 +53,16 @@ impl Store {
         &self,
         tenant: TenantId,
         session: SessionId,
-    ) -> Result<Vec<SetRule>, StoreError> {
+    ) -> Result<StandingRules, StoreError> {
         let user = self.session_owner(tenant, session).await?;
         let rules = self.rules(tenant, user).await?;
-        Ok(rules.into_iter().map(RuleRow::set).collect())
+        let settings = self.settings(tenant, user, None).await?;
+        let ceiling = settings.in_effect(SettingName::MaxMode);
+        let ceiling = ceiling.map(|row| row.value.parse()).transpose();
+        Ok(StandingRules {
+            rules: rules.into_iter().map(RuleRow::set).collect(),
+            ceiling: ceiling.map_err(|error| damaged("value", error))?,
+        })
     }
 
     /// Sets a rule: for all people of the tenant, or for one user. One that is set already stays as it is.

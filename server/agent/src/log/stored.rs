@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::Images;
 use server_records::{
-    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, SetRule, TrustedFile,
+    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, StandingRules,
+    TrustedFile,
 };
 use shared_sandbox::Outcome;
 use shared_types::{
@@ -95,7 +96,7 @@ impl SessionLog for StoredLog {
         self.rows.todo_of_place(place).await.map_err(refused)
     }
 
-    async fn rules(&self) -> Result<Vec<SetRule>, LogError> {
+    async fn rules(&self) -> Result<StandingRules, LogError> {
         self.rows.rules().await.map_err(refused)
     }
 

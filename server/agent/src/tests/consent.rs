@@ -238,6 +238,18 @@ async fn a_rule_that_denies_goes_before_a_person_who_allows_and_before_every_mod
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_ceiling_that_the_tenant_lowers_counts_for_turns_that_have_begun() {
+    let mut asked = world(Mode::Full, [MAKE]);
+    asked.log.set_ceiling(Mode::Ask);
+    let (approval, ..) = asks(&mut asked).await;
+    answer(&asked, approval, allowed(None));
+    asked.log.set_ceiling(Mode::Plan);
+    assert_eq!(asked.run().await, Ok(TurnOutcome::Completed));
+    assert_eq!(asked.only_call().0, CallOutcome::Refused);
+    assert_eq!(ran(&asked).len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_rule_that_allows_asks_nobody_also_where_only_the_message_has_it() {
     let set = world(Mode::Ask, [MAKE]);
     set.log

@@ -4,10 +4,10 @@
 //! asked and answered. Each pass reads the log alone, so a worker that takes the turn up after a crash, or after days,
 //! stands at the same gate.
 
-use server_records::{RuleBy, SetRule};
+use server_records::{RuleBy, StandingRules};
 use shared_consent::{Decision, Ruled, Terms, Verdict, judge};
 use shared_types::{
-    ApprovalId, CallWait, Event, Isolation, WaitsFor,
+    ApprovalId, CallWait, Event, Isolation, Mode, WaitsFor,
     event::{Answer, Choice, Question, Unanswered},
 };
 
@@ -34,9 +34,9 @@ pub(super) enum Gated<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// The rules for the calls of this turn.
-    pub(super) async fn rules(&self) -> Result<Vec<SetRule>, TurnError> {
-        let mut rules = self.ports.log.rules().await?;
+    /// The rules for the calls of this turn, and the ceiling that the tenant has set by now.
+    pub(super) async fn rules(&self) -> Result<StandingRules, TurnError> {
+        let StandingRules { mut rules, ceiling } = self.ports.log.rules().await?;
         rules.extend(self.engine.rules.iter().cloned());
         rules.extend(self.project_rules().await?);
         let turn = self.transcript.turn(self.id);
@@ -51,14 +51,14 @@ impl<'a> Turn<'a> {
         if turn.is_some_and(TurnLog::only_people_allow) {
             rules.retain(|rule| rule.decision != Decision::Allow);
         }
-        Ok(rules)
+        Ok(StandingRules { rules, ceiling })
     }
 
     /// Brings a call through the gate, or to where it ends or waits.
     pub(super) async fn gate(
         &mut self,
         call: Call<'a>,
-        rules: &[SetRule],
+        rules: &StandingRules,
     ) -> Result<Gated<'a>, TurnError> {
         // One that was placed may have happened: it is followed to its end, under the consent that it was placed with.
         if call.was_placed() {
@@ -121,12 +121,13 @@ impl<'a> Turn<'a> {
         &mut self,
         call: Call<'a>,
         deed: &OwnedDeed,
-        rules: &[SetRule],
+        rules: &StandingRules,
     ) -> Result<Gated<'a>, TurnError> {
         let turn = self.turn_log()?;
         // People see the place by which the call is judged, and none that an earlier turn looked at.
         let place = turn.survey.clone().filter(|_| turn.is_surveyed);
-        let (mode, isolation) = (turn.mode(), turn.isolation());
+        let mode = mode_now(turn, rules);
+        let isolation = turn.isolation();
         let verdict = verdict(turn, deed, &isolation, rules);
         match verdict.decision {
             Decision::Allow => Ok(Gated::Runs(Box::new(call.in_mode(mode)))),
@@ -160,7 +161,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Lets a call run that a person has allowed, unless a rule denies it by now.
-    fn approved(&self, call: Call<'a>, rules: &[SetRule]) -> Result<Gated<'a>, TurnError> {
+    fn approved(&self, call: Call<'a>, rules: &StandingRules) -> Result<Gated<'a>, TurnError> {
         let turn = self.turn_log()?;
         let deed = call
             .ask()
@@ -173,7 +174,7 @@ impl<'a> Turn<'a> {
             let words = gates::denied_by_rule(&verdict);
             return Ok(Gated::Ended(Box::new(call.refused(&words))));
         }
-        Ok(Gated::Runs(Box::new(call.approved(turn.mode()))))
+        Ok(Gated::Runs(Box::new(call.approved(mode_now(turn, rules)))))
     }
 
     /// Asks a person in the model's name, and ends the call with the answer.
@@ -293,21 +294,27 @@ impl<'a> Turn<'a> {
     }
 }
 
+/// The mode of the turn. The tenant may have lowered its ceiling since the turn began.
+fn mode_now(turn: &TurnLog, rules: &StandingRules) -> Mode {
+    let mode = turn.mode();
+    rules.ceiling.map_or(mode, |ceiling| mode.min(ceiling))
+}
+
 /// The verdict on a deed in this turn.
 fn verdict<'r>(
     turn: &TurnLog,
     deed: &'r OwnedDeed,
     isolation: &'r Isolation,
-    rules: &'r [SetRule],
+    rules: &'r StandingRules,
 ) -> Verdict<'r, RuleBy> {
     judge(
         &deed.as_deed(),
         &Terms {
             mode: turn.mode(),
-            ceiling: turn.ceiling(),
+            ceiling: turn.ceiling().into_iter().chain(rules.ceiling).min(),
             isolation,
             folder: deed.folder(),
-            rules,
+            rules: &rules.rules,
         },
     )
 }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
-    Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, SetRule,
-    StoredEvent, TrustedFile,
+    Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey,
+    StandingRules, StoredEvent, TrustedFile,
 };
 use shared_types::{
     Digest, Epoch, Event, RunnerId, SessionEvent, Timestamp, TurnId, event::TodoItem,
@@ -77,7 +77,7 @@ impl LogRows for SessionLogRows {
         Ok(self.store.todo_of_place(tenant, session, place).await?)
     }
 
-    async fn rules(&self) -> Result<Vec<SetRule>, SessionError> {
+    async fn rules(&self) -> Result<StandingRules, SessionError> {
         let SessionKey { tenant, session } = self.of;
         Ok(self.store.rules_of_session(tenant, session).await?)
     }

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
-    Appended, CallEnd, ChatHit, ChatQuery, ModelCall, PortError, SetRule, TrustedFile,
+    Appended, CallEnd, ChatHit, ChatQuery, ModelCall, PortError, StandingRules, TrustedFile,
 };
 use shared_types::{
     Digest, Epoch, Event, RunnerId, SessionId, TenantId, TurnId, UserId,
@@ -132,8 +132,8 @@ impl LogRows for Database {
         panic!("no trust is asked for")
     }
 
-    async fn rules(&self) -> Result<Vec<SetRule>, SessionError> {
-        Ok(Vec::new())
+    async fn rules(&self) -> Result<StandingRules, SessionError> {
+        Ok(StandingRules::default())
     }
 
     async fn search_chats(&self, _: &ChatQuery) -> Result<Vec<ChatHit>, SessionError> {
