@@ -680,6 +680,7 @@ pub(crate) struct ScriptedModel {
     info: ModelInfo,
     replies: Vec<Reply>,
     requests: Mutex<Vec<ModelRequest>>,
+    is_left_alone: bool,
 }
 
 /// Models that answer one in place of the other.
@@ -703,6 +704,17 @@ impl ScriptedModel {
             info,
             replies: replies.into_iter().collect(),
             requests: Mutex::default(),
+            is_left_alone: false,
+        })
+    }
+
+    /// A model that cools down.
+    pub(crate) fn left_alone(info: ModelInfo) -> Arc<Self> {
+        Arc::new(Self {
+            info,
+            replies: Vec::new(),
+            requests: Mutex::default(),
+            is_left_alone: true,
         })
     }
 
@@ -715,6 +727,10 @@ impl ScriptedModel {
 impl Model for ScriptedModel {
     fn info(&self) -> ModelInfo {
         self.info.clone()
+    }
+
+    fn is_left_alone(&self) -> bool {
+        self.is_left_alone
     }
 
     async fn answer(

@@ -19,6 +19,11 @@ pub trait Model: Send + Sync {
     /// The name and kind of the model.
     fn info(&self) -> ModelInfo;
 
+    /// True while it is not asked, because it cools down after failures and another model is asked in its place.
+    fn is_left_alone(&self) -> bool {
+        false
+    }
+
     /// Answers `request`. Events on the way go to `events`. A slow receiver slows the answer down;
     /// a dropped receiver does not stop it. Dropping the future cancels the request.
     ///

@@ -13,6 +13,11 @@ pub trait Vendor: Send + Sync {
     /// The name and kind of the model.
     fn info(&self) -> ModelInfo;
 
+    /// True while it cools down after failures: an attempt would not reach it.
+    fn is_left_alone(&self) -> bool {
+        false
+    }
+
     /// One attempt. Sends only [`ModelEvent::Said`] and [`ModelEvent::TakenBack`]; dropping the future cancels it.
     ///
     /// # Errors
@@ -28,6 +33,10 @@ pub trait Vendor: Send + Sync {
 impl<V: Vendor + ?Sized> Vendor for Arc<V> {
     fn info(&self) -> ModelInfo {
         (**self).info()
+    }
+
+    fn is_left_alone(&self) -> bool {
+        (**self).is_left_alone()
     }
 
     async fn attempt(

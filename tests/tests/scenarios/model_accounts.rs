@@ -218,7 +218,7 @@ async fn the_next_model_answers_where_a_key_is_refused_and_a_vendor_is_overloade
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let noted = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("I answer"), "{text}{noted}");
-    let moved = "anthropic refuses the key; deepseek-t answers instead (deepseek)";
+    let moved = "anthropic refuses the key; asking deepseek-t instead (deepseek)";
     let all = format!("{text}{noted}");
     assert!(all.contains(moved), "{all}");
     let listed = client.models().await.expect("a list").models;

@@ -137,7 +137,7 @@ async fn a_runner_that_is_killed_in_mid_answer_makes_way_for_the_next_model() {
     talk.until_said("half an answer").await;
     runner.kill().await;
     talk.until_notice("laptop went away in mid-answer").await;
-    talk.until_notice("laptop is offline; scripted answers instead")
+    talk.until_notice("laptop is offline; asking scripted instead")
         .await;
     let told = talk.ended(turn).await;
     assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);

@@ -54,8 +54,8 @@ async fn a_model_that_fails_gives_way_to_the_next_one_and_people_are_told_once()
     assert_eq!(
         world.live.notices(),
         [
-            "acme refuses the key; quick answers instead (bolt)",
-            "bolt is overloaded; calm answers instead (core)",
+            "acme refuses the key; asking quick instead (bolt)",
+            "bolt is overloaded; asking calm instead (core)",
         ]
     );
     let answered = world
@@ -85,6 +85,23 @@ async fn a_model_that_fails_gives_way_to_the_next_one_and_people_are_told_once()
         ]
     );
     assert_eq!(paid[2].cost.as_ref().map(|cost| cost.micros), Some(3));
+}
+
+#[tokio::test]
+async fn a_model_that_cools_down_is_passed_over_and_the_one_that_is_asked_is_named() {
+    let refused = ModelError::Unauthenticated("no such key".to_owned());
+    let mut world = World::new([], []);
+    world.model = ScriptedModel::new(of("acme", "large"), [Reply::Fail(refused)]);
+    world.others = vec![
+        ScriptedModel::left_alone(of("bolt", "quick")),
+        ScriptedModel::new(of("core", "calm"), [costs("done", 3)]),
+    ];
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    assert_eq!(
+        world.live.notices(),
+        ["acme refuses the key; asking calm instead (core)"]
+    );
+    assert!(world.others[0].requests().is_empty());
 }
 
 #[tokio::test]

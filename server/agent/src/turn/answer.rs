@@ -91,22 +91,24 @@ impl<'a> Turn<'a> {
         };
         let mut asking = Asking::of(self, step);
         let infos: Vec<_> = chain.iter().map(|model| model.info()).collect();
-        for (place, model) in chain.iter().enumerate() {
-            let info = model.info();
+        let (mut place, mut was_told) = (0, false);
+        while let Some(model) = chain.get(place) {
+            let info = &infos[place];
             let asked_before = asking.calls.len();
-            let heard = self.ask_one(model, &info, &mut asking).await?;
-            let left = &infos[place + 1..];
-            match (&heard, left.first()) {
+            let heard = self.ask_one(model, info, &mut asking).await?;
+            match (&heard, next_asked(&chain, place)) {
                 (Heard::Failed(error), Some(next)) if error.falls_back() => {
                     asking.speech.take_back();
                     asking.speech.asked_again();
                     // A model that cools down was not asked, and that another one answers was said at the step before.
                     let was_asked = asking.calls.len() > asked_before;
-                    if was_asked || !left.iter().any(|model| self.answered_last(model)) {
-                        asking.speech.notice(gives_way(&info, error, next));
+                    if was_asked || was_told || !self.answered_last(&infos[next]) {
+                        asking.speech.notice(gives_way(info, error, &infos[next]));
+                        was_told = true;
                     }
+                    place = next;
                 }
-                _ => return self.conclude(&info, heard, asking).await,
+                _ => return self.conclude(info, heard, asking).await,
             }
         }
         self.fail(NO_MODEL.to_owned(), asking.calls).await
@@ -519,14 +521,21 @@ fn newest_images(request: &ModelRequest) -> Vec<Digest> {
     digests
 }
 
-/// The words for people where a model gives way to another one.
+/// The place of the model that is asked after the one at `place`: the next one that is not left alone, or the last one.
+fn next_asked(chain: &[Arc<dyn Model>], place: usize) -> Option<usize> {
+    let mut left = place + 1..chain.len();
+    let last = left.clone().next_back();
+    left.find(|next| !chain[*next].is_left_alone()).or(last)
+}
+
+/// The words for people where a model gives way to another one. That one is asked, and may fail as well.
 fn gives_way(model: &ModelInfo, error: &ModelError, next: &ModelInfo) -> String {
     let (place, brief) = (model.place(), error.brief());
     match (model.name == next.name, model.place() == next.place()) {
         (true, true) => format!("{place} {brief}; another key is used for {}", next.name),
-        (_, true) => format!("{place} {brief}; {} answers instead", next.name),
+        (_, true) => format!("{place} {brief}; asking {} instead", next.name),
         (_, false) => format!(
-            "{place} {brief}; {} answers instead ({})",
+            "{place} {brief}; asking {} instead ({})",
             next.name,
             next.place()
         ),

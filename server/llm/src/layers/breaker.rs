@@ -87,23 +87,25 @@ impl State {
         (!left.is_zero()).then_some(left)
     }
 
+    /// The time for which no request is let through.
+    fn wait(&self) -> Option<Duration> {
+        // Another request probes it just now.
+        let while_probed = self.is_probed.then_some(Duration::from_secs(1));
+        self.left().or(while_probed)
+    }
+
     /// Lets a request through, or says why not and for how long.
     fn enter(&mut self) -> Result<(), Failure> {
         let (Some(_), Some(last)) = (self.open_until, &self.last) else {
             return Ok(());
         };
-        let left = match self.left() {
-            None if !self.is_probed => {
-                self.is_probed = true;
-                return Ok(());
-            }
-            // Another request probes it just now.
-            None => Duration::from_secs(1),
-            Some(left) => left,
+        let Some(wait) = self.wait() else {
+            self.is_probed = true;
+            return Ok(());
         };
         Err(Failure {
             error: last.clone(),
-            retry_after: Some(left),
+            retry_after: Some(wait),
             is_unasked: true,
         })
     }
@@ -152,6 +154,10 @@ impl Drop for Probe<'_> {
 impl Vendor for Breaker {
     fn info(&self) -> ModelInfo {
         self.vendor.info()
+    }
+
+    fn is_left_alone(&self) -> bool {
+        self.with(|state| state.wait().is_some())
     }
 
     async fn attempt(

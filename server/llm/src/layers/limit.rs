@@ -26,6 +26,10 @@ impl<M: Model> Model for Limited<M> {
         self.model.info()
     }
 
+    fn is_left_alone(&self) -> bool {
+        self.model.is_left_alone()
+    }
+
     async fn answer(
         &self,
         request: ModelRequest,

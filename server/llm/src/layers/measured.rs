@@ -32,6 +32,10 @@ impl<M: Model> Model for Measured<M> {
         self.model.info()
     }
 
+    fn is_left_alone(&self) -> bool {
+        self.model.is_left_alone()
+    }
+
     async fn answer(
         &self,
         request: ModelRequest,

@@ -76,6 +76,10 @@ impl<V: Vendor> Model for Retry<V> {
         self.vendor.info()
     }
 
+    fn is_left_alone(&self) -> bool {
+        self.options.gives_way && self.vendor.is_left_alone()
+    }
+
     async fn answer(
         &self,
         request: ModelRequest,

@@ -85,8 +85,13 @@ async fn three_failures_open_it_and_an_answer_to_a_probe_closes_it() {
     assert!(left_alone.is_unasked && left_alone.retry_after <= Some(OPEN_FIRST));
     assert_eq!(guarded.asked(), FAILURES);
     assert!(matches!(guarded.breaker.health(), Health::CoolingDown(..)));
+    assert!(guarded.breaker.is_left_alone());
 
     tokio::time::advance(OPEN_FIRST).await;
+    assert!(
+        !guarded.breaker.is_left_alone(),
+        "the next request probes it"
+    );
     assert!(!guarded.ask().await.expect_err("the probe fails").is_unasked);
     let again = guarded.ask().await.expect_err("it is open again");
     assert!(
