@@ -219,7 +219,10 @@ impl Renderer {
         // A kind that only a newer client knows is passed over.
         let Some(event) = event.known() else { return };
         match event {
-            Event::SessionCreated { model, .. } => self.note(&format!("model: {model}")),
+            Event::SessionCreated { model, .. } => {
+                self.models.chosen(model);
+                self.note(&format!("model: {model}"));
+            }
             Event::InputAccepted {
                 client_id, parts, ..
             } => {

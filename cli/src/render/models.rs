@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use shared_types::event::{Origin, Part, Parts};
+use shared_types::{
+    ModelAccountId,
+    event::{Origin, Part, Parts},
+};
 
 /// The most models that one note names.
 const MAX_NAMED: usize = 3;
@@ -11,6 +14,8 @@ const MAX_NAMED: usize = 3;
 /// The models that have answered.
 #[derive(Debug, Default)]
 pub(super) struct Models {
+    /// The choice with which the session began, until a model has answered.
+    chosen: Option<String>,
     last: Option<Answerer>,
     /// Those whose answers have a vendor's own state in them.
     with_state: BTreeSet<Answerer>,
@@ -25,6 +30,11 @@ struct Answerer {
 }
 
 impl Models {
+    /// The session begins with this choice of models.
+    pub(super) fn chosen(&mut self, choice: &str) {
+        self.chosen = Some(choice.to_owned());
+    }
+
     /// The notes before this answer.
     pub(super) fn answer(
         &mut self,
@@ -38,8 +48,19 @@ impl Models {
         };
         let before = self.last.replace(this.clone());
         let mut notes = Vec::new();
-        if before.is_some_and(|before| !before.is_same(&this)) {
-            notes.push(format!("{} answers from here on", this.name()));
+        let chosen = self.chosen.take();
+        let is_other = match &before {
+            Some(before) => !before.is_same(&this),
+            None => chosen.is_some_and(|choice| !means_first(&choice, model)),
+        };
+        if is_other {
+            let is_named_alike = before.is_some_and(|before| before.name() == this.name());
+            let key = if is_named_alike {
+                " with another key"
+            } else {
+                ""
+            };
+            notes.push(format!("{} answers{key} from here on", this.name()));
             let foreign = self.with_state.iter().filter(|one| !one.is_same(&this));
             let mut foreign: Vec<_> = foreign.map(|one| one.name_beside(&this)).collect();
             if foreign.len() > MAX_NAMED {
@@ -67,7 +88,9 @@ impl Answerer {
 
     fn name(&self) -> String {
         match &self.origin {
-            Some((account, _)) if !account.is_empty() => format!("{} ({account})", self.model),
+            Some((account, _)) if !account.is_empty() => {
+                format!("{} ({})", self.model, place(account))
+            }
             _ => self.model.clone(),
         }
     }
@@ -75,10 +98,26 @@ impl Answerer {
     /// Its name, with its account only where another one has the same model.
     fn name_beside(&self, other: &Self) -> String {
         match self.model == other.model {
+            true if self.name() == other.name() => format!("{} with another key", self.name()),
             true => self.name(),
             false => self.model.clone(),
         }
     }
+}
+
+/// An account without its id, which tells people nothing: the host remains.
+fn place(account: &str) -> &str {
+    match account.rsplit_once(' ') {
+        Some((host, id)) if id.parse::<ModelAccountId>().is_ok() => host,
+        _ => account,
+    }
+}
+
+/// True if the first name of this choice is that of the model, alone or behind an account or a runner.
+fn means_first(choice: &str, model: &str) -> bool {
+    let first = choice.split(',').next().unwrap_or_default().trim();
+    let rest = first.strip_suffix(model);
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
 /// True for a part with a vendor's own state, which goes back to its origin alone.
@@ -133,6 +172,39 @@ mod tests {
                 "thoughts of claude (anthropic) are not sent to claude"
             ]
         );
+    }
+
+    #[test]
+    fn a_first_answer_of_another_model_than_the_chosen_one_is_said_to_be_its() {
+        for (choice, notes) in [
+            ("claude", &[][..]),
+            ("work/claude, gpt-5", &[]),
+            (
+                "gpt-5, claude",
+                &["claude (anthropic) answers from here on"],
+            ),
+        ] {
+            let mut models = Models::default();
+            models.chosen(choice);
+            let words = Parts::text("hello");
+            let first = models.answer("claude", Some(&origin("anthropic")), &words);
+            assert_eq!(first, notes, "{choice}");
+            let second = models.answer("claude", Some(&origin("anthropic")), &words);
+            assert_eq!(second, [""; 0], "{choice}");
+        }
+    }
+
+    #[test]
+    fn an_account_is_named_without_its_id() {
+        let (mut models, words) = (Models::default(), Parts::text("hello"));
+        let account = |number| format!("api.acme.test {}", ModelAccountId::from_u128(number));
+        let mut answer =
+            |model, number| models.answer(model, Some(&origin(&account(number))), &words);
+        assert_eq!(answer("gpt-5", 1), [""; 0]);
+        let other = "gpt-6 (api.acme.test) answers from here on";
+        assert_eq!(answer("gpt-6", 1), [other]);
+        let key = "gpt-6 (api.acme.test) answers with another key from here on";
+        assert_eq!(answer("gpt-6", 2), [key]);
     }
 
     #[test]
