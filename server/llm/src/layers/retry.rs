@@ -182,7 +182,12 @@ fn told(options: &RetryOptions, failure: Failure, attempts: u32) -> ModelError {
         None => failure.error,
         Some(asked) => failure.error.map(|message| {
             let asked = human::duration(asked);
-            format!("the model asks to wait {asked}; send the message again then ({message})")
+            // The demand is the vendor's own, or the server lets it rest.
+            let waits = match failure.is_unasked {
+                true => format!("the model is left alone for {asked} after its failures"),
+                false => format!("the model asks to wait {asked}"),
+            };
+            format!("{waits}; send the message again then ({message})")
         }),
     };
     if attempts == 1 {

@@ -257,6 +257,20 @@ async fn a_vendor_that_asks_for_more_than_a_minute_is_not_waited_for_and_its_tim
     }
 }
 
+#[tokio::test]
+async fn the_wait_for_a_vendor_that_cools_down_is_not_said_to_be_the_vendors_demand() {
+    let cooling = Failure {
+        error: ModelError::Unavailable("connection refused".to_owned()),
+        retry_after: Some(115 * SECOND),
+        is_unasked: true,
+    };
+    let (answer, _) = answer_after(vec![cooling], RetryOptions::default()).await;
+    assert_eq!(
+        answer.expect_err("it is not asked").to_string(),
+        "the model is left alone for 1 min 55 s after its failures; send the message again then (connection refused)"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_next_attempt_waits_for_as_long_as_the_vendor_asked() {
     let refused = Failure {
