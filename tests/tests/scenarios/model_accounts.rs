@@ -1,7 +1,7 @@
 //! Models of people's own accounts: added with a key that works, asked in any format, and answering in place of one
 //! another. A key shows nowhere.
 
-use shared_api::{AddModelAccount, Payer, RoleName, SetBy, SettingName};
+use shared_api::{AddModelAccount, ModelState, OfferedModel, Payer, RoleName, SetBy, SettingName};
 use shared_types::event::TurnOutcome;
 use tests::{
     gantry::{Gantry, Setup},
@@ -234,6 +234,11 @@ async fn the_next_model_answers_where_a_key_is_refused_and_a_vendor_is_overloade
             .contains("revoked"),
         "{state:?}"
     );
+    servers[0].script(vec![ping()]);
+    client.test_model("claude-t").await.expect("it answers");
+    let listed = client.models().await.expect("a list").models;
+    let is_ready = |model: &OfferedModel| model.state == ModelState::Ready;
+    assert!(listed.iter().all(is_ready), "{listed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

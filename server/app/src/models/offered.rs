@@ -355,10 +355,22 @@ impl Offered {
             Some(Found::Account(row, model)) => {
                 let key = self.key(tenant, row).await?;
                 let connection = self.connect(row, &model, key.as_deref())?;
-                probed(&connection).await
+                self.tested(&of(row, &model), &connection).await
             }
-            Some(Found::Runner(row, model)) => probed(&self.connect_runner(row, &model)?).await,
+            Some(Found::Runner(row, model)) => {
+                let connection = self.connect_runner(row, &model)?;
+                self.tested(&Of::Runner(row.id, model), &connection).await
+            }
         }
+    }
+
+    /// Asks the model on this connection. Where it answers, the failures of the kept connection are past.
+    async fn tested(&self, of: &Of, connection: &Breaker) -> Result<Probed, AppError> {
+        let probed = probed(connection).await?;
+        if let Some(kept) = self.connections.get(of) {
+            kept.recovered();
+        }
+        Ok(probed)
     }
 
     /// The models to ask for a choice, in their order, each behind the layers of a call.

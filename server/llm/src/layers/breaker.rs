@@ -75,6 +75,11 @@ impl Breaker {
         })
     }
 
+    /// Takes up that the vendor has answered on another connection: its failures are past.
+    pub fn recovered(&self) {
+        self.with(|state| *state = State::default());
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -170,7 +175,7 @@ impl Vendor for Breaker {
         let answer = self.vendor.attempt(request, events).await;
         drop(probe);
         match &answer {
-            Ok(_) => self.with(|state| *state = State::default()),
+            Ok(_) => self.recovered(),
             Err(failure) => self.with(|state| state.failed(failure)),
         }
         answer

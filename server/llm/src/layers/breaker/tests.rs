@@ -113,6 +113,9 @@ async fn a_key_that_is_refused_opens_it_at_once_and_is_shown_as_refused() {
     guarded.ask().await.expect_err("it is refused");
     assert!(guarded.ask().await.expect_err("it is open").is_unasked);
     assert_eq!(guarded.breaker.health(), Health::Refused(refused));
+    guarded.breaker.recovered();
+    assert_eq!(guarded.breaker.health(), Health::Ready);
+    assert!(!guarded.ask().await.expect_err("it is refused").is_unasked);
 }
 
 #[tokio::test(start_paused = true)]
