@@ -343,6 +343,9 @@ impl Renderer {
                     self.kept(carried, summary);
                 }
             }
+            Event::ConversationRewound { before, .. } => {
+                self.note(&format!("went back to before {before:?}"));
+            }
             Event::OperationSettled { operation, summary } => {
                 let which = match self.tasks.settled(*operation) {
                     Settled::Told => return,

@@ -80,20 +80,23 @@ async fn last_exchange(
 }
 
 impl Exchange {
-    /// The last turn whose message is in these events.
+    /// The last turn of the conversation whose message is in these events.
     fn of(events: &[SessionEvent]) -> Option<Self> {
-        let mut last = None;
+        let mut turns: Vec<Self> = Vec::new();
         for event in events {
             match event.known() {
-                Some(Event::InputAccepted { turn, parts, .. }) => {
-                    last = Some(Self {
-                        turn: Some(*turn),
-                        input: parts.words().into_owned(),
-                        ..Self::default()
-                    });
+                Some(Event::InputAccepted { turn, parts, .. }) => turns.push(Self {
+                    turn: Some(*turn),
+                    input: parts.words().into_owned(),
+                    ..Self::default()
+                }),
+                // If its message is older than these events, so is all that is left.
+                Some(Event::ConversationRewound { turn, .. }) => {
+                    let first = turns.iter().position(|known| known.turn == Some(*turn));
+                    turns.truncate(first.unwrap_or(0));
                 }
                 Some(known) if known.turn().is_some() => {
-                    if let Some(last) = &mut last
+                    if let Some(last) = turns.last_mut()
                         && last.turn == known.turn()
                     {
                         last.add(known);
@@ -102,7 +105,7 @@ impl Exchange {
                 _ => {}
             }
         }
-        last
+        turns.pop()
     }
 
     fn add(&mut self, event: &Event) {
@@ -236,6 +239,24 @@ mod tests {
             "› two\n  lines\nsecond\n■ cancelled\n\n"
         );
         assert_eq!(Exchange::of(&events[1..3]), None);
+    }
+
+    #[test]
+    fn a_message_before_which_the_person_went_back_is_not_the_last_one() {
+        let [first, second, third] = [1, 2, 3]
+            .map(|number| turn(number, &number.to_string(), "done", TurnOutcome::Completed));
+        let rewound = |turn| Event::ConversationRewound {
+            turn: TurnId::from_u128(turn),
+            by: UserId::from_u128(1),
+            before: "2".to_owned(),
+        };
+        let mut events = [&first[..], &second, &third, &[rewound(2)]].concat();
+        let last =
+            |events: &[Event]| Exchange::of(&log(events.to_vec())).map(|exchange| exchange.input);
+        assert_eq!(last(&events).as_deref(), Some("1"));
+        assert_eq!(last(&events[3..]), None, "the first message is older");
+        events.extend(turn(4, "4", "done", TurnOutcome::Completed));
+        assert_eq!(last(&events).as_deref(), Some("4"));
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! engine's business, and what a newer writer has added, leaves no trace in it.
 //!
 //! A message may be accepted while an earlier turn still works, so events of different turns
-//! interleave in the log; here each turn stands by itself, in the order of the inputs.
+//! interleave in the log; here each turn stands by itself, in the order of the inputs. Turns before which a person went
+//! back are no part of it any more.
 
+mod rewind;
 mod steers;
 
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
@@ -17,6 +19,7 @@ use shared_types::{
     },
 };
 
+use rewind::Before;
 pub(crate) use steers::Steer;
 
 /// The beginning of the text of a call that was not run.
@@ -30,10 +33,19 @@ pub(crate) struct Transcript {
     directory: Arc<str>,
     turns: Vec<TurnLog>,
     tasks: Vec<Task>,
+    /// The number of the last task that was ever begun; 0 without one.
+    last_task: u32,
     /// The operations that ended since the last input.
     ended: Vec<LateEnd>,
     /// Operations whose late end is known.
     settled: Vec<OperationId>,
+    /// The state that turns hand on.
+    shared: Shared,
+}
+
+/// The state of a conversation that its turns hand on to one another.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Shared {
     /// So many of the oldest calls are sent in short.
     left_out: u32,
     /// So many of the oldest parts are not sent at all: a message, an answer and a call with its result are
@@ -111,6 +123,8 @@ pub fn tasks(log: &[SessionEvent]) -> Vec<Task> {
 /// The end of an operation that came after its call had a result.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LateEnd {
+    /// The turn of its call.
+    pub(crate) turn: TurnId,
     /// Its task, where it went on in the background.
     pub(crate) task: Option<u32>,
     /// The model's call.
@@ -149,6 +163,8 @@ pub(crate) struct TurnLog {
     pub(crate) found: Option<Arc<[TodoItem]>>,
     /// True once the place of the turn was looked at.
     pub(crate) is_surveyed: bool,
+    /// The state before it, to go back to.
+    before: Before,
     /// The messages that joined it while it worked.
     steers: Vec<Steer>,
     pub(crate) steps: Vec<Step>,
@@ -322,7 +338,7 @@ impl Transcript {
                         .as_ref()
                         .map(|file| (file.path.clone(), file.digest)),
                 });
-                self.survey = Some(survey.clone());
+                self.shared.survey = Some(survey.clone());
                 let mut turns = self.turns.iter_mut().rev();
                 if let Some(turn) = turns.find(|known| known.id == *turn) {
                     (turn.survey, turn.is_surveyed) = (Some(survey), true);
@@ -331,24 +347,28 @@ impl Transcript {
             Event::TodoChanged {
                 turn, items, found, ..
             } => {
-                self.todo = items.as_slice().into();
+                self.shared.todo = items.as_slice().into();
                 let mut turns = self.turns.iter_mut().rev();
                 if let Some(turn) = turns.find(|known| *found && known.id == *turn) {
-                    turn.found = Some(self.todo.clone());
+                    turn.found = Some(self.shared.todo.clone());
                 }
             }
             Event::PromptChanged { text, .. } => {
-                self.prefix += 1;
-                self.base = text.as_deref().map(Arc::from);
+                self.shared.prefix += 1;
+                self.shared.base = text.as_deref().map(Arc::from);
             }
-            Event::ResultsMasked { calls, .. } => {
-                self.prefix += 1;
+            Event::ResultsMasked { turn, calls, .. } => {
+                self.keep_sent(*turn);
+                self.shared.prefix += 1;
                 for range in calls {
                     self.mask(range.first..=range.last);
                 }
             }
-            Event::ContextEdited { call, text, .. } => {
-                self.prefix += 1;
+            Event::ContextEdited {
+                turn, call, text, ..
+            } => {
+                self.keep_sent(*turn);
+                self.shared.prefix += 1;
                 let mut calls = self.turns.iter_mut().flat_map(|turn| &mut turn.steps);
                 let call = calls
                     .find_map(|step| step.calls.iter_mut().find(|known| known.number == *call));
@@ -362,15 +382,16 @@ impl Transcript {
                 summary,
                 ..
             } => {
-                self.prefix += 1;
-                self.gone = self.gone.max(*gone);
-                self.compacted = Some(Compacted {
+                self.shared.prefix += 1;
+                self.shared.gone = self.shared.gone.max(*gone);
+                self.shared.compacted = Some(Compacted {
                     gone: *gone,
                     carried: carried.as_str().into(),
                     summary: summary.as_str().into(),
                 });
             }
             Event::OperationSettled { operation, summary } => self.settle(*operation, summary),
+            Event::ConversationRewound { turn, .. } => self.rewind(*turn),
             Event::ResultsLeftOut {
                 turn,
                 through,
@@ -378,9 +399,10 @@ impl Transcript {
                 longest,
                 ..
             } => {
-                self.prefix += 1;
-                self.left_out = self.left_out.max(*through);
-                self.gone = self.gone.max(*gone);
+                self.keep_sent(*turn);
+                self.shared.prefix += 1;
+                self.shared.left_out = self.shared.left_out.max(*through);
+                self.shared.gone = self.shared.gone.max(*gone);
                 if let Some(longest) = longest {
                     self.shorten(*turn, usize::try_from(*longest).unwrap_or(usize::MAX));
                 }
@@ -391,27 +413,33 @@ impl Transcript {
         let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.id == id) else {
             return;
         };
+        if let Event::TurnClaimed { .. } = event {
+            turn.before.begins(&self.shared);
+        }
         let steps = turn.steps.len();
-        self.tasks.extend(turn.apply(event, at));
+        if let Some(task) = turn.apply(event, at) {
+            self.last_task = self.last_task.max(task.number);
+            self.tasks.push(task);
+        }
         if let Event::TurnClaimed { .. } = event
             && !turn.is_surveyed
         {
             let runner = turn.runner();
-            let last = self.survey.clone();
+            let last = self.shared.survey.clone();
             turn.survey = last.filter(|survey| survey.runner == runner);
         }
         if let Event::TurnClaimed { .. } = event
             && let Some(settings) = &turn.settings
-            && settings.language != self.language
+            && settings.language != self.shared.language
         {
-            self.language.clone_from(&settings.language);
-            self.prefix += 1;
+            self.shared.language.clone_from(&settings.language);
+            self.shared.prefix += 1;
         }
         for step in &mut turn.steps[steps..] {
-            step.prefix = self.prefix;
+            step.prefix = self.shared.prefix;
             for call in &mut step.calls {
-                self.calls = self.calls.saturating_add(1);
-                call.number = self.calls;
+                self.shared.calls = self.shared.calls.saturating_add(1);
+                call.number = self.shared.calls;
             }
         }
     }
@@ -419,7 +447,7 @@ impl Transcript {
     /// The number of changes so far to what stands before the next answer. A vendor that binds a thought to all before
     /// it takes the thoughts of an answer back only where this number is still that of the answer.
     pub(crate) fn prefix(&self) -> u32 {
-        self.prefix
+        self.shared.prefix
     }
 
     /// Of what there is up to and with this turn, no text is sent with more bytes.
@@ -444,11 +472,11 @@ impl Transcript {
         let late = match tasks.find(|task| task.placed.operation == operation) {
             Some(task) => {
                 task.ended = Some(summary.to_owned());
-                Some((Some(task.number), task.asked.clone()))
+                Some((task.turn, Some(task.number), task.asked.clone()))
             }
-            None => self.without_an_end(operation).map(|asked| (None, asked)),
+            None => self.without_an_end(operation),
         };
-        if let Some((task, asked)) = late {
+        if let Some((turn, task, asked)) = late {
             let steps = self.turns.iter_mut().rev().flat_map(|turn| &mut turn.steps);
             let is_it = |call: &&mut Call| {
                 let placed = call.placed.as_ref();
@@ -459,6 +487,7 @@ impl Transcript {
             }
             self.settled.push(operation);
             self.ended.push(LateEnd {
+                turn,
                 task,
                 asked,
                 summary: summary.to_owned(),
@@ -467,10 +496,12 @@ impl Transcript {
     }
 
     /// The call of this operation, where the model was told that it does not know its end.
-    fn without_an_end(&self, operation: OperationId) -> Option<ToolCall> {
-        let steps = self.turns.iter().rev().flat_map(|turn| &turn.steps);
-        let mut calls = steps.flat_map(|step| &step.calls);
-        let call = calls.find(|call| {
+    fn without_an_end(&self, operation: OperationId) -> Option<(TurnId, Option<u32>, ToolCall)> {
+        let mut calls = self.turns.iter().rev().flat_map(|turn| {
+            let calls = turn.steps.iter().flat_map(|step| &step.calls);
+            calls.map(|call| (turn.id, call))
+        });
+        let (turn, call) = calls.find(|(_, call)| {
             let placed = call.placed.as_ref().map(|placed| placed.operation);
             placed == Some(operation)
         })?;
@@ -479,7 +510,7 @@ impl Transcript {
             outcome,
             CallOutcome::Unknown | CallOutcome::Cancelled | CallOutcome::TimedOut
         );
-        is_open.then(|| call.asked.clone())
+        is_open.then(|| (turn, None, call.asked.clone()))
     }
 
     pub(crate) fn directory(&self) -> &Arc<str> {
@@ -500,7 +531,11 @@ impl Transcript {
             outcome == Some(CallOutcome::Background)
         });
         let ended = self.tasks.iter().filter(|task| task.ended.is_some());
-        begun.count().saturating_sub(ended.count())
+        let ended = ended.filter(|task| self.turn(task.turn).is_some());
+        // Those of turns that are no part of the conversation any more run on.
+        let others = self.running_tasks();
+        let others = others.filter(|task| self.turn(task.turn).is_none());
+        begun.count().saturating_sub(ended.count()) + others.count()
     }
 
     /// The tasks without a known end.
@@ -510,8 +545,7 @@ impl Transcript {
 
     /// The number of the next task.
     pub(crate) fn next_task(&self) -> u32 {
-        let last = self.tasks.last();
-        last.map_or(1, |task| task.number.saturating_add(1))
+        self.last_task.saturating_add(1)
     }
 
     pub(crate) fn turns(&self) -> &[TurnLog] {
@@ -531,34 +565,34 @@ impl Transcript {
     /// The number of calls, counted from the conversation's oldest, that are sent to the model in
     /// short.
     pub(crate) fn left_out(&self) -> u32 {
-        self.left_out
+        self.shared.left_out
     }
 
     /// The number of parts, counted from the conversation's oldest, that are not sent to the model
     /// at all.
     pub(crate) fn gone(&self) -> u32 {
-        self.gone
+        self.shared.gone
     }
 
     /// The operator's text with which the system prompt begins.
     pub(crate) fn base(&self) -> Option<&str> {
-        self.base.as_deref()
+        self.shared.base.as_deref()
     }
 
     /// The to-do list.
     pub(crate) fn todo(&self) -> &[TodoItem] {
-        &self.todo
+        &self.shared.todo
     }
 
     /// The last survey, if it was of a place of this runner.
     pub(crate) fn survey_of(&self, runner: Option<RunnerId>) -> Option<&Arc<SurveyLog>> {
-        let last = self.survey.as_ref();
+        let last = self.shared.survey.as_ref();
         last.filter(|survey| survey.runner == runner)
     }
 
     /// The text in place of the oldest parts.
     pub(crate) fn compacted(&self) -> Option<&Compacted> {
-        self.compacted.as_ref()
+        self.shared.compacted.as_ref()
     }
 
     /// The number of the last call that is not sent at all; 0 if all are.
@@ -570,7 +604,7 @@ impl Transcript {
                 part += 1;
                 for call in &step.calls {
                     part += 1;
-                    if part > self.gone {
+                    if part > self.shared.gone {
                         return last;
                     }
                     last = call.number;
@@ -689,6 +723,7 @@ impl TurnLog {
             survey: None,
             found: None,
             is_surveyed: false,
+            before: Before::default(),
             steers: Vec::new(),
             steps: Vec::new(),
             limit: None,

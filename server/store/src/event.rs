@@ -478,6 +478,7 @@ async fn take_effect(
         | Event::TurnClaimed { .. }
         | Event::CallPlaced { .. }
         | Event::CancelRequested { .. }
+        | Event::ConversationRewound { .. }
         | Event::OperationSettled { .. } => Err(StoreError::Conflict(
             "this event is written by the method that writes its row",
         )),

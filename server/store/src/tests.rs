@@ -48,6 +48,7 @@ mod ports;
 mod postgres;
 mod replicas;
 mod request_keys;
+mod rewinds;
 mod rights;
 mod runners;
 mod secrets;

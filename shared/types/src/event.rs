@@ -495,6 +495,18 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// A person went back to before a message. From here on its turn and all later ones are no part of the
+    /// conversation; they stay in the log.
+    #[serde(rename = "conversation.rewound")]
+    ConversationRewound {
+        /// The first turn that is gone.
+        turn: TurnId,
+        /// The user who went back.
+        by: UserId,
+        /// The beginning of the message of that turn, on one line.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        before: String,
+    },
     /// The truth about an operation arrived after its call had ended: as unknown, or by moving it to
     /// the background.
     #[serde(rename = "operation.settled")]
@@ -523,7 +535,7 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 20] = [
+    pub const KINDS: [(&'static str, u32); 21] = [
         ("session.created", 1),
         ("input.accepted", 3),
         ("input.steered", 1),
@@ -543,6 +555,7 @@ impl Event {
         ("context.compacted", 1),
         ("cancel.requested", 1),
         ("turn.ended", 1),
+        ("conversation.rewound", 1),
         ("operation.settled", 1),
     ];
 
@@ -580,14 +593,17 @@ impl Event {
             Self::ContextCompacted { .. } => "context.compacted",
             Self::CancelRequested { .. } => "cancel.requested",
             Self::TurnEnded { .. } => "turn.ended",
+            Self::ConversationRewound { .. } => "conversation.rewound",
             Self::OperationSettled { .. } => "operation.settled",
         }
     }
 
-    /// The turn that it belongs to.
+    /// The turn that it belongs to. A step back belongs to none: it happens between two turns.
     pub fn turn(&self) -> Option<TurnId> {
         match self {
-            Self::SessionCreated { .. } | Self::OperationSettled { .. } => None,
+            Self::SessionCreated { .. }
+            | Self::ConversationRewound { .. }
+            | Self::OperationSettled { .. } => None,
             Self::InputAccepted { turn, .. }
             | Self::InputSteered { turn, .. }
             | Self::SteersTaken { turn, .. }

@@ -94,7 +94,9 @@ pub(crate) fn report(log: &[SessionEvent], model: &ModelInfo, tools: &ToolSet) -
             .map(|(name, tokens)| (name, calibrated(tokens)))
             .collect(),
         last: log.iter().rev().find_map(|event| match event.known() {
-            Some(Event::AnswerRecorded { usage, .. }) if usage.input > 0 => {
+            Some(Event::AnswerRecorded { turn, usage, .. })
+                if usage.input > 0 && transcript.turn(*turn).is_some() =>
+            {
                 Some((usage.input, usage.cached))
             }
             _ => None,
@@ -169,6 +171,9 @@ fn changes(log: &[SessionEvent]) -> Vec<ContextChange> {
                 Some(format!(
                     "left out {results} results and {gone} older parts, because {because}"
                 ))
+            }
+            Some(Event::ConversationRewound { before, .. }) => {
+                Some(format!("went back to before {before:?}"))
             }
             Some(Event::AnswerRecorded { model, .. }) => {
                 let before = answered.replace(model);

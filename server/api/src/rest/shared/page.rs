@@ -69,6 +69,10 @@ fn write_event(page: &mut String, event: &Event) -> fmt::Result {
             let reason = reason.as_deref().unwrap_or("the turn did not complete");
             writeln!(page, "<p class=\"note\">{}</p>", Escaped(reason))
         }
+        Event::ConversationRewound { before, .. } => {
+            let note = format!("went back to before {before:?}: what follows goes on from there");
+            writeln!(page, "<p class=\"note\" dir=\"auto\">{}</p>", Escaped(note))
+        }
         _ => Ok(()),
     }
 }
