@@ -19,6 +19,7 @@ mod gates;
 mod log;
 mod models;
 mod prompt;
+mod rewind;
 mod session;
 pub mod tools;
 mod transcript;
@@ -30,6 +31,9 @@ pub use context::report::{ContextChange, ContextReport};
 pub use engine::{Carried, Claim, Engine, EngineLimits};
 pub use log::LogCache;
 pub use models::ModelSource;
+pub use rewind::{
+    Before, EarlierMessage, FileChange, NotKnown, TouchedFile, messages, touched_since,
+};
 pub use server_llm::{Piece, Voice};
 pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts};
 pub use tools::{BuiltIn, PersonTools, Tool, ToolSet, ToolSource, WebTools};

@@ -13,10 +13,11 @@ use shared_types::{
 mod choices;
 mod other_sessions;
 mod reports;
+mod rewind;
 
 use crate::{
-    AppError, Approvals, ModelAccounts, NewMessage, OpContext, Permissions, Runners, Sent, Session,
-    Sessions, Settings, Usage, gate::Gate, rights::Action,
+    AppError, Approvals, ModelAccounts, NewMessage, OpContext, Permissions, Rewinds, Runners, Sent,
+    Session, Sessions, Settings, Usage, gate::Gate, rights::Action,
 };
 
 /// A command, as `/help` lists it.
@@ -51,6 +52,7 @@ enum Verb {
     Config,
     Permissions,
     Compact,
+    Rewind,
     Context,
     Usage,
     Tasks,
@@ -86,7 +88,7 @@ const fn goes(
 
 /// All commands, in the order of `/help`.
 #[rustfmt::skip]
-const COMMANDS: [Command; 19] = [
+const COMMANDS: [Command; 20] = [
     goes(Verb::New, "new", "", "begin a new session in the same place"),
     stays(Verb::Sessions, "sessions", "[WORDS]", "list your sessions, or those with WORDS in their titles"),
     goes(Verb::Resume, "resume", "SESSION", "go on in another session: its id, or words of its title"),
@@ -102,6 +104,7 @@ const COMMANDS: [Command; 19] = [
     stays(Verb::Config, "config", "[NAME [VALUE]]", "show your settings, or change one; - removes the value"),
     stays(Verb::Permissions, "permissions", "", "list the rules about what agents may do"),
     stays(Verb::Compact, "compact", "[WHAT]", "make room in the model's window; WHAT says what matters most"),
+    stays(Verb::Rewind, "rewind", "[NUMBER [WHAT]]", "list your messages, or go back to before one: both, conversation or files"),
     stays(Verb::Context, "context", "", "show how full the model's window is, and of what"),
     stays(Verb::Usage, "usage", "", "show what this session, today and the last 30 days cost"),
     stays(Verb::Tasks, "tasks", "", "list the commands that went on in the background"),
@@ -138,6 +141,8 @@ pub struct CommandDone {
     pub message: Option<Sent>,
     /// True if the mode was set. The surface names no other mode with its messages from now on.
     pub sets_mode: bool,
+    /// A text to be changed and sent: a surface puts it where the next message is written.
+    pub draft: Option<String>,
 }
 
 /// A part of an answer. It may hold names that others chose: a surface cleans it of control characters.
@@ -178,6 +183,7 @@ pub struct Commands {
     pub(crate) usage: Usage,
     pub(crate) approvals: Approvals,
     pub(crate) permissions: Permissions,
+    pub(crate) rewinds: Rewinds,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -253,6 +259,7 @@ impl Commands {
             Verb::Mode => self.mode(&asked).await,
             Verb::Config => self.config(&asked).await,
             Verb::Permissions => self.permissions(&asked).await,
+            Verb::Rewind => self.rewind(&asked).await,
             Verb::Context => self.context(&asked).await,
             Verb::Usage => self.usage(&asked).await,
             Verb::Tasks => self.tasks(&asked).await,

@@ -33,6 +33,7 @@ mod ready;
 mod refusals;
 mod replicas;
 mod requests;
+mod rewinds;
 pub mod rights;
 mod runners;
 mod sandboxes;
@@ -84,6 +85,7 @@ pub use permissions::{
 pub use ready::NotReady;
 
 pub use requests::{Keyed, Requests, TakenKey};
+pub use rewinds::{FilePutBack, GoBack, Rewinds, WentBack};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use sandboxes::{SandboxChange, Sandboxes};
 pub use server_agent::{Live, Piece, Task, Voice, feed::Followed};
@@ -129,6 +131,8 @@ pub struct App {
     pub access: Access,
     /// Conversations.
     pub sessions: Sessions,
+    /// Steps back to earlier messages.
+    pub rewinds: Rewinds,
     /// Commands in conversations.
     pub commands: Commands,
     /// Operations on runners, and their output.
@@ -201,6 +205,13 @@ impl App {
         let people = People::start(&parts, &gate, of_people, &allowance, &tasks);
         Forbidding::start(&parts, &links, &settings, &tasks);
         runners::start_reaper(&parts, &links, &tasks);
+        let rewinds = Rewinds {
+            store: parts.store.clone(),
+            gate: gate.clone(),
+            turns: turns.clone(),
+            operations: operations.clone(),
+            clock: parts.clock.clone(),
+        };
         Replicas::start(&parts, turns, &operations, &tasks);
         let commands = Commands {
             gate: gate.clone(),
@@ -211,11 +222,13 @@ impl App {
             usage: Usage::of(&parts, &gate),
             approvals,
             permissions: Permissions::of(&parts, &gate, &settings),
+            rewinds,
             clock: parts.clock.clone(),
         };
         Ok(Self {
             access,
             sessions: commands.sessions.clone(),
+            rewinds: commands.rewinds.clone(),
             operations,
             permissions: commands.permissions.clone(),
             settings,

@@ -25,8 +25,8 @@ use shared_sandbox::{
     CancelAnswer, Control, Controls, Input, Operation, OutputStream, Request, Running, Sandbox as _,
 };
 use shared_types::{
-    Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, RunnerChoice, TenantId, UserId,
-    event::StopReason, limits::COMMAND_RUNS_AT_MOST,
+    Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, RunnerChoice, RunnerId, SandboxId,
+    TenantId, UserId, event::StopReason, limits::COMMAND_RUNS_AT_MOST,
 };
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -130,14 +130,7 @@ impl Operations {
         start: StartOperation,
     ) -> Result<(OperationView, bool), AppError> {
         self.gate.own(ctx, Action::StartOperation)?;
-        let run_for = start.run_for.unwrap_or(COMMAND_RUNS_AT_MOST);
-        if !(RUNS_AT_LEAST..=COMMAND_RUNS_AT_MOST).contains(&run_for) {
-            return Err(AppError::Invalid(format!(
-                "an operation may be given from {} s to {} s",
-                RUNS_AT_LEAST.as_secs(),
-                COMMAND_RUNS_AT_MOST.as_secs()
-            )));
-        }
+        let run_for = run_for(&start)?;
         if let Some(key) = &start.key {
             is_key(key)?;
             if let Some(known) = self.known(ctx, key, &start).await? {
@@ -145,8 +138,42 @@ impl Operations {
             }
         }
         self.allowance.operation(ctx)?;
-        let key = start.key.clone().unwrap_or_else(|| self.new_key());
-        let RunnerChoice { runner, sandbox } = self.place(ctx, start.runner.as_deref()).await?;
+        let place = self.place(ctx, start.runner.as_deref()).await?;
+        let StartOperation { key, request, .. } = start;
+        self.start_new(ctx, key, place, (request, run_for)).await
+    }
+
+    /// Starts a new operation at a place that is not named: where the user's session worked.
+    ///
+    /// # Errors
+    /// If the user may not use the runner any more, or it cannot be reached; then nothing was started.
+    pub(crate) async fn start_there(
+        &self,
+        ctx: &OpContext,
+        (runner, sandbox): (RunnerId, SandboxId),
+        request: Request,
+        run_for: Duration,
+    ) -> Result<OperationId, AppError> {
+        self.gate.own(ctx, Action::StartOperation)?;
+        let known = self.gate.known_runner(ctx, Action::UseRunner, runner);
+        known.await?;
+        self.allowance.operation(ctx)?;
+        let place = RunnerChoice {
+            runner,
+            sandbox: Some(sandbox),
+        };
+        let started = self.start_new(ctx, None, place, (request, run_for));
+        started.await.map(|(view, _)| view.id)
+    }
+
+    async fn start_new(
+        &self,
+        ctx: &OpContext,
+        key: Option<String>,
+        RunnerChoice { runner, sandbox }: RunnerChoice,
+        (request, run_for): (Request, Duration),
+    ) -> Result<(OperationView, bool), AppError> {
+        let key = key.unwrap_or_else(|| self.new_key());
         let whose = (runner, ctx.user);
         let place = self.store.caller_place(ctx.tenant, whose).await;
         let mut place = place.map_err(runners::not_found)?;
@@ -186,7 +213,7 @@ impl Operations {
             sandbox,
             trace: ctx.trace,
         };
-        let operation = asked.operation(start.request, epoch, run_for);
+        let operation = asked.operation(request, epoch, run_for);
         let id = operation.id;
         match self.run(&asked, operation, place).await {
             Ok(is_new) => Ok((self.view(ctx, id).await?, is_new)),
@@ -593,6 +620,19 @@ impl Operations {
 enum Read {
     Collected(Collected),
     Alone(Box<Running>, SandboxRouter),
+}
+
+/// The time that the operation may run.
+fn run_for(start: &StartOperation) -> Result<Duration, AppError> {
+    let run_for = start.run_for.unwrap_or(COMMAND_RUNS_AT_MOST);
+    match (RUNS_AT_LEAST..=COMMAND_RUNS_AT_MOST).contains(&run_for) {
+        true => Ok(run_for),
+        false => Err(AppError::Invalid(format!(
+            "an operation may be given from {} s to {} s",
+            RUNS_AT_LEAST.as_secs(),
+            COMMAND_RUNS_AT_MOST.as_secs()
+        ))),
+    }
 }
 
 /// Nothing is passed on to the operation of a tool call, or to one that is only read.

@@ -55,6 +55,9 @@ messages! {
         /// True if the mode was set. The surface names no other mode with its messages from now on.
         #[serde(default)]
         pub sets_mode: bool,
+        /// A text to be changed and sent: a surface puts it where the next message is written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub draft: Option<String>,
     }
 
     /// Rows below headings. Without headings, pairs of a name and its value.

@@ -26,6 +26,11 @@ fn strict() -> String {
     "strict".to_owned()
 }
 
+/// The default of what is done unless a request says otherwise.
+fn yes() -> bool {
+    true
+}
+
 mod commands;
 mod consent;
 fn is_queue(effect: &WhileWorking) -> bool {
@@ -381,6 +386,44 @@ messages! {
     pub struct CancelAccepted {
         /// The turn that is being stopped; absent where no turn was running.
         pub turn: Option<TurnId>,
+    }
+
+    /// The body of `POST /api/v1/sessions/{id}/rewind`.
+    #[serde(deny_unknown_fields)]
+    pub struct Rewind {
+        /// The turn of the message: it and all later ones are no part of the conversation from then on.
+        pub turn: TurnId,
+        /// True if the conversation goes back; this is the default.
+        #[serde(default = "yes")]
+        #[cfg_attr(feature = "openapi", schema(default = true))]
+        pub conversation: bool,
+        /// True if the files go back that calls of agents wrote or edited since the message, also those of turns that are
+        /// no part of the conversation any more. Changes by commands stay.
+        #[serde(default)]
+        #[cfg_attr(feature = "openapi", schema(default = false))]
+        pub files: bool,
+    }
+
+    /// The outcome of a step back.
+    pub struct Rewound {
+        /// The words of the message before which it went, to be changed and sent again.
+        pub text: String,
+        /// The files that calls wrote or edited since, 200 of which are put back at most; empty where they were not asked
+        /// for.
+        pub files: Vec<RewoundFile>,
+    }
+
+    /// A file that calls of agents wrote or edited.
+    pub struct RewoundFile {
+        /// Its path, relative to the root of the sandbox.
+        pub path: String,
+        /// The name of its runner.
+        pub runner: String,
+        /// True if it is as it was before the message: its content, or that there was none.
+        pub restored: bool,
+        /// The reason why it was left as it is; absent where it was restored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reason: Option<String>,
     }
 
     /// A page of a session's background commands.

@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use reqwest::Method;
 use shared_api::{
     CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken,
-    JoinTokens, Key, Keys, ListedJoinToken, Me, MessageAccepted, Runner, Runners, SendMessage,
-    Session, SessionContext, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
+    JoinTokens, Key, Keys, ListedJoinToken, Me, MessageAccepted, Rewind, Rewound, Runner, Runners,
+    SendMessage, Session, SessionContext, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
 };
 use shared_tls::Trust;
 use shared_types::{
@@ -310,6 +310,16 @@ impl Client {
         self.http
             .call(Method::POST, &path, &serde_json::json!({}))
             .await
+    }
+
+    /// Goes back to before a message of a session. Sent again it does no more, and is refused once the conversation went
+    /// back.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`]; also while a turn works or waits.
+    pub async fn rewind(&self, id: SessionId, back: &Rewind) -> Result<Rewound, ClientError> {
+        let path = ["sessions", &id.to_string(), "rewind"];
+        self.http.call(Method::POST, &path, back).await
     }
 
     /// The use of the model's window by a session: the categories, and the changes of what was sent before.

@@ -60,6 +60,7 @@ pub(crate) async fn run(
         session: done.session.map(to_session),
         message: done.message.map(|sent| to_accepted(&sent)),
         sets_mode: done.sets_mode,
+        draft: done.draft,
     }))
 }
 

@@ -48,10 +48,11 @@ const fn keeps(path: &'static str, action: Action, is_secret: bool) -> Keeps {
 }
 
 /// All that takes a key, but for operations, whose keys are their own and hold for ever.
-pub(super) const KEEPS: [Keeps; 12] = [
+pub(super) const KEEPS: [Keeps; 13] = [
     keeps("/api/v1/sessions", Action::BeginSession, false),
     keeps("/api/v1/sessions/{id}/messages", Action::SendMessage, false),
     keeps("/api/v1/sessions/{id}/commands", Action::SendMessage, false),
+    keeps("/api/v1/sessions/{id}/rewind", Action::SendMessage, false),
     keeps("/api/v1/sessions/{id}/links", Action::ShareSession, true),
     keeps("/api/v1/keys", Action::MakeKey, true),
     keeps("/api/v1/people", Action::InvitePerson, true),

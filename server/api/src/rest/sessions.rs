@@ -6,11 +6,11 @@ use axum::{
     http::StatusCode,
 };
 use serde::Deserialize;
-use server_app::{AppError, NewMessage, Page, SessionChange, SessionFilter, SessionTerms};
+use server_app::{AppError, GoBack, NewMessage, Page, SessionChange, SessionFilter, SessionTerms};
 use shared_api::{
     CancelAccepted, ChangeSession, ContextChange, ContextPart, CreateSession, Events,
-    MessageAccepted, PinnedRunner, Problem, SendMessage, Session, SessionContext, Sessions, Task,
-    Tasks, UseRunner,
+    MessageAccepted, PinnedRunner, Problem, Rewind, Rewound, RewoundFile, SendMessage, Session,
+    SessionContext, Sessions, Task, Tasks, UseRunner,
 };
 use shared_types::{SessionEvent, SessionId};
 
@@ -85,6 +85,7 @@ pub(super) fn routes() -> OpenApiRouter<Doors> {
         .routes(routes!(events))
         .routes(routes!(send))
         .routes(routes!(cancel))
+        .routes(routes!(rewind))
         .routes(routes!(tasks))
         .routes(routes!(context))
 }
@@ -267,6 +268,34 @@ pub(crate) async fn cancel(
 ) -> Result<(StatusCode, Json<CancelAccepted>), Refused> {
     let turn = doors.app.sessions.cancel(&ctx, id).await?;
     Ok((StatusCode::ACCEPTED, Json(CancelAccepted { turn })))
+}
+
+/// Go back to before a message: the conversation, the files that agents changed since, or both. No turn may work or wait.
+/// The files go first. Sent again after it broke off in between, it goes on where it stopped.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/rewind", operation_id = "rewind_session", params(("id" = inline(SessionId), Path)), request_body = Rewind, responses(
+    (status = 200, body = Rewound), (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem)))]
+pub(crate) async fn rewind(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<SessionId>,
+    Body(ask): Body<Rewind>,
+) -> Result<Json<Rewound>, Refused> {
+    let back = GoBack {
+        turn: ask.turn,
+        conversation: ask.conversation,
+        files: ask.files,
+    };
+    let went = doors.app.rewinds.go_back(&ctx, id, back).await?;
+    let files = went.files.into_iter().map(|file| RewoundFile {
+        path: file.path,
+        runner: file.runner,
+        restored: file.left.is_none(),
+        reason: file.left,
+    });
+    Ok(Json(Rewound {
+        text: went.text,
+        files: files.collect(),
+    }))
 }
 
 /// The commands of a session that went on in the background.
