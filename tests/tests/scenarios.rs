@@ -63,6 +63,7 @@ mod scenarios {
     mod restarts;
     mod restored;
     mod retention;
+    mod rewinds;
     mod rights;
     mod room;
     mod rotation;

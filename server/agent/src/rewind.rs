@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use shared_sandbox::{Edit, Outcome, Request};
 use shared_types::{
     Event, FileDigest, OperationId, RunnerId, SandboxId, SessionEvent, Timestamp, TurnId,
-    event::Place,
+    event::{Part, Parts, Place},
 };
 
 use crate::{
@@ -29,7 +29,7 @@ pub struct EarlierMessage {
     pub turn: TurnId,
     /// The time at which it was accepted.
     pub at: Timestamp,
-    /// Its words.
+    /// Its words, without images.
     pub text: String,
     /// The number of files that calls have written or edited since.
     pub files: usize,
@@ -44,7 +44,7 @@ pub fn messages(log: &[SessionEvent]) -> Vec<EarlierMessage> {
             number,
             turn: turn.id,
             at: turn.asked_at,
-            text: turn.input.words().into_owned(),
+            text: texts(&turn.input),
             files: 0,
         })
         .collect();
@@ -63,6 +63,15 @@ pub fn messages(log: &[SessionEvent]) -> Vec<EarlierMessage> {
         later = before;
     }
     messages
+}
+
+/// What was written in a message, without its images.
+fn texts(message: &Parts) -> String {
+    let texts = message.0.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// The log with the turns that are gone.

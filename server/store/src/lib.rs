@@ -123,8 +123,7 @@ pub use tenant::{Bootstrap, NewTenant, TenantRow};
 pub use text::{TEXT_OF_SESSION_BYTES, TEXTS_OF_SESSION_BYTES};
 pub use trusted_file::{FoundFile, NewTrustedFile};
 pub use turn::{
-    Cancel, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST, Rewound, Sent,
-    UNTAKEN_STEERS_AT_MOST,
+    Cancel, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST, Sent, UNTAKEN_STEERS_AT_MOST,
 };
 pub use user::{NewUser, Role, UserKind, UserRow};
 

@@ -76,3 +76,27 @@ pub(crate) async fn keep(
     .await?;
     Ok(())
 }
+
+/// Puts the list of a place back to the one before, where it is still the last one that the session wrote.
+pub(crate) async fn put_back(
+    tx: &mut Connection,
+    tenant: TenantId,
+    (session, place): (SessionId, &str),
+    (last, before): (&[TodoItem], &[TodoItem]),
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    query(
+        "UPDATE todo_lists SET items = $1, updated_at = $2
+         WHERE tenant_id = $3 AND place = $5 AND items = $6
+             AND user_id = (SELECT user_id FROM sessions WHERE tenant_id = $3 AND id = $4)",
+    )
+    .bind(serde_json::to_string(before).unwrap_or_default())
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .bind(place)
+    .bind(serde_json::to_string(last).unwrap_or_default())
+    .execute(tx)
+    .await?;
+    Ok(())
+}

@@ -25,7 +25,6 @@ mod row;
 mod steer;
 mod waiting;
 
-pub use rewind::Rewound;
 pub(crate) use row::choice;
 pub use steer::UNTAKEN_STEERS_AT_MOST;
 pub(crate) use steer::{mark_taken, start_over};

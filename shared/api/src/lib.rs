@@ -392,6 +392,7 @@ messages! {
     #[serde(deny_unknown_fields)]
     pub struct Rewind {
         /// The turn of the message: it and all later ones are no part of the conversation from then on.
+        #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^trn_[0-7][0-9a-hjkmnp-tv-z]{25}$", example = "trn_00000000000000000000000000"))]
         pub turn: TurnId,
         /// True if the conversation goes back; this is the default.
         #[serde(default = "yes")]

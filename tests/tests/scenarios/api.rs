@@ -14,6 +14,8 @@ use tests::{
     openapi::{Document, Operation},
 };
 
+use super::rewinds;
+
 /// The address of sandboxes.
 pub(super) const SANDBOXES: &str = "/api/v1/sandboxes";
 
@@ -130,6 +132,7 @@ async fn every_good_answer_has_the_documented_shape() {
         Some(compacts),
     )
     .await;
+    rewinds::goes_back(&mut api, &gantry).await;
     api.call("get", "/api/v1/commands", "", None).await;
     for line in ["/status", "/help", "/new"] {
         let command = json!({ "line": line, "client_id": line });

@@ -3,7 +3,7 @@
 use server_records::ChatQuery;
 use shared_types::{
     Event, SessionId, TurnId,
-    event::{EventBody, Finish, Parts, TurnOutcome, Usage},
+    event::{EventBody, Finish, Parts, TodoItem, TodoState, TurnOutcome, Usage},
 };
 
 use super::fixture::{Fixture, Tenant, at, turn_ended};
@@ -13,6 +13,7 @@ on_every_backend!(
     a_conversation_goes_back_to_before_a_message_that_is_part_of_it,
     nothing_goes_back_while_a_turn_works_or_waits,
     the_words_of_turns_that_are_gone_are_not_found_any_more,
+    the_to_do_list_of_a_folder_goes_back_unless_another_session_has_changed_it,
     a_session_in_which_an_earlier_release_may_work_on_is_left_alone,
 );
 
@@ -53,12 +54,11 @@ async fn back(ours: &Tenant, session: SessionId, turn: TurnId) -> Result<String,
         turn: first,
         by,
         before,
-    }) = rewound.event.body
+    }) = rewound.body
     else {
         panic!("it is known");
     };
     assert_eq!((first, by), (turn, ours.owner));
-    assert_eq!(rewound.message.words(), before);
     Ok(before)
 }
 
@@ -150,6 +150,61 @@ async fn the_words_of_turns_that_are_gone_are_not_found_any_more(fixture: Fixtur
         let hits = ours.db.search_chats(ours.id, here, &asked).await;
         assert_eq!(!hits.expect("it answers").is_empty(), is_found, "{word}");
     }
+}
+
+const FOLDER: &str = "run_1//src";
+
+/// A turn that finds a list in the folder, or writes one.
+async fn lists(ours: &Tenant, session: SessionId, text: &str, found: bool) -> TurnId {
+    ours.send(session, text).await;
+    let claimed = ours.claim(session).await;
+    let turn = claimed.turn.id;
+    let changed = Event::TodoChanged {
+        turn,
+        items: vec![TodoItem {
+            text: text.to_owned(),
+            state: TodoState::Open,
+        }],
+        place: FOLDER.to_owned(),
+        found,
+    };
+    let events = [changed, turn_ended(turn, TurnOutcome::Completed)];
+    let appended = (ours.db).append(ours.id, session, claimed.epoch, &events, at(4));
+    appended.await.expect("the turn runs");
+    turn
+}
+
+async fn the_to_do_list_of_a_folder_goes_back_unless_another_session_has_changed_it(
+    fixture: Fixture,
+) {
+    let ours = fixture.tenant().await;
+    let (session, other) = (ours.session().await, ours.session().await);
+    let kept = async || {
+        let items = ours.db.todo_of_place(ours.id, other, FOLDER).await;
+        let items = items.expect("it answers").into_iter();
+        items.map(|item| item.text).collect::<Vec<_>>()
+    };
+    let first = lists(&ours, session, "one", false).await;
+    let second = lists(&ours, session, "two", false).await;
+    back(&ours, session, second).await.expect("it goes");
+    assert_eq!(kept().await, ["one"]);
+    lists(&ours, session, "three", false).await;
+    back(&ours, session, first).await.expect("it goes");
+    assert_eq!(kept().await, [""; 0], "there was none");
+
+    lists(&ours, other, "of another", false).await;
+    let found = lists(&ours, session, "of another", true).await;
+    let changed = lists(&ours, session, "four", false).await;
+    back(&ours, session, found).await.expect("it goes");
+    assert_eq!(kept().await, ["of another"]);
+    refused(
+        back(&ours, session, changed).await,
+        "no part of the conversation",
+    );
+    let last = lists(&ours, session, "five", false).await;
+    lists(&ours, other, "six", false).await;
+    back(&ours, session, last).await.expect("it goes");
+    assert_eq!(kept().await, ["six"]);
 }
 
 async fn a_session_in_which_an_earlier_release_may_work_on_is_left_alone(fixture: Fixture) {
