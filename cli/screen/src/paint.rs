@@ -1,1 +1,10 @@
 //! (see the crate's first page)
+
+pub mod code;
+pub mod diff;
+pub mod markdown;
+pub mod palette;
+mod program;
+pub mod wrap;
+
+pub use program::program;

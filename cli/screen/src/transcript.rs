@@ -1,1 +1,3 @@
 //! (see the crate's first page)
+
+pub mod output;
