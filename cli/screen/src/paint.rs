@@ -5,6 +5,8 @@ pub mod diff;
 pub mod markdown;
 pub mod palette;
 mod program;
+#[cfg(test)]
+pub(crate) mod shown;
 pub mod wrap;
 
 pub use program::program;

@@ -3,6 +3,9 @@
 //! Widths are columns, counted by grapheme cluster, so that an emoji of several characters stays
 //! whole. Text breaks between words. Wide clusters (CJK, emoji) may break on either side.
 
+#[cfg(test)]
+mod tests;
+
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
@@ -66,12 +69,15 @@ pub fn wrap(line: &Line<'static>, columns: usize, indent: usize) -> Vec<Line<'st
     rows.finish(line.style)
 }
 
-/// Breaks a line exactly at the last column of each row, and drops nothing: for code.
+/// Breaks a line exactly at the last column of each row: for code.
 ///
-/// Tabs become spaces. There is always at least one row.
+/// Tabs become spaces. Blanks are kept, but an indentation that fills a row is shortened. There is
+/// always at least one row.
 pub fn fold(line: &Line<'static>, columns: usize) -> Vec<Line<'static>> {
     let mut rows = Rows::new(columns.max(1), 0);
-    rows.cut(&clusters(line));
+    let clusters = clusters(line);
+    let rest = rows.lead(&clusters);
+    rows.cut(rest);
     rows.finish(line.style)
 }
 
@@ -84,7 +90,7 @@ struct Cluster<'a> {
 
 impl Cluster<'_> {
     fn is_blank(&self) -> bool {
-        matches!(self.text, " " | "\u{3000}")
+        self.text == " "
     }
 
     fn is_wide(&self) -> bool {
@@ -214,13 +220,24 @@ impl<'s, 'a> Rows<'s, 'a> {
         }
     }
 
+    /// Puts the blanks at the beginning, fewer if they leave no room for text; returns the rest.
+    fn lead<'r>(&mut self, clusters: &'r [Cluster<'a>]) -> &'r [Cluster<'a>] {
+        let is_text = |cluster: &Cluster<'_>| !cluster.is_blank();
+        let blanks = clusters.iter().position(is_text).unwrap_or(clusters.len());
+        let (lead, rest) = clusters.split_at(blanks);
+        let room = self.columns.saturating_sub(2);
+        self.put(&lead[..lead.len().min(room)]);
+        self.start = self.column;
+        rest
+    }
+
     /// Puts a word and the blanks before it on this row, or the word on the next.
     fn word(&mut self, word: &'s [Cluster<'a>]) {
         let blanks = std::mem::take(&mut self.blanks);
         let wide: usize = word.iter().map(|cluster| cluster.width).sum();
         let before: usize = blanks.iter().map(|cluster| cluster.width).sum();
         let left = self.columns.saturating_sub(self.column + before);
-        if wide <= left {
+        if self.column + before + wide <= self.columns {
             self.put(blanks);
             self.put(word);
         } else if wide > self.columns - self.indent && left * 2 >= self.columns {
@@ -242,10 +259,7 @@ impl<'s, 'a> Rows<'s, 'a> {
                 self.end_row();
             }
             if self.column + cluster.width > self.columns {
-                // Alone it is too wide for an indented row.
-                self.row.clear();
-                self.column = 0;
-                self.start = 0;
+                self.drop_indent();
             }
             self.put(std::slice::from_ref(cluster));
         }
@@ -263,6 +277,20 @@ impl<'s, 'a> Rows<'s, 'a> {
                     .push(Span::styled(cluster.text.to_owned(), cluster.style)),
             }
         }
+    }
+
+    /// Makes room for a cluster that is too wide for an indented row.
+    fn drop_indent(&mut self) {
+        for span in &mut self.row {
+            let kept = span.content.trim_start_matches(' ').to_owned();
+            let is_text = !kept.is_empty();
+            span.content = kept.into();
+            if is_text {
+                break;
+            }
+        }
+        self.column = 0;
+        self.start = 0;
     }
 
     fn end_row(&mut self) {
