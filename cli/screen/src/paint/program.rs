@@ -30,10 +30,11 @@ const COLOURS: [Color; 16] = [
 ///
 /// Text is dim where the program gave it no colour of its own.
 pub fn program(lines: &[OutputLine], columns: usize) -> Vec<Line<'static>> {
-    lines
-        .iter()
-        .flat_map(|line| wrap::fold(&painted(line), columns))
-        .collect()
+    let rows = |line: &OutputLine| match line {
+        OutputLine::Text(_) => wrap::fold(&painted(line), columns),
+        _ => wrap::wrap(&painted(line), columns, 2),
+    };
+    lines.iter().flat_map(rows).collect()
 }
 
 fn painted(line: &OutputLine) -> Line<'static> {
@@ -73,4 +74,23 @@ fn style(sgr: SgrStyle) -> Style {
         }
     }
     style
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paint::shown::shown;
+    use crate::transcript::output::Output;
+
+    #[test]
+    fn text_is_dim_where_the_program_gave_no_colour() {
+        let mut output = Output::default();
+        output.push("plain \x1b[31mred\x1b[0m \x1b[1mbold\x1b[0m\n");
+        output.gap(3);
+        assert_eq!(
+            shown(&program(&output.lines(), 8)),
+            "<dim>plain </><red>re</>\n<red>d</><dim> </><bold>bold</>\n\
+             <dim italic>… 3</>\n  <dim italic>bytes</>\n  <dim italic>did</>\n  <dim italic>not</>\n  <dim italic>arrive</>"
+        );
+    }
 }
