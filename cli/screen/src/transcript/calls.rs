@@ -183,7 +183,8 @@ impl Open {
             exit: told.exit,
             reason: told.reason,
             took: Duration::from_millis(*duration_ms),
-            overran: overran.then(|| Duration::from_millis(*budget_ms)),
+            budget: Duration::from_millis(*budget_ms),
+            overran: *overran,
             task: *task,
             is_unplaced: *unplaced,
         };

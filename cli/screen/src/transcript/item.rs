@@ -141,8 +141,10 @@ pub struct Ended {
     pub reason: String,
     /// The time that it took.
     pub took: Duration,
-    /// The time that it was given, where it took longer.
-    pub overran: Option<Duration>,
+    /// The time that it was given.
+    pub budget: Duration,
+    /// True if it took longer than that.
+    pub overran: bool,
     /// The task as which it goes on in the background.
     pub task: Option<u32>,
     /// True if no runner could take it. The turn ends with the reason.

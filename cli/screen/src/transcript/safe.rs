@@ -36,7 +36,7 @@ pub(crate) fn whole(text: &str) -> String {
 }
 
 /// Leaves out letters that take no place on the screen and join nothing.
-pub(super) fn seen(text: &str) -> String {
+pub(crate) fn seen(text: &str) -> String {
     text.chars()
         .filter(|letter| !is_invisible(*letter))
         .collect()

@@ -1,0 +1,196 @@
+//! A question to a person in full: everything that is to happen, where, its risk, and the keys that answer it.
+
+use ratatui_core::text::{Line, Span};
+use shared_types::event::{PlannedCall, Question};
+
+use super::{code, diff, item, look, palette, wrap};
+use crate::transcript::safe;
+
+/// Paints a question with all of its lines, in rows of at most so many columns. Its last row names the keys.
+pub fn question(question: &Question, columns: usize) -> Vec<Line<'static>> {
+    let mut rows = match question {
+        Question::Call(call) => planned(call, columns),
+        Question::Free { text, choices } => free(text, choices, columns),
+        Question::Plan { text } => {
+            let mut rows = look::marked(
+                Span::styled("? ", palette::WARN),
+                vec![Span::styled("The agent proposes a plan", palette::BOLD)],
+                columns,
+            );
+            let plan = item::prose(&safe::whole(text.trim_end()), look::inner(columns));
+            rows.extend(look::indented(plan));
+            rows
+        }
+    };
+    rows.push(Line::default());
+    rows.extend(keys(question, columns));
+    rows
+}
+
+fn planned(call: &PlannedCall, columns: usize) -> Vec<Line<'static>> {
+    let paths: Vec<_> = call
+        .paths
+        .iter()
+        .map(|path| safe::whole(&path.path))
+        .collect();
+    let mut head = vec![
+        Span::raw("May "),
+        Span::styled(safe::line(&call.tool), palette::BOLD),
+        Span::raw(" run"),
+    ];
+    if !paths.is_empty() {
+        head = vec![
+            Span::raw("May "),
+            Span::styled(safe::line(&call.tool), palette::BOLD),
+            Span::raw(" change "),
+            Span::styled(paths.join(", "), palette::BOLD),
+        ];
+    }
+    head.push(Span::raw("?"));
+    let mut rows = look::marked(Span::styled("? ", palette::WARN), head, columns);
+    rows.extend(look::words(&place(call), palette::DIM, columns));
+    rows.push(Line::default());
+    rows.extend(look::indented(deed(call, look::inner(columns))));
+    if call.cut {
+        let words = "… more of it was left out; the call's arguments have all of it";
+        rows.extend(look::words(words, palette::WARN, columns));
+    }
+    if !call.environment.is_empty() {
+        let names = safe::whole(&call.environment.join(", "));
+        rows.extend(look::words(&format!("with {names}"), palette::DIM, columns));
+    }
+    rows.push(Line::default());
+    rows.extend(look::indented(risk(call, look::inner(columns))));
+    rows
+}
+
+/// All that runs: the command, or the edit.
+fn deed(call: &PlannedCall, columns: usize) -> Vec<Line<'static>> {
+    let text = call.text.trim_end().replace("\r\n", "\n");
+    let text = safe::whole(&text);
+    match call.paths.first() {
+        None => {
+            let lines = code::highlight(&text, "sh");
+            lines
+                .iter()
+                .flat_map(|line| wrap::wrap(line, columns, 0))
+                .collect()
+        }
+        Some(_) if is_diff(&text) => diff::patched(&text, columns, usize::MAX),
+        Some(path) => diff::written(&text, &path.path, columns, usize::MAX),
+    }
+}
+
+/// True for the text of an edit, which is a unified diff.
+fn is_diff(text: &str) -> bool {
+    let mut lines = text.lines();
+    lines.any(|line| line.starts_with("@@")) || text.starts_with("--- ")
+}
+
+fn place(call: &PlannedCall) -> String {
+    let name = safe::line(&call.runner_name);
+    if name.is_empty() {
+        return "on the server".to_owned();
+    }
+    let folder = match call.directory.as_str() {
+        "" => String::new(),
+        folder => format!(" in {}", safe::whole(folder)),
+    };
+    format!(
+        "on {name}{folder} · isolation: {}",
+        safe::line(&call.isolation)
+    )
+}
+
+/// The risk, its reasons, and why a person is asked.
+fn risk(call: &PlannedCall, columns: usize) -> Vec<Line<'static>> {
+    let reasons = match call.reasons.is_empty() {
+        true => String::new(),
+        false => format!(": {}", safe::line(&call.reasons.join("; "))),
+    };
+    let style = match call.risk {
+        shared_types::Risk::Low => palette::DIM,
+        shared_types::Risk::Medium => palette::WARN,
+        shared_types::Risk::High => palette::BAD,
+    };
+    let line = Line::from(vec![
+        Span::styled(format!("risk {}{reasons}", call.risk), style),
+        Span::styled(format!(" · {}", safe::line(&call.why)), palette::DIM),
+    ]);
+    wrap::wrap(&line, columns, 0)
+}
+
+fn free(text: &str, choices: &[String], columns: usize) -> Vec<Line<'static>> {
+    let mut rows = Vec::new();
+    let text = safe::whole(text.trim_end());
+    for (number, line) in text.lines().enumerate() {
+        let mark = if number == 0 { "? " } else { "  " };
+        let words = vec![Span::styled(line.to_owned(), palette::BOLD)];
+        rows.extend(look::marked(
+            Span::styled(mark, palette::WARN),
+            words,
+            columns,
+        ));
+    }
+    for (number, choice) in (1..).zip(choices) {
+        let mark = Span::styled(format!("{number} "), palette::ACCENT);
+        let words = vec![Span::raw(safe::line(choice))];
+        let choice = look::marked(mark, words, look::inner(columns));
+        rows.extend(look::indented(choice));
+    }
+    rows
+}
+
+/// One key and what it does.
+struct Key {
+    key: &'static str,
+    deed: String,
+}
+
+fn keys(question: &Question, columns: usize) -> Vec<Line<'static>> {
+    let key = |key, deed: &str| Key {
+        key,
+        deed: deed.to_owned(),
+    };
+    let keys = match question {
+        Question::Call(call) => {
+            let always = call.rule.as_ref();
+            let always = always.map(|rule| Key {
+                key: "a",
+                deed: format!("always for {}", safe::whole(rule)),
+            });
+            let mut keys = vec![key("y", "yes")];
+            keys.extend(always);
+            keys.extend([
+                key("n", "no"),
+                key("e", "no, and say why"),
+                key("Esc", "stop the turn"),
+            ]);
+            keys
+        }
+        Question::Plan { .. } => vec![
+            key("y", "yes, and ask before changes"),
+            key("a", "yes, in mode auto"),
+            key("n", "no"),
+            key("e", "no, and say what to change"),
+            key("Esc", "stop the turn"),
+        ],
+        Question::Free { choices, .. } if choices.is_empty() => {
+            vec![key("type", "your answer"), key("Esc", "stop the turn")]
+        }
+        Question::Free { .. } => vec![
+            key("number", "choose"),
+            key("type", "another answer"),
+            key("Esc", "stop the turn"),
+        ],
+    };
+    let mut spans = Vec::new();
+    for (number, key) in keys.into_iter().enumerate() {
+        if number > 0 {
+            spans.push(Span::styled(" · ", palette::DIM));
+        }
+        spans.push(Span::styled(key.key, palette::ACCENT));
+        spans.push(Span::styled(format!(" {}", key.deed), palette::DIM));
+    }
+    look::indented(wrap::wrap(&Line::from(spans), look::inner(columns), 0))
+}
