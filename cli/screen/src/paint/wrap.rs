@@ -81,6 +81,24 @@ pub fn fold(line: &Line<'static>, columns: usize) -> Vec<Line<'static>> {
     rows.finish(line.style)
 }
 
+/// The text with spaces for its tabs, in each of its lines.
+pub fn untabbed(text: &str) -> String {
+    if !text.contains('\t') {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut column = 0;
+    for cluster in text.graphemes(true) {
+        let width = cluster_width(cluster, column);
+        match cluster {
+            "\t" => out.extend(std::iter::repeat_n(' ', width)),
+            cluster => out.push_str(cluster),
+        }
+        column = if cluster == "\n" { 0 } else { column + width };
+    }
+    out
+}
+
 /// A grapheme cluster with its width in columns.
 struct Cluster<'a> {
     text: &'a str,
