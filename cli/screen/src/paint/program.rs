@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(
             shown(&program(&output.lines(), 8)),
             "<dim>plain </><red>re</>\n<red>d</><dim> </><bold>bold</>\n\
-             <dim italic>… 3</>\n  <dim italic>bytes</>\n  <dim italic>did</>\n  <dim italic>not</>\n  <dim italic>arrive</>"
+             <dim italic>… 3</>\n<dim italic>  bytes</>\n<dim italic>  did</>\n<dim italic>  not</>\n<dim italic>  arrive</>"
         );
     }
 }

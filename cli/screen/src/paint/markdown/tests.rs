@@ -3,6 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::paint::shown::{plain, shown};
 
+mod looks;
+
 const RICH: &str = include_str!("tests/rich.md");
 
 fn painted(text: &str, columns: usize) -> String {
