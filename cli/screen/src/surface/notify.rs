@@ -30,7 +30,12 @@ pub fn end_title() -> Vec<u8> {
 /// it on if its option `allow-passthrough` is on.
 pub fn notification(text: &str, is_in_tmux: bool) -> Vec<u8> {
     let text = clean_line(text, MAX_CHARACTERS);
-    let sequence = format!("\x1b]9;{text}\x07");
+    // ConEmu and Windows Terminal take a number at the beginning for a command, such as a progress bar.
+    let gap = match text.starts_with(|letter: char| letter.is_ascii_digit()) {
+        true => " ",
+        false => "",
+    };
+    let sequence = format!("\x1b]9;{gap}{text}\x07");
     match is_in_tmux {
         true => format!("\x1bPtmux;{}\x1b\\", sequence.replace('\x1b', "\x1b\x1b")).into_bytes(),
         false => sequence.into_bytes(),
@@ -43,8 +48,25 @@ mod tests {
 
     #[test]
     fn text_does_not_leave_its_sequence() {
-        let bytes = set_title("a\x07b\x1b]2;evil\x1b\\c\u{202e}");
-        assert_eq!(bytes, b"\x1b]2;abc\x07");
+        for bytes in [
+            set_title("a\x07b\x1b]2;evil\x1b\\c\u{9c}\u{202e}"),
+            notification("a\x07b\x1b]2;evil\x1b\\c\u{9c}\u{202e}", false),
+        ] {
+            let text = std::str::from_utf8(&bytes).expect("it is text");
+            let inner = text
+                .strip_prefix("\x1b]")
+                .and_then(|text| text.strip_suffix('\x07'));
+            assert!(inner.is_some_and(is_clean), "{text:?}");
+        }
+    }
+
+    fn is_clean(text: &str) -> bool {
+        text.chars().all(shared_types::clean::is_harmless)
+    }
+
+    #[test]
+    fn a_notification_is_never_a_command_of_its_terminal() {
+        assert_eq!(notification("4;1;50", false), b"\x1b]9; 4;1;50\x07");
     }
 
     #[test]
