@@ -9,6 +9,7 @@ use ratatui_core::text::Line;
 use shared_types::limits::MAX_MESSAGE_BYTES;
 
 mod history;
+mod pastes;
 
 pub use history::History;
 
