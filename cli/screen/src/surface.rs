@@ -17,6 +17,8 @@ mod modes;
 pub mod notify;
 mod pager;
 mod picker;
+#[cfg(test)]
+mod pty;
 mod row;
 mod terminal;
 

@@ -48,10 +48,13 @@ impl Guardian {
     /// # Errors
     /// The process cannot be started. The program works without it.
     pub fn start(program: &Path, terminal: &Terminal) -> io::Result<Self> {
+        Self::spawn(Command::new(program).arg(GUARDIAN_ARGUMENT), terminal)
+    }
+
+    pub(super) fn spawn(command: &mut Command, terminal: &Terminal) -> io::Result<Self> {
         // The pipe's end is close-on-exec, so that an editor does not hold it open. The group of its own keeps
         // Ctrl-C and Ctrl-Z of another program away.
-        let mut child = Command::new(program)
-            .arg(GUARDIAN_ARGUMENT)
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(terminal.output().try_clone()?)
             .stderr(Stdio::null())

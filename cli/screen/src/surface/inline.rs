@@ -9,7 +9,9 @@
 //! - xterm, screen and the Linux console cut: each line stays on its row.
 //!
 //! Therefore [`Reflow`] says how far up the surface may go. A wrong guess to the one side leaves old rows in the
-//! scrollback. A wrong guess to the other side would erase printed lines, so it is made only on the caller's word.
+//! scrollback. A wrong guess to the other side would erase printed lines, so it is made only on the caller's word, and
+//! only for rows that the terminal had before it was resized ([`Surface::settle`]): a row that arrives afterwards is
+//! cut at the new width.
 //! When a terminal becomes lower, all of them push rows at the top into the scrollback; the cursor stays on its line.
 
 use std::fmt::Write as _;
@@ -75,6 +77,39 @@ pub enum Reflow {
     Wraps,
 }
 
+impl Reflow {
+    /// Tells a terminal by the variables that it sets in the environment.
+    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let has = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
+        let term = variable("TERM").unwrap_or_default();
+        // Variables are inherited when one terminal is started from another. These cut, so their word comes first.
+        let cuts = has("XTERM_VERSION") || has("STY") || term.starts_with("st-");
+        let names = [
+            "TMUX",
+            "VTE_VERSION",
+            "KITTY_WINDOW_ID",
+            "ALACRITTY_WINDOW_ID",
+            "WEZTERM_PANE",
+            "ITERM_SESSION_ID",
+            "KONSOLE_VERSION",
+            "GHOSTTY_RESOURCES_DIR",
+        ];
+        let terms = [
+            "xterm-kitty",
+            "xterm-ghostty",
+            "alacritty",
+            "foot",
+            "wezterm",
+        ];
+        let wraps =
+            names.into_iter().any(has) || terms.into_iter().any(|name| term.starts_with(name));
+        match wraps && !cuts {
+            true => Self::Wraps,
+            false => Self::Unknown,
+        }
+    }
+}
+
 /// Inline drawing on a terminal.
 #[derive(Debug)]
 pub struct Surface {
@@ -89,6 +124,8 @@ pub struct Surface {
 #[derive(Debug, Default)]
 struct Drawn {
     rows: Vec<Row>,
+    /// For each row, whether the terminal surely has it.
+    settled: Vec<bool>,
     cursor: Option<Position>,
     /// The row and the column in which the terminal's cursor stands, shown or hidden.
     stands: Position,
@@ -133,26 +170,37 @@ impl Surface {
         if self.printed.is_empty() && drawn.stale.is_none() && is_same {
             return Vec::new();
         }
-        let mut pen = Pen::begin(drawn.stands.row.into());
-        match drawn.stale {
-            Some(up) => {
-                pen.row = up;
-                self.draw_all(&mut pen, &rows);
+        let stands = usize::from(drawn.stands.row);
+        let mut pen = Pen::begin(drawn.stale.unwrap_or(stands));
+        let settled = match drawn.stale.is_none() && self.printed.is_empty() {
+            true => {
+                self.draw_changed(&mut pen, &rows);
+                let stays = |at: usize| drawn.rows.get(at) == rows.get(at) && drawn.settled[at];
+                (0..rows.len()).map(stays).collect()
             }
-            None if self.printed.is_empty() => self.draw_changed(&mut pen, &rows),
-            None => self.draw_all(&mut pen, &rows),
-        }
+            false => {
+                self.draw_all(&mut pen, &rows);
+                vec![false; rows.len()]
+            }
+        };
         self.printed.clear();
         // A hidden cursor waits on the first row, from which every resize is exact.
         let stands = cursor.unwrap_or_default();
         pen.end(stands, cursor.is_some());
         self.drawn = Drawn {
             rows,
+            settled,
             cursor,
             stands,
             stale: None,
         };
         pen.out.into_bytes()
+    }
+
+    /// Tells that the terminal has had time to take the last frame, about a tenth of a second without a resize. Only
+    /// after that can the surface know how a resize changes the bottom lines; before, old rows may stay.
+    pub fn settle(&mut self) {
+        self.drawn.settled.fill(true);
     }
 
     /// Takes the terminal's new size. The next frame draws everything again.
@@ -204,15 +252,13 @@ impl Surface {
         if self.reflow == Reflow::Unknown {
             return above;
         }
-        let rows = &self.drawn.rows;
-        let taken: usize = rows
-            .iter()
-            .take(above)
-            .map(|row| row.columns.div_ceil(columns).max(1))
-            .sum();
+        let text = |at: usize| match self.drawn.settled.get(at) {
+            Some(true) => self.drawn.rows[at].columns,
+            _ => 0,
+        };
+        let taken: usize = (0..above).map(|at| text(at).div_ceil(columns).max(1)).sum();
         // The cursor moves with its line, as far as the line has text.
-        let text = rows.get(above).map_or(0, |row| row.columns);
-        let column = usize::from(stands.column).min(text.saturating_sub(1));
+        let column = usize::from(stands.column).min(text(above).saturating_sub(1));
         taken + column / columns
     }
 

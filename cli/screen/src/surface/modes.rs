@@ -175,7 +175,7 @@ impl Drop for Modes {
 }
 
 /// Stops the program's process group as Ctrl-Z does, and returns when it is continued. The caller suspends the modes
-/// before and resumes them afterwards.
+/// before and resumes them afterwards. On another thread than `main`'s it may return a moment before the stop.
 ///
 /// # Errors
 /// The signal cannot be sent.
@@ -233,10 +233,13 @@ impl State {
         }
         self.is_on = false;
         // Nothing can be done about a terminal that is gone.
-        let _ = self.terminal.write(self.wanted.off(true).as_bytes());
+        let _ = self.terminal.write_last(self.wanted.off(true).as_bytes());
         let _ = tcsetattr(self.terminal.input(), OptionalActions::Now, &self.before);
         if let Some(guardian) = &mut self.guardian {
             guardian.disarm();
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! One styled line as bytes for the terminal.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use ratatui_core::{
     style::{Color, Modifier, Style},
@@ -26,11 +26,11 @@ pub(super) fn render(line: &Line<'_>, most: usize, colours: Colours) -> Row {
     'line: for span in &line.spans {
         let style = line.style.patch(span.style);
         for cluster in span.content.graphemes(true) {
-            let cluster: String = cluster.chars().filter_map(shown).collect();
+            let cluster = harmless(cluster);
             if cluster.is_empty() {
                 continue;
             }
-            let columns = cluster.as_str().width();
+            let columns = cluster.width();
             if row.columns + columns > most {
                 break 'line;
             }
@@ -49,18 +49,24 @@ pub(super) fn render(line: &Line<'_>, most: usize, colours: Colours) -> Row {
 /// The columns that a line takes.
 pub(super) fn columns(line: &Line<'_>) -> usize {
     let columns = |text: &str| {
-        text.graphemes(true)
-            .map(|cluster| cluster.chars().filter_map(shown).collect::<String>())
-            .map(|cluster| cluster.as_str().width())
+        let clusters = text.graphemes(true);
+        clusters
+            .map(|cluster| harmless(cluster).width())
             .sum::<usize>()
     };
     line.spans.iter().map(|span| columns(&span.content)).sum()
 }
 
-fn shown(letter: char) -> Option<char> {
-    match letter {
-        '\t' => Some(' '),
-        letter => is_harmless(letter).then_some(letter),
+fn harmless(cluster: &str) -> Cow<'_, str> {
+    match cluster.chars().all(is_harmless) {
+        true => Cow::Borrowed(cluster),
+        false if cluster == "\t" => Cow::Borrowed(" "),
+        false => Cow::Owned(
+            cluster
+                .chars()
+                .filter(|letter| is_harmless(*letter))
+                .collect(),
+        ),
     }
 }
 

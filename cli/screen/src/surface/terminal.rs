@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
     io::Errno,
     termios::{isatty, tcgetwinsize},
@@ -19,6 +19,12 @@ use super::Size;
 const USUAL_SIZE: Size = Size {
     columns: 80,
     rows: 24,
+};
+
+/// The longest wait for a terminal that takes no bytes, when the program ends.
+const HANG_PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000_000,
 };
 
 /// The terminal, with its own descriptors. Clones are the same terminal.
@@ -87,6 +93,20 @@ impl Terminal {
             }
         }
         Ok(())
+    }
+
+    /// Writes a few bytes unless the terminal takes none for a while: a window that hangs must not keep the program
+    /// from ending.
+    ///
+    /// # Errors
+    /// The terminal is gone or hangs.
+    pub(super) fn write_last(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut fds = [PollFd::new(&self.output, PollFlags::OUT)];
+        match poll(&mut fds, Some(&HANG_PATIENCE)) {
+            Ok(0) => Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => self.write(bytes),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The descriptor to read from.

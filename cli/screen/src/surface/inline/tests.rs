@@ -296,12 +296,19 @@ fn a_terminal_that_reflows_keeps_no_old_rows_if_the_caller_knows() {
         "> input that is long",
         "────────────────────",
     ];
-    for (reflow, old) in [(Reflow::Wraps, 0), (Reflow::Unknown, 4)] {
+    for (reflow, is_settled, old) in [
+        (Reflow::Wraps, true, 0),
+        (Reflow::Wraps, false, 4),
+        (Reflow::Unknown, true, 4),
+    ] {
         let mut surface = Surface::new(SIZE, Colours::Full);
         surface.set_reflow(reflow);
         let mut tty = Tty::new(SIZE, true);
         surface.print(&lines(&["above"]));
         tty.take(&surface.frame(&bottom(&texts, 1, 15)));
+        if is_settled {
+            surface.settle();
+        }
         tty.resize(narrow);
         surface.resize(narrow);
         tty.take(&surface.frame(&bottom(&["new"], 0, 0)));
@@ -313,6 +320,24 @@ fn a_terminal_that_reflows_keeps_no_old_rows_if_the_caller_knows() {
     }
 }
 
+#[test]
+fn terminals_that_reflow_are_known_by_their_variables() {
+    let of = |set: &[(&str, &str)]| {
+        Reflow::of(|name| {
+            let value = set.iter().find(|(set, _)| *set == name);
+            value.map(|(_, value)| (*value).to_owned())
+        })
+    };
+    assert_eq!(of(&[("TERM", "xterm-256color")]), Reflow::Unknown);
+    assert_eq!(of(&[("TERM", "xterm-kitty")]), Reflow::Wraps);
+    assert_eq!(of(&[("TMUX", "/tmp/tmux,1,0")]), Reflow::Wraps);
+    // xterm, started from a terminal that reflows.
+    assert_eq!(
+        of(&[("VTE_VERSION", "7600"), ("XTERM_VERSION", "XTerm(390)")]),
+        Reflow::Unknown
+    );
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Print(Vec<usize>),
@@ -321,6 +346,7 @@ enum Step {
         cursor: Option<(u16, u16)>,
     },
     Resize(u16, u16),
+    Settle,
     Clear,
 }
 
@@ -331,6 +357,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (prop::collection::vec(0..70usize, 0..8), cursor)
             .prop_map(|(widths, cursor)| Step::Frame { widths, cursor }),
         3 => (8..60u16, 1..12u16).prop_map(|(columns, rows)| Step::Resize(columns, rows)),
+        3 => Just(Step::Settle),
         1 => Just(Step::Clear),
     ]
 }
@@ -368,6 +395,7 @@ proptest! {
                     tty.resize(Size { columns, rows });
                     surface.resize(Size { columns, rows });
                 }
+                Step::Settle => surface.settle(),
                 Step::Clear => tty.take(&surface.clear()),
             }
         }

@@ -86,9 +86,7 @@ impl Decoder {
     fn pasted(&mut self, is_final: bool) -> Option<Input> {
         let pasting = self.paste.as_mut()?;
         let rest = &self.bytes[self.told..];
-        let end = rest
-            .windows(PASTE_END.len())
-            .position(|window| window == PASTE_END);
+        let end = end_of_paste(rest);
         let (count, skip) = match end {
             Some(end) => (end, PASTE_END.len()),
             None if is_final => (rest.len(), 0),
@@ -110,6 +108,18 @@ impl Decoder {
             text.truncate(text.trim_end_matches('\u{fffd}').len());
         }
         Some(Input::Paste(Paste { text, is_cut }))
+    }
+}
+
+/// The place of the sequence that ends a paste.
+fn end_of_paste(bytes: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        from += bytes[from..].iter().position(|byte| *byte == ESC)?;
+        if bytes[from..].starts_with(PASTE_END) {
+            return Some(from);
+        }
+        from += 1;
     }
 }
 
