@@ -24,7 +24,10 @@ use rustix::termios::{
     tcgetattr, tcsetattr,
 };
 
-use super::{Terminal, modes::Wanted};
+use super::{
+    Terminal,
+    modes::{BELOW, Wanted},
+};
 
 /// The argument with which the program becomes the guardian.
 pub const GUARDIAN_ARGUMENT: &str = "--guard-terminal";
@@ -202,8 +205,7 @@ impl Armed {
         let is_ours = Self::new(&raw, self.wanted) == Self::new(&now, self.wanted);
         let mut bytes = self.wanted.off(is_ours);
         if is_ours {
-            // The rows below the cursor are the program's input box.
-            bytes.push_str("\r\n\x1b[J");
+            bytes.push_str(BELOW);
             tcsetattr(&out, OptionalActions::Now, &before)?;
         }
         let mut out = out.lock();

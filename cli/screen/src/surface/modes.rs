@@ -22,6 +22,9 @@ const ENHANCED_OFF: &str = "\x1b[<u";
 /// Ends what a frame may have left half done: synchronized output, no wrapping, a hidden cursor, a style.
 const DRAWING_OFF: &str = "\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[0m";
 
+/// Goes below the cursor, where only the program's own rows are, and erases them.
+pub(super) const BELOW: &str = "\r\n\x1b[J";
+
 const FULL_ON: &str = "\x1b[?1049h";
 const FULL_OFF: &str = "\x1b[?1049l";
 
@@ -108,7 +111,9 @@ impl Modes {
         HOOK.call_once(|| {
             let next = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
-                restore();
+                if let Some(terminal) = restore() {
+                    let _ = terminal.write_last(BELOW.as_bytes());
+                }
                 next(panic);
             }));
         });
@@ -185,16 +190,16 @@ pub fn stop() -> io::Result<()> {
     Ok(())
 }
 
-fn restore() {
+/// Restores the terminal, and returns it if there was something to restore.
+fn restore() -> Option<Terminal> {
     // A panic while this thread or another holds the lock must not wait for it.
     let mut state = match STATE.try_lock() {
         Ok(state) => state,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return,
+        Err(TryLockError::WouldBlock) => return None,
     };
-    if let Some(state) = &mut *state {
-        state.switch_off();
-    }
+    let state = state.as_mut()?;
+    state.switch_off().then(|| state.terminal.clone())
 }
 
 impl State {
@@ -227,9 +232,10 @@ impl State {
         self.terminal.write(bytes.as_bytes())
     }
 
-    fn switch_off(&mut self) {
+    /// Switches the modes off. Returns false if they were.
+    fn switch_off(&mut self) -> bool {
         if !self.is_on {
-            return;
+            return false;
         }
         self.is_on = false;
         // Nothing can be done about a terminal that is gone.
@@ -238,6 +244,7 @@ impl State {
         if let Some(guardian) = &mut self.guardian {
             guardian.disarm();
         }
+        true
     }
 }
 

@@ -14,6 +14,9 @@ const ESC: u8 = 0x1b;
 const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
+/// The kind of an event that tells a key's release.
+const RELEASED: u32 = 3;
+
 /// Longest control sequence that is waited for, in bytes. Longer ones are no keys.
 const MAX_SEQUENCE_BYTES: usize = 64;
 
@@ -283,7 +286,6 @@ fn parameterized(parameters: &str, last: u8) -> Option<KeyEvent> {
     let first = fields.next().and_then(|field| field.0);
     let (bits, event) = fields.next().unwrap_or_default();
     let third = fields.next().and_then(|field| field.0);
-    const RELEASED: u32 = 3;
     if event == Some(RELEASED)
         || !parameters
             .bytes()
