@@ -5,6 +5,7 @@
 //! (`[name]: url`) break this rule, because links anywhere use them; they stay plain text.
 
 mod inline;
+mod open;
 mod table;
 
 #[cfg(test)]
@@ -13,9 +14,10 @@ mod tests;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
-use shared_types::clean::{Clean, clean};
+use shared_types::clean::clean;
 
 use self::inline::Inline;
+pub use self::open::{LONG_BLOCK, Open, open_block, open_part};
 use self::table::Table;
 use super::{code, palette, wrap};
 
@@ -38,54 +40,6 @@ pub fn markdown(text: &str, columns: usize) -> Vec<Line<'static>> {
         painter.event(event);
     }
     painter.rows
-}
-
-/// The byte at which the last top-level block begins, which more text may still change.
-///
-/// The text before it never changes its looks when more text comes: its rows, a blank row and the
-/// rows of the rest are the rows of the whole. A line without its newline belongs to the last
-/// block, because more letters may change its kind. The answer is 0 while there is one block.
-pub fn open_block(text: &str) -> usize {
-    let cleaned = clean(text);
-    let complete = cleaned.rfind('\n').map_or(0, |end| end + 1);
-    let masked = masked(&cleaned[..complete]);
-    let (mut depth, mut open) = (0_usize, 0);
-    for (event, range) in Parser::new_ext(&masked, options()).into_offset_iter() {
-        match event {
-            Event::Start(_) => {
-                if depth == 0 {
-                    open = range.start;
-                }
-                depth += 1;
-            }
-            Event::End(_) => depth = depth.saturating_sub(1),
-            _ if depth == 0 => open = range.start,
-            _ => {}
-        }
-    }
-    // An indentation belongs to its block.
-    let open = masked[..open].rfind('\n').map_or(0, |end| end + 1);
-    if masked[..open].trim().is_empty() {
-        return 0;
-    }
-    if cleaned == text {
-        open
-    } else {
-        before_cleaning(text, open)
-    }
-}
-
-/// The byte of the text that became the given byte of its cleaned form.
-fn before_cleaning(text: &str, cleaned: usize) -> usize {
-    let mut clean = Clean::default();
-    let mut length = 0;
-    for (start, letter) in text.char_indices() {
-        length += clean.take(letter.encode_utf8(&mut [0; 4])).len();
-        if length > cleaned {
-            return start;
-        }
-    }
-    text.len()
 }
 
 fn options() -> Options {

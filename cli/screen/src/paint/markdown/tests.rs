@@ -152,6 +152,63 @@ fn settled_blocks_never_change_as_letters_arrive() {
     assert!(last > RICH.len() / 2);
 }
 
+/// The rows of a text that arrives letter by letter, and the most lines that were open.
+fn arriving(text: &str, columns: usize) -> (String, usize) {
+    let mut rows = Vec::new();
+    let mut pending = String::new();
+    let mut longest = 0;
+    let mut has_gap = false;
+    for letter in text.chars() {
+        pending.push(letter);
+        if letter == '\n' {
+            let open = open_part(&pending);
+            if open.at > 0 {
+                rows.extend(has_gap.then(Line::default));
+                rows.extend(markdown(&pending[..open.at], columns));
+                has_gap = open.has_gap;
+                pending = format!("{}{}", open.before, &pending[open.at..]);
+            }
+            longest = longest.max(pending.lines().count());
+        }
+    }
+    rows.extend(has_gap.then(Line::default));
+    rows.extend(markdown(&pending, columns));
+    (shown(&rows), longest)
+}
+
+#[test]
+fn a_long_list_settles_at_its_items_and_its_numbers_go_on() {
+    for gap in ["", "\n"] {
+        let items = (3..=300).map(|item| format!("{item}. item\n   - inner\n{gap}"));
+        let text = format!("# Head\n\n{}\nEnd.\n", items.collect::<String>());
+        let (rows, longest) = arriving(&text, 40);
+        assert_eq!(rows, shown(&markdown(&text, 40)));
+        assert!(longest <= LONG_BLOCK + 1, "{longest}");
+    }
+}
+
+#[test]
+fn a_list_whose_numbers_are_not_counted_stays_open() {
+    let text = "1. item\n".repeat(100);
+    assert_eq!(
+        open_part(&text),
+        Open {
+            at: 0,
+            before: String::new(),
+            has_gap: true
+        }
+    );
+}
+
+#[test]
+fn long_code_settles_by_lines_and_keeps_its_colours() {
+    let lines = "fn f() {\n\n    let a = \"b\";\n    /* one\n    two */\n}\n\n".repeat(50);
+    let text = format!("Code:\n```rust\n{lines}```\nEnd.\n");
+    let (rows, longest) = arriving(&text, 40);
+    assert_eq!(rows, shown(&markdown(&text, 40)));
+    assert!(longest <= LONG_BLOCK + 8, "{longest}");
+}
+
 /// Pieces of Markdown that meet in any order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
@@ -235,6 +292,7 @@ proptest! {
         assert_settled(&before, open, 40);
         assert_settled(&whole, open, 40);
         prop_assert!(open_block(&whole) >= open);
+        prop_assert!(open_part(&whole.repeat(9)).at <= whole.len() * 9);
         assert_settled(&whole, open_block(&whole), 40);
     }
 
