@@ -197,8 +197,9 @@ impl Surface {
         pen.out.into_bytes()
     }
 
-    /// Tells that the terminal has had time to take the last frame, about a tenth of a second without a resize. Only
-    /// after that can the surface know how a resize changes the bottom lines; before, old rows may stay.
+    /// Tells that the terminal has had time to take the last frame: about a tenth of a second. Only then can the surface
+    /// know how a resize changes the bottom lines; otherwise old rows may stay. The caller says so before
+    /// [`Surface::resize`], if that much time has passed since it wrote the last frame.
     pub fn settle(&mut self) {
         self.drawn.settled.fill(true);
     }
@@ -220,6 +221,12 @@ impl Surface {
             cursor: Some(Position::default()),
         };
         self.frame(&nothing)
+    }
+
+    /// Draws all bottom lines again with the next frame, in their place: after another program has written over them.
+    pub fn redraw(&mut self) {
+        let above = usize::from(self.drawn.stands.row);
+        self.drawn.stale.get_or_insert(above);
     }
 
     /// Forgets the bottom lines. The cursor stands at the beginning of an empty line, as after a pager or an editor.

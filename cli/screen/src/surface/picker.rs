@@ -6,9 +6,9 @@ use ratatui_core::{
     text::{Line, Span},
 };
 use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::{Bottom, Position, row};
+use crate::paint::wrap::{cut, width};
 
 /// Longest search text, in characters.
 const MAX_QUERY: usize = 200;
@@ -207,7 +207,7 @@ impl Picker {
         lines.push(Line::styled(HINT, dim));
         let cursor = Position {
             row: 1,
-            column: u16::try_from(2 + self.query.width()).unwrap_or(u16::MAX),
+            column: u16::try_from(2 + width(&self.query)).unwrap_or(u16::MAX),
         };
         // A screen that is too low keeps the search text and the list.
         lines.truncate(rows.max(FRAME_ROWS));
@@ -233,7 +233,7 @@ impl Picker {
         let widest = self
             .found
             .iter()
-            .map(|found| self.choices[*found].label.width());
+            .map(|found| width(&self.choices[*found].label));
         // The second column begins in the same place while the list scrolls.
         let label_columns = widest.max().unwrap_or(0).min(columns / 2);
         shown
@@ -259,8 +259,8 @@ impl Picker {
             false => label_columns,
         };
         let label = cut(&choice.label, label_columns);
-        let gap = label_columns.saturating_sub(label.width()) + 2;
-        let taken = 4 + label.width() + gap;
+        let gap = label_columns.saturating_sub(width(&label)) + 2;
+        let taken = 4 + width(&label) + gap;
         let style = match (choice.is_enabled, is_highlighted) {
             (false, _) => Style::new().add_modifier(Modifier::DIM),
             (true, true) => Style::new().add_modifier(Modifier::BOLD),
@@ -357,26 +357,6 @@ fn styled(line: &Line<'static>) -> impl Iterator<Item = Span<'static>> {
         span.style = style.patch(span.style);
         span
     })
-}
-
-/// The text on at most so many columns; ends with … if it was cut.
-fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let mut cut = String::new();
-    let mut taken = 1;
-    for cluster in text.graphemes(true) {
-        taken += cluster.width();
-        if taken > columns {
-            break;
-        }
-        cut.push_str(cluster);
-    }
-    if columns > 0 {
-        cut.push('…');
-    }
-    cut
 }
 
 #[cfg(test)]

@@ -204,6 +204,19 @@ fn a_cleared_surface_leaves_printed_lines_and_a_shown_cursor() {
 }
 
 #[test]
+fn bottom_lines_that_were_written_over_are_drawn_again_in_their_place() {
+    let (mut surface, mut tty) = begun();
+    surface.print(&lines(&["above"]));
+    tty.take(&surface.frame(&bottom(&["1", "2", "3"], 1, 0)));
+    tty.take(b"xxxx\x1b[B\rxxxx\x1b[A\r");
+    assert!(surface.frame(&bottom(&["1", "2", "3"], 1, 0)).is_empty());
+    surface.redraw();
+    tty.take(&surface.frame(&bottom(&["1", "2", "3"], 1, 0)));
+    assert_eq!(tty.rows(), ["above", "1", "2", "3"]);
+    assert_eq!(tty.cursor(), (2, 0));
+}
+
+#[test]
 fn wide_printed_lines_are_whole_and_wide_bottom_lines_are_cut() {
     let (mut surface, mut tty) = begun();
     let wide = "0123456789".repeat(3);
