@@ -101,12 +101,16 @@ impl Terminal {
     /// # Errors
     /// The terminal is gone or hangs.
     pub(super) fn write_last(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut fds = [PollFd::new(&self.output, PollFlags::OUT)];
-        match poll(&mut fds, Some(&HANG_PATIENCE)) {
-            Ok(0) => Err(io::ErrorKind::TimedOut.into()),
-            Ok(_) => self.write(bytes),
-            Err(error) => Err(error.into()),
+        // A terminal that is ready has space for one byte, and waits if there are more.
+        for byte in bytes.chunks(1) {
+            let mut fds = [PollFd::new(&self.output, PollFlags::OUT)];
+            match poll(&mut fds, Some(&HANG_PATIENCE)) {
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) | Err(Errno::INTR) => self.write(byte)?,
+                Err(error) => return Err(error.into()),
+            }
         }
+        Ok(())
     }
 
     /// The descriptor to read from.
@@ -117,5 +121,23 @@ impl Terminal {
     /// The descriptor to write to.
     pub(super) fn output(&self) -> &Arc<OwnedFd> {
         &self.output
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::surface::pty::Pty;
+
+    use super::*;
+
+    #[test]
+    fn a_window_that_hangs_does_not_hold_the_last_words() {
+        let mut pty = Pty::open();
+        let terminal = pty.terminal();
+        terminal.write_last(b"words").expect("it takes them");
+        assert_eq!(pty.until("words"), "");
+        while terminal.write_last(&[b'x'; 1000]).is_ok() {}
+        let error = terminal.write_last(b"words").expect_err("it is full");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroU16;
 use proptest::prelude::*;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::*;
 
@@ -101,7 +102,7 @@ impl Tty {
             let begin =
                 new.screen().scrollback_len() + usize::from(new.screen().cursor_position().0);
             if at == line {
-                let place = place.min(text.trim_end().len().max(place % width));
+                let place = place.min(text.trim_end().width().max(place % width));
                 let columns = usize::from(size.columns);
                 cursor = (begin + place / columns, place % columns);
             }
@@ -351,6 +352,14 @@ fn terminals_that_reflow_are_known_by_their_variables() {
     );
 }
 
+/// Text of so many columns: of wide letters in every third case.
+fn text(columns: usize, narrow: &str) -> String {
+    match columns % 3 {
+        0 => "日".repeat(columns / 2),
+        _ => narrow.repeat(columns),
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Print(Vec<usize>),
@@ -393,12 +402,12 @@ proptest! {
         for step in steps {
             match step {
                 Step::Print(widths) => for width in widths {
-                    surface.print(&[Line::raw(format!("#{count} {}", ".".repeat(width)))]);
+                    surface.print(&[Line::raw(format!("#{count} {}", text(width, ".")))]);
                     count += 1;
                 },
                 Step::Frame { widths, cursor } => {
                     let bottom = Bottom {
-                        lines: widths.iter().map(|width| Line::raw("=".repeat(*width))).collect(),
+                        lines: widths.iter().map(|width| Line::raw(text(*width, "="))).collect(),
                         cursor: cursor.map(|(row, column)| Position { row, column }),
                     };
                     tty.take(&surface.frame(&bottom));

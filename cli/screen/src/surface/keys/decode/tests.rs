@@ -204,7 +204,7 @@ fn a_paste_that_is_too_long_is_cut_at_a_character() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
 
     #[test]
     fn any_bytes_are_told_to_their_end(
