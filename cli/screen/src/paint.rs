@@ -11,10 +11,12 @@ mod look;
 pub mod markdown;
 pub mod palette;
 mod program;
+pub mod question;
 #[cfg(test)]
 pub(crate) mod shown;
-pub mod question;
 pub mod wrap;
 
+#[cfg(test)]
+pub(crate) use flow::Flow;
 pub use item::{Fold, item};
 pub use program::program;

@@ -77,7 +77,7 @@ fn bullet(call: &Call) -> Span<'static> {
 
 fn colour(ended: &Ended) -> Style {
     match ended.outcome {
-        CallOutcome::Completed if ended.exit.is_none() => palette::GOOD,
+        CallOutcome::Completed if !ended.is_failure() => palette::GOOD,
         CallOutcome::Background => palette::ACCENT,
         CallOutcome::Cancelled => palette::WARN,
         CallOutcome::Completed
@@ -178,13 +178,14 @@ fn place(call: &Call, columns: usize) -> Vec<Line<'static>> {
 fn body(call: &Call, columns: usize, fold: Fold) -> Vec<Line<'static>> {
     match &call.request {
         Request::Shell { .. } | Request::Task { .. } => output(call, columns, fold),
-        Request::Edit { path, old, new, .. } => {
+        Request::Edit { old, new, .. } => {
             let most = if fold == Fold::Whole {
                 usize::MAX
             } else {
                 MOST_EDIT_ROWS
             };
-            let mut rows = diff::replaced(old, new, path, columns, most);
+            let line = call.edited_line().unwrap_or(1);
+            let mut rows = diff::replaced_at(line, old, new, columns, most);
             rows.extend(failure(call, columns, fold));
             rows
         }
@@ -228,12 +229,12 @@ fn folded(rows: Vec<Line<'static>>, fold: Fold) -> Vec<Line<'static>> {
 fn output(call: &Call, columns: usize, fold: Fold) -> Vec<Line<'static>> {
     let lines = call.output.lines();
     let first = match fold {
-        Fold::Whole => return program(&lines, columns),
+        Fold::Whole => return look::visible(program(&lines, columns)),
         Fold::Live if !call.is_over() => 0,
         Fold::Folded | Fold::Live => FIRST_LINES,
     };
     let short = |line: &OutputLine| {
-        let mut rows = program(std::slice::from_ref(line), columns);
+        let mut rows = look::visible(program(std::slice::from_ref(line), columns));
         if rows.len() > MOST_LINE_ROWS {
             rows.truncate(MOST_LINE_ROWS);
             rows.push(Line::from(Span::styled("…", palette::DIM)));
@@ -295,12 +296,18 @@ fn end(ended: &Ended, columns: usize) -> Vec<Line<'static>> {
             duration(ended.took),
             duration(ended.budget)
         )),
+        // Its limit tells the time.
+        _ if ended.outcome == CallOutcome::TimedOut => None,
         0..SHOWN_SECONDS => None,
-        _ => Some(duration(ended.took)),
+        _ => Some(look::took(ended.took)),
     };
     let mut spans = Vec::new();
     if !words.is_empty() {
-        spans.push(Span::styled(words, colour(ended)));
+        let style = match ended.outcome {
+            CallOutcome::Completed if !ended.is_failure() => palette::DIM,
+            _ => colour(ended),
+        };
+        spans.push(Span::styled(words, style));
     }
     if let Some(took) = took {
         let mark = if spans.is_empty() { "" } else { " · " };

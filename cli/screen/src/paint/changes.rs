@@ -1,5 +1,8 @@
 //! All changes of files in a session, by file, as edits.
 
+#[cfg(test)]
+mod tests;
+
 use ratatui_core::text::{Line, Span};
 
 use super::{diff, look, palette};
@@ -35,11 +38,16 @@ pub fn changes(changes: &Changes, columns: usize) -> Vec<Line<'static>> {
         for change in file.changes {
             let inner = look::inner(columns);
             let body = match &change.deed {
-                Deed::Edited { old, new, every } => {
+                Deed::Edited {
+                    old,
+                    new,
+                    every,
+                    line,
+                } => {
                     if *every {
                         rows.push(look::row("every occurrence:", palette::DIM, columns));
                     }
-                    diff::replaced(old, new, file.path, inner, usize::MAX)
+                    diff::replaced_at(line.unwrap_or(1), old, new, inner, usize::MAX)
                 }
                 Deed::Written { content, is_new } => {
                     let words = if *is_new {

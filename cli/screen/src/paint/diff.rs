@@ -20,7 +20,7 @@ use super::{code, palette, wrap};
 pub const MAX_COMPARED: usize = 1 << 20;
 
 /// The longest comparison; after it, the rest counts as replaced.
-const MOST_TIME: Duration = Duration::from_millis(100);
+const MOST_TIME: Duration = Duration::from_millis(300);
 
 /// Lines that are painted before and after a change.
 const CONTEXT: usize = 3;
@@ -34,6 +34,17 @@ pub fn replaced(
     before: &str,
     after: &str,
     _path: &str,
+    columns: usize,
+    most: usize,
+) -> Vec<Line<'static>> {
+    replaced_at(1, before, after, columns, most)
+}
+
+/// Paints an edit whose texts begin at this line of their file, from 1.
+pub fn replaced_at(
+    first: usize,
+    before: &str,
+    after: &str,
     columns: usize,
     most: usize,
 ) -> Vec<Line<'static>> {
@@ -59,7 +70,11 @@ pub fn replaced(
     let diff = TextDiff::configure()
         .timeout(MOST_TIME)
         .diff_slices(&old, &new);
-    rows::paint(entries(&diff), columns, most)
+    let mut entries = entries(&diff);
+    for number in entries.iter_mut().filter_map(|entry| entry.number.as_mut()) {
+        *number = number.saturating_add(first.saturating_sub(1));
+    }
+    rows::paint(entries, columns, most)
 }
 
 /// Paints a unified diff, with the numbers of its lines.

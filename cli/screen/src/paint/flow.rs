@@ -4,7 +4,10 @@
 //! of an answer that still comes, all before its open block. A text that was printed and then taken back is followed
 //! by a note that says so.
 
-use std::collections::BTreeMap;
+#[cfg(test)]
+mod tests;
+
+use std::{borrow::Cow, collections::BTreeMap};
 
 use ratatui_core::text::Line;
 
@@ -17,11 +20,8 @@ use crate::transcript::{
 /// The most calls that only look and are told at once.
 const MOST_RUN: usize = 50;
 
-/// The most rows of an open block of code that stay live.
-const MOST_OPEN_ROWS: usize = 64;
-
-/// The rows of a long block of code that stay live once its first ones were printed.
-const LAST_OPEN_ROWS: usize = 16;
+/// The most printed texts that are watched, because they may be taken back.
+const MOST_SPOKEN: usize = 64;
 
 /// The lines of one step.
 #[derive(Debug, Clone, Default)]
@@ -41,19 +41,21 @@ pub struct Flow {
     part: Option<Part>,
     /// The last thing that was printed.
     last: Option<Group>,
+    /// The texts of the answer that comes now which were printed whole.
+    spoken: Vec<u64>,
     /// The lines of items that may still change.
     cache: BTreeMap<u64, Cached>,
 }
 
 /// The part of an answer that was printed.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Part {
     /// The bytes of its text.
     bytes: usize,
-    /// The rows of the block that begins there.
-    rows: usize,
-    /// The columns at which those rows were painted.
-    columns: usize,
+    /// The text to be put before the rest, where a block was divided.
+    before: String,
+    /// True if a blank line stands before the rest.
+    has_gap: bool,
 }
 
 #[derive(Debug)]
@@ -113,6 +115,7 @@ impl Flow {
     pub fn advance(&mut self, transcript: &Transcript, columns: usize) -> Step {
         let mut printed = Vec::new();
         self.next = self.next.max(transcript.first());
+        self.take_back(transcript, columns, &mut printed);
         while let Some(unit) = unit(transcript, self.next) {
             match unit.settled() {
                 true => self.print(&unit, columns, &mut printed),
@@ -133,84 +136,87 @@ impl Flow {
     /// Prints the rest of a unit that changes no more.
     fn print(&mut self, unit: &Unit<'_>, columns: usize, printed: &mut Vec<Line<'static>>) {
         let part = self.part.take();
-        let lines = match (unit, part) {
-            (Unit::One(item), Some(part)) => rest(item, part, columns),
-            (unit, None) => unit.lines(columns, Fold::Folded),
-            (Unit::Run(_), Some(_)) => Vec::new(),
-        };
-        if !lines.is_empty() {
-            let goes_on = part.is_some_and(|part| part.rows > 0);
-            if !goes_on && self.is_apart(unit.group(), part.is_some()) {
-                printed.push(Line::default());
-            }
-            printed.extend(lines);
-            self.last = Some(unit.group());
-        }
+        let lines = unit.lines(part.as_ref(), columns, Fold::Folded);
+        self.remember(unit, part.is_some() || !lines.is_empty());
+        self.append(lines, unit.group(), part.as_ref(), printed);
         self.next = unit.end();
+    }
+
+    /// Remembers the texts that may still be taken back: those of an answer that is not recorded.
+    fn remember(&mut self, unit: &Unit<'_>, is_shown: bool) {
+        let Unit::One(item) = unit else {
+            self.spoken.clear();
+            return;
+        };
+        match &item.kind {
+            Kind::Thought(speech) | Kind::Answer(speech) => {
+                if is_shown && !speech.is_void && self.spoken.len() < MOST_SPOKEN {
+                    self.spoken.push(item.number);
+                }
+            }
+            Kind::Call(_) | Kind::End(_) => self.spoken.clear(),
+            Kind::User(_) | Kind::Todo(_) | Kind::Note(_) => {}
+        }
+    }
+
+    /// Says of texts that were printed whole that they are void by now.
+    fn take_back(
+        &mut self,
+        transcript: &Transcript,
+        columns: usize,
+        printed: &mut Vec<Line<'static>>,
+    ) {
+        let known = self.spoken.len();
+        self.spoken.retain(|number| {
+            let item = transcript.item(*number);
+            !item.is_some_and(|item| match &item.kind {
+                Kind::Thought(speech) | Kind::Answer(speech) => speech.is_void,
+                _ => false,
+            })
+        });
+        if self.spoken.len() < known {
+            self.append(item::void(columns), Group::Note, None, printed);
+        }
     }
 
     /// Prints the part of an answer that changes no more.
     fn print_part(&mut self, item: &Item, columns: usize, printed: &mut Vec<Line<'static>>) {
-        let Kind::Answer(Speech { text, .. }) = &item.kind else {
+        let Kind::Answer(speech) = &item.kind else {
             return;
         };
-        let is_begun = self.part.is_some();
-        let mut part = self.part.unwrap_or_default();
-        let Some(text) = text.get(part.bytes..) else {
+        let part = self.part.take();
+        let text = rest_of(speech, part.as_ref());
+        let open = markdown::open_part(&text);
+        let before = part.as_ref().map_or(0, |part| part.before.len());
+        if open.at <= before {
+            self.part = part;
             return;
-        };
-        let open = markdown::open_block(text);
-        if open > 0 {
-            let at = if part.rows > 0 { part.columns } else { columns };
-            let lines = item::prose(&text[..open], at);
-            let lines: Vec<_> = lines.into_iter().skip(part.rows).collect();
-            if !lines.is_empty() {
-                if part.rows == 0 && self.is_apart(Group::Prose, is_begun) {
-                    printed.push(Line::default());
-                }
-                printed.extend(lines);
-                self.last = Some(Group::Prose);
-            }
-            part = Part {
-                bytes: part.bytes + open,
-                rows: 0,
-                columns,
-            };
-            self.part = Some(part);
         }
-        self.print_code(&text[open..], part, columns, printed);
+        let lines = item::prose(&text[..open.at], columns);
+        self.append(lines, Group::Prose, part.as_ref(), printed);
+        self.part = Some(Part {
+            bytes: part.map_or(0, |part| part.bytes) + open.at - before,
+            before: open.before,
+            has_gap: open.has_gap,
+        });
     }
 
-    /// Prints the first rows of a long block of code. The rows of its whole lines change no more.
-    fn print_code(
+    /// Adds lines behind those that were printed, of which the part belongs to the same item.
+    fn append(
         &mut self,
-        block: &str,
-        mut part: Part,
-        columns: usize,
+        lines: Vec<Line<'static>>,
+        group: Group,
+        part: Option<&Part>,
         printed: &mut Vec<Line<'static>>,
     ) {
-        let is_code = block.starts_with("```") || block.starts_with("~~~");
-        let lines = block.bytes().filter(|byte| *byte == b'\n').count();
-        // Each line takes a row or more.
-        if !is_code || lines.max(block.len() / columns.max(1)) < MOST_OPEN_ROWS {
+        if lines.is_empty() {
             return;
         }
-        if part.rows == 0 {
-            part.columns = columns;
-        }
-        let end = block.rfind('\n').map_or(0, |end| end + 1);
-        let rows = item::prose(&block[..end], part.columns);
-        if rows.len() < part.rows + MOST_OPEN_ROWS {
-            return;
-        }
-        let settled = rows.len() - LAST_OPEN_ROWS;
-        if part.rows == 0 && self.is_apart(Group::Prose, self.part.is_some()) {
+        if is_apart(self.last, group, part) {
             printed.push(Line::default());
         }
-        printed.extend(rows.into_iter().take(settled).skip(part.rows));
-        self.last = Some(Group::Prose);
-        part.rows = settled;
-        self.part = Some(part);
+        printed.extend(lines);
+        self.last = Some(group);
     }
 
     /// The lines that may still change.
@@ -219,12 +225,11 @@ impl Flow {
         let mut last = self.last;
         let mut at = self.next;
         while let Some(unit) = unit(transcript, at) {
-            let part = self.part.filter(|_| at == self.next);
+            let part = self.part.clone().filter(|_| at == self.next);
+            let part = part.as_ref();
             let new = self.cached(&unit, at, part, columns);
             if !new.is_empty() {
-                let goes_on = part.is_some_and(|part| part.rows > 0);
-                let is_apart = part.is_some() || last.is_some_and(|last| apart(last, unit.group()));
-                if !goes_on && is_apart {
+                if is_apart(last, unit.group(), part) {
                     lines.push(Line::default());
                 }
                 lines.extend(new.iter().cloned());
@@ -240,16 +245,13 @@ impl Flow {
         &mut self,
         unit: &Unit<'_>,
         at: u64,
-        part: Option<Part>,
+        part: Option<&Part>,
         columns: usize,
     ) -> &[Line<'static>] {
-        let stamp = unit.stamp(columns, part.map_or(0, |part| part.bytes + part.rows));
+        let stamp = unit.stamp(columns, part.map_or(0, |part| part.bytes));
         let paint = || Cached {
             stamp,
-            lines: match (unit, part) {
-                (Unit::One(item), Some(part)) => rest(item, part, columns),
-                (unit, _) => unit.lines(columns, Fold::Live),
-            },
+            lines: unit.lines(part, columns, Fold::Live),
         };
         let cached = self.cache.entry(at).or_insert_with(paint);
         if cached.stamp != stamp {
@@ -257,10 +259,13 @@ impl Flow {
         }
         &cached.lines
     }
+}
 
-    /// True if a blank line stands before the next thing that is printed.
-    fn is_apart(&self, group: Group, goes_on: bool) -> bool {
-        goes_on || self.last.is_some_and(|last| apart(last, group))
+/// True if a blank line stands before the next thing. The part is what was printed of the same item.
+fn is_apart(last: Option<Group>, next: Group, part: Option<&Part>) -> bool {
+    match part {
+        Some(part) => part.has_gap,
+        None => last.is_some_and(|last| apart(last, next)),
     }
 }
 
@@ -270,17 +275,16 @@ fn apart(before: Group, after: Group) -> bool {
     !(is_small(before) && is_small(after))
 }
 
-/// The part of an answer that was not printed.
-fn rest(item: &Item, part: Part, columns: usize) -> Vec<Line<'static>> {
-    let Kind::Answer(speech) = &item.kind else {
-        return Vec::new();
+/// The text of an answer that was not printed.
+fn rest_of<'a>(speech: &'a Speech, part: Option<&Part>) -> Cow<'a, str> {
+    let Some(part) = part else {
+        return Cow::Borrowed(&speech.text);
     };
-    if speech.is_void {
-        return item::void(columns);
-    }
-    let at = if part.rows > 0 { part.columns } else { columns };
     let text = speech.text.get(part.bytes..).unwrap_or_default();
-    item::prose(text, at).into_iter().skip(part.rows).collect()
+    match part.before.is_empty() {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("{}{text}", part.before)),
+    }
 }
 
 /// The things that begin with this item.
@@ -358,9 +362,14 @@ impl Unit<'_> {
         }
     }
 
-    fn lines(&self, columns: usize, fold: Fold) -> Vec<Line<'static>> {
+    /// Its lines; of an answer, those of which no part was printed.
+    fn lines(&self, part: Option<&Part>, columns: usize, fold: Fold) -> Vec<Line<'static>> {
         match self {
-            Self::One(item) => item::item(item, columns, fold),
+            Self::One(item) => match (&item.kind, part) {
+                (Kind::Answer(speech), Some(_)) if speech.is_void => item::void(columns),
+                (Kind::Answer(speech), Some(_)) => item::prose(&rest_of(speech, part), columns),
+                _ => item::item(item, columns, fold),
+            },
             Self::Run(run) => {
                 let calls: Vec<_> = run.items.iter().filter_map(|item| look(item)).collect();
                 call::run(&calls, columns)

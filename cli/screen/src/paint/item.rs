@@ -1,14 +1,15 @@
 //! Items as lines.
 
+#[cfg(test)]
+mod tests;
+
 use ratatui_core::text::{Line, Span};
-use shared_types::{
-    event::{TodoState, TurnOutcome},
-    human::duration,
-};
+use shared_types::event::{TodoState, TurnOutcome};
 
 use super::{call, look, markdown, palette, wrap};
-use crate::transcript::item::{
-    End, Item, Kind, Level, Message, Note, Said, Sent, Speech, TodoChange,
+use crate::transcript::{
+    item::{End, Item, Kind, Level, Message, Note, Said, Sent, Speech, TodoChange},
+    safe,
 };
 
 /// The amount of an item that is shown.
@@ -81,7 +82,7 @@ fn thought(speech: &Speech, is_open: bool, columns: usize, fold: Fold) -> Vec<Li
     let head = match speech.took {
         _ if is_open => "thinking".to_owned(),
         None => "thought".to_owned(),
-        Some(took) => format!("thought for {}", duration(took)),
+        Some(took) => format!("thought for {}", look::took(took)),
     };
     let mut lines = speech.text.lines().map(str::trim);
     let line = match fold {
@@ -97,7 +98,8 @@ fn thought(speech: &Speech, is_open: bool, columns: usize, fold: Fold) -> Vec<Li
         Fold::Live if is_open => lines.rfind(|line| !line.is_empty()),
         Fold::Folded | Fold::Live => lines.find(|line| !line.is_empty()),
     };
-    let line = line.unwrap_or_default().trim_matches(['*', '#', ' ']);
+    let line = safe::line(line.unwrap_or_default());
+    let line = line.trim_matches(['*', '#', ' ']);
     let room = look::inner(columns).saturating_sub(wrap::width(&head) + 3);
     let mut spans = vec![Span::styled(format!("· {head}"), palette::DIM)];
     if room > 8 {
@@ -149,19 +151,20 @@ fn todo(change: &TodoChange, columns: usize) -> Vec<Line<'static>> {
 }
 
 fn ended(end: &End, columns: usize) -> Vec<Line<'static>> {
-    let (words, style) = match end.outcome {
-        TurnOutcome::Completed => (None, palette::PLAIN),
-        TurnOutcome::Failed => (Some("✗ failed"), palette::BAD),
-        TurnOutcome::Cancelled => (Some("■ cancelled"), palette::WARN),
-        TurnOutcome::Interrupted => (Some("■ interrupted"), palette::WARN),
+    let told = match end.outcome {
+        TurnOutcome::Completed => None,
+        TurnOutcome::Failed => Some(("✗ ", "failed", palette::BAD)),
+        TurnOutcome::Cancelled => Some(("■ ", "cancelled", palette::WARN)),
+        TurnOutcome::Interrupted => Some(("■ ", "interrupted", palette::WARN)),
     };
     let mut rows = Vec::new();
-    if let Some(words) = words {
+    if let Some((mark, words, style)) = told {
         let words = match &end.reason {
             None => words.to_owned(),
             Some(reason) => format!("{words}: {reason}"),
         };
-        rows.extend(look::paragraph(&words, style, look::room(columns)));
+        let words = vec![Span::styled(words, style)];
+        rows.extend(look::marked(Span::styled(mark, style), words, columns));
     }
     if let Some(todo) = &end.todo {
         rows.extend(note(todo, Level::Quiet, columns));

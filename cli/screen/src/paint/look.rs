@@ -1,9 +1,13 @@
 //! Small pieces of the looks of items: rows behind an indent, counts, notes.
 
+use std::time::Duration;
+
 use ratatui_core::{
     style::Style,
     text::{Line, Span},
 };
+
+use shared_types::human::duration;
 
 use super::{palette, wrap};
 use crate::transcript::safe;
@@ -78,6 +82,14 @@ pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     match count {
         1 => format!("1 {one}"),
         count => format!("{} {many}", grouped(count)),
+    }
+}
+
+/// A length of time, as exact as it matters: `1.2 s`, `12 s`, `2 min 5 s`.
+pub(super) fn took(time: Duration) -> String {
+    match time.as_millis() {
+        millis @ 9_950..59_500 => format!("{} s", (millis + 500) / 1000),
+        _ => duration(time),
     }
 }
 

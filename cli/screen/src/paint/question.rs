@@ -1,15 +1,19 @@
 //! A question to a person in full: everything that is to happen, where, its risk, and the keys that answer it.
 
+#[cfg(test)]
+mod tests;
+
 use ratatui_core::text::{Line, Span};
 use shared_types::event::{PlannedCall, Question};
 
 use super::{code, diff, item, look, palette, wrap};
-use crate::transcript::safe;
+use crate::transcript::{item::Call, request::Request, safe};
 
-/// Paints a question with all of its lines, in rows of at most so many columns. Its last row names the keys.
-pub fn question(question: &Question, columns: usize) -> Vec<Line<'static>> {
+/// Paints a question with all of its lines, in rows of at most so many columns. Its last rows name the keys. A long
+/// question holds only the beginning of the text; then all of it is taken from the call that waits.
+pub fn question(question: &Question, waits: Option<&Call>, columns: usize) -> Vec<Line<'static>> {
     let mut rows = match question {
-        Question::Call(call) => planned(call, columns),
+        Question::Call(call) => planned(call, waits, columns),
         Question::Free { text, choices } => free(text, choices, columns),
         Question::Plan { text } => {
             let mut rows = look::marked(
@@ -27,7 +31,7 @@ pub fn question(question: &Question, columns: usize) -> Vec<Line<'static>> {
     rows
 }
 
-fn planned(call: &PlannedCall, columns: usize) -> Vec<Line<'static>> {
+fn planned(call: &PlannedCall, waits: Option<&Call>, columns: usize) -> Vec<Line<'static>> {
     let paths: Vec<_> = call
         .paths
         .iter()
@@ -50,8 +54,13 @@ fn planned(call: &PlannedCall, columns: usize) -> Vec<Line<'static>> {
     let mut rows = look::marked(Span::styled("? ", palette::WARN), head, columns);
     rows.extend(look::words(&place(call), palette::DIM, columns));
     rows.push(Line::default());
-    rows.extend(look::indented(deed(call, look::inner(columns))));
-    if call.cut {
+    let inner = look::inner(columns);
+    let whole = waits.filter(|_| call.cut);
+    let whole = whole.and_then(|waits| whole_deed(&waits.request, inner));
+    let is_cut = call.cut && whole.is_none();
+    let deed = whole.unwrap_or_else(|| deed(call, inner));
+    rows.extend(look::indented(deed));
+    if is_cut {
         let words = "… more of it was left out; the call's arguments have all of it";
         rows.extend(look::words(words, palette::WARN, columns));
     }
@@ -69,16 +78,26 @@ fn deed(call: &PlannedCall, columns: usize) -> Vec<Line<'static>> {
     let text = call.text.trim_end().replace("\r\n", "\n");
     let text = safe::whole(&text);
     match call.paths.first() {
-        None => {
-            let lines = code::highlight(&text, "sh");
-            lines
-                .iter()
-                .flat_map(|line| wrap::wrap(line, columns, 0))
-                .collect()
-        }
+        None => command(&text, columns),
         Some(_) if is_diff(&text) => diff::patched(&text, columns, usize::MAX),
         Some(path) => diff::written(&text, &path.path, columns, usize::MAX),
     }
+}
+
+/// All that a call asks for, where the question has only its beginning.
+fn whole_deed(request: &Request, columns: usize) -> Option<Vec<Line<'static>>> {
+    match request {
+        Request::Shell { command: text, .. } => Some(command(text, columns)),
+        Request::Edit { old, new, .. } => Some(diff::replaced_at(1, old, new, columns, usize::MAX)),
+        Request::Write { path, content } => Some(diff::written(content, path, columns, usize::MAX)),
+        _ => None,
+    }
+}
+
+fn command(text: &str, columns: usize) -> Vec<Line<'static>> {
+    let lines = code::highlight(text, "sh");
+    let rows = lines.iter().flat_map(|line| wrap::wrap(line, columns, 0));
+    rows.collect()
 }
 
 /// True for the text of an edit, which is a unified diff.
@@ -141,6 +160,9 @@ fn free(text: &str, choices: &[String], columns: usize) -> Vec<Line<'static>> {
     rows
 }
 
+/// The text between two keys.
+const BETWEEN: &str = " · ";
+
 /// One key and what it does.
 struct Key {
     key: &'static str,
@@ -184,13 +206,23 @@ fn keys(question: &Question, columns: usize) -> Vec<Line<'static>> {
             key("Esc", "stop the turn"),
         ],
     };
-    let mut spans = Vec::new();
-    for (number, key) in keys.into_iter().enumerate() {
-        if number > 0 {
-            spans.push(Span::styled(" · ", palette::DIM));
+    let mut rows: Vec<Line<'static>> = Vec::new();
+    for key in keys {
+        let deed = format!(" {}", key.deed);
+        let width = wrap::width(key.key) + wrap::width(&deed);
+        let new = [
+            Span::styled(key.key, palette::ACCENT),
+            Span::styled(deed, palette::DIM),
+        ];
+        match rows.last_mut() {
+            Some(row) if row.width() + wrap::width(BETWEEN) + width <= look::inner(columns) => {
+                row.spans.push(Span::styled(BETWEEN, palette::DIM));
+                row.spans.extend(new);
+            }
+            _ => rows.push(Line::from_iter(new)),
         }
-        spans.push(Span::styled(key.key, palette::ACCENT));
-        spans.push(Span::styled(format!(" {}", key.deed), palette::DIM));
     }
-    look::indented(wrap::wrap(&Line::from(spans), look::inner(columns), 0))
+    let inner = look::inner(columns);
+    let rows = rows.iter().flat_map(|row| wrap::wrap(row, inner, 0));
+    look::indented(rows.collect())
 }

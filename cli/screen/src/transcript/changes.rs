@@ -38,6 +38,8 @@ pub enum Deed {
         new: Arc<str>,
         /// True if every occurrence was meant.
         every: bool,
+        /// The line of the file at which the text began, from 1; absent if it is not known.
+        line: Option<usize>,
     },
     /// The file was written.
     Written {
@@ -75,6 +77,7 @@ impl Changes {
                     old: old.clone(),
                     new: new.clone(),
                     every: *every,
+                    line: call.edited_line(),
                 },
             },
             Request::Write { path, content } if !call.changed_nothing() => Change {
@@ -138,6 +141,12 @@ impl Change {
 }
 
 impl Call {
+    /// The line at which it edited a file, from 1, as its result says.
+    pub fn edited_line(&self) -> Option<usize> {
+        let (_, line) = self.result.trim_end().rsplit_once(" at line ")?;
+        line.parse().ok()
+    }
+
     /// True if it wrote a file that was not there.
     pub fn made_file(&self) -> bool {
         self.result.starts_with("made ")

@@ -8,7 +8,10 @@ use shared_types::{
     event::{CallOutcome, FindingCategory, TodoState, TurnOutcome},
 };
 
-use super::{output::Output, request::Request};
+use super::{
+    output::{FIRST_LINES, LAST_LINES, Output},
+    request::Request,
+};
 
 /// One thing that a session shows.
 #[derive(Debug, Clone)]
@@ -251,6 +254,15 @@ impl Call {
     }
 }
 
+impl Ended {
+    /// True if it did not end as it should: also for a command that exited with another code than 0.
+    pub fn is_failure(&self) -> bool {
+        let exit = self.exit.as_deref().unwrap_or("exit 0");
+        let is_fine = exit.starts_with("exit 0") || exit.contains(" still runs, for ");
+        self.outcome != CallOutcome::Completed || !is_fine
+    }
+}
+
 impl Kind {
     /// The memory that it takes, in bytes, about.
     pub(super) fn weight(&self) -> usize {
@@ -262,7 +274,10 @@ impl Kind {
             Self::User(message) => message.text.len(),
             Self::Thought(speech) | Self::Answer(speech) => speech.text.len(),
             Self::Call(call) => {
-                let lines = call.output.line_count().min(MOST_OUTPUT_LINES);
+                let lines = call
+                    .output
+                    .line_count()
+                    .min((FIRST_LINES + LAST_LINES) as u64);
                 let lines = usize::try_from(lines).unwrap_or(usize::MAX);
                 call.request.weight() + call.result.len() + lines.saturating_mul(LINE)
             }
@@ -276,9 +291,6 @@ impl Kind {
         FRAME.saturating_add(texts)
     }
 }
-
-/// The most lines of output that count as kept.
-const MOST_OUTPUT_LINES: u64 = 10_000;
 
 /// The name of a person beside a message.
 pub(super) fn named(user: UserId, name: Option<&String>) -> String {
