@@ -82,6 +82,8 @@ struct Log {
 #[derive(Debug)]
 struct Waiting {
     turn: TurnId,
+    /// The item of its message.
+    item: u64,
     /// The beginning of its message.
     message: String,
 }

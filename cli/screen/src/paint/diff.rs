@@ -20,7 +20,7 @@ use super::{code, palette, wrap};
 pub const MAX_COMPARED: usize = 1 << 20;
 
 /// The longest comparison; after it, the rest counts as replaced.
-const MOST_TIME: Duration = Duration::from_millis(300);
+const MOST_TIME: Duration = Duration::from_millis(100);
 
 /// Lines that are painted before and after a change.
 const CONTEXT: usize = 3;

@@ -261,6 +261,30 @@ impl Flow {
     }
 }
 
+/// All items that are kept, in rows of at most so many columns: for the pager.
+pub fn pages(transcript: &Transcript, columns: usize) -> Vec<Line<'static>> {
+    let (mut rows, mut last) = (Vec::new(), None);
+    for item in transcript.items() {
+        let fold = if item.is_open {
+            Fold::Live
+        } else {
+            Fold::Whole
+        };
+        let lines = item::item(item, columns, fold);
+        if lines.is_empty() {
+            continue;
+        }
+        let group = Unit::One(item).group();
+        // Unfolded, also a read has more than one row.
+        if !rows.is_empty() && (last != Some(Group::Note) || group != Group::Note) {
+            rows.push(Line::default());
+        }
+        rows.extend(lines);
+        last = Some(group);
+    }
+    rows
+}
+
 /// True if a blank line stands before the next thing. The part is what was printed of the same item.
 fn is_apart(last: Option<Group>, next: Group, part: Option<&Part>) -> bool {
     match part {

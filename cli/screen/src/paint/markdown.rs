@@ -71,6 +71,8 @@ struct Container {
     rest: Span<'static>,
     width: usize,
     is_item: bool,
+    /// The rows before it, if it is too narrow for a margin.
+    begin: usize,
 }
 
 /// A list that is open.
@@ -91,6 +93,8 @@ struct Painter {
     columns: usize,
     rows: Vec<Line<'static>>,
     containers: Vec<Container>,
+    /// Those of the containers that take columns; text may nest much deeper.
+    wide: Vec<usize>,
     lists: Vec<List>,
     /// True if a blank row stands before the next block.
     gap: bool,
@@ -105,6 +109,7 @@ impl Painter {
             columns,
             rows: Vec::new(),
             containers: Vec::new(),
+            wide: Vec::new(),
             lists: Vec::new(),
             gap: false,
             inline: Inline::default(),
@@ -299,40 +304,43 @@ impl Painter {
 
     fn open_container(&mut self, first: Span<'static>, rest: Span<'static>, is_item: bool) {
         let width = wrap::width(&rest.content);
-        if self.width() >= width + NARROWEST {
-            self.containers.push(Container {
-                first: Some(first),
-                rest,
-                width,
-                is_item,
-            });
-            return;
-        }
-        // The mark of an item stands in its own row, and that of a quote only if it is empty.
-        let mut first = Some(first);
-        if is_item {
-            self.emit_mark(first.take());
-        }
-        self.containers.push(Container {
-            first,
-            rest: Span::default(),
-            width: 0,
+        let mut container = Container {
+            first: Some(first),
+            rest,
+            width,
             is_item,
-        });
+            begin: 0,
+        };
+        if self.width() >= width + NARROWEST {
+            self.wide.push(self.containers.len());
+        } else {
+            container.width = 0;
+            container.begin = self.rows.len();
+            if is_item {
+                self.emit_mark(container.first.take());
+            }
+        }
+        self.containers.push(container);
     }
 
     fn close_container(&mut self) {
+        let is_wide = self
+            .wide
+            .last()
+            .is_some_and(|last| last + 1 == self.containers.len());
         match self.containers.last_mut() {
-            Some(Container {
-                first, width: 0, ..
-            }) => {
+            Some(Container { first: Some(_), .. }) if is_wide => self.emit(Line::default()),
+            // A narrow quote shows its mark only if it is empty.
+            Some(Container { first, begin, .. }) if *begin == self.rows.len() => {
                 let mark = first.take();
                 self.emit_mark(mark);
             }
-            Some(Container { first: Some(_), .. }) => self.emit(Line::default()),
             _ => {}
         }
         self.containers.pop();
+        if is_wide {
+            self.wide.pop();
+        }
         self.gap = true;
     }
 
@@ -344,9 +352,9 @@ impl Painter {
     /// Columns that are left inside the containers.
     fn width(&self) -> usize {
         let taken: usize = self
-            .containers
+            .wide
             .iter()
-            .map(|container| container.width)
+            .map(|index| self.containers[*index].width)
             .sum();
         self.columns.saturating_sub(taken).max(1)
     }
@@ -354,14 +362,10 @@ impl Painter {
     /// Adds a row inside the containers.
     fn emit(&mut self, row: Line<'static>) {
         let mut spans = Vec::new();
-        for container in &mut self.containers {
-            let before = container
-                .first
-                .take()
-                .unwrap_or_else(|| container.rest.clone());
-            if container.width > 0 {
-                spans.push(before);
-            }
+        for index in &self.wide {
+            let container = &mut self.containers[*index];
+            let before = container.first.take();
+            spans.push(before.unwrap_or_else(|| container.rest.clone()));
         }
         for mut span in row.spans {
             span.style = row.style.patch(span.style);

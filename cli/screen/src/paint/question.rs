@@ -9,10 +9,18 @@ use shared_types::event::{PlannedCall, Question};
 use super::{code, diff, item, look, palette, wrap};
 use crate::transcript::{item::Call, request::Request, safe};
 
-/// Paints a question with all of its lines, in rows of at most so many columns. Its last rows name the keys. A long
-/// question holds only the beginning of the text; then all of it is taken from the call that waits.
-pub fn question(question: &Question, waits: Option<&Call>, columns: usize) -> Vec<Line<'static>> {
-    let mut rows = match question {
+/// Paints a question with all of its lines, in rows of at most so many columns. Its last rows name the keys.
+pub fn question(question: &Question, columns: usize) -> Vec<Line<'static>> {
+    let mut rows = asked(question, None, columns);
+    rows.push(Line::default());
+    rows.extend(keys(question, columns));
+    rows
+}
+
+/// Paints a question without its keys. A long question holds only the beginning of its text; then all of it is taken
+/// from the call that waits.
+pub fn asked(question: &Question, waits: Option<&Call>, columns: usize) -> Vec<Line<'static>> {
+    match question {
         Question::Call(call) => planned(call, waits, columns),
         Question::Free { text, choices } => free(text, choices, columns),
         Question::Plan { text } => {
@@ -25,10 +33,7 @@ pub fn question(question: &Question, waits: Option<&Call>, columns: usize) -> Ve
             rows.extend(look::indented(plan));
             rows
         }
-    };
-    rows.push(Line::default());
-    rows.extend(keys(question, columns));
-    rows
+    }
 }
 
 fn planned(call: &PlannedCall, waits: Option<&Call>, columns: usize) -> Vec<Line<'static>> {
@@ -79,8 +84,12 @@ fn deed(call: &PlannedCall, columns: usize) -> Vec<Line<'static>> {
     let text = safe::whole(&text);
     match call.paths.first() {
         None => command(&text, columns),
-        Some(_) if is_diff(&text) => diff::patched(&text, columns, usize::MAX),
-        Some(path) => diff::written(&text, &path.path, columns, usize::MAX),
+        Some(path) => {
+            let edit = (call.tool == "Edit")
+                .then(|| edit(&text, columns))
+                .flatten();
+            edit.unwrap_or_else(|| diff::written(&text, &path.path, columns, usize::MAX))
+        }
     }
 }
 
@@ -100,10 +109,33 @@ fn command(text: &str, columns: usize) -> Vec<Line<'static>> {
     rows.collect()
 }
 
-/// True for the text of an edit, which is a unified diff.
-fn is_diff(text: &str) -> bool {
-    let mut lines = text.lines();
-    lines.any(|line| line.starts_with("@@")) || text.starts_with("--- ")
+/// An edit, which a question tells as all lines that go, with `-`, and then all lines that come, with `+`.
+fn edit(text: &str, columns: usize) -> Option<Vec<Line<'static>>> {
+    let (every, lines) = match text.strip_prefix(EVERY) {
+        Some(lines) => (true, lines),
+        None => (false, text),
+    };
+    let mut sides = [String::new(), String::new()];
+    for line in lines.lines() {
+        let (place, line) = match line.strip_prefix('-') {
+            Some(line) => (0, line),
+            None => (1, line.strip_prefix('+')?),
+        };
+        sides[place].push_str(line);
+        sides[place].push('\n');
+    }
+    let mut rows = Vec::new();
+    if every {
+        rows.push(Line::from(Span::styled(EVERY.trim_end(), palette::WARN)));
+    }
+    rows.extend(diff::replaced_at(
+        1,
+        &sides[0],
+        &sides[1],
+        columns,
+        usize::MAX,
+    ));
+    Some(rows)
 }
 
 fn place(call: &PlannedCall) -> String {
@@ -159,6 +191,9 @@ fn free(text: &str, choices: &[String], columns: usize) -> Vec<Line<'static>> {
     }
     rows
 }
+
+/// The first line of an edit of more than one place.
+const EVERY: &str = "every occurrence:\n";
 
 /// The text between two keys.
 const BETWEEN: &str = " · ";

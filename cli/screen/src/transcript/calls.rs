@@ -9,7 +9,7 @@ use shared_types::{
 
 use super::{
     item::{Call, Ended, Kind, State},
-    output::Output,
+    output::{Output, OutputLine},
     request::Request,
     safe,
     store::Store,
@@ -196,11 +196,12 @@ impl Open {
         let worst = findings.iter().max_by_key(|finding| finding.score);
         store.change(self.item, |item| {
             if let Kind::Call(call) = &mut item.kind {
-                if is_program(&call.request) && (self.has_gap || call.output.is_empty()) {
+                if !is_program(&call.request) {
+                    call.result = safe::text(&told.raw);
+                } else if self.has_gap || !ends_alike(&call.output, &told.raw) {
                     call.output = Output::default();
                     call.output.push(&told.raw);
                 }
-                call.result = safe::text(&told.raw);
                 call.state = State::Ended(ended);
                 call.images = images;
                 call.finding = worst.map(|finding| finding.category);
@@ -217,6 +218,26 @@ fn reads_on(item: &super::item::Item) -> bool {
 /// True for a call whose result is the output of a program.
 fn is_program(request: &Request) -> bool {
     matches!(request, Request::Shell { .. } | Request::Task { .. })
+}
+
+/// True if the last line of the output that was seen is the last one that the log has. While the connection was lost,
+/// its end was not seen.
+fn ends_alike(seen: &Output, told: &str) -> bool {
+    let last = |output: &Output| {
+        let lines = output
+            .lines()
+            .into_iter()
+            .rev()
+            .find_map(|line| match line {
+                OutputLine::Text(runs) => Some(runs),
+                OutputLine::Skipped { .. } | OutputLine::Gap { .. } => None,
+            });
+        let runs = lines.unwrap_or_default();
+        runs.iter().map(|run| run.0.as_str()).collect::<String>()
+    };
+    let mut end = Output::default();
+    end.push(told.trim_end().lines().last().unwrap_or_default());
+    last(seen).trim_end() == last(&end).trim_end()
 }
 
 /// A new call of an answer.

@@ -9,7 +9,7 @@ use shared_types::{
 };
 
 use super::{
-    output::{FIRST_LINES, LAST_LINES, Output},
+    output::{Output, OutputLine},
     request::Request,
 };
 
@@ -97,11 +97,11 @@ pub struct Call {
     pub place: Option<Place>,
     /// Its state.
     pub state: State,
-    /// Its output, as far as it was seen live.
+    /// Its output: as it was seen live, or as the log tells it where not all was seen.
     pub output: Output,
     /// The words on the approval of a person.
     pub approval: Option<String>,
-    /// The result, without the words that [`Ended`] holds.
+    /// The result, without the words that [`Ended`] holds; empty where the result is output.
     pub result: String,
     /// The number of images in the result.
     pub images: usize,
@@ -274,12 +274,12 @@ impl Kind {
             Self::User(message) => message.text.len(),
             Self::Thought(speech) | Self::Answer(speech) => speech.text.len(),
             Self::Call(call) => {
-                let lines = call
-                    .output
-                    .line_count()
-                    .min((FIRST_LINES + LAST_LINES) as u64);
-                let lines = usize::try_from(lines).unwrap_or(usize::MAX);
-                call.request.weight() + call.result.len() + lines.saturating_mul(LINE)
+                let written = call.output.lines();
+                let written = written.iter().map(|line| match line {
+                    OutputLine::Text(runs) => runs.iter().map(|run| LINE + run.0.len()).sum(),
+                    OutputLine::Skipped { .. } | OutputLine::Gap { .. } => LINE,
+                });
+                call.request.weight() + call.result.len() + written.sum::<usize>()
             }
             Self::Todo(change) => change.changed.iter().map(|row| row.text.len()).sum(),
             Self::End(end) => end.reason.as_ref().map_or(0, String::len),

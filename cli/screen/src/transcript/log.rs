@@ -25,7 +25,9 @@ impl Transcript {
             } => self.accepted(*turn, *by, parts),
             Event::InputSteered {
                 turn, by, parts, ..
-            } => self.message(*turn, *by, parts, Sent::Steered),
+            } => {
+                self.message(*turn, *by, parts, Sent::Steered);
+            }
             Event::SteersTaken {
                 turn, into: None, ..
             } => self.add_note(Some(*turn), "the agent has read it"),
@@ -95,7 +97,7 @@ impl Transcript {
     fn accepted(&mut self, turn: TurnId, by: UserId, parts: &Parts) {
         let is_busy = self.facts.turn.is_some();
         let sent = if is_busy { Sent::Queued } else { Sent::Now };
-        self.message(turn, by, parts, sent);
+        let item = self.message(turn, by, parts, sent);
         if !is_busy {
             self.works(turn, Waits::Server);
             return;
@@ -105,10 +107,14 @@ impl Transcript {
         }
         let words = parts.words();
         let message = safe::line(words.trim().lines().next().unwrap_or_default());
-        self.log.queued.push_back(Waiting { turn, message });
+        self.log.queued.push_back(Waiting {
+            turn,
+            item,
+            message,
+        });
     }
 
-    fn message(&mut self, turn: TurnId, by: UserId, parts: &Parts, sent: Sent) {
+    fn message(&mut self, turn: TurnId, by: UserId, parts: &Parts, sent: Sent) -> u64 {
         let texts = parts.0.iter().filter_map(|part| match part {
             Part::Text { text } if !text.is_empty() => Some(text.as_str()),
             _ => None,
@@ -128,7 +134,7 @@ impl Transcript {
             sent,
             by,
         };
-        self.add(Some(turn), Kind::User(message));
+        self.add(Some(turn), Kind::User(message))
     }
 
     fn claimed(&mut self, turn: TurnId) {
@@ -141,7 +147,12 @@ impl Transcript {
         }
         let waiting = self.log.queued.iter().position(|of| of.turn == turn);
         let waiting = waiting.and_then(|place| self.log.queued.remove(place));
-        if let Some(waiting) = waiting {
+        // Its message stands directly before, unless something was shown since.
+        let is_far = |waiting: &Waiting| {
+            let mut behind = self.store.from(waiting.item + 1);
+            !behind.all(|item| matches!(item.kind, Kind::End(_) | Kind::Note(_)))
+        };
+        if let Some(waiting) = waiting.filter(is_far) {
             self.add_note(Some(turn), format!("now: {}", waiting.message));
         }
         if self

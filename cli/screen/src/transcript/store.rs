@@ -64,7 +64,8 @@ impl Store {
 
     pub(super) fn from(&self, number: u64) -> impl Iterator<Item = &Item> {
         let place = usize::try_from(number.saturating_sub(self.base)).unwrap_or(usize::MAX);
-        self.items.iter().skip(place).map(|kept| &kept.item)
+        let place = place.min(self.items.len());
+        self.items.range(place..).map(|kept| &kept.item)
     }
 
     pub(super) fn last(&self) -> Option<&Item> {

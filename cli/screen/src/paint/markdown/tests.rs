@@ -94,6 +94,7 @@ fn nothing_drives_the_terminal() {
 fn deep_nesting_leaves_room_for_text() {
     let quotes = markdown(&format!("{} a", ">".repeat(5_000)), 20);
     assert_eq!(plain(&quotes), "│ │ │ │ │ │ │ │ a");
+    assert_eq!(markdown(&">".repeat(100_000), 20).len(), 1);
     let items = markdown(&format!("{}a b c d e", "- ".repeat(50)), 9);
     assert!(
         plain(&items).ends_with("a b c\n    d e"),

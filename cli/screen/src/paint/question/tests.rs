@@ -3,7 +3,7 @@ use shared_types::{
     event::{PlannedCall, PlannedPath, Question},
 };
 
-use super::question;
+use super::{asked, question};
 use crate::{
     paint::shown::{plain, shown},
     transcript::{
@@ -34,7 +34,7 @@ fn planned(tool: &str, text: &str) -> PlannedCall {
 #[test]
 fn a_command_is_asked_about_with_its_place_its_risk_and_the_keys() {
     let call = planned("Shell", "rm -rf target |\n  tee log");
-    let rows = question(&Question::Call(Box::new(call)), None, 60);
+    let rows = question(&Question::Call(Box::new(call)), 60);
     insta::assert_snapshot!(shown(&rows), @r"
     <yellow>? </>May <bold>Shell</> run?
       <dim>on laptop in crates/parser · isolation: none</>
@@ -53,7 +53,7 @@ fn a_command_is_asked_about_with_its_place_its_risk_and_the_keys() {
 #[test]
 fn all_of_a_long_command_is_shown() {
     let text: String = (0..300).map(|line| format!("echo {line}\n")).collect();
-    let rows = question(&Question::Call(Box::new(planned("Shell", &text))), None, 60);
+    let rows = question(&Question::Call(Box::new(planned("Shell", &text))), 60);
     let rows = plain(&rows);
     assert!((0..300).all(|line| rows.contains(&format!("echo {line}\n"))));
 }
@@ -71,9 +71,9 @@ fn a_question_that_was_cut_shows_all_of_its_call() {
     });
     let mut call = planned("Shell", "echo begin");
     call.cut = true;
-    let asked = Question::Call(Box::new(call));
-    assert!(plain(&question(&asked, None, 60)).contains("… more of it was left out"));
-    let whole = plain(&question(&asked, calls, 60));
+    let of = Question::Call(Box::new(call));
+    assert!(plain(&question(&of, 60)).contains("… more of it was left out"));
+    let whole = plain(&asked(&of, calls, 60));
     assert!(
         whole.contains("echo end") && !whole.contains("left out"),
         "{whole}"
@@ -82,26 +82,45 @@ fn a_question_that_was_cut_shows_all_of_its_call() {
 
 #[test]
 fn an_edit_is_asked_about_with_all_of_its_diff() {
-    let mut call = planned("Edit", "@@ -1,2 +1,2 @@\n-old\n+new\n same\n");
+    let mut call = planned(
+        "Edit",
+        "every occurrence:\n-old\n-same\n--- note\n+new\n+same\n+-- note\n",
+    );
     call.paths = vec![PlannedPath {
         path: "src/a.rs".into(),
         digest: None,
     }];
     (call.rule, call.environment) = (None, Vec::new());
-    let rows = question(&Question::Call(Box::new(call)), None, 60);
+    let rows = question(&Question::Call(Box::new(call)), 60);
     insta::assert_snapshot!(plain(&rows), @r"
     ? May Edit change src/a.rs?
       on laptop in crates/parser · isolation: none
 
-      @@ -1,2 +1,2 @@
+      every occurrence:
       1 - old
       1 + new
       2   same
+      3   -- note
 
       risk high: it deletes files; it has a pipe · mode ask
 
       y yes · n no · e no, and say why · Esc stop the turn
     ");
+}
+
+#[test]
+fn a_list_that_is_written_is_not_taken_for_an_edit() {
+    let mut call = planned("Write", "- one\n- two\n");
+    call.paths = vec![PlannedPath {
+        path: "list.md".into(),
+        digest: None,
+    }];
+    let rows = plain(&question(&Question::Call(Box::new(call)), 60));
+    assert!(
+        rows.contains("- one\n") && rows.contains("- two\n"),
+        "{rows}"
+    );
+    assert!(rows.contains("  1 - one"), "{rows}");
 }
 
 #[test]
@@ -113,7 +132,7 @@ fn a_free_question_has_numbered_choices() {
             "a blue that is like the sea in the morning of a long day".into(),
         ],
     };
-    insta::assert_snapshot!(plain(&question(&free, None, 40)), @r"
+    insta::assert_snapshot!(plain(&question(&free, 40)), @r"
     ? Which colour?
       1 red
       2 a blue that is like the sea in the

@@ -135,3 +135,26 @@ fn large_items_are_forgotten_before_they_are_many() {
     }
     assert_eq!(transcript.items().count(), 31);
 }
+
+#[test]
+fn output_whose_end_was_not_seen_is_taken_from_the_log() {
+    let mut script = Script::default();
+    script
+        .user("go")
+        .answer("", "", &[("Shell", shell("make"))])
+        .placed(0)
+        .ended(0, CallOutcome::Completed, "one\ntwo\nthree\n[exit code 0]");
+    let whole = script.fed_live(&[4]);
+    let lines = |fed: &[Fed]| {
+        let transcript = transcript(fed);
+        let calls = transcript.items().find_map(|item| match &item.kind {
+            Kind::Call(call) => Some(call.output.lines()),
+            _ => None,
+        });
+        calls.expect("a call")
+    };
+    let mut lost = whole.clone();
+    lost.remove(lost.len() - 2);
+    assert!(lost.len() + 1 == whole.len() && lines(&lost) == lines(&script.fed()));
+    assert_eq!(lines(&whole), lines(&script.fed()));
+}

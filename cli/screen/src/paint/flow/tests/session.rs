@@ -3,8 +3,11 @@ use shared_types::event::{
     Answer, CallOutcome, PlannedCall, Question, TodoItem, TodoState, TurnOutcome,
 };
 
-use super::printed;
-use crate::transcript::tests::script::{Script, shell};
+use super::{super::pages, printed};
+use crate::{
+    paint::shown::plain,
+    transcript::tests::script::{Script, shell, transcript},
+};
 
 fn todo(items: &[(&str, TodoState)]) -> Vec<TodoItem> {
     let items = items.iter().map(|(text, state)| TodoItem {
@@ -207,5 +210,18 @@ fn a_session_of_forty_calls_reads_well_at_every_width() {
             format!("session_{columns}"),
             printed(&script.fed(), columns)
         );
+    }
+}
+
+#[test]
+fn the_pager_shows_all_of_it_unfolded() {
+    let rows = plain(&pages(&transcript(&session(40).fed()), 80));
+    for whole in [
+        "  I begin with the files.",
+        "  120 let line_120 = 120;",
+        "  test number_20 ... ok",
+        "● Read src/part_12.rs from line 200 · 41 lines",
+    ] {
+        assert!(rows.contains(whole), "{whole}\n{rows}");
     }
 }
