@@ -1,8 +1,9 @@
 //! The events of the log: what each does to the items and the facts.
 
 use shared_types::{
-    Event, TurnId, UserId,
-    event::{CompactedBecause, Finish, Part, Parts, Question, TurnOutcome},
+    Event, OperationId, TurnId, UserId,
+    event::{CompactedBecause, Finish, Part, Parts, TurnOutcome},
+    human::tokens,
 };
 
 use super::{
@@ -274,14 +275,12 @@ impl Transcript {
             .asked
             .iter()
             .position(|of| of.approval == *approval);
-        let asked = place.and_then(|place| self.facts.asked.remove(place));
+        if let Some(place) = place {
+            self.facts.asked.remove(place);
+        }
+        // It is plain that the person at this terminal answered.
         let is_mine = by.is_some() && *by == self.people.me;
-        let name = match asked.map(|asked| asked.question) {
-            // It is plain who answered.
-            _ if is_mine => "",
-            Some(Question::Call(_) | Question::Free { .. } | Question::Plan { .. }) | None => name,
-        };
-        let words = words::answered(answer, name);
+        let words = words::answered(answer, if is_mine { "" } else { name });
         let key = Key {
             turn: *turn,
             step: *step,
@@ -373,7 +372,7 @@ impl Transcript {
         self.waits_for_calls(*turn);
     }
 
-    fn settled(&mut self, operation: shared_types::OperationId, summary: &str) {
+    fn settled(&mut self, operation: OperationId, summary: &str) {
         if self.log.look == Some(operation) {
             return;
         }
@@ -428,7 +427,7 @@ impl Transcript {
                 turn,
                 format!(
                     "left out old results, about {} tokens, to make room; the model can look them up again",
-                    before.saturating_sub(*after)
+                    tokens(before.saturating_sub(*after))
                 ),
             ),
             Event::ContextCompacted {

@@ -1,6 +1,9 @@
 //! The words of notes on what the log records beside messages, answers and calls.
 
-use shared_types::event::{Answer, InstructionFile, ProjectFile, TodoItem, TodoState, Unanswered};
+use shared_types::{
+    event::{Answer, InstructionFile, ProjectFile, TodoItem, TodoState, Unanswered},
+    human::tokens,
+};
 
 use super::{
     item::{TodoChange, TodoRow},
@@ -66,7 +69,9 @@ pub(super) fn compacted(before: u64, after: u64, no_summary: Option<&str>) -> St
         format!(" without a summary by the model ({why})")
     });
     safe::line(&format!(
-        "compacted from about {before} tokens to {after}{without}; nothing is lost: the model can look all of it up again"
+        "compacted from about {} tokens to {}{without}; nothing is lost: the model can look all of it up again",
+        tokens(before),
+        tokens(after)
     ))
 }
 

@@ -1,6 +1,7 @@
 //! Sessions as they are printed.
 
 mod long;
+mod notes;
 mod replay;
 mod session;
 mod strangers;
