@@ -1,7 +1,12 @@
 //! The answer that the model gives now, before the log records it.
 
-use shared_types::event::Part;
-use shared_types::{TurnId, clean::Clean, event::Parts};
+use std::{collections::VecDeque, time::Duration};
+
+use shared_types::{
+    TurnId,
+    clean::Clean,
+    event::{Part, Parts},
+};
 
 use super::{
     item::{Kind, Speech},
@@ -87,7 +92,7 @@ impl Answer {
         let last = self.parts.len() - 1;
         let part = &mut self.parts[place];
         // A part behind which another one began is complete. The log has what is missing.
-        if place < last || part.end > MOST_LIVE {
+        if place < last || part.end > MOST_LIVE || piece.offset > part.end {
             return;
         }
         let known = part.end.saturating_sub(piece.offset);
@@ -157,12 +162,12 @@ pub(super) fn record(
 ) {
     let mut live = live.map(|live| live.parts).unwrap_or_default();
     live.sort_by_key(|part| part.part);
-    let mut live = std::collections::VecDeque::from(live);
+    let mut live = VecDeque::from(live);
     let recorded = recorded(parts);
     // The time of an answer of thoughts alone is theirs.
-    let is_one_thought = matches!(recorded[..], [(true, _)]);
-    let took = (is_one_thought && model_ms > 0).then(|| std::time::Duration::from_millis(model_ms));
-    for (is_thought, text) in recorded {
+    let is_one_thought = matches!(&recorded[..], [only] if only.is_thought);
+    let took = (is_one_thought && model_ms > 0).then(|| Duration::from_millis(model_ms));
+    for Recorded { is_thought, text } in recorded {
         let place = live.iter().position(|part| part.is_thought == is_thought);
         let heard = place.and_then(|place| live.remove(place));
         let rest = match heard {
@@ -190,23 +195,32 @@ pub(super) fn record(
     }
 }
 
-/// The texts and thoughts of an answer, each with the fact that it is a thought.
-fn recorded(parts: &Parts) -> Vec<(bool, String)> {
-    let spoken = parts.0.iter().filter_map(|part| match part {
-        Part::Text { text } => Some((false, safe::text(text))),
-        Part::Reasoning { text, .. } => Some((true, safe::text(text))),
-        Part::Image { .. } | Part::ToolCall(_) | Part::Opaque { .. } => None,
+/// A text or a thought of a recorded answer.
+struct Recorded {
+    is_thought: bool,
+    text: String,
+}
+
+/// The texts and thoughts of a recorded answer that show something.
+fn recorded(parts: &Parts) -> Vec<Recorded> {
+    let spoken = parts.0.iter().filter_map(|part| {
+        let (is_thought, text) = match part {
+            Part::Text { text } => (false, text),
+            Part::Reasoning { text, .. } => (true, text),
+            Part::Image { .. } | Part::ToolCall(_) | Part::Opaque { .. } => return None,
+        };
+        Some(Recorded {
+            is_thought,
+            text: safe::text(text),
+        })
     });
-    spoken.filter(|(_, text)| !text.trim().is_empty()).collect()
+    spoken
+        .filter(|spoken| !spoken.text.trim().is_empty())
+        .collect()
 }
 
 /// Completes an item by the recorded text. Returns the text that has to be shown in another item.
-fn settle(
-    number: u64,
-    text: &str,
-    took: Option<std::time::Duration>,
-    store: &mut Store,
-) -> Option<String> {
+fn settle(number: u64, text: &str, took: Option<Duration>, store: &mut Store) -> Option<String> {
     let item = store.get(number)?;
     let (Kind::Thought(known) | Kind::Answer(known)) = &item.kind else {
         return None;

@@ -33,9 +33,9 @@ fn a_higher_attempt_replaces_the_text_and_a_lower_one_is_dropped() {
 }
 
 #[test]
-fn repeated_pieces_are_dropped_by_their_offset() {
+fn pieces_that_repeat_or_leave_a_gap_are_dropped_by_their_offset() {
     let mut transcript = transcript(&Script::default().user("go").fed());
-    for (offset, text) in [(0, "grü"), (0, "grü"), (2, "üß"), (6, "e")] {
+    for (offset, text) in [(0, "grü"), (0, "grü"), (2, "üß"), (6, "e"), (9, "lost")] {
         transcript.live(&said(turn(1), 1, 1, 0, offset, text, false));
     }
     assert_eq!(texts(&transcript), ["grüße"]);
