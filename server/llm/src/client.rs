@@ -28,14 +28,14 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use self::{body::Body, http::Http, quote::Quotes};
+use self::{body::ResponseBody, http::Http, quote::Quotes};
 pub use self::{
     options::{DEFAULT_BASE_URL, Named, Reach, ServerOptions, ServerOptionsError},
     transport::{Reply, ReplyBody, Transport},
 };
 use crate::{
     Answer, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece,
-    formats::{Format, Growing as _, Stage, StreamEnd, broken},
+    formats::{AnswerBuilder as _, Format, Stage, StreamEnd, broken},
     sse,
     vendor::{Failure, Vendor},
 };
@@ -188,9 +188,9 @@ impl<F: Format> Client<F> {
         sent.unwrap_or_else(|_| Err(silent(&self.shown, within).into()))
     }
 
-    fn body(&self, response: Reply) -> Result<Body, ModelError> {
+    fn body(&self, response: Reply) -> Result<ResponseBody, ModelError> {
         let shown = self.shown.clone();
-        Body::of(response, move |waited| silent(&shown, waited))
+        ResponseBody::of(response, move |waited| silent(&shown, waited))
     }
 
     /// The body of a refusal, up to the part that arrives in time.
@@ -268,7 +268,7 @@ impl<'a, F: Format> Reading<'a, F> {
         }
     }
 
-    async fn read(self, body: Body, first: Bytes) -> Result<Heard, ModelError> {
+    async fn read(self, body: ResponseBody, first: Bytes) -> Result<Heard, ModelError> {
         match first[..] {
             [b'{' | b'[', ..] => self.read_document(body, first).await,
             _ => self.read_stream(body, first).await,
@@ -276,7 +276,11 @@ impl<'a, F: Format> Reading<'a, F> {
     }
 
     /// One document: the answer of a server that does not stream.
-    async fn read_document(mut self, mut body: Body, first: Bytes) -> Result<Heard, ModelError> {
+    async fn read_document(
+        mut self,
+        mut body: ResponseBody,
+        first: Bytes,
+    ) -> Result<Heard, ModelError> {
         let mut document = first.to_vec();
         while let Some(chunk) = body.next(self.client.options.idle_at_most).await? {
             document.extend_from_slice(&chunk);
@@ -289,7 +293,11 @@ impl<'a, F: Format> Reading<'a, F> {
         self.conclude(false).await
     }
 
-    async fn read_stream(mut self, mut body: Body, first: Bytes) -> Result<Heard, ModelError> {
+    async fn read_stream(
+        mut self,
+        mut body: ResponseBody,
+        first: Bytes,
+    ) -> Result<Heard, ModelError> {
         let mut decoder = sse::Decoder::default();
         let mut next = Some(first);
         let mut usage_until = None;
@@ -328,7 +336,7 @@ impl<'a, F: Format> Reading<'a, F> {
 
     /// Takes an event into the answer. Once that is whole, nothing that follows can spoil it:
     /// only its usage is still to come.
-    async fn take(&mut self, event: &sse::Event) -> Result<(), ModelError> {
+    async fn take(&mut self, event: &sse::SseEvent) -> Result<(), ModelError> {
         match self.absorb_event(event) {
             Ok(said) => {
                 self.say(said).await;
@@ -339,7 +347,7 @@ impl<'a, F: Format> Reading<'a, F> {
         }
     }
 
-    fn absorb_event(&mut self, event: &sse::Event) -> Result<Vec<Piece>, ModelError> {
+    fn absorb_event(&mut self, event: &sse::SseEvent) -> Result<Vec<Piece>, ModelError> {
         if event.data.trim().is_empty() {
             return Ok(Vec::new());
         }

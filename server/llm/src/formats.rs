@@ -145,7 +145,7 @@ pub(crate) trait Format: fmt::Debug + Send + Sync + 'static {
     type Shape: Copy + Default + PartialEq + fmt::Debug + Send + Sync;
 
     /// An answer that grows.
-    type Growing: Growing;
+    type Growing: AnswerBuilder;
 
     /// The address of the request, below the base address of the server.
     fn endpoint(base: Url, model: &str) -> Url;
@@ -173,7 +173,7 @@ pub(crate) trait Format: fmt::Debug + Send + Sync + 'static {
 }
 
 /// An answer that grows from the pieces of a stream.
-pub(crate) trait Growing: Send + Sync {
+pub(crate) trait AnswerBuilder: Send + Sync {
     /// Takes one piece, the data of an event; returns its additions.
     ///
     /// # Errors

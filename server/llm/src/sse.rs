@@ -10,7 +10,7 @@ pub(crate) const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     /// The `event` field; empty where there was none.
     pub(crate) name: String,
     /// The `data` lines, joined by line feeds. Bytes that are not UTF-8 become U+FFFD.
@@ -39,7 +39,7 @@ impl Decoder {
     ///
     /// # Errors
     /// Fails if an event is too large; the decoder is then of no further use.
-    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<Event>, TooLarge> {
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<SseEvent>, TooLarge> {
         let mut events = Vec::new();
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
@@ -63,7 +63,7 @@ impl Decoder {
     }
 
     /// The events that the end of the stream left without their empty lines.
-    pub(crate) fn finish(mut self) -> Vec<Event> {
+    pub(crate) fn finish(mut self) -> Vec<SseEvent> {
         let before = match self.line.is_empty() {
             true => None,
             false => self.field(),
@@ -80,7 +80,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         if self.line.is_empty() {
             self.past_first_line = true;
             return self.dispatch();
@@ -89,7 +89,7 @@ impl Decoder {
     }
 
     /// Takes the line as a field; gives the event before it, where that had no empty line.
-    fn field(&mut self) -> Option<Event> {
+    fn field(&mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         let mut line = line.as_slice();
         if !self.past_first_line {
@@ -119,10 +119,10 @@ impl Decoder {
         before
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         let name = std::mem::take(&mut self.name);
         let data = self.data.take()?;
-        Some(Event {
+        Some(SseEvent {
             name: String::from_utf8_lossy(&name).into_owned(),
             data: String::from_utf8_lossy(&data).into_owned(),
         })

@@ -15,7 +15,7 @@ use crate::ModelError;
 const COMPRESSED_BYTES: usize = 4096;
 
 /// The body of a response.
-pub(super) struct Body {
+pub(super) struct ResponseBody {
     bytes: Box<dyn ReplyBody>,
     unpacking: Option<Unpacking>,
     /// The error for a server that sends nothing for that long.
@@ -27,7 +27,7 @@ struct Unpacking {
     decoder: MultiGzDecoder<Vec<u8>>,
 }
 
-impl Body {
+impl ResponseBody {
     /// # Errors
     /// Fails if it is compressed in another way than with gzip.
     pub(super) fn of(

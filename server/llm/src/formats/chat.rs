@@ -8,7 +8,7 @@ mod stream;
 use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use url::Url;
 
-use self::{request::Shape, stream::Growing};
+use self::{request::ChatShape, stream::ChatBuilder};
 use super::{Format, bearer, below, to_json};
 use crate::{ApiKey, ModelRequest, Profile};
 
@@ -19,8 +19,8 @@ pub(crate) struct Chat;
 impl Format for Chat {
     const NAME: &'static str = "openai-chat";
 
-    type Shape = Shape;
-    type Growing = Growing;
+    type Shape = ChatShape;
+    type Growing = ChatBuilder;
 
     fn endpoint(base: Url, _model: &str) -> Url {
         below(base, &["chat", "completions"])
@@ -30,22 +30,22 @@ impl Format for Chat {
         bearer(key)
     }
 
-    fn body(profile: &Profile, request: &ModelRequest, shape: Shape) -> Vec<u8> {
+    fn body(profile: &Profile, request: &ModelRequest, shape: ChatShape) -> Vec<u8> {
         to_json(&request::body(profile, request, shape))
     }
 
-    fn after_refusal(shape: Shape, said: &str, request: &ModelRequest) -> Option<Shape> {
+    fn after_refusal(shape: ChatShape, said: &str, request: &ModelRequest) -> Option<ChatShape> {
         refusal::after_refusal(shape, said, request)
     }
 
-    fn remembered(shape: Shape) -> Shape {
-        Shape {
+    fn remembered(shape: ChatShape) -> ChatShape {
+        ChatShape {
             usage: shape.usage,
-            ..Shape::default()
+            ..ChatShape::default()
         }
     }
 
-    fn growing(request: &ModelRequest) -> Growing {
-        Growing::new(request.tools.iter().map(|tool| tool.name.clone()))
+    fn growing(request: &ModelRequest) -> ChatBuilder {
+        ChatBuilder::new(request.tools.iter().map(|tool| tool.name.clone()))
     }
 }

@@ -7,7 +7,7 @@ mod stream;
 use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use url::Url;
 
-use self::{request::Shape, stream::Growing};
+use self::{request::GeminiShape, stream::GeminiBuilder};
 use super::{Format, below, secret, to_json};
 use crate::{ApiKey, ModelRequest, Profile};
 
@@ -30,8 +30,8 @@ pub(crate) struct Gemini;
 impl Format for Gemini {
     const NAME: &'static str = "gemini";
 
-    type Shape = Shape;
-    type Growing = Growing;
+    type Shape = GeminiShape;
+    type Growing = GeminiBuilder;
 
     fn endpoint(base: Url, model: &str) -> Url {
         let last = base
@@ -62,24 +62,28 @@ impl Format for Gemini {
         Ok(headers)
     }
 
-    fn body(profile: &Profile, request: &ModelRequest, shape: Shape) -> Vec<u8> {
+    fn body(profile: &Profile, request: &ModelRequest, shape: GeminiShape) -> Vec<u8> {
         to_json(&request::body(profile, request, shape))
     }
 
-    fn after_refusal(shape: Shape, said: &str, _request: &ModelRequest) -> Option<Shape> {
+    fn after_refusal(
+        shape: GeminiShape,
+        said: &str,
+        _request: &ModelRequest,
+    ) -> Option<GeminiShape> {
         refusal::after_refusal(shape, said)
     }
 
-    fn remembered(shape: Shape) -> Shape {
-        Shape {
+    fn remembered(shape: GeminiShape) -> GeminiShape {
+        GeminiShape {
             schema: shape.schema,
             thoughts: shape.thoughts,
-            ..Shape::default()
+            ..GeminiShape::default()
         }
     }
 
-    fn growing(request: &ModelRequest) -> Growing {
-        Growing::new(request.tools.iter().map(|tool| tool.name.clone()))
+    fn growing(request: &ModelRequest) -> GeminiBuilder {
+        GeminiBuilder::new(request.tools.iter().map(|tool| tool.name.clone()))
     }
 }
 

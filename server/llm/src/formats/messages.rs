@@ -7,7 +7,7 @@ mod stream;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
 use url::Url;
 
-use self::{request::Shape, stream::Growing};
+use self::{request::MessagesShape, stream::MessagesBuilder};
 use super::{Format, below, secret, to_json};
 use crate::{ApiKey, ModelRequest, Profile};
 
@@ -21,8 +21,8 @@ pub(crate) struct Messages;
 impl Format for Messages {
     const NAME: &'static str = "anthropic-messages";
 
-    type Shape = Shape;
-    type Growing = Growing;
+    type Shape = MessagesShape;
+    type Growing = MessagesBuilder;
 
     /// The version of the path may be part of the base address: people copy it with and without.
     fn endpoint(base: Url, _model: &str) -> Url {
@@ -46,20 +46,24 @@ impl Format for Messages {
         Ok(headers)
     }
 
-    fn body(profile: &Profile, request: &ModelRequest, shape: Shape) -> Vec<u8> {
+    fn body(profile: &Profile, request: &ModelRequest, shape: MessagesShape) -> Vec<u8> {
         to_json(&request::body(profile, request, shape))
     }
 
-    fn after_refusal(shape: Shape, said: &str, request: &ModelRequest) -> Option<Shape> {
+    fn after_refusal(
+        shape: MessagesShape,
+        said: &str,
+        request: &ModelRequest,
+    ) -> Option<MessagesShape> {
         refusal::after_refusal(shape, said, request)
     }
 
-    fn remembered(shape: Shape) -> Shape {
+    fn remembered(shape: MessagesShape) -> MessagesShape {
         refusal::remembered(shape)
     }
 
-    fn growing(request: &ModelRequest) -> Growing {
-        Growing::new(request.tools.iter().map(|tool| tool.name.clone()))
+    fn growing(request: &ModelRequest) -> MessagesBuilder {
+        MessagesBuilder::new(request.tools.iter().map(|tool| tool.name.clone()))
     }
 }
 

@@ -7,7 +7,7 @@ mod stream;
 use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use url::Url;
 
-use self::{request::Shape, stream::Growing};
+use self::{request::ResponsesShape, stream::ResponsesBuilder};
 use super::{Format, bearer, below, to_json};
 use crate::{ApiKey, ModelRequest, Profile};
 
@@ -18,8 +18,8 @@ pub(crate) struct Responses;
 impl Format for Responses {
     const NAME: &'static str = "openai-responses";
 
-    type Shape = Shape;
-    type Growing = Growing;
+    type Shape = ResponsesShape;
+    type Growing = ResponsesBuilder;
 
     fn endpoint(base: Url, _model: &str) -> Url {
         below(base, &["responses"])
@@ -29,23 +29,27 @@ impl Format for Responses {
         bearer(key)
     }
 
-    fn body(profile: &Profile, request: &ModelRequest, shape: Shape) -> Vec<u8> {
+    fn body(profile: &Profile, request: &ModelRequest, shape: ResponsesShape) -> Vec<u8> {
         to_json(&request::body(profile, request, shape))
     }
 
-    fn after_refusal(shape: Shape, said: &str, _request: &ModelRequest) -> Option<Shape> {
+    fn after_refusal(
+        shape: ResponsesShape,
+        said: &str,
+        _request: &ModelRequest,
+    ) -> Option<ResponsesShape> {
         refusal::after_refusal(shape, said)
     }
 
-    fn remembered(shape: Shape) -> Shape {
+    fn remembered(shape: ResponsesShape) -> ResponsesShape {
         // Another conversation may have thoughts that the server takes.
-        Shape {
+        ResponsesShape {
             reasoning: true,
             ..shape
         }
     }
 
-    fn growing(request: &ModelRequest) -> Growing {
-        Growing::new(request.tools.iter().map(|tool| tool.name.clone()))
+    fn growing(request: &ModelRequest) -> ResponsesBuilder {
+        ResponsesBuilder::new(request.tools.iter().map(|tool| tool.name.clone()))
     }
 }

@@ -41,7 +41,7 @@ impl<M: Model> Model for Measured<M> {
         request: ModelRequest,
         events: mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, ModelError> {
-        let mut call = Call {
+        let mut call = MeasuredCall {
             began: Instant::now(),
             began_at: self.clock.now(),
             clock: &*self.clock,
@@ -67,7 +67,7 @@ impl<M: Model> Model for Measured<M> {
 }
 
 /// A call that is measured when it ends, even if its caller has stopped waiting for the answer.
-struct Call<'a> {
+struct MeasuredCall<'a> {
     began: Instant,
     began_at: Timestamp,
     clock: &'a dyn Clock,
@@ -78,7 +78,7 @@ struct Call<'a> {
     answered: Option<(Usage, String)>,
 }
 
-impl Call<'_> {
+impl MeasuredCall<'_> {
     /// By the conventions for generative AI
     /// (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>).
     fn span(&self, trace: CallTrace) -> Span {
@@ -109,7 +109,7 @@ impl Call<'_> {
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for MeasuredCall<'_> {
     fn drop(&mut self) {
         let provider = self.asked.provider_label();
         MODEL_REQUESTS.add(&[provider, self.outcome], 1);

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn whole(bytes: &[u8]) -> Vec<Event> {
+fn whole(bytes: &[u8]) -> Vec<SseEvent> {
     let mut decoder = Decoder::default();
     let mut events = decoder.push(bytes).expect("the events are small");
     events.extend(decoder.finish());

@@ -6,20 +6,24 @@
 
 use super::{
     own::Own,
-    request::{OwnParts, Shape},
+    request::{ChatShape, OwnParts},
 };
 use crate::{Message, ModelRequest};
 
 /// The form of the next attempt after this refusal; `None` if the refusal is not about the form.
-pub(super) fn after_refusal(shape: Shape, said: &str, request: &ModelRequest) -> Option<Shape> {
+pub(super) fn after_refusal(
+    shape: ChatShape,
+    said: &str,
+    request: &ModelRequest,
+) -> Option<ChatShape> {
     if shape.usage && said.contains("stream_options") {
-        return Some(Shape {
+        return Some(ChatShape {
             usage: false,
             ..shape
         });
     }
     let own = own(said, request)?;
-    (shape.own == OwnParts::AsTheyCame).then_some(Shape { own, ..shape })
+    (shape.own == OwnParts::AsTheyCame).then_some(ChatShape { own, ..shape })
 }
 
 fn own(said: &str, request: &ModelRequest) -> Option<OwnParts> {
@@ -57,12 +61,12 @@ mod tests {
 
     use super::*;
 
-    const FIRST: Shape = Shape {
+    const FIRST: ChatShape = ChatShape {
         usage: true,
         own: OwnParts::AsTheyCame,
     };
 
-    fn adapted(shape: Shape, said: &str) -> Option<Shape> {
+    fn adapted(shape: ChatShape, said: &str) -> Option<ChatShape> {
         let own = Own {
             fields: Map::from_iter([("reasoning_content".to_owned(), json!("hm"))]),
             ..Own::default()
@@ -99,10 +103,10 @@ mod tests {
                 OwnParts::LeftOut,
             ),
         ] {
-            let expected = Some(Shape { own, ..FIRST });
+            let expected = Some(ChatShape { own, ..FIRST });
             assert_eq!(adapted(FIRST, said), expected, "{said}");
         }
-        let without_usage = Some(Shape {
+        let without_usage = Some(ChatShape {
             usage: false,
             ..FIRST
         });
@@ -115,7 +119,7 @@ mod tests {
     #[test]
     fn another_refusal_changes_nothing_and_no_part_is_changed_twice() {
         assert_eq!(adapted(FIRST, "no such model"), None);
-        let last = Shape {
+        let last = ChatShape {
             usage: false,
             own: OwnParts::LeftOut,
         };

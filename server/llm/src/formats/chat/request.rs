@@ -15,14 +15,14 @@ use crate::{Images, Message, ModelRequest, Profile, ToolSpec};
 
 /// The optional parts of a request, which some servers refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct ChatShape {
     /// True to ask for the usage, with `stream_options`.
     pub(super) usage: bool,
     /// The vendor's own parts of earlier answers.
     pub(super) own: OwnParts,
 }
 
-impl Default for Shape {
+impl Default for ChatShape {
     fn default() -> Self {
         Self {
             usage: true,
@@ -55,7 +55,7 @@ const UNCHECKED_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// The body of a request.
 #[derive(Debug, Serialize)]
-pub(super) struct Body<'a> {
+pub(super) struct ChatBody<'a> {
     model: &'a str,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,11 @@ pub(super) struct Body<'a> {
 
 /// The body of the request. `tool_choice` is absent, so that the model decides, and an empty
 /// list of tools is left out, because servers refuse it.
-pub(super) fn body<'a>(profile: &'a Profile, request: &'a ModelRequest, shape: Shape) -> Body<'a> {
+pub(super) fn body<'a>(
+    profile: &'a Profile,
+    request: &'a ModelRequest,
+    shape: ChatShape,
+) -> ChatBody<'a> {
     let mut conversation = Conversation {
         profile,
         images: &request.images,
@@ -85,7 +89,7 @@ pub(super) fn body<'a>(profile: &'a Profile, request: &'a ModelRequest, shape: S
         conversation.add(message);
     }
     conversation.show_beside();
-    Body {
+    ChatBody {
         model: &profile.model,
         stream: true,
         stream_options: shape.usage.then(|| json!({ "include_usage": true })),

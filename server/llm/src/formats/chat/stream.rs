@@ -16,7 +16,7 @@ use shared_types::event::{self, Finish, Parts, Usage};
 
 use self::{
     calls::{Calls, too_many},
-    finish::{End, broke_off, finish},
+    finish::{ChatFinish, broke_off, finish},
     opaque::TooMany,
     think::{Divider, Places},
     wire::{Part, Source},
@@ -32,7 +32,7 @@ use crate::{
 
 /// Takes pieces and becomes an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Growing {
+pub(crate) struct ChatBuilder {
     divider: Divider,
     text: String,
     reasoning: String,
@@ -42,13 +42,13 @@ pub(crate) struct Growing {
     calls: Calls,
     fields: Map<String, Value>,
     fields_weight: usize,
-    end: Option<End>,
+    end: Option<ChatFinish>,
     usage: Usage,
     /// Which model says that it answers.
     model: String,
 }
 
-impl Growing {
+impl ChatBuilder {
     /// An answer that may ask for these tools.
     pub(super) fn new(tools: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Growing {
 
     /// True once the vendor has announced the end of the answer. Only its usage may follow.
     fn has_ended(&self) -> bool {
-        matches!(self.end, Some(End::Known(_)))
+        matches!(self.end, Some(ChatFinish::Known(_)))
     }
 
     /// The answer, and the part of it that was not returned before. `announced` is true if the
@@ -98,11 +98,13 @@ impl Growing {
         StreamEnd { announced, torn }: StreamEnd,
     ) -> Result<(Answer, Said), ModelError> {
         let finish = match &self.end {
-            Some(End::Known(finish)) => *finish,
-            Some(End::Unknown(_)) if announced && !self.is_empty() && self.calls.are_whole() => {
+            Some(ChatFinish::Known(finish)) => *finish,
+            Some(ChatFinish::Unknown(_))
+                if announced && !self.is_empty() && self.calls.are_whole() =>
+            {
                 Finish::Complete
             }
-            Some(End::Unknown(reason)) => return Err(broke_off(reason)),
+            Some(ChatFinish::Unknown(reason)) => return Err(broke_off(reason)),
             None if announced && !self.is_empty() => Finish::Complete,
             None => {
                 return Err(broken("the answer broke off before its end"));
@@ -221,7 +223,7 @@ impl Growing {
     }
 }
 
-impl formats::Growing for Growing {
+impl formats::AnswerBuilder for ChatBuilder {
     fn absorb(&mut self, piece: Value) -> Result<Vec<Piece>, ModelError> {
         let chunk = Chunk::of(piece).map_err(|error| malformed(Chat::NAME, &error))?;
         Ok(self.absorb(chunk)?.into_pieces())

@@ -1,30 +1,30 @@
 //! The next form of a request after a server has refused a part of it.
 
-use super::request::{Schema, Shape};
+use super::request::{GeminiShape, Schema};
 
 /// The form of the next attempt after this refusal; `None` if the refusal is not about the form. `said` is in lower
 /// case. Each part is changed at most once.
-pub(super) fn after_refusal(shape: Shape, said: &str) -> Option<Shape> {
+pub(super) fn after_refusal(shape: GeminiShape, said: &str) -> Option<GeminiShape> {
     let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
     if says(SIGNATURE) {
         return match says(MISSED) {
-            true => (!shape.unchecked).then_some(Shape {
+            true => (!shape.unchecked).then_some(GeminiShape {
                 unchecked: true,
                 ..shape
             }),
-            false => shape.signatures.then_some(Shape {
+            false => shape.signatures.then_some(GeminiShape {
                 signatures: false,
                 ..shape
             }),
         };
     }
     if shape.schema == Schema::Json && says(&["parametersjsonschema", "parameters_json_schema"]) {
-        return Some(Shape {
+        return Some(GeminiShape {
             schema: Schema::OpenApi,
             ..shape
         });
     }
-    (shape.thoughts && says(THOUGHTS)).then_some(Shape {
+    (shape.thoughts && says(THOUGHTS)).then_some(GeminiShape {
         thoughts: false,
         ..shape
     })
@@ -49,7 +49,7 @@ const THOUGHTS: &[&str] = &[
 mod tests {
     use super::*;
 
-    fn adapted(shape: Shape, said: &str) -> Option<Shape> {
+    fn adapted(shape: GeminiShape, said: &str) -> Option<GeminiShape> {
         after_refusal(shape, &said.to_lowercase())
     }
 
@@ -57,19 +57,19 @@ mod tests {
     fn a_signature_that_is_missed_is_added_and_one_that_is_refused_is_left_out() {
         let missed = r#"[{"error":{"code":400,"message":"Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:write_file` , position 8.","status":"INVALID_ARGUMENT"}}]"#;
         let wrong = r#"{"error":{"code":400,"message":"Thought signature is not valid.","status":"INVALID_ARGUMENT"}}"#;
-        let with = Shape {
+        let with = GeminiShape {
             unchecked: true,
-            ..Shape::default()
+            ..GeminiShape::default()
         };
-        assert_eq!(adapted(Shape::default(), missed), Some(with));
+        assert_eq!(adapted(GeminiShape::default(), missed), Some(with));
         assert_eq!(adapted(with, missed), None);
-        let without = Shape {
+        let without = GeminiShape {
             signatures: false,
-            ..Shape::default()
+            ..GeminiShape::default()
         };
-        assert_eq!(adapted(Shape::default(), wrong), Some(without));
+        assert_eq!(adapted(GeminiShape::default(), wrong), Some(without));
         assert_eq!(adapted(without, wrong), None);
-        let neither = Shape {
+        let neither = GeminiShape {
             unchecked: true,
             ..without
         };
@@ -80,21 +80,25 @@ mod tests {
     #[test]
     fn a_field_that_a_server_does_not_know_is_not_sent_again() {
         let said = r#"{"error":{"code":400,"message":"Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at 'tools[0].function_declarations[0]': Cannot find field.","status":"INVALID_ARGUMENT"}}"#;
-        let open_api = Shape {
+        let open_api = GeminiShape {
             schema: Schema::OpenApi,
-            ..Shape::default()
+            ..GeminiShape::default()
         };
-        assert_eq!(adapted(Shape::default(), said), Some(open_api));
+        assert_eq!(adapted(GeminiShape::default(), said), Some(open_api));
         assert_eq!(adapted(open_api, said), None);
-        let silent = Shape {
+        let silent = GeminiShape {
             thoughts: false,
-            ..Shape::default()
+            ..GeminiShape::default()
         };
         for said in [
             "Thinking is not enabled for models/gemini-2.0-flash",
             "Unknown name \"thinkingConfig\" at 'generation_config': Cannot find field.",
         ] {
-            assert_eq!(adapted(Shape::default(), said), Some(silent), "{said}");
+            assert_eq!(
+                adapted(GeminiShape::default(), said),
+                Some(silent),
+                "{said}"
+            );
             assert_eq!(adapted(silent, said), None, "{said}");
         }
     }
@@ -105,7 +109,7 @@ mod tests {
             "API key not valid. Please pass a valid API key.",
             "User location is not supported for the API use.",
         ] {
-            assert_eq!(adapted(Shape::default(), said), None, "{said}");
+            assert_eq!(adapted(GeminiShape::default(), said), None, "{said}");
         }
     }
 }

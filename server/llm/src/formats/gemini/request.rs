@@ -17,7 +17,7 @@ use crate::{
 
 /// The optional parts of a request, which some servers refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct GeminiShape {
     /// The field with the schema of a tool's arguments.
     pub(super) schema: Schema,
     /// True to ask for thoughts, where the profile does.
@@ -28,7 +28,7 @@ pub(crate) struct Shape {
     pub(super) unchecked: bool,
 }
 
-impl Default for Shape {
+impl Default for GeminiShape {
     fn default() -> Self {
         Self {
             schema: Schema::Json,
@@ -61,7 +61,7 @@ const IMAGE_FORMATS: &[&str] = &[
 /// The body of a request.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Body {
+pub(super) struct GeminiBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -79,7 +79,7 @@ struct Content {
 }
 
 /// The body of the request. `toolConfig` is absent, so that the model decides.
-pub(super) fn body(profile: &Profile, request: &ModelRequest, shape: Shape) -> Body {
+pub(super) fn body(profile: &Profile, request: &ModelRequest, shape: GeminiShape) -> GeminiBody {
     let mut writer = Writer {
         profile,
         images: &request.images,
@@ -106,7 +106,7 @@ pub(super) fn body(profile: &Profile, request: &ModelRequest, shape: Shape) -> B
         let thoughts = json!({ "includeThoughts": true });
         config.insert("thinkingConfig".to_owned(), thoughts);
     }
-    Body {
+    GeminiBody {
         system_instruction: (!request.system.is_empty())
             .then(|| json!({ "parts": [{ "text": request.system }] })),
         tools: match declarations.is_empty() {
@@ -129,7 +129,7 @@ struct Called {
 struct Writer<'a> {
     profile: &'a Profile,
     images: &'a Images,
-    shape: Shape,
+    shape: GeminiShape,
     ids: Ids,
     /// The calls, by the ids under which they are sent.
     called: HashMap<String, Called>,
@@ -312,7 +312,7 @@ fn is_plain_text(part: &Value) -> bool {
         .is_some_and(|fields| fields.len() == 1 && fields.contains_key("text"))
 }
 
-fn declaration(tool: &ToolSpec, shape: Shape) -> Value {
+fn declaration(tool: &ToolSpec, shape: GeminiShape) -> Value {
     let field = match shape.schema {
         Schema::Json => "parametersJsonSchema",
         Schema::OpenApi => "parameters",

@@ -32,7 +32,7 @@ const LEAST_WEIGHT: usize = 64;
 
 /// Takes chunks and becomes an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Growing {
+pub(crate) struct GeminiBuilder {
     parts: Vec<Grown>,
     /// The names of the tools that it may ask for.
     tools: Vec<String>,
@@ -62,7 +62,7 @@ enum Grown {
     Opaque(Map<String, Value>),
 }
 
-impl Growing {
+impl GeminiBuilder {
     /// An answer that may ask for these tools.
     pub(super) fn new(tools: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -220,7 +220,7 @@ impl Growing {
     }
 }
 
-impl formats::Growing for Growing {
+impl formats::AnswerBuilder for GeminiBuilder {
     fn absorb(&mut self, piece: Value) -> Result<Vec<Piece>, ModelError> {
         let mut said = Vec::new();
         let chunks = match piece {

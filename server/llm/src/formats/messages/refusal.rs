@@ -6,13 +6,17 @@
 use serde_json::Value;
 use shared_types::event::Part;
 
-use super::request::{Asked, Shape};
+use super::request::{MessagesShape, ThinkingRequest};
 use crate::{Message, ModelRequest};
 
 /// The form of the next attempt after this refusal; `None` if the refusal is not about the form.
-pub(super) fn after_refusal(shape: Shape, said: &str, request: &ModelRequest) -> Option<Shape> {
+pub(super) fn after_refusal(
+    shape: MessagesShape,
+    said: &str,
+    request: &ModelRequest,
+) -> Option<MessagesShape> {
     if shape.cache && said.contains("cache_control") {
-        return Some(Shape {
+        return Some(MessagesShape {
             cache: false,
             ..shape
         });
@@ -20,35 +24,35 @@ pub(super) fn after_refusal(shape: Shape, said: &str, request: &ModelRequest) ->
     if shape.output.is_none()
         && let Some(most) = most_output(said)
     {
-        return Some(Shape {
+        return Some(MessagesShape {
             output: Some(most),
             ..shape
         });
     }
-    let asks = shape.thinking == Asked::AsProfiled;
+    let asks = shape.thinking == ThinkingRequest::AsProfiled;
     if said.contains(THOUGHTS_MISSED) {
-        return asks.then_some(Shape {
-            thinking: Asked::NotHere,
+        return asks.then_some(MessagesShape {
+            thinking: ThinkingRequest::NotHere,
             ..shape
         });
     }
     if is_about_own(said, request) {
-        return shape.own.then_some(Shape {
+        return shape.own.then_some(MessagesShape {
             own: false,
             ..shape
         });
     }
-    (asks && said.contains("thinking")).then_some(Shape {
-        thinking: Asked::Never,
+    (asks && said.contains("thinking")).then_some(MessagesShape {
+        thinking: ThinkingRequest::Never,
         ..shape
     })
 }
 
 /// The part of this form that holds for every conversation with the server.
-pub(super) fn remembered(shape: Shape) -> Shape {
-    Shape {
+pub(super) fn remembered(shape: MessagesShape) -> MessagesShape {
+    MessagesShape {
         thinking: match shape.thinking {
-            Asked::NotHere => Asked::AsProfiled,
+            ThinkingRequest::NotHere => ThinkingRequest::AsProfiled,
             asked => asked,
         },
         own: true,
@@ -134,7 +138,7 @@ mod tests {
         }
     }
 
-    fn adapted(shape: Shape, said: &str) -> Option<Shape> {
+    fn adapted(shape: MessagesShape, said: &str) -> Option<MessagesShape> {
         after_refusal(shape, &said.to_lowercase(), &conversation())
     }
 
@@ -143,36 +147,36 @@ mod tests {
 
     #[test]
     fn the_words_of_a_refusal_say_what_to_change() {
-        let first = Shape::default();
-        let without_own = Shape {
+        let first = MessagesShape::default();
+        let without_own = MessagesShape {
             own: false,
             ..first
         };
-        let thinking = |thinking| Shape { thinking, ..first };
+        let thinking = |thinking| MessagesShape { thinking, ..first };
         for (said, expected) in [
             (
                 "tools.0.cache_control: Extra inputs are not permitted",
-                Shape {
+                MessagesShape {
                     cache: false,
                     ..first
                 },
             ),
             (
                 "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for claude-3-5-haiku",
-                Shape {
+                MessagesShape {
                     output: Some(8192),
                     ..first
                 },
             ),
             (
                 "thinking: Extra inputs are not permitted",
-                thinking(Asked::Never),
+                thinking(ThinkingRequest::Never),
             ),
             (
                 "adaptive thinking is not supported on this model",
-                thinking(Asked::Never),
+                thinking(ThinkingRequest::Never),
             ),
-            (MISSED, thinking(Asked::NotHere)),
+            (MISSED, thinking(ThinkingRequest::NotHere)),
             (CHANGED_PREFIX, without_own),
             (
                 "messages.1.content.0: Invalid `signature` in `thinking` block",
@@ -198,12 +202,12 @@ mod tests {
     #[test]
     fn another_refusal_changes_nothing_and_no_part_is_changed_twice() {
         assert_eq!(
-            adapted(Shape::default(), "messages.0: unexpected role"),
+            adapted(MessagesShape::default(), "messages.0: unexpected role"),
             None
         );
-        let last = Shape {
+        let last = MessagesShape {
             cache: false,
-            thinking: Asked::NotHere,
+            thinking: ThinkingRequest::NotHere,
             own: false,
             output: Some(1),
         };
@@ -220,16 +224,16 @@ mod tests {
 
     #[test]
     fn what_one_conversation_needs_is_not_remembered_for_others() {
-        let first = Shape::default();
-        let of_one = Shape {
-            thinking: Asked::NotHere,
+        let first = MessagesShape::default();
+        let of_one = MessagesShape {
+            thinking: ThinkingRequest::NotHere,
             own: false,
             ..first
         };
         assert_eq!(remembered(of_one), first);
-        let of_all = Shape {
+        let of_all = MessagesShape {
             cache: false,
-            thinking: Asked::Never,
+            thinking: ThinkingRequest::Never,
             output: Some(8192),
             ..first
         };

@@ -23,22 +23,22 @@ const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// The optional parts of a request, which some servers and some models refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct MessagesShape {
     /// True to mark the ends of the prefixes that the vendor caches.
     pub(super) cache: bool,
     /// The request for thoughts.
-    pub(super) thinking: Asked,
+    pub(super) thinking: ThinkingRequest,
     /// True to send the vendor's own parts of earlier answers: its thoughts, and blocks that only it can read.
     pub(super) own: bool,
     /// Most tokens of one answer, where the server has named its limit.
     pub(super) output: Option<u32>,
 }
 
-impl Default for Shape {
+impl Default for MessagesShape {
     fn default() -> Self {
         Self {
             cache: true,
-            thinking: Asked::AsProfiled,
+            thinking: ThinkingRequest::AsProfiled,
             own: true,
             output: None,
         }
@@ -47,7 +47,7 @@ impl Default for Shape {
 
 /// The request for thoughts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ThinkingRequest {
     /// As the model's profile says.
     AsProfiled,
     /// Not in this conversation: it has answers without thoughts, of another model or of an earlier release.
@@ -58,7 +58,7 @@ pub(crate) enum Asked {
 
 /// The body of a request.
 #[derive(Debug, Serialize)]
-pub(super) struct Body<'a> {
+pub(super) struct MessagesBody<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
@@ -95,13 +95,17 @@ const USER: &str = "user";
 const ASSISTANT: &str = "assistant";
 
 /// The body of the request. `tool_choice` is absent, so that the model decides.
-pub(super) fn body<'a>(profile: &'a Profile, request: &ModelRequest, shape: Shape) -> Body<'a> {
+pub(super) fn body<'a>(
+    profile: &'a Profile,
+    request: &ModelRequest,
+    shape: MessagesShape,
+) -> MessagesBody<'a> {
     let thinking = match (shape.thinking, profile.thinking) {
-        (Asked::AsProfiled, Thinking::Adaptive) => Some(json!({ "type": "adaptive" })),
+        (ThinkingRequest::AsProfiled, Thinking::Adaptive) => Some(json!({ "type": "adaptive" })),
         _ => None,
     };
     let known = profile.output.unwrap_or(DEFAULT_OUTPUT);
-    let mut body = Body {
+    let mut body = MessagesBody {
         model: &profile.model,
         max_tokens: shape.output.map_or(known, |most| most.min(known)),
         stream: true,
@@ -116,7 +120,7 @@ pub(super) fn body<'a>(profile: &'a Profile, request: &ModelRequest, shape: Shap
     body
 }
 
-fn turns(profile: &Profile, request: &ModelRequest, shape: Shape) -> Vec<Turn> {
+fn turns(profile: &Profile, request: &ModelRequest, shape: MessagesShape) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     let mut ids = Ids::default();
     let shown = |part: &Part| shown(part, profile, request);

@@ -13,7 +13,7 @@ use shared_types::event::{Finish, Parts};
 
 use self::{
     blocks::Blocks,
-    finish::{End, broke_off, finish},
+    finish::{MessagesFinish, broke_off, finish},
     usage::Counts,
 };
 use super::Messages;
@@ -27,9 +27,9 @@ const MAX_MODEL_BYTES: usize = 128;
 
 /// Takes events and becomes an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Growing {
+pub(crate) struct MessagesBuilder {
     blocks: Blocks,
-    end: Option<End>,
+    end: Option<MessagesFinish>,
     /// True once the vendor has announced that nothing follows.
     is_over: bool,
     counts: Counts,
@@ -37,7 +37,7 @@ pub(crate) struct Growing {
     model: String,
 }
 
-impl Growing {
+impl MessagesBuilder {
     /// An answer that may ask for these tools.
     pub(super) fn new(tools: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -127,16 +127,16 @@ impl Growing {
     fn finish(&self, announced: bool) -> Result<Finish, ModelError> {
         let is_whole = announced && !self.blocks.are_empty() && self.blocks.are_whole();
         match &self.end {
-            Some(End::Known(finish)) => Ok(*finish),
-            Some(End::Paused) => Ok(Finish::Complete),
-            Some(End::Unknown(_)) | None if is_whole => Ok(Finish::Complete),
-            Some(End::Unknown(reason)) => Err(broke_off(reason)),
+            Some(MessagesFinish::Known(finish)) => Ok(*finish),
+            Some(MessagesFinish::Paused) => Ok(Finish::Complete),
+            Some(MessagesFinish::Unknown(_)) | None if is_whole => Ok(Finish::Complete),
+            Some(MessagesFinish::Unknown(reason)) => Err(broke_off(reason)),
             None => Err(broken("the answer broke off before its end")),
         }
     }
 }
 
-impl formats::Growing for Growing {
+impl formats::AnswerBuilder for MessagesBuilder {
     fn absorb(&mut self, piece: Value) -> Result<Vec<Piece>, ModelError> {
         match piece {
             _ if self.is_over => Ok(Vec::new()),
@@ -148,13 +148,13 @@ impl formats::Growing for Growing {
     fn stage(&self) -> Stage {
         match &self.end {
             _ if self.is_over => Stage::Over,
-            Some(End::Known(_) | End::Paused) => Stage::Ended,
-            Some(End::Unknown(_)) | None => Stage::Open,
+            Some(MessagesFinish::Known(_) | MessagesFinish::Paused) => Stage::Ended,
+            Some(MessagesFinish::Unknown(_)) | None => Stage::Open,
         }
     }
 
     fn is_paused(&self) -> bool {
-        self.end == Some(End::Paused)
+        self.end == Some(MessagesFinish::Paused)
     }
 
     fn conclude(self, end: StreamEnd) -> Result<(Answer, Vec<Piece>), ModelError> {

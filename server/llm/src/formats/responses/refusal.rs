@@ -1,26 +1,26 @@
 //! The next form of a request after a server has refused a part of it.
 
-use super::request::Shape;
+use super::request::ResponsesShape;
 
 /// The form of the next attempt after this refusal; `None` if the refusal is not about the form. `said` is in lower
 /// case. Each part is left out at most once.
-pub(super) fn after_refusal(shape: Shape, said: &str) -> Option<Shape> {
+pub(super) fn after_refusal(shape: ResponsesShape, said: &str) -> Option<ResponsesShape> {
     let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
     if shape.summary && says(SUMMARY) {
-        return Some(Shape {
+        return Some(ResponsesShape {
             summary: false,
             ..shape
         });
     }
     if shape.include && says(INCLUDE) {
         // A server that does not know encrypted thoughts does not take them back either.
-        return Some(Shape {
+        return Some(ResponsesShape {
             include: false,
             reasoning: false,
             ..shape
         });
     }
-    (shape.reasoning && says(REASONING)).then_some(Shape {
+    (shape.reasoning && says(REASONING)).then_some(ResponsesShape {
         reasoning: false,
         ..shape
     })
@@ -55,13 +55,13 @@ const REASONING: &[&str] = &[
 mod tests {
     use super::*;
 
-    const WITHOUT_REASONING: Shape = Shape {
+    const WITHOUT_REASONING: ResponsesShape = ResponsesShape {
         include: true,
         summary: true,
         reasoning: false,
     };
 
-    fn adapted(shape: Shape, said: &str) -> Option<Shape> {
+    fn adapted(shape: ResponsesShape, said: &str) -> Option<ResponsesShape> {
         after_refusal(shape, &said.to_lowercase())
     }
 
@@ -73,7 +73,7 @@ mod tests {
             r#"{"error":{"message":"Item 'fc_68' of type 'function_call' was provided without its required 'reasoning' item: 'rs_68'."}}"#,
             "[invalid_request_error] reasoning `encrypted_content` was not issued to this caller",
         ] {
-            let first = Shape::default();
+            let first = ResponsesShape::default();
             assert_eq!(adapted(first, said), Some(WITHOUT_REASONING), "{said}");
             assert_eq!(adapted(WITHOUT_REASONING, said), None, "{said}");
         }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_field_that_a_server_does_not_know_is_not_sent_again() {
-        let without_include = Shape {
+        let without_include = ResponsesShape {
             include: false,
             reasoning: false,
             summary: true,
@@ -91,15 +91,18 @@ mod tests {
             r#"{"detail":[{"type":"extra_forbidden","loc":["body","include"],"msg":"Extra inputs are not permitted"}]}"#,
             r#"{"error":{"message":"Unsupported parameter: include"}}"#,
         ] {
-            let first = Shape::default();
+            let first = ResponsesShape::default();
             assert_eq!(adapted(first, said), Some(without_include), "{said}");
         }
         let said = r#"{"error":{"message":"Your organization must be verified to generate reasoning summaries.","param":"reasoning.summary","code":"unsupported_value"}}"#;
-        let without_summary = Shape {
+        let without_summary = ResponsesShape {
             summary: false,
-            ..Shape::default()
+            ..ResponsesShape::default()
         };
-        assert_eq!(adapted(Shape::default(), said), Some(without_summary));
+        assert_eq!(
+            adapted(ResponsesShape::default(), said),
+            Some(without_summary)
+        );
         assert_eq!(adapted(without_summary, said), None);
     }
 
@@ -109,7 +112,7 @@ mod tests {
             r#"{"error":{"message":"The requested model 'x' does not exist.","code":"model_not_found"}}"#,
             r#"{"error":{"message":"Your input includes too many images","param":"input"}}"#,
         ] {
-            assert_eq!(adapted(Shape::default(), said), None, "{said}");
+            assert_eq!(adapted(ResponsesShape::default(), said), None, "{said}");
         }
     }
 }

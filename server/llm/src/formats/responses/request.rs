@@ -14,7 +14,7 @@ use crate::{
 
 /// The optional parts of a request, which some servers refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct ResponsesShape {
     /// True to ask for encrypted thoughts, with `include`.
     pub(super) include: bool,
     /// True to ask for a summary of the thoughts, where the profile asks for thoughts.
@@ -23,7 +23,7 @@ pub(crate) struct Shape {
     pub(super) reasoning: bool,
 }
 
-impl Default for Shape {
+impl Default for ResponsesShape {
     fn default() -> Self {
         Self {
             include: true,
@@ -38,7 +38,7 @@ const IMAGE_FORMATS: &[&str] = &["image/png", "image/jpeg", "image/webp", "image
 
 /// The body of a request.
 #[derive(Debug, Serialize)]
-pub(super) struct Body<'a> {
+pub(super) struct ResponsesBody<'a> {
     model: &'a str,
     stream: bool,
     store: bool,
@@ -56,7 +56,11 @@ pub(super) struct Body<'a> {
 }
 
 /// The body of the request. `tool_choice` is absent, so that the model decides.
-pub(super) fn body<'a>(profile: &'a Profile, request: &'a ModelRequest, shape: Shape) -> Body<'a> {
+pub(super) fn body<'a>(
+    profile: &'a Profile,
+    request: &'a ModelRequest,
+    shape: ResponsesShape,
+) -> ResponsesBody<'a> {
     let mut writer = Writer {
         profile,
         images: &request.images,
@@ -68,7 +72,7 @@ pub(super) fn body<'a>(profile: &'a Profile, request: &'a ModelRequest, shape: S
         writer.message(message);
     }
     let wants_summary = shape.summary && profile.thinking == Thinking::Adaptive;
-    Body {
+    ResponsesBody {
         model: &profile.model,
         stream: true,
         store: false,
@@ -88,7 +92,7 @@ pub(super) fn body<'a>(profile: &'a Profile, request: &'a ModelRequest, shape: S
 struct Writer<'a> {
     profile: &'a Profile,
     images: &'a Images,
-    shape: Shape,
+    shape: ResponsesShape,
     ids: Ids,
     input: Vec<Value>,
 }

@@ -12,7 +12,7 @@ use shared_types::{
     event::{Finish, Part, Parts, Usage},
 };
 
-use self::item::{Item, Kind};
+use self::item::{Item, ItemKind};
 use super::Responses;
 use crate::{
     Answer, ModelError, Piece, Voice,
@@ -33,7 +33,7 @@ const MAX_REASON: usize = 80;
 
 /// Takes events and becomes an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Growing {
+pub(crate) struct ResponsesBuilder {
     items: Vec<Item>,
     /// The names of the tools that it may ask for.
     tools: Vec<String>,
@@ -47,7 +47,7 @@ pub(crate) struct Growing {
     model: String,
 }
 
-impl Growing {
+impl ResponsesBuilder {
     /// An answer that may ask for these tools.
     pub(super) fn new(tools: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -84,24 +84,36 @@ impl Growing {
                 self.done(index, item, &mut said)?;
             }
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.speak(index, Kind::Message, None, &event, &mut said)?;
+                self.speak(index, ItemKind::Message, None, &event, &mut said)?;
             }
             "response.reasoning_summary_text.delta" => {
-                self.speak(index, Kind::Reasoning, Some("summary"), &event, &mut said)?;
+                self.speak(
+                    index,
+                    ItemKind::Reasoning,
+                    Some("summary"),
+                    &event,
+                    &mut said,
+                )?;
             }
             "response.reasoning_text.delta" => {
-                self.speak(index, Kind::Reasoning, Some("content"), &event, &mut said)?;
+                self.speak(
+                    index,
+                    ItemKind::Reasoning,
+                    Some("content"),
+                    &event,
+                    &mut said,
+                )?;
             }
             "response.function_call_arguments.delta" => {
                 let more = delta(&event)?;
-                let place = self.place(index, &text(&event, "item_id"), Kind::Call)?;
+                let place = self.place(index, &text(&event, "item_id"), ItemKind::Call)?;
                 if !self.items[place].is_done {
                     self.weigh(more.len())?;
                     self.items[place].text.push_str(more);
                 }
             }
             "response.function_call_arguments.done" => {
-                let place = self.place(index, &text(&event, "item_id"), Kind::Call)?;
+                let place = self.place(index, &text(&event, "item_id"), ItemKind::Call)?;
                 let whole = text(&event, "arguments");
                 if !self.items[place].is_done && !whole.is_empty() {
                     self.weigh(whole.len().saturating_sub(self.items[place].text.len()))?;
@@ -149,7 +161,7 @@ impl Growing {
 
     /// Takes the beginning of an item. A second beginning of the same one changes nothing.
     fn begin(&mut self, index: Option<u64>, fields: &Map<String, Value>) -> Result<(), ModelError> {
-        let (kind, id) = (Kind::of(fields), text(fields, "id"));
+        let (kind, id) = (ItemKind::of(fields), text(fields, "id"));
         let is_it = |item: &Item| {
             item.kind == kind
                 && match index {
@@ -172,7 +184,7 @@ impl Growing {
         fields: Map<String, Value>,
         said: &mut Vec<Piece>,
     ) -> Result<(), ModelError> {
-        let (kind, id) = (Kind::of(&fields), text(&fields, "id"));
+        let (kind, id) = (ItemKind::of(&fields), text(&fields, "id"));
         let find = |is_it: &dyn Fn(&Item) -> bool| {
             let all = self.items.iter();
             all.enumerate()
@@ -205,7 +217,7 @@ impl Growing {
     fn speak(
         &mut self,
         index: Option<u64>,
-        kind: Kind,
+        kind: ItemKind,
         source: Option<&'static str>,
         event: &Map<String, Value>,
         said: &mut Vec<Piece>,
@@ -257,7 +269,7 @@ impl Growing {
     }
 
     /// The place of the item that an event is about. An event for an unknown item begins one.
-    fn place(&mut self, index: Option<u64>, id: &str, kind: Kind) -> Result<usize, ModelError> {
+    fn place(&mut self, index: Option<u64>, id: &str, kind: ItemKind) -> Result<usize, ModelError> {
         let is_it = |item: &Item| {
             item.kind == kind
                 && match index {
@@ -273,8 +285,8 @@ impl Growing {
     }
 
     fn push(&mut self, item: Item) -> Result<(), ModelError> {
-        let is_call = |item: &&Item| item.kind == Kind::Call;
-        if item.kind == Kind::Call && self.items.iter().filter(is_call).count() == MAX_CALLS {
+        let is_call = |item: &&Item| item.kind == ItemKind::Call;
+        if item.kind == ItemKind::Call && self.items.iter().filter(is_call).count() == MAX_CALLS {
             return Err(too_many_calls());
         }
         if self.items.len() == MAX_ITEMS {
@@ -293,7 +305,7 @@ impl Growing {
     }
 }
 
-impl formats::Growing for Growing {
+impl formats::AnswerBuilder for ResponsesBuilder {
     fn absorb(&mut self, piece: Value) -> Result<Vec<Piece>, ModelError> {
         if self.end.is_some() {
             return Ok(Vec::new());
@@ -324,7 +336,7 @@ impl formats::Growing for Growing {
         let mut parts = Vec::new();
         let mut calls = 0;
         for item in self.items {
-            if item.kind == Kind::Call {
+            if item.kind == ItemKind::Call {
                 calls += 1;
             }
             item.into_parts(&id_of_ours(calls), &mut parts)?;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    search::Call,
+    search::TextCall,
     shape::{MAX_NAME_BYTES, offered},
 };
 use crate::ToolSpec;
@@ -43,7 +43,7 @@ const CLOSE_ARGUMENT: &str = "</parameter>";
 pub(super) const BEGINNINGS: [&str; 2] = [INVOKE.call, FUNCTION.call];
 
 /// The call with which this text begins, and the text behind it.
-pub(super) fn call<'t>(text: &'t str, tools: &[ToolSpec]) -> Option<(Call, &'t str)> {
+pub(super) fn call<'t>(text: &'t str, tools: &[ToolSpec]) -> Option<(TextCall, &'t str)> {
     let mut forms = [INVOKE, FUNCTION].into_iter();
     let form = forms.find(|form| text.starts_with(form.call))?;
     let (name, rest) = name(&text[form.call.len()..], &form)?;
@@ -60,7 +60,7 @@ pub(super) fn call<'t>(text: &'t str, tools: &[ToolSpec]) -> Option<(Call, &'t s
         rest = behind.trim_start();
     }
     let rest = rest.strip_prefix(form.close)?;
-    let call = Call {
+    let call = TextCall {
         name: tool.name.clone(),
         arguments: Value::Object(arguments).to_string(),
     };

@@ -48,7 +48,7 @@ const QUOTING: &[&str] = &[
 
 /// A call of a tool that was offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct TextCall {
     /// The name of the tool, as it was offered.
     pub(super) name: String,
     /// The arguments, as JSON where the model wrote JSON.
@@ -57,17 +57,17 @@ pub(super) struct Call {
 
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundCalls {
     /// The text without the calls.
     pub(super) text: String,
     /// The calls, in their order.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<TextCall>,
     /// The places of the calls, as they are written.
     pub(super) written: Vec<Range<usize>>,
 }
 
 /// Finds the calls of these tools.
-pub(super) fn calls(text: &str, tools: &[ToolSpec]) -> Found {
+pub(super) fn calls(text: &str, tools: &[ToolSpec]) -> FoundCalls {
     let mut search = Search {
         text,
         lower: text.to_ascii_lowercase(),
@@ -82,7 +82,7 @@ pub(super) fn calls(text: &str, tools: &[ToolSpec]) -> Found {
     while search.at < text.len() && search.false_starts < FALSE_STARTS {
         search.line();
     }
-    Found {
+    FoundCalls {
         text: without(text, &search.cut),
         calls: search.calls,
         written: search.cut,
@@ -103,11 +103,11 @@ struct Search<'a> {
     false_starts: usize,
     /// The parts of the text that are calls.
     cut: Vec<Range<usize>>,
-    calls: Vec<Call>,
+    calls: Vec<TextCall>,
 }
 
 /// The calls at a place, and the number of bytes that they take.
-type Parsed = Option<(Vec<Call>, usize)>;
+type Parsed = Option<(Vec<TextCall>, usize)>;
 
 impl<'a> Search<'a> {
     fn rest(&self) -> &'a str {
@@ -234,7 +234,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn take(&mut self, calls: Vec<Call>, bytes: usize) {
+    fn take(&mut self, calls: Vec<TextCall>, bytes: usize) {
         self.cut.push(self.at..self.at + bytes);
         self.calls.extend(calls);
         self.at += bytes;
@@ -267,7 +267,7 @@ impl<'a> Search<'a> {
     }
 
     /// The calls of one item within a tag, and the text behind it.
-    fn item<'t>(&self, text: &'t str) -> Option<(Vec<Call>, &'t str)> {
+    fn item<'t>(&self, text: &'t str) -> Option<(Vec<TextCall>, &'t str)> {
         if text.starts_with('<') {
             let (call, rest) = elements::call(text, self.tools)?;
             return Some((vec![call], rest));
@@ -277,7 +277,7 @@ impl<'a> Search<'a> {
     }
 
     /// The calls behind Mistral's mark: an array, or `NAME[ARGS]{…}`.
-    fn of_mistral<'t>(&self, text: &'t str) -> Option<(Vec<Call>, &'t str)> {
+    fn of_mistral<'t>(&self, text: &'t str) -> Option<(Vec<TextCall>, &'t str)> {
         if text.starts_with(['[', '{']) {
             return self.item(text);
         }
@@ -286,7 +286,7 @@ impl<'a> Search<'a> {
         let tool = shape::offered(self.tools, name.trim())?;
         let arguments = text[name.len() + MISTRAL.1.len()..].trim_start();
         let (value, rest) = shape::value(arguments)?;
-        let call = Call {
+        let call = TextCall {
             name: tool.name.clone(),
             arguments: value.to_string(),
         };

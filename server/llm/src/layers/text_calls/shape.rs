@@ -2,7 +2,7 @@
 
 use serde_json::{Deserializer, Map, Value};
 
-use super::search::Call;
+use super::search::TextCall;
 use crate::{ToolSpec, formats::bare_name};
 
 /// Longest name of a tool that is read, in bytes.
@@ -32,7 +32,7 @@ pub(super) fn value(text: &str) -> Option<(Value, &str)> {
 
 /// The calls that this value is: one, an array of them, or an object with such an array. `None` where any part of it
 /// is something else.
-pub(super) fn calls(value: &Value, tools: &[ToolSpec], bounds: Bounds) -> Option<Vec<Call>> {
+pub(super) fn calls(value: &Value, tools: &[ToolSpec], bounds: Bounds) -> Option<Vec<TextCall>> {
     let inside = value.get("tool_calls").filter(|_| fields(value) == 1);
     match inside.unwrap_or(value) {
         Value::Array(items) if !items.is_empty() => {
@@ -48,7 +48,7 @@ fn fields(value: &Value) -> usize {
 }
 
 /// One call: `{"name", "arguments"}`, or in the form of OpenAI, `{"type", "function": {"name", "arguments"}}`.
-fn call(value: &Value, tools: &[ToolSpec], bounds: Bounds) -> Option<Call> {
+fn call(value: &Value, tools: &[ToolSpec], bounds: Bounds) -> Option<TextCall> {
     let outer = value.as_object()?;
     let is_of_call = |(name, value): (&String, &Value)| match name.as_str() {
         "id" | "index" | "name" | "function" => true,
@@ -76,7 +76,7 @@ fn call(value: &Value, tools: &[ToolSpec], bounds: Bounds) -> Option<Call> {
         (Some(given), None) => arguments(given, bounds)?,
         _ => return None,
     };
-    Some(Call {
+    Some(TextCall {
         name: tool.name.clone(),
         arguments,
     })

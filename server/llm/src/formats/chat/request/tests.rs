@@ -2,7 +2,7 @@ use shared_types::event::Part;
 
 use super::*;
 
-const FIRST: Shape = Shape {
+const FIRST: ChatShape = ChatShape {
     usage: true,
     own: OwnParts::AsTheyCame,
 };
@@ -262,7 +262,7 @@ fn the_vendors_own_parts_are_sent_back_unchanged_and_do_not_replace_ours() {
 fn each_shape_of_the_request_is_as_its_server_wants_it() {
     let request = request(vec![with_parts(), calling(&["c2", "c3"])]);
     let messages = |own| {
-        let body = serde_json::to_value(body(&seeing(), &request, Shape { usage: false, own }))
+        let body = serde_json::to_value(body(&seeing(), &request, ChatShape { usage: false, own }))
             .expect("it is JSON");
         assert!(body.get("stream_options").is_none());
         (body["messages"][0].clone(), body["messages"][1].clone())

@@ -6,7 +6,7 @@ use crate::ModelError;
 
 /// The end of an answer, as the server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ChatFinish {
     /// Its reason is known.
     Known(Finish),
     /// Its reason is not. The answer is whole where the stream's own end mark follows.
@@ -17,13 +17,13 @@ pub(super) enum End {
 ///
 /// # Errors
 /// Fails if the answer broke off or was withheld. The request is repeated where that can help.
-pub(super) fn finish(reason: &str) -> Result<End, ModelError> {
+pub(super) fn finish(reason: &str) -> Result<ChatFinish, ModelError> {
     match reason.to_ascii_lowercase().replace('-', "_").as_str() {
         "stop" | "stop_sequence" | "tool_calls" | "tool_call" | "function_call" | "eos"
         | "eos_token" | "end" | "end_turn" | "complete" | "tool_use" => {
-            Ok(End::Known(Finish::Complete))
+            Ok(ChatFinish::Known(Finish::Complete))
         }
-        "length" | "max_tokens" | "model_length" => Ok(End::Known(Finish::Length)),
+        "length" | "max_tokens" | "model_length" => Ok(ChatFinish::Known(Finish::Length)),
         "model_context_window_exceeded" => Err(ModelError::Overflow(
             "the conversation and the answer are too long for the model: start a new session, or use a model with a larger context"
                 .to_owned(),
@@ -39,7 +39,7 @@ pub(super) fn finish(reason: &str) -> Result<End, ModelError> {
         "error" | "abort" | "aborted" | "cancelled" | "canceled" | "timeout" => {
             Err(broke_off(reason))
         }
-        _ => Ok(End::Unknown(reason.to_owned())),
+        _ => Ok(ChatFinish::Unknown(reason.to_owned())),
     }
 }
 
@@ -73,12 +73,16 @@ mod tests {
             "end_turn",
             "tool-calls",
         ] {
-            let complete = Ok(End::Known(Finish::Complete));
+            let complete = Ok(ChatFinish::Known(Finish::Complete));
             assert_eq!(finish(reason), complete, "{reason}");
         }
-        assert_eq!(finish("novel"), Ok(End::Unknown("novel".to_owned())));
+        assert_eq!(finish("novel"), Ok(ChatFinish::Unknown("novel".to_owned())));
         for reason in ["length", "max_tokens", "MAX_TOKENS", "model_length"] {
-            assert_eq!(finish(reason), Ok(End::Known(Finish::Length)), "{reason}");
+            assert_eq!(
+                finish(reason),
+                Ok(ChatFinish::Known(Finish::Length)),
+                "{reason}"
+            );
         }
     }
 

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::{
     super::{
         own::Own,
-        request::{OwnParts, Shape, body},
+        request::{ChatShape, OwnParts, body},
     },
     *,
 };
@@ -16,8 +16,8 @@ fn end(announced: bool) -> StreamEnd {
     }
 }
 
-fn grow(pieces: &[Value]) -> Result<Growing, ModelError> {
-    let mut growing = Growing::default();
+fn grow(pieces: &[Value]) -> Result<ChatBuilder, ModelError> {
+    let mut growing = ChatBuilder::default();
     for piece in pieces {
         let piece = Chunk::of(piece.clone()).expect("it has the form of a piece");
         growing.absorb(piece)?;
@@ -486,7 +486,7 @@ fn kinds(answer: &Answer) -> Vec<&'static str> {
 
 /// The places of thoughts and text, after each of these pieces.
 fn places(pieces: &[Value]) -> Vec<(Option<u32>, Option<u32>)> {
-    let mut growing = Growing::default();
+    let mut growing = ChatBuilder::default();
     let place = |piece: &Value| {
         let piece = Chunk::of(piece.clone()).expect("it has the form of a piece");
         let said = growing.absorb(piece).expect("it is well formed");
@@ -589,7 +589,7 @@ fn a_whole_answer_comes_back_in_order_and_goes_out_unchanged() {
         images: crate::Images::new(),
         trace: None,
     };
-    let shape = Shape {
+    let shape = ChatShape {
         usage: true,
         own: OwnParts::AsTheyCame,
     };

@@ -13,11 +13,11 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     }
 }
 
-fn sent(profile: &Profile, request: &ModelRequest, shape: Shape) -> Value {
+fn sent(profile: &Profile, request: &ModelRequest, shape: GeminiShape) -> Value {
     serde_json::to_value(body(profile, request, shape)).expect("it is JSON")
 }
 
-fn contents(messages: Vec<Message>, shape: Shape) -> Value {
+fn contents(messages: Vec<Message>, shape: GeminiShape) -> Value {
     sent(&Profile::default(), &request(messages), shape)["contents"].take()
 }
 
@@ -90,7 +90,7 @@ fn a_conversation_with_tools_has_the_vendors_form() {
     let function = json!({ "id": "f1", "name": "Shell", "args": { "command": "ls" } });
     let response = json!({ "id": "f1", "name": "Shell", "response": { "output": "a\nb" } });
     assert_eq!(
-        sent(&profile, &request, Shape::default()),
+        sent(&profile, &request, GeminiShape::default()),
         json!({
             "systemInstruction": { "parts": [{ "text": "be brief" }] },
             "tools": [{ "functionDeclarations": [{
@@ -108,10 +108,10 @@ fn a_conversation_with_tools_has_the_vendors_form() {
             ],
         })
     );
-    let shape = Shape {
+    let shape = GeminiShape {
         schema: Schema::OpenApi,
         thoughts: false,
-        ..Shape::default()
+        ..GeminiShape::default()
     };
     let body = sent(&profile, &request, shape);
     let declared = &body["tools"][0]["functionDeclarations"][0];
@@ -121,7 +121,11 @@ fn a_conversation_with_tools_has_the_vendors_form() {
 
 #[test]
 fn what_is_not_asked_for_is_not_sent() {
-    let body = sent(&Profile::default(), &request(Vec::new()), Shape::default());
+    let body = sent(
+        &Profile::default(),
+        &request(Vec::new()),
+        GeminiShape::default(),
+    );
     assert_eq!(body, json!({ "contents": [] }));
 }
 
@@ -141,7 +145,7 @@ fn one_side_says_all_that_it_says_in_a_row_in_one_content() {
             },
             user("three"),
         ],
-        Shape::default(),
+        GeminiShape::default(),
     );
     let function = json!({ "functionCall": { "name": "Shell", "args": {} } });
     let response =
@@ -171,7 +175,7 @@ fn ids_are_echoed_where_the_vendor_gave_them_and_each_stands_for_one_call() {
             answered([with_id("a")]),
             result("a", "third"),
         ],
-        Shape::default(),
+        GeminiShape::default(),
     );
     let ids = |content: usize, field: &str| -> Vec<Option<String>> {
         let parts = said[content]["parts"].as_array().expect("a list");
@@ -220,13 +224,13 @@ fn images_are_shown_to_a_model_that_sees_and_stand_behind_all_results() {
     let words = "[an image: image/png, 3 bytes]";
     let response = |text: &str| json!({ "functionResponse": { "name": "Shell", "response": { "output": text } } });
     let described = response(&format!("see\n\n{words}"));
-    let body = sent(&seeing, &request, Shape::default());
+    let body = sent(&seeing, &request, GeminiShape::default());
     assert_eq!(body["contents"][0]["parts"], json!([inline]));
     assert_eq!(
         body["contents"][2]["parts"],
         json!([described, response("second"), inline])
     );
-    let body = sent(&Profile::default(), &request, Shape::default());
+    let body = sent(&Profile::default(), &request, GeminiShape::default());
     assert_eq!(body["contents"][0]["parts"], json!([{ "text": words }]));
     assert_eq!(
         body["contents"][2]["parts"],
@@ -263,7 +267,7 @@ fn function(id: &str) -> Value {
 #[test]
 fn each_signature_goes_back_to_the_place_it_came_from() {
     assert_eq!(
-        contents(vec![signed()], Shape::default())[0]["parts"],
+        contents(vec![signed()], GeminiShape::default())[0]["parts"],
         json!([
             { "thought": true, "text": "hm", "thoughtSignature": "S1" },
             { "text": "Hello " },
@@ -279,9 +283,9 @@ fn each_signature_goes_back_to_the_place_it_came_from() {
 
 #[test]
 fn without_signatures_the_answer_is_whole_all_the_same() {
-    let without = Shape {
+    let without = GeminiShape {
         signatures: false,
-        ..Shape::default()
+        ..GeminiShape::default()
     };
     assert_eq!(
         contents(vec![signed()], without)[0]["parts"],
@@ -305,7 +309,7 @@ fn a_call_without_a_signature_gets_the_unchecked_one_only_where_it_is_asked_for(
             answered([call("", "{}", json!({})), call("", "{}", json!({}))]),
         ]
     };
-    let signatures = |shape: Shape| -> Vec<Value> {
+    let signatures = |shape: GeminiShape| -> Vec<Value> {
         let contents = contents(messages(), shape);
         let contents = contents.as_array().expect("a list").iter();
         let parts = contents.flat_map(|content| content["parts"].as_array().expect("a list"));
@@ -315,12 +319,12 @@ fn a_call_without_a_signature_gets_the_unchecked_one_only_where_it_is_asked_for(
             .collect()
     };
     let [none, unchecked] = [Value::Null, json!(UNCHECKED_SIGNATURE)];
-    let first = Shape::default();
+    let first = GeminiShape::default();
     assert_eq!(
         signatures(first),
         [json!("S5"), none.clone(), none.clone(), none.clone()]
     );
-    let with = Shape {
+    let with = GeminiShape {
         unchecked: true,
         ..first
     };
@@ -328,7 +332,7 @@ fn a_call_without_a_signature_gets_the_unchecked_one_only_where_it_is_asked_for(
         signatures(with),
         [json!("S5"), none.clone(), unchecked.clone(), none.clone()]
     );
-    let replaced = Shape {
+    let replaced = GeminiShape {
         signatures: false,
         ..with
     };
@@ -341,9 +345,9 @@ fn a_call_without_a_signature_gets_the_unchecked_one_only_where_it_is_asked_for(
 #[test]
 fn an_answer_without_parts_is_not_sent() {
     let thought = opaque(json!({ "thought": true, "text": "hm", "thoughtSignature": "S" }));
-    let without = Shape {
+    let without = GeminiShape {
         signatures: false,
-        ..Shape::default()
+        ..GeminiShape::default()
     };
     let said = contents(vec![user("a"), answered([thought]), user("b")], without);
     assert_eq!(
@@ -357,7 +361,7 @@ fn the_signature_of_a_text_that_is_shortened_or_gone_is_not_sent() {
     let end = || opaque(json!({ "text": "world", "thoughtSignature": "S" }));
     let short = contents(
         vec![answered([text("Hello [...]"), end(), text("x")])],
-        Shape::default(),
+        GeminiShape::default(),
     );
     assert_eq!(
         short[0]["parts"],
@@ -365,13 +369,16 @@ fn the_signature_of_a_text_that_is_shortened_or_gone_is_not_sent() {
     );
     let gone = contents(
         vec![answered([end(), call("", "{}", json!({}))])],
-        Shape::default(),
+        GeminiShape::default(),
     );
     assert_eq!(
         gone[0]["parts"],
         json!([{ "functionCall": { "name": "Shell", "args": {} } }])
     );
-    let whole = contents(vec![answered([text("world"), end()])], Shape::default());
+    let whole = contents(
+        vec![answered([text("world"), end()])],
+        GeminiShape::default(),
+    );
     assert_eq!(
         whole[0]["parts"],
         json!([{ "text": "world", "thoughtSignature": "S" }])

@@ -1,10 +1,10 @@
 use serde_json::json;
 
 use super::{
-    super::request::{Shape, body},
+    super::request::{GeminiShape, body},
     *,
 };
-use crate::{Images, Message, ModelRequest, Profile, formats::Growing as _};
+use crate::{Images, Message, ModelRequest, Profile, formats::AnswerBuilder as _};
 
 fn end() -> StreamEnd {
     StreamEnd {
@@ -13,8 +13,8 @@ fn end() -> StreamEnd {
     }
 }
 
-fn grow(chunks: &[Value]) -> Result<(Growing, Vec<Piece>), ModelError> {
-    let mut growing = Growing::new(["Shell".to_owned()]);
+fn grow(chunks: &[Value]) -> Result<(GeminiBuilder, Vec<Piece>), ModelError> {
+    let mut growing = GeminiBuilder::new(["Shell".to_owned()]);
     let mut said = Vec::new();
     for chunk in chunks {
         said.extend(growing.absorb(chunk.clone())?);
@@ -132,7 +132,8 @@ fn a_whole_answer_is_recorded_in_order_and_goes_back_unchanged() {
         trace: None,
     };
     let profile = Profile::default();
-    let sent = serde_json::to_value(body(&profile, &request, Shape::default())).expect("JSON");
+    let sent =
+        serde_json::to_value(body(&profile, &request, GeminiShape::default())).expect("JSON");
     assert_eq!(
         sent["contents"][0]["parts"],
         json!([

@@ -11,13 +11,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Block, Body, USER};
+use super::{Block, MessagesBody, USER};
 
 /// The user messages that end in a mark, from the last one on.
 const USER_MESSAGES: usize = 2;
 
 /// Sets the marks. Thoughts can bear none, and stand in no user message.
-pub(super) fn mark(body: &mut Body<'_>) {
+pub(super) fn mark(body: &mut MessagesBody<'_>) {
     let tool = body.tools.last_mut();
     let system = body.system.last_mut();
     let users = body

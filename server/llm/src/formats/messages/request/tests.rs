@@ -13,16 +13,16 @@ fn profile() -> Profile {
 }
 
 /// The body of a request, as bytes and read again.
-fn sent_as(profile: &Profile, request: &ModelRequest, shape: Shape) -> Value {
+fn sent_as(profile: &Profile, request: &ModelRequest, shape: MessagesShape) -> Value {
     let bytes = serde_json::to_vec(&body(profile, request, shape)).expect("it is JSON");
     serde_json::from_slice(&bytes).expect("it is JSON")
 }
 
 /// The body without marks.
 fn sent(request: &ModelRequest) -> Value {
-    let plain = Shape {
+    let plain = MessagesShape {
         cache: false,
-        ..Shape::default()
+        ..MessagesShape::default()
     };
     sent_as(&profile(), request, plain)
 }
@@ -141,12 +141,12 @@ fn the_limit_of_an_answer_is_the_models_or_the_one_that_the_server_has_named() {
         };
         sent_as(&profile, &request(vec![user("hi")]), shape)["max_tokens"].take()
     };
-    let named = Shape {
+    let named = MessagesShape {
         output: Some(8192),
-        ..Shape::default()
+        ..MessagesShape::default()
     };
-    assert_eq!(limit(Some(128_000), Shape::default()), 128_000);
-    assert_eq!(limit(None, Shape::default()), 32_000);
+    assert_eq!(limit(Some(128_000), MessagesShape::default()), 128_000);
+    assert_eq!(limit(None, MessagesShape::default()), 32_000);
     assert_eq!(limit(None, named), 8192);
     assert_eq!(limit(Some(4096), named), 4096);
 }
@@ -160,12 +160,12 @@ fn thoughts_are_asked_for_as_the_profile_says_and_the_form_allows() {
         };
         sent_as(&profile, &request(vec![user("hi")]), shape)["thinking"].take()
     };
-    let first = Shape::default();
+    let first = MessagesShape::default();
     let adaptive = json!({ "type": "adaptive" });
     assert_eq!(asked(Thinking::Adaptive, first), adaptive);
     assert_eq!(asked(Thinking::Unasked, first), Value::Null);
-    for thinking in [Asked::NotHere, Asked::Never] {
-        let shape = Shape { thinking, ..first };
+    for thinking in [ThinkingRequest::NotHere, ThinkingRequest::Never] {
+        let shape = MessagesShape { thinking, ..first };
         assert_eq!(asked(Thinking::Adaptive, shape), Value::Null);
     }
 }
@@ -262,9 +262,9 @@ fn the_vendors_own_blocks_go_back_unchanged_at_their_places() {
         calls,
     ]);
     assert_eq!(messages[1]["content"], blocks);
-    let without = Shape {
+    let without = MessagesShape {
         own: false,
-        ..Shape::default()
+        ..MessagesShape::default()
     };
     let messages = sent_as(&profile(), &request(conversation), without)["messages"].take();
     assert_eq!(messages[1]["content"], json!([says("I search."), calls]));
@@ -296,7 +296,11 @@ fn what_a_model_wrote_as_arguments_goes_back_byte_for_byte() {
         result("b", "2", true),
         result("c", "3", false),
     ]);
-    let bytes = serde_json::to_string(&body(&Profile::default(), &conversation, Shape::default()));
+    let bytes = serde_json::to_string(&body(
+        &Profile::default(),
+        &conversation,
+        MessagesShape::default(),
+    ));
     let bytes = bytes.expect("it is JSON");
     assert!(bytes.contains(&format!(r#""input":{written}"#)), "{bytes}");
     let sent = sent(&conversation);
@@ -320,7 +324,7 @@ fn the_vendors_fields_of_a_call_go_back_with_it() {
         answered([Part::ToolCall(asked)]),
         result("a", "ok", false),
     ]);
-    let bytes = serde_json::to_string(&body(&profile(), &conversation, Shape::default()));
+    let bytes = serde_json::to_string(&body(&profile(), &conversation, MessagesShape::default()));
     let bytes = bytes.expect("it is JSON");
     assert_eq!(bytes.matches("\"input\":").count(), 1, "{bytes}");
     let messages = sent(&conversation)["messages"].take();
@@ -392,9 +396,9 @@ fn an_image_is_shown_to_a_model_that_sees_and_described_otherwise() {
         sees: false,
         ..profile()
     };
-    let plain = Shape {
+    let plain = MessagesShape {
         cache: false,
-        ..Shape::default()
+        ..MessagesShape::default()
     };
     let unseen = sent_as(&blind, &conversation(false), plain);
     assert_eq!(looked(&unseen), json!([says("look"), described]));
@@ -438,7 +442,7 @@ fn at_most_four_prefixes_are_marked_and_the_next_request_marks_the_end_of_this_o
         marks(&sent_as(&profile(), request, shape), "", &mut found);
         found
     };
-    let first = marked(&conversation, Shape::default());
+    let first = marked(&conversation, MessagesShape::default());
     assert_eq!(
         first,
         [
@@ -451,19 +455,19 @@ fn at_most_four_prefixes_are_marked_and_the_next_request_marks_the_end_of_this_o
     conversation
         .messages
         .extend([answered([words("done")]), user("more")]);
-    let next = marked(&conversation, Shape::default());
+    let next = marked(&conversation, MessagesShape::default());
     assert_eq!(next.len(), 4);
     assert!(
         next.contains(&"/messages/4/content/1".to_owned()),
         "{next:?}"
     );
-    let refused = Shape {
+    let refused = MessagesShape {
         cache: false,
-        ..Shape::default()
+        ..MessagesShape::default()
     };
     assert_eq!(marked(&conversation, refused), [""; 0]);
     assert_eq!(
-        marked(&request(vec![user("hi")]), Shape::default()),
+        marked(&request(vec![user("hi")]), MessagesShape::default()),
         ["/messages/0/content/0"]
     );
 }
@@ -477,9 +481,9 @@ fn a_request_begins_as_the_one_before_it_did() {
     ]);
     conversation.system = "be brief".to_owned();
     conversation.tools = vec![spec("Shell")];
-    let plain = Shape {
+    let plain = MessagesShape {
         cache: false,
-        ..Shape::default()
+        ..MessagesShape::default()
     };
     let bytes = |request: &ModelRequest| {
         serde_json::to_string(&body(&profile(), request, plain)).expect("it is JSON")

@@ -10,7 +10,7 @@ const MAX_QUOTED: usize = 200;
 
 /// The end of an answer, as the vendor tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum MessagesFinish {
     /// Its reason is known.
     Known(Finish),
     /// The vendor goes on once it is sent back the answer.
@@ -23,17 +23,17 @@ pub(super) enum End {
 ///
 /// # Errors
 /// Fails if the answer was withheld, or does not fit into the model's window.
-pub(super) fn finish(reason: &str, details: &Value) -> Result<End, ModelError> {
+pub(super) fn finish(reason: &str, details: &Value) -> Result<MessagesFinish, ModelError> {
     match reason {
-        "end_turn" | "tool_use" | "stop_sequence" => Ok(End::Known(Finish::Complete)),
-        "max_tokens" => Ok(End::Known(Finish::Length)),
-        "pause_turn" => Ok(End::Paused),
+        "end_turn" | "tool_use" | "stop_sequence" => Ok(MessagesFinish::Known(Finish::Complete)),
+        "max_tokens" => Ok(MessagesFinish::Known(Finish::Length)),
+        "pause_turn" => Ok(MessagesFinish::Paused),
         "refusal" => Err(withheld(details)),
         "model_context_window_exceeded" => Err(ModelError::Overflow(
             "the conversation and the answer are too long for the model: start a new session, or use a model with a larger context"
                 .to_owned(),
         )),
-        _ => Ok(End::Unknown(reason.to_owned())),
+        _ => Ok(MessagesFinish::Unknown(reason.to_owned())),
     }
 }
 

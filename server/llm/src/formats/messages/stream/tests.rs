@@ -6,7 +6,7 @@ use shared_types::event::{Part, ToolCall, Usage};
 use super::*;
 use crate::{
     Voice,
-    formats::{Growing as _, MAX_ANSWER_BYTES, MAX_CALLS},
+    formats::{AnswerBuilder as _, MAX_ANSWER_BYTES, MAX_CALLS},
     sse,
 };
 
@@ -73,9 +73,9 @@ fn ended(reason: &str) -> String {
 }
 
 /// The answer that has grown from these bytes, and what was said of it on the way.
-fn grow(bytes: &str) -> Result<(Growing, Vec<Piece>), ModelError> {
+fn grow(bytes: &str) -> Result<(MessagesBuilder, Vec<Piece>), ModelError> {
     let tools = ["Shell", "Read"].map(str::to_owned);
-    let mut growing = Growing::new(tools);
+    let mut growing = MessagesBuilder::new(tools);
     let mut decoder = sse::Decoder::default();
     let mut events = decoder.push(bytes.as_bytes()).expect("small enough");
     events.extend(decoder.finish());

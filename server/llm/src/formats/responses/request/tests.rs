@@ -20,11 +20,11 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     }
 }
 
-fn sent(profile: &Profile, request: &ModelRequest, shape: Shape) -> Value {
+fn sent(profile: &Profile, request: &ModelRequest, shape: ResponsesShape) -> Value {
     serde_json::to_value(body(profile, request, shape)).expect("it is JSON")
 }
 
-fn input(messages: Vec<Message>, shape: Shape) -> Value {
+fn input(messages: Vec<Message>, shape: ResponsesShape) -> Value {
     sent(&profile(), &request(messages), shape)["input"].take()
 }
 
@@ -95,7 +95,7 @@ fn a_conversation_with_tools_has_the_vendors_form() {
         ..profile()
     };
     assert_eq!(
-        sent(&profile, &request, Shape::default()),
+        sent(&profile, &request, ResponsesShape::default()),
         json!({
             "model": "m",
             "stream": true,
@@ -121,11 +121,11 @@ fn a_conversation_with_tools_has_the_vendors_form() {
 
 #[test]
 fn what_is_not_asked_for_is_not_sent() {
-    let body = sent(&profile(), &request(Vec::new()), Shape::default());
+    let body = sent(&profile(), &request(Vec::new()), ResponsesShape::default());
     for absent in ["max_output_tokens", "reasoning", "instructions", "tools"] {
         assert!(body.get(absent).is_none(), "{absent}");
     }
-    let shape = Shape {
+    let shape = ResponsesShape {
         include: false,
         summary: false,
         reasoning: true,
@@ -166,7 +166,7 @@ fn whole_answer() -> Message {
 #[test]
 fn the_items_of_an_answer_go_back_whole_and_in_their_order() {
     assert_eq!(
-        input(vec![whole_answer()], Shape::default()),
+        input(vec![whole_answer()], ResponsesShape::default()),
         json!([
             thought("rs_1"),
             { "type": "message", "id": "msg_1", "phase": "commentary", "status": "completed",
@@ -183,9 +183,9 @@ fn the_items_of_an_answer_go_back_whole_and_in_their_order() {
 
 #[test]
 fn without_the_thoughts_no_item_says_that_they_are_missing() {
-    let shape = Shape {
+    let shape = ResponsesShape {
         reasoning: false,
-        ..Shape::default()
+        ..ResponsesShape::default()
     };
     assert_eq!(
         input(vec![whole_answer()], shape),
@@ -215,7 +215,7 @@ fn thoughts_without_their_next_item_or_without_content_are_left_out() {
                 text("c"),
             ]),
         ],
-        Shape::default(),
+        ResponsesShape::default(),
     );
     let ids: Vec<_> = items
         .as_array()
@@ -254,10 +254,10 @@ fn an_image_is_sent_to_a_model_that_sees_and_described_to_another() {
         { "type": "input_text", "text": "see" },
         { "type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,UE5H" },
     ]);
-    let body = sent(&seeing, &request, Shape::default());
+    let body = sent(&seeing, &request, ResponsesShape::default());
     assert_eq!(body["input"][0]["content"], shown);
     assert_eq!(body["input"][2]["output"], shown);
-    let body = sent(&profile(), &request, Shape::default());
+    let body = sent(&profile(), &request, ResponsesShape::default());
     let words = "[an image: image/png, 3 bytes]";
     assert_eq!(body["input"][0]["content"][1]["text"], words);
     assert_eq!(body["input"][2]["output"], format!("see\n\n{words}"));
@@ -276,7 +276,7 @@ fn each_call_has_an_id_of_its_own_and_arguments_that_are_an_object() {
             result("a", Parts::text("second")),
             result("", Parts::text("third")),
         ],
-        Shape::default(),
+        ResponsesShape::default(),
     );
     let rows: Vec<_> = items
         .as_array()
@@ -299,14 +299,14 @@ fn each_call_has_an_id_of_its_own_and_arguments_that_are_an_object() {
 
 #[test]
 fn a_text_of_another_model_is_a_message_without_an_id() {
-    let items = input(vec![answered([text("plain")])], Shape::default());
+    let items = input(vec![answered([text("plain")])], ResponsesShape::default());
     let message = json!({ "type": "message", "role": "assistant", "content": "plain" });
     assert_eq!(items, json!([message]));
 }
 
 #[test]
 fn a_message_without_words_has_content_all_the_same() {
-    let items = input(vec![user("")], Shape::default());
+    let items = input(vec![user("")], ResponsesShape::default());
     assert_eq!(
         items[0]["content"],
         json!([{ "type": "input_text", "text": "" }])

@@ -11,7 +11,7 @@ use crate::{
 
 /// A kind of item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ItemKind {
     /// Words for the reader.
     Message,
     /// Thoughts.
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
+impl ItemKind {
     pub(super) fn of(item: &Map<String, Value>) -> Self {
         match item.get("type").and_then(Value::as_str) {
             Some("message") => Self::Message,
@@ -36,7 +36,7 @@ impl Kind {
 /// An item of an answer.
 #[derive(Debug)]
 pub(super) struct Item {
-    pub(super) kind: Kind,
+    pub(super) kind: ItemKind,
     pub(super) index: Option<u64>,
     id: String,
     /// True once the whole item has come. Nothing is added to it then.
@@ -54,7 +54,7 @@ pub(super) struct Item {
 }
 
 impl Item {
-    pub(super) fn new(kind: Kind, index: Option<u64>, id: String) -> Self {
+    pub(super) fn new(kind: ItemKind, index: Option<u64>, id: String) -> Self {
         Self {
             kind,
             index,
@@ -76,15 +76,15 @@ impl Item {
     /// The voice of the item; `None` for one that says nothing.
     pub(super) fn voice(&self) -> Option<Voice> {
         match self.kind {
-            Kind::Message => Some(Voice::Text),
-            Kind::Reasoning => Some(Voice::Reasoning),
-            Kind::Call | Kind::Other => None,
+            ItemKind::Message => Some(Voice::Text),
+            ItemKind::Reasoning => Some(Voice::Reasoning),
+            ItemKind::Call | ItemKind::Other => None,
         }
     }
 
     /// Takes the name and the id of a call from these fields.
     pub(super) fn name_call(&mut self, fields: &Map<String, Value>, tools: &[String]) {
-        if self.kind != Kind::Call {
+        if self.kind != ItemKind::Call {
             return;
         }
         let (name, call_id) = (text(fields, "name"), text(fields, "call_id"));
@@ -127,15 +127,15 @@ impl Item {
     ) -> Result<String, ModelError> {
         self.is_done = true;
         let whole = match self.kind {
-            Kind::Message => joined(fields.remove("content").as_ref(), "")?,
-            Kind::Reasoning => {
+            ItemKind::Message => joined(fields.remove("content").as_ref(), "")?,
+            ItemKind::Reasoning => {
                 let summary = joined(fields.get("summary"), GAP)?;
                 match summary.is_empty() {
                     true => joined(fields.get("content"), GAP)?,
                     false => summary,
                 }
             }
-            Kind::Call => {
+            ItemKind::Call => {
                 match fields.remove("arguments") {
                     Some(Value::String(arguments)) if arguments.is_empty() => {}
                     Some(Value::String(arguments)) => self.text = arguments,
@@ -147,9 +147,9 @@ impl Item {
                 }
                 String::new()
             }
-            Kind::Other => String::new(),
+            ItemKind::Other => String::new(),
         };
-        if self.kind != Kind::Other {
+        if self.kind != ItemKind::Other {
             // An absent field, which some servers do not take back.
             fields.retain(|_, value| !value.is_null());
         }
@@ -162,7 +162,7 @@ impl Item {
     pub(super) fn weight_of_fields(&self) -> usize {
         let fields = serde_json::to_string(&self.fields).map_or(0, |text| text.len());
         match self.kind {
-            Kind::Call => fields + self.text.len(),
+            ItemKind::Call => fields + self.text.len(),
             _ => fields,
         }
     }
@@ -178,14 +178,14 @@ impl Item {
     ) -> Result<(), ModelError> {
         let Self { text, fields, .. } = self;
         match self.kind {
-            Kind::Message if text.is_empty() => {}
-            Kind::Message => {
+            ItemKind::Message if text.is_empty() => {}
+            ItemKind::Message => {
                 if fields.contains_key("id") || fields.contains_key("phase") {
                     parts.push(Part::Opaque { fields });
                 }
                 parts.push(Part::Text { text });
             }
-            Kind::Reasoning => {
+            ItemKind::Reasoning => {
                 if !text.is_empty() {
                     let signature = None;
                     parts.push(Part::Reasoning { text, signature });
@@ -195,10 +195,10 @@ impl Item {
                     parts.push(Part::Opaque { fields });
                 }
             }
-            Kind::Call if self.name.is_empty() => {
+            ItemKind::Call if self.name.is_empty() => {
                 return Err(broken("the answer has a call without a name"));
             }
-            Kind::Call => parts.push(Part::ToolCall(ToolCall {
+            ItemKind::Call => parts.push(Part::ToolCall(ToolCall {
                 vendor_id: match self.call_id.is_empty() {
                     true => id_of_ours.to_owned(),
                     false => self.call_id,
@@ -207,8 +207,8 @@ impl Item {
                 arguments: text,
                 opaque: fields,
             })),
-            Kind::Other if self.is_done => parts.push(Part::Opaque { fields }),
-            Kind::Other => {}
+            ItemKind::Other if self.is_done => parts.push(Part::Opaque { fields }),
+            ItemKind::Other => {}
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 use serde_json::json;
 
 use super::{
-    super::request::{Shape, body},
+    super::request::{ResponsesShape, body},
     *,
 };
-use crate::{Images, Message, ModelRequest, Profile, formats::Growing as _};
+use crate::{Images, Message, ModelRequest, Profile, formats::AnswerBuilder as _};
 
 fn end() -> StreamEnd {
     StreamEnd {
@@ -13,8 +13,8 @@ fn end() -> StreamEnd {
     }
 }
 
-fn grow(events: &[Value]) -> Result<(Growing, Vec<Piece>), ModelError> {
-    let mut growing = Growing::new(["Shell".to_owned()]);
+fn grow(events: &[Value]) -> Result<(ResponsesBuilder, Vec<Piece>), ModelError> {
+    let mut growing = ResponsesBuilder::new(["Shell".to_owned()]);
     let mut said = Vec::new();
     for event in events {
         said.extend(growing.absorb(event.clone())?);
@@ -175,7 +175,8 @@ fn a_whole_answer_is_recorded_in_order_and_goes_back_unchanged() {
         trace: None,
     };
     let profile = Profile::default();
-    let sent = serde_json::to_value(body(&profile, &request, Shape::default())).expect("JSON");
+    let sent =
+        serde_json::to_value(body(&profile, &request, ResponsesShape::default())).expect("JSON");
     let items = events
         .iter()
         .filter(|event| event["type"] == "response.output_item.done");

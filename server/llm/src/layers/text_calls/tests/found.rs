@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 
 use super::tools;
-use crate::layers::text_calls::search::{Found, calls};
+use crate::layers::text_calls::search::{FoundCalls, calls};
 
 /// The calls in a text, as `NAME ARGUMENTS`, and the text without them.
 fn found(text: &str) -> (Vec<String>, String) {
-    let Found { text, calls, .. } = calls(text, &tools());
+    let FoundCalls { text, calls, .. } = calls(text, &tools());
     let calls = calls.into_iter();
     let calls = calls.map(|call| format!("{} {}", call.name, call.arguments));
     (calls.collect(), text)
