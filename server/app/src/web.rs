@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use server_agent::{WebPage, WebResult, WebTools};
-use server_web::{Found, Page, Web};
+use server_web::{Page, SearchHit, Web};
 
 /// The web that the operator offers.
 pub(crate) struct TurnWeb(pub(crate) Arc<Web>);
@@ -31,7 +31,7 @@ impl server_agent::Web for TurnWeb {
         let found = self.0.search(query, at_most).await;
         let found = found.map_err(|error| error.to_string())?;
         let result = |found| {
-            let Found {
+            let SearchHit {
                 title,
                 url,
                 snippet,

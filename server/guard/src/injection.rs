@@ -13,7 +13,7 @@ use std::{ops::Range, sync::LazyLock};
 
 use shared_types::event::FindingCategory;
 
-use crate::table::Table;
+use crate::table::PatternTable;
 use phrase::PHRASES;
 
 /// The most bytes of a text that are searched.
@@ -37,8 +37,8 @@ pub struct Finding {
 /// The findings in the first [`MAX_SEARCHED_BYTES`] of the text, [`MAX_FINDINGS`] at most. Those of [`TOLD`] and more
 /// come first, so that others cannot crowd them out.
 pub fn findings(text: &str) -> Vec<Finding> {
-    static TABLE: LazyLock<Table> =
-        LazyLock::new(|| Table::new(PHRASES.iter().map(|phrase| phrase.pattern)));
+    static TABLE: LazyLock<PatternTable> =
+        LazyLock::new(|| PatternTable::new(PHRASES.iter().map(|phrase| phrase.pattern)));
     let text = &text[..text.floor_char_boundary(MAX_SEARCHED_BYTES)];
     let phrases = TABLE.find(text, |_, _| true).map(|(row, range)| Finding {
         category: PHRASES[row].category,

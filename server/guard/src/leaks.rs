@@ -9,7 +9,7 @@ mod tests;
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
-use crate::table::Table;
+use crate::table::PatternTable;
 use form::FORMS;
 
 /// Fewer bytes make a secret short: nothing of it is kept.
@@ -32,8 +32,8 @@ pub struct Leak {
 
 /// The secrets in the text, from the left and without overlap.
 pub fn find(text: &str) -> Vec<Leak> {
-    static TABLE: LazyLock<Table> =
-        LazyLock::new(|| Table::new(FORMS.iter().map(|form| form.pattern)));
+    static TABLE: LazyLock<PatternTable> =
+        LazyLock::new(|| PatternTable::new(FORMS.iter().map(|form| form.pattern)));
     let mut leaks: Vec<Leak> = Vec::new();
     let found = TABLE.find(text, |row, secret| (FORMS[row].is_it)(secret));
     for (row, mut range) in found {

@@ -11,9 +11,9 @@ use regex::Regex;
 const MAX_SEARCHED_AGAIN: usize = 512;
 
 /// The patterns of a table, in the order of its rows. An earlier row wins at the same place.
-pub(crate) struct Table(Regex);
+pub(crate) struct PatternTable(Regex);
 
-impl Table {
+impl PatternTable {
     /// A table of these patterns. Each has exactly one group: the range that is found.
     ///
     /// # Panics

@@ -35,7 +35,7 @@ pub use self::{
 };
 use crate::{
     Answer, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece,
-    formats::{AnswerBuilder as _, Format, Stage, StreamEnd, broken},
+    formats::{AnswerBuilder as _, AnswerEnd, AnswerStage, Format, broken},
     sse,
     vendor::{Failure, Vendor},
 };
@@ -119,7 +119,7 @@ impl<F: Format> Client<F> {
         request: &ModelRequest,
         events: &mpsc::Sender<ModelEvent>,
         said_before: u32,
-    ) -> Result<Heard, Failure> {
+    ) -> Result<ReceivedAnswer, Failure> {
         let began = Instant::now();
         let (response, first_byte_until) = self.accepted(request).await?;
         if is_web_page(&response) {
@@ -136,7 +136,7 @@ impl<F: Format> Client<F> {
         };
         let first_byte = began.elapsed();
         let within = self.options.answer_within;
-        let reading = Reading::<F>::of(self, request, events, said_before);
+        let reading = AnswerReader::<F>::of(self, request, events, said_before);
         let read = timeout(within, reading.read(body, first)).await;
         let mut heard = read.unwrap_or_else(|_| {
             Err(ModelError::TimedOut(format!(
@@ -235,14 +235,14 @@ impl<F: Format> Vendor for Client<F> {
 }
 
 /// The answer to one request.
-struct Heard {
+struct ReceivedAnswer {
     answer: Answer,
     /// True if the vendor has only paused.
     is_paused: bool,
 }
 
 /// The reading of one answer.
-struct Reading<'a, F: Format> {
+struct AnswerReader<'a, F: Format> {
     client: &'a Client<F>,
     growing: F::Growing,
     events: &'a mpsc::Sender<ModelEvent>,
@@ -252,7 +252,7 @@ struct Reading<'a, F: Format> {
     half: Option<u32>,
 }
 
-impl<'a, F: Format> Reading<'a, F> {
+impl<'a, F: Format> AnswerReader<'a, F> {
     fn of(
         client: &'a Client<F>,
         request: &ModelRequest,
@@ -268,7 +268,7 @@ impl<'a, F: Format> Reading<'a, F> {
         }
     }
 
-    async fn read(self, body: ResponseBody, first: Bytes) -> Result<Heard, ModelError> {
+    async fn read(self, body: ResponseBody, first: Bytes) -> Result<ReceivedAnswer, ModelError> {
         match first[..] {
             [b'{' | b'[', ..] => self.read_document(body, first).await,
             _ => self.read_stream(body, first).await,
@@ -280,7 +280,7 @@ impl<'a, F: Format> Reading<'a, F> {
         mut self,
         mut body: ResponseBody,
         first: Bytes,
-    ) -> Result<Heard, ModelError> {
+    ) -> Result<ReceivedAnswer, ModelError> {
         let mut document = first.to_vec();
         while let Some(chunk) = body.next(self.client.options.idle_at_most).await? {
             document.extend_from_slice(&chunk);
@@ -297,7 +297,7 @@ impl<'a, F: Format> Reading<'a, F> {
         mut self,
         mut body: ResponseBody,
         first: Bytes,
-    ) -> Result<Heard, ModelError> {
+    ) -> Result<ReceivedAnswer, ModelError> {
         let mut decoder = sse::Decoder::default();
         let mut next = Some(first);
         let mut usage_until = None;
@@ -312,13 +312,13 @@ impl<'a, F: Format> Reading<'a, F> {
                 self.take(&event).await?;
             }
             next = match self.growing.stage() {
-                Stage::Over => return self.conclude(true).await,
-                Stage::Ended => {
+                AnswerStage::Over => return self.conclude(true).await,
+                AnswerStage::Ended => {
                     let until = *usage_until.get_or_insert_with(|| Instant::now() + USAGE_WITHIN);
                     let left = until.saturating_duration_since(Instant::now());
                     body.next(left).await.unwrap_or(None)
                 }
-                Stage::Open => body.next(self.client.options.idle_at_most).await?,
+                AnswerStage::Open => body.next(self.client.options.idle_at_most).await?,
             };
         }
         for last in decoder.finish() {
@@ -342,7 +342,7 @@ impl<'a, F: Format> Reading<'a, F> {
                 self.say(said).await;
                 Ok(())
             }
-            Err(_) if self.growing.stage() != Stage::Open => Ok(()),
+            Err(_) if self.growing.stage() != AnswerStage::Open => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -376,15 +376,15 @@ impl<'a, F: Format> Reading<'a, F> {
         say(self.events, self.said_before, said).await;
     }
 
-    async fn conclude(self, announced: bool) -> Result<Heard, ModelError> {
-        let end = StreamEnd {
+    async fn conclude(self, announced: bool) -> Result<ReceivedAnswer, ModelError> {
+        let end = AnswerEnd {
             announced,
             torn: self.half.is_some(),
         };
         let is_paused = self.growing.is_paused();
         let (answer, rest) = self.growing.conclude(end)?;
         say(self.events, self.said_before, rest).await;
-        Ok(Heard { answer, is_paused })
+        Ok(ReceivedAnswer { answer, is_paused })
     }
 }
 

@@ -181,7 +181,7 @@ pub(crate) trait AnswerBuilder: Send + Sync {
     fn absorb(&mut self, piece: Value) -> Result<Vec<Piece>, ModelError>;
 
     /// The point that the answer has reached.
-    fn stage(&self) -> Stage;
+    fn stage(&self) -> AnswerStage;
 
     /// True if the vendor has only paused: it goes on once it is sent back its answer so far.
     fn is_paused(&self) -> bool {
@@ -192,12 +192,12 @@ pub(crate) trait AnswerBuilder: Send + Sync {
     ///
     /// # Errors
     /// If the end was never announced, or if nothing that counts was said.
-    fn conclude(self, end: StreamEnd) -> Result<(Answer, Vec<Piece>), ModelError>;
+    fn conclude(self, end: AnswerEnd) -> Result<(Answer, Vec<Piece>), ModelError>;
 }
 
 /// The point that a growing answer has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum AnswerStage {
     /// More of it follows.
     Open,
     /// The answer has ended; its usage may follow.
@@ -208,7 +208,7 @@ pub(crate) enum Stage {
 
 /// The end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StreamEnd {
+pub(crate) struct AnswerEnd {
     /// True if the stream's own end mark was seen.
     pub(crate) announced: bool,
     /// True if the first half of a character had come, and not its second half.

@@ -15,7 +15,7 @@ use serde_json::Value;
 use shared_types::event::{Finish, Origin, Part, Parts, ToolCall, Usage};
 use tokio::sync::mpsc;
 
-use self::commands::Command;
+use self::commands::PracticeStep;
 use crate::{
     Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Piece, Voice,
 };
@@ -124,14 +124,16 @@ fn last_input(messages: &[Message]) -> (Cow<'_, str>, &[Message]) {
 
 /// The results of the commands that were carried out. If the last one still runs, also the
 /// arguments of the call that continues reading.
-fn carried_out(commands: &[Command], after: &[Message]) -> (Vec<Done>, Option<Value>) {
+fn carried_out(commands: &[PracticeStep], after: &[Message]) -> (Vec<Done>, Option<Value>) {
     let (mut done, mut text, mut read_on) = (Vec::new(), String::new(), None);
     for message in after {
         let Message::ToolResult { parts, failed, .. } = message else {
             continue;
         };
         let came = parts.words();
-        let followed = commands.get(done.len()).is_some_and(Command::is_followed);
+        let followed = commands
+            .get(done.len())
+            .is_some_and(PracticeStep::is_followed);
         read_on = still_runs(&came).filter(|_| followed && !failed);
         if read_on.is_some() {
             let lines = came.rsplit_once('\n').map_or("", |(lines, _)| lines);

@@ -15,7 +15,7 @@ use crate::{WebError, http::broken};
 pub(crate) async fn read(mut response: Response, at_most: usize) -> Result<Vec<u8>, WebError> {
     let url = response.url().clone();
     let broken = |cause: &str| broken(&url, cause);
-    let mut body = Body::of(&response, at_most)
+    let mut body = PageBody::of(&response, at_most)
         .ok_or_else(|| broken("it is packed in a way that was not asked for"))?;
     let (mut came, length) = (0, response.content_length());
     if length.is_some_and(|length| length > at_most as u64) {
@@ -41,12 +41,12 @@ pub(crate) async fn read(mut response: Response, at_most: usize) -> Result<Vec<u
     Ok(body.into_bytes())
 }
 
-enum Body {
+enum PageBody {
     Plain(Bounded),
     Packed(Box<MultiGzDecoder<Bounded>>),
 }
 
-impl Body {
+impl PageBody {
     fn of(response: &Response, at_most: usize) -> Option<Self> {
         let bounded = Bounded {
             at_most,

@@ -156,7 +156,7 @@ impl Fetcher {
         }
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.map(|kind| String::from_utf8_lossy(kind.as_bytes()).into_owned());
-        let kind = text::Kind::of(kind.as_deref());
+        let kind = text::ContentType::of(kind.as_deref());
         if !kind.may_be_text() {
             return Err(kind.no_text(response.content_length()));
         }

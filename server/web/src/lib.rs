@@ -17,7 +17,9 @@ mod text;
 pub use self::{
     error::{WebError, WebOptionsError},
     fetch::FetchOptions,
-    search::{Found, RESULTS_AT_MOST, SearchKey, SearchOptions, SearchProvider, UnknownProvider},
+    search::{
+        RESULTS_AT_MOST, SearchHit, SearchKey, SearchOptions, SearchProvider, UnknownProvider,
+    },
 };
 use self::{fetch::Fetcher, search::Searcher};
 
@@ -83,7 +85,7 @@ impl Web {
     ///
     /// # Errors
     /// Fails if the provider does not answer with results.
-    pub async fn search(&self, query: &str, at_most: usize) -> Result<Vec<Found>, WebError> {
+    pub async fn search(&self, query: &str, at_most: usize) -> Result<Vec<SearchHit>, WebError> {
         match &self.searcher {
             Some(searcher) => searcher.search(query, at_most).await,
             None => Err(WebError::NotOffered),

@@ -10,7 +10,7 @@ mod tags;
 use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
 use url::Url;
 
-use self::{lines::Lines, tags::Tag};
+use self::{lines::BoundedText, tags::Tag};
 
 /// Longest Markdown of a page, in bytes. The rest is left out.
 const MAX_BYTES: usize = 5 * 1024 * 1024;
@@ -43,7 +43,7 @@ pub(crate) struct Document {
 pub(crate) fn of_html(html: &str, base: &Url) -> Document {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
-    let mut writer = Writer::new(base.clone());
+    let mut writer = MarkdownWriter::new(base.clone());
     for token in Tokenizer::new_with_emitter(html, emitter).flatten() {
         match token {
             Token::StartTag(tag) => writer.start(&tag),
@@ -66,9 +66,9 @@ pub(crate) fn words_of_html(html: &str) -> String {
     words
 }
 
-struct Writer {
+struct MarkdownWriter {
     base: Url,
-    lines: Lines,
+    lines: BoundedText,
     title: String,
     in_title: bool,
     /// The element that is left out, and how many of its kind are open.
@@ -76,7 +76,7 @@ struct Writer {
     marks: Vec<Mark>,
     /// The number of the next item of each open list, where it is a numbered one.
     lists: Stack<Option<u64>>,
-    tables: Stack<Table>,
+    tables: Stack<OpenTable>,
     /// The first byte of the text in `main`, and the one behind its last.
     main: (Option<usize>, Option<usize>),
 }
@@ -98,7 +98,7 @@ struct Mark {
 
 /// A table that is open.
 #[derive(Default)]
-struct Table {
+struct OpenTable {
     in_row: bool,
     in_cell: bool,
     cells: usize,
@@ -130,11 +130,11 @@ impl<T> Stack<T> {
     }
 }
 
-impl Writer {
+impl MarkdownWriter {
     fn new(base: Url) -> Self {
         Self {
             base,
-            lines: Lines::new(MAX_BYTES),
+            lines: BoundedText::new(MAX_BYTES),
             title: String::new(),
             in_title: false,
             skipping: None,
@@ -193,7 +193,7 @@ impl Writer {
             Tag::Item => self.item(),
             Tag::Table => {
                 self.lines.paragraph();
-                self.tables.push(Table::default());
+                self.tables.push(OpenTable::default());
             }
             Tag::Row => self.row(),
             Tag::Cell => self.cell(),

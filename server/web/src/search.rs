@@ -64,7 +64,7 @@ pub struct SearchOptions {
 
 /// A result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchHit {
     /// The title of the page.
     pub title: String,
     /// Its address.
@@ -116,7 +116,11 @@ impl Searcher {
     }
 
     /// The results for these words, at most so many.
-    pub(crate) async fn search(&self, query: &str, at_most: usize) -> Result<Vec<Found>, WebError> {
+    pub(crate) async fn search(
+        &self,
+        query: &str,
+        at_most: usize,
+    ) -> Result<Vec<SearchHit>, WebError> {
         let at_most = at_most.clamp(1, RESULTS_AT_MOST);
         let searched = timeout(self.within, self.ask(query, at_most)).await;
         let answer = searched.unwrap_or(Err(WebError::TimedOut(self.within)))?;
@@ -183,12 +187,12 @@ fn header(
 }
 
 /// A result whose parts are short, and each on one line.
-fn bounded(found: Found) -> Found {
+fn bounded(found: SearchHit) -> SearchHit {
     let line = |text: &str, letters| {
         let words: Vec<_> = text.split_whitespace().collect();
         clean_line(&words.join(" "), letters)
     };
-    Found {
+    SearchHit {
         title: line(&found.title, TITLE_LETTERS),
         url: line(&found.url, URL_LETTERS),
         snippet: line(&found.snippet, SNIPPET_LETTERS),

@@ -15,13 +15,13 @@ const SHOWN_LETTERS: usize = 80;
 
 /// The kind of a page's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct ContentType {
     /// The type in small letters, such as `text/html`; empty where none is known.
     name: String,
     charset: Option<String>,
 }
 
-impl Kind {
+impl ContentType {
     /// The kind that a header states.
     pub(crate) fn of(header: Option<&str>) -> Self {
         let mut parts = header.unwrap_or_default().split(';');
@@ -132,7 +132,7 @@ mod tests {
 
     fn text(header: Option<&str>, bytes: &[u8]) -> Result<String, WebError> {
         let url = Url::parse("https://example.org/").expect("a URL");
-        let kind = Kind::of(header);
+        let kind = ContentType::of(header);
         match kind.may_be_text() {
             true => kind.text(bytes, &url),
             false => Err(kind.no_text(Some(bytes.len() as u64))),
@@ -194,7 +194,9 @@ mod tests {
         }
         let error = text(Some("text/plain"), b"a\0b").expect_err("it is no text");
         assert!(error.to_string().contains("text/plain, 3 bytes"), "{error}");
-        let unknown = Kind::of(Some("a/b\x1b[2J")).no_text(None).to_string();
+        let unknown = ContentType::of(Some("a/b\x1b[2J"))
+            .no_text(None)
+            .to_string();
         assert!(
             unknown.contains("of unknown size") && !unknown.contains('\x1b'),
             "{unknown}"

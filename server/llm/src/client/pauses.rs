@@ -6,7 +6,7 @@
 use shared_types::event::{Finish, Part, Parts, Usage};
 use tokio::sync::mpsc;
 
-use super::{Client, Heard};
+use super::{Client, ReceivedAnswer};
 use crate::{Answer, Failure, Message, ModelEvent, ModelRequest, formats::Format};
 
 /// Most pauses of one answer. After the last one, the answer ends as one that reached its length.
@@ -30,7 +30,7 @@ impl<F: Format> Client<F> {
             });
             let said_before = shown(&heard.answer.parts);
             let next = self.ask(&more, events, said_before).await?;
-            heard = Heard {
+            heard = ReceivedAnswer {
                 answer: joined(heard.answer, next.answer),
                 is_paused: next.is_paused,
             };

@@ -23,11 +23,11 @@ pub(super) fn of_response(
     quotes: &Quotes,
 ) -> Failure {
     let said = match json::parse(body) {
-        Ok(value) => Said::of(&value, quotes),
-        Err(_) if looks_like_html(body) => Said::default(),
-        Err(_) => Said {
+        Ok(value) => RefusalWords::of(&value, quotes),
+        Err(_) if looks_like_html(body) => RefusalWords::default(),
+        Err(_) => RefusalWords {
             message: quotes.line(&String::from_utf8_lossy(body)),
-            ..Said::default()
+            ..RefusalWords::default()
         },
     };
     let error = classify(Some(status), &said, &quotes.named);
@@ -66,7 +66,7 @@ fn says_something(value: &Value) -> bool {
 
 /// The error that an event named `error` reports.
 pub(super) fn of_value(value: &Value, quotes: &Quotes) -> ModelError {
-    let said = Said::of(value, quotes);
+    let said = RefusalWords::of(value, quotes);
     let status = said
         .code
         .parse()
@@ -78,7 +78,7 @@ pub(super) fn of_value(value: &Value, quotes: &Quotes) -> ModelError {
 
 /// A server's words about its refusal; empty if there are none.
 #[derive(Debug, Default)]
-struct Said {
+struct RefusalWords {
     code: String,
     kind: String,
     /// Google's name of the code, such as `RESOURCE_EXHAUSTED`.
@@ -89,7 +89,7 @@ struct Said {
     is_spent: bool,
 }
 
-impl Said {
+impl RefusalWords {
     /// From `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}`, or a list with
     /// one of these, as Google sends it.
     fn of(value: &Value, quotes: &Quotes) -> Self {
@@ -142,7 +142,7 @@ impl Said {
     }
 }
 
-fn classify(status: Option<StatusCode>, said: &Said, named: &Named) -> ModelError {
+fn classify(status: Option<StatusCode>, said: &RefusalWords, named: &Named) -> ModelError {
     let code = status.map_or(0, |status| status.as_u16());
     let detail = said.detail(status);
     let client_side = status.is_none_or(|status| status.is_client_error());

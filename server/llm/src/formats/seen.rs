@@ -7,7 +7,7 @@ use crate::{Images, Profile};
 
 /// A part as a model is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum ShownPart {
     /// Words: those of the part, or a description of an image.
     Words(String),
     /// An image itself.
@@ -28,7 +28,7 @@ pub(crate) fn seen(
     profile: &Profile,
     images: &Images,
     formats: &[&str],
-) -> Option<Seen> {
+) -> Option<ShownPart> {
     if let Part::Image {
         digest, media_type, ..
     } = part
@@ -36,13 +36,13 @@ pub(crate) fn seen(
         && formats.contains(&media_type.as_str())
         && let Some(bytes) = images.get(digest)
     {
-        return Some(Seen::Image {
+        return Some(ShownPart::Image {
             media_type: media_type.clone(),
             data: STANDARD.encode(bytes),
         });
     }
     let words = Parts(vec![part.clone()]).words().into_owned();
-    (!words.is_empty()).then_some(Seen::Words(words))
+    (!words.is_empty()).then_some(ShownPart::Words(words))
 }
 
 #[cfg(test)]
@@ -71,15 +71,19 @@ mod tests {
         let png = image("image/png");
         assert_eq!(
             shown(&png, &seeing, &all),
-            Some(Seen::Image {
+            Some(ShownPart::Image {
                 media_type: "image/png".to_owned(),
                 data: "UE5H".to_owned(),
             })
         );
-        let words = Some(Seen::Words("[an image: image/png, 3 bytes]".to_owned()));
+        let words = Some(ShownPart::Words(
+            "[an image: image/png, 3 bytes]".to_owned(),
+        ));
         assert_eq!(shown(&png, &blind, &all), words);
         assert_eq!(shown(&png, &seeing, &none), words);
-        let words = Some(Seen::Words("[an image: image/tiff, 3 bytes]".to_owned()));
+        let words = Some(ShownPart::Words(
+            "[an image: image/tiff, 3 bytes]".to_owned(),
+        ));
         assert_eq!(shown(&image("image/tiff"), &seeing, &all), words);
         let empty = Part::Text {
             text: String::new(),

@@ -26,11 +26,11 @@ const OPEN_LONGEST: Duration = Duration::from_secs(5 * 60);
 /// A vendor that is left alone after failures.
 pub struct Breaker {
     vendor: Arc<dyn Vendor>,
-    state: Mutex<State>,
+    state: Mutex<BreakerState>,
 }
 
 #[derive(Default)]
-struct State {
+struct BreakerState {
     /// Failures since the last answer.
     failures: u32,
     /// The number of times that it was opened since the last answer.
@@ -77,15 +77,15 @@ impl Breaker {
 
     /// Takes up that the vendor has answered on another connection: its failures are past.
     pub fn recovered(&self) {
-        self.with(|state| *state = State::default());
+        self.with(|state| *state = BreakerState::default());
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut BreakerState) -> T) -> T {
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl State {
+impl BreakerState {
     /// The time for which it is still open.
     fn left(&self) -> Option<Duration> {
         let left = self.open_until?.saturating_duration_since(Instant::now());
@@ -170,7 +170,7 @@ impl Vendor for Breaker {
         request: &ModelRequest,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, Failure> {
-        self.with(State::enter)?;
+        self.with(BreakerState::enter)?;
         let probe = Probe(self);
         let answer = self.vendor.attempt(request, events).await;
         drop(probe);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum PracticeStep {
     Run {
         command: String,
         background: bool,
@@ -53,7 +53,7 @@ pub(super) enum Command {
     },
 }
 
-impl Command {
+impl PracticeStep {
     /// The tool that does it.
     pub(super) fn tool(&self) -> &'static str {
         match self {
@@ -117,20 +117,20 @@ impl Command {
 ///
 /// # Errors
 /// Fails with the first part that is no command. Then no part of the message may be carried out.
-pub(super) fn parse(message: &str) -> Result<Vec<Command>, String> {
+pub(super) fn parse(message: &str) -> Result<Vec<PracticeStep>, String> {
     let mut commands = Vec::new();
     let mut rest = message.trim();
     while !rest.is_empty() {
         let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
         if let Some((path, content)) = whole_file(line, after) {
-            commands.push(Command::Write { path, content });
+            commands.push(PracticeStep::Write { path, content });
             break;
         }
         for part in parts(line) {
             let command = command(part).ok_or_else(|| part.to_owned())?;
             // An edit is run only after a read of the file.
-            if let Command::Edit { path, .. } = &command {
-                commands.push(Command::Read { path: path.clone() });
+            if let PracticeStep::Edit { path, .. } = &command {
+                commands.push(PracticeStep::Read { path: path.clone() });
             }
             commands.push(command);
         }
@@ -174,18 +174,18 @@ fn begins_command(text: &str) -> bool {
     command(text.split(" then ").next().unwrap_or(text)).is_some()
 }
 
-fn command(text: &str) -> Option<Command> {
+fn command(text: &str) -> Option<PracticeStep> {
     let text = text.trim();
     if asks_for_listing(text) {
-        return Some(Command::List { path: None });
+        return Some(PracticeStep::List { path: None });
     }
     let (word, argument) = split_word(text);
     if word == "tasks" && argument.is_empty() {
-        return Some(Command::Tasks);
+        return Some(PracticeStep::Tasks);
     }
     if word == "list" {
         let path = Some(argument).filter(|argument| !is_here(argument));
-        return Some(Command::List {
+        return Some(PracticeStep::List {
             path: path.map(unquoted),
         });
     }
@@ -194,18 +194,18 @@ fn command(text: &str) -> Option<Command> {
     }
     match word.as_str() {
         "run" => Some(run(argument)),
-        "wait" => task(argument.strip_prefix("for ")?).map(|task| Command::Wait { task }),
-        "stop" => task(argument).map(|task| Command::Stop { task }),
-        "read" => Some(Command::Read {
+        "wait" => task(argument.strip_prefix("for ")?).map(|task| PracticeStep::Wait { task }),
+        "stop" => task(argument).map(|task| PracticeStep::Stop { task }),
+        "read" => Some(PracticeStep::Read {
             path: unquoted(argument),
         }),
-        "find" => Some(Command::Find {
+        "find" => Some(PracticeStep::Find {
             pattern: unquoted(argument),
         }),
         "search" => Some(search(argument)),
         "write" => {
             let (path, content) = argument.split_once(':')?;
-            Some(Command::Write {
+            Some(PracticeStep::Write {
                 path: path_before_colon(path)?,
                 content: content.strip_prefix(' ').unwrap_or(content).to_owned(),
             })
@@ -213,7 +213,7 @@ fn command(text: &str) -> Option<Command> {
         "edit" => {
             let (path, change) = argument.split_once(':')?;
             let (old, new) = change.split_once("=>")?;
-            Some(Command::Edit {
+            Some(PracticeStep::Edit {
                 path: path_before_colon(path)?,
                 old: unquoted(old),
                 new: unquoted(new),
@@ -223,9 +223,9 @@ fn command(text: &str) -> Option<Command> {
     }
 }
 
-fn run(argument: &str) -> Command {
+fn run(argument: &str) -> PracticeStep {
     let background = argument.strip_prefix("in the background:");
-    Command::Run {
+    PracticeStep::Run {
         command: unquoted(background.unwrap_or(argument)),
         background: background.is_some(),
     }
@@ -236,14 +236,14 @@ fn task(words: &str) -> Option<u32> {
     words.strip_prefix("task ")?.trim().parse().ok()
 }
 
-fn search(argument: &str) -> Command {
+fn search(argument: &str) -> PracticeStep {
     let argument = argument.strip_prefix("for ").unwrap_or(argument);
     match argument.rsplit_once(" in ") {
-        Some((pattern, path)) => Command::Search {
+        Some((pattern, path)) => PracticeStep::Search {
             pattern: unquoted(pattern),
             path: Some(path).filter(|path| !is_here(path)).map(unquoted),
         },
-        None => Command::Search {
+        None => PracticeStep::Search {
             pattern: unquoted(argument),
             path: None,
         },

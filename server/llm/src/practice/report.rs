@@ -1,6 +1,6 @@
 //! The texts of the practice model.
 
-use super::{Done, commands::Command};
+use super::{Done, commands::PracticeStep};
 
 /// Most lines that are quoted of one result.
 const MAX_LINES: usize = 20;
@@ -11,7 +11,7 @@ const MAX_LINE_CHARS: usize = 200;
 const PREFIX: &str = "Practice model (no AI): ";
 
 /// The results of the commands.
-pub(super) fn summary(commands: &[Command], done: &[Done]) -> String {
+pub(super) fn summary(commands: &[PracticeStep], done: &[Done]) -> String {
     let parts: Vec<String> = commands
         .iter()
         .zip(done)
@@ -54,26 +54,26 @@ For a real model, set OPENAI_API_KEY (and OPENAI_BASE_URL for a server other tha
 }
 
 /// The session has no tool for a command.
-pub(super) fn no_tool(command: &Command) -> String {
+pub(super) fn no_tool(command: &PracticeStep) -> String {
     format!(
         "{PREFIX}this needs the tool {}, which this session does not have.",
         command.tool()
     )
 }
 
-fn one(command: &Command, done: &Done) -> String {
+fn one(command: &PracticeStep, done: &Done) -> String {
     let what = match command {
-        Command::Run { command, .. } => format!("run `{}`", shortened(command)),
-        Command::Tasks => "see what runs in the background".to_owned(),
-        Command::Wait { task } => format!("wait for task {task}"),
-        Command::Stop { task } => format!("stop task {task}"),
-        Command::Read { path } => format!("read {path}"),
-        Command::Write { path, .. } => format!("write {path}"),
-        Command::Edit { path, .. } => format!("edit {path}"),
-        Command::Search { pattern, .. } => format!("search for `{}`", shortened(pattern)),
-        Command::Find { pattern } => format!("find {pattern}"),
-        Command::List { path: Some(path) } => format!("list {path}"),
-        Command::List { path: None } => "list this folder".to_owned(),
+        PracticeStep::Run { command, .. } => format!("run `{}`", shortened(command)),
+        PracticeStep::Tasks => "see what runs in the background".to_owned(),
+        PracticeStep::Wait { task } => format!("wait for task {task}"),
+        PracticeStep::Stop { task } => format!("stop task {task}"),
+        PracticeStep::Read { path } => format!("read {path}"),
+        PracticeStep::Write { path, .. } => format!("write {path}"),
+        PracticeStep::Edit { path, .. } => format!("edit {path}"),
+        PracticeStep::Search { pattern, .. } => format!("search for `{}`", shortened(pattern)),
+        PracticeStep::Find { pattern } => format!("find {pattern}"),
+        PracticeStep::List { path: Some(path) } => format!("list {path}"),
+        PracticeStep::List { path: None } => "list this folder".to_owned(),
     };
     let how = match (done.failed, done.text.trim().is_empty()) {
         (true, true) => return format!("I could not {what}."),

@@ -5,7 +5,7 @@ use super::DEPTH_AT_MOST;
 
 /// A text of at most so many bytes. What would exceed them is left out.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct BoundedText {
     text: String,
     at_most: usize,
     is_full: bool,
@@ -33,7 +33,7 @@ enum Container {
     Item(usize),
 }
 
-impl Lines {
+impl BoundedText {
     pub(super) fn new(at_most: usize) -> Self {
         Self {
             at_most,

@@ -153,7 +153,7 @@ fn a_page_that_is_made_to_harm_costs_no_more_than_its_length() {
 
 #[test]
 fn a_text_that_is_full_takes_no_more() {
-    let mut lines = Lines::new(10);
+    let mut lines = BoundedText::new(10);
     for word in ["one ", "two ", "three ", "4"] {
         lines.text(word);
     }

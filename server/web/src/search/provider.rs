@@ -6,7 +6,7 @@ use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::Found;
+use super::SearchHit;
 use crate::markdown;
 
 /// A provider of searches.
@@ -88,7 +88,7 @@ impl SearchProvider {
     }
 
     /// The results in an answer; nothing where it has no list of them.
-    pub(super) fn results(self, answer: &Value) -> Option<Vec<Found>> {
+    pub(super) fn results(self, answer: &Value) -> Option<Vec<SearchHit>> {
         let (list, snippet) = match self {
             // Without a result the answer has no part for the web.
             Self::Brave if answer.is_object() && answer.get("web").is_none() => {
@@ -99,7 +99,7 @@ impl SearchProvider {
         };
         let found = list.as_array()?.iter().filter_map(|result| {
             let url = result["url"].as_str()?;
-            Some(Found {
+            Some(SearchHit {
                 title: words(&result["title"]),
                 url: url.to_owned(),
                 snippet: words(&result[snippet]),

@@ -25,8 +25,8 @@ fn says(body: Value) -> impl Fn(&str) -> Answer + Send + Sync + 'static {
     }
 }
 
-fn found(number: u32) -> Found {
-    Found {
+fn found(number: u32) -> SearchHit {
+    SearchHit {
         title: format!("Title {number}"),
         url: format!("https://example.org/{number}"),
         snippet: format!("words & {number}"),

@@ -7,7 +7,7 @@ use shared_types::event::{Parts, ToolCall};
 use super::{
     super::{
         conversation::{Ids, NO_ANSWER, arguments_text, tool_name},
-        seen::{Seen, seen},
+        seen::{ShownPart, seen},
     },
     own::Own,
 };
@@ -72,7 +72,7 @@ pub(super) fn body<'a>(
     request: &'a ModelRequest,
     shape: ChatShape,
 ) -> ChatBody<'a> {
-    let mut conversation = Conversation {
+    let mut conversation = ChatConversation {
         profile,
         images: &request.images,
         own: shape.own,
@@ -99,7 +99,7 @@ pub(super) fn body<'a>(
 }
 
 /// The messages, as they are written.
-struct Conversation<'a> {
+struct ChatConversation<'a> {
     profile: &'a Profile,
     images: &'a Images,
     own: OwnParts,
@@ -109,7 +109,7 @@ struct Conversation<'a> {
     beside: Vec<Value>,
 }
 
-impl Conversation<'_> {
+impl ChatConversation<'_> {
     fn add(&mut self, message: &Message) {
         match message {
             Message::User { parts } => {
@@ -171,8 +171,8 @@ impl Conversation<'_> {
         let parts = parts.0.iter();
         let seen = parts.filter_map(|part| seen(part, self.profile, self.images, IMAGE_FORMATS));
         seen.map(|seen| match seen {
-            Seen::Words(text) => json!({ "type": "text", "text": text }),
-            Seen::Image { media_type, data } => json!({
+            ShownPart::Words(text) => json!({ "type": "text", "text": text }),
+            ShownPart::Image { media_type, data } => json!({
                 "type": "image_url",
                 "image_url": { "url": format!("data:{media_type};base64,{data}") },
             }),

@@ -19,14 +19,14 @@ use self::{
     finish::{ChatFinish, broke_off, finish},
     opaque::TooMany,
     think::{Divider, Places},
-    wire::{Part, Source},
+    wire::{MessagePart, ThoughtsField},
 };
-use self::{think::Said, wire::Chunk};
+use self::{think::DividedPiece, wire::Chunk};
 use super::{Chat, own::Own};
 use crate::{
     Answer, ModelError, Piece, Voice,
     formats::{
-        self, Format as _, MAX_ANSWER_BYTES, Stage, StreamEnd, broken, malformed, too_large,
+        self, AnswerEnd, AnswerStage, Format as _, MAX_ANSWER_BYTES, broken, malformed, too_large,
     },
 };
 
@@ -38,7 +38,7 @@ pub(crate) struct ChatBuilder {
     reasoning: String,
     places: Places,
     /// The field that first held the thoughts; the same thoughts in other fields are ignored.
-    source: Option<Source>,
+    source: Option<ThoughtsField>,
     calls: Calls,
     fields: Map<String, Value>,
     fields_weight: usize,
@@ -61,14 +61,14 @@ impl ChatBuilder {
     ///
     /// # Errors
     /// Fails if the answer outgrows its bounds, broke off, or was withheld.
-    fn absorb(&mut self, piece: Chunk) -> Result<Said, ModelError> {
+    fn absorb(&mut self, piece: Chunk) -> Result<DividedPiece, ModelError> {
         if let Some(usage) = piece.usage {
             self.usage = usage;
         }
         if self.model.is_empty() {
             self.model = piece.model;
         }
-        let mut said = Said::default();
+        let mut said = DividedPiece::default();
         // We ask for one choice only.
         for choice in piece.choices.into_iter().filter(|choice| choice.index == 0) {
             if let Some(part) = self.part(choice.delta, choice.message) {
@@ -95,8 +95,8 @@ impl ChatBuilder {
     /// name.
     fn conclude(
         mut self,
-        StreamEnd { announced, torn }: StreamEnd,
-    ) -> Result<(Answer, Said), ModelError> {
+        AnswerEnd { announced, torn }: AnswerEnd,
+    ) -> Result<(Answer, DividedPiece), ModelError> {
         let finish = match &self.end {
             Some(ChatFinish::Known(finish)) => *finish,
             Some(ChatFinish::Unknown(_))
@@ -121,7 +121,7 @@ impl ChatBuilder {
         self.places.take(&rest);
         rest.places = self.places;
         let reasoning = self.reasoning + &rest.reasoning;
-        if self.source == Some(Source::Content) && !reasoning.is_empty() {
+        if self.source == Some(ThoughtsField::Content) && !reasoning.is_empty() {
             let thought = json!({ "type": "text", "text": reasoning });
             let thoughts = json!([{ "type": "thinking", "thinking": [thought] }]);
             self.fields.insert("content".to_owned(), thoughts);
@@ -158,7 +158,7 @@ impl ChatBuilder {
     }
 
     /// Notes where what is said now stands in the answer.
-    fn place(&mut self, said: &mut Said) {
+    fn place(&mut self, said: &mut DividedPiece) {
         self.places.take(said);
         said.places = self.places;
     }
@@ -168,7 +168,11 @@ impl ChatBuilder {
     }
 
     /// The part that counts. Beside a delta, the message repeats the earlier text.
-    fn part(&self, delta: Option<Part>, message: Option<Part>) -> Option<Part> {
+    fn part(
+        &self,
+        delta: Option<MessagePart>,
+        message: Option<MessagePart>,
+    ) -> Option<MessagePart> {
         match (delta, message) {
             (Some(delta), Some(message)) => {
                 let nothing_said = self.is_empty() && self.fields.is_empty();
@@ -188,7 +192,11 @@ impl ChatBuilder {
         self.text.len() + self.calls.weight() + self.fields_weight.max(thoughts)
     }
 
-    fn absorb_part(&mut self, part: Part, said: &mut Said) -> Result<(), ModelError> {
+    fn absorb_part(
+        &mut self,
+        part: MessagePart,
+        said: &mut DividedPiece,
+    ) -> Result<(), ModelError> {
         if let Some((source, thoughts)) = part.reasoning
             && *self.source.get_or_insert(source) == source
         {
@@ -229,20 +237,20 @@ impl formats::AnswerBuilder for ChatBuilder {
         Ok(self.absorb(chunk)?.into_pieces())
     }
 
-    fn stage(&self) -> Stage {
+    fn stage(&self) -> AnswerStage {
         match self.has_ended() {
-            true => Stage::Ended,
-            false => Stage::Open,
+            true => AnswerStage::Ended,
+            false => AnswerStage::Open,
         }
     }
 
-    fn conclude(self, end: StreamEnd) -> Result<(Answer, Vec<Piece>), ModelError> {
+    fn conclude(self, end: AnswerEnd) -> Result<(Answer, Vec<Piece>), ModelError> {
         let (answer, rest) = self.conclude(end)?;
         Ok((answer, rest.into_pieces()))
     }
 }
 
-impl Said {
+impl DividedPiece {
     fn into_pieces(self) -> Vec<Piece> {
         let reasoning = (Voice::Reasoning, self.places.reasoning, self.reasoning);
         let text = (Voice::Text, self.places.text, self.text);

@@ -1,6 +1,6 @@
 //! The next form of a request after a server has refused a part of it.
 
-use super::request::{GeminiShape, Schema};
+use super::request::{GeminiSchema, GeminiShape};
 
 /// The form of the next attempt after this refusal; `None` if the refusal is not about the form. `said` is in lower
 /// case. Each part is changed at most once.
@@ -18,9 +18,11 @@ pub(super) fn after_refusal(shape: GeminiShape, said: &str) -> Option<GeminiShap
             }),
         };
     }
-    if shape.schema == Schema::Json && says(&["parametersjsonschema", "parameters_json_schema"]) {
+    if shape.schema == GeminiSchema::Json
+        && says(&["parametersjsonschema", "parameters_json_schema"])
+    {
         return Some(GeminiShape {
-            schema: Schema::OpenApi,
+            schema: GeminiSchema::OpenApi,
             ..shape
         });
     }
@@ -81,7 +83,7 @@ mod tests {
     fn a_field_that_a_server_does_not_know_is_not_sent_again() {
         let said = r#"{"error":{"code":400,"message":"Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at 'tools[0].function_declarations[0]': Cannot find field.","status":"INVALID_ARGUMENT"}}"#;
         let open_api = GeminiShape {
-            schema: Schema::OpenApi,
+            schema: GeminiSchema::OpenApi,
             ..GeminiShape::default()
         };
         assert_eq!(adapted(GeminiShape::default(), said), Some(open_api));

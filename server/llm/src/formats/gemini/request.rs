@@ -11,7 +11,7 @@ use crate::{
     Images, Message, ModelRequest, Profile, Thinking, ToolSpec,
     formats::{
         conversation::{Ids, arguments, tool_name},
-        seen::{Seen, seen},
+        seen::{ShownPart, seen},
     },
 };
 
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GeminiShape {
     /// The field with the schema of a tool's arguments.
-    pub(super) schema: Schema,
+    pub(super) schema: GeminiSchema,
     /// True to ask for thoughts, where the profile does.
     pub(super) thoughts: bool,
     /// True to send the signatures of earlier answers back.
@@ -31,7 +31,7 @@ pub(crate) struct GeminiShape {
 impl Default for GeminiShape {
     fn default() -> Self {
         Self {
-            schema: Schema::Json,
+            schema: GeminiSchema::Json,
             thoughts: true,
             signatures: true,
             unchecked: false,
@@ -41,7 +41,7 @@ impl Default for GeminiShape {
 
 /// The field with the schema of a tool's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Schema {
+pub(crate) enum GeminiSchema {
     /// `parametersJsonSchema`, which takes any JSON Schema, as the tools of other vendors have it.
     Json,
     /// `parameters`, which takes a part of OpenAPI's schemas. It refuses fields such as `additionalProperties`. Some
@@ -68,19 +68,19 @@ pub(super) struct GeminiBody {
     tools: Vec<Value>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     generation_config: Map<String, Value>,
-    contents: Vec<Content>,
+    contents: Vec<GeminiContent>,
 }
 
 /// What one side says before the other goes on.
 #[derive(Debug, Serialize)]
-struct Content {
+struct GeminiContent {
     role: &'static str,
     parts: Vec<Value>,
 }
 
 /// The body of the request. `toolConfig` is absent, so that the model decides.
 pub(super) fn body(profile: &Profile, request: &ModelRequest, shape: GeminiShape) -> GeminiBody {
-    let mut writer = Writer {
+    let mut writer = GeminiWriter {
         profile,
         images: &request.images,
         shape,
@@ -126,7 +126,7 @@ struct Called {
 }
 
 /// Writes the contents of a conversation.
-struct Writer<'a> {
+struct GeminiWriter<'a> {
     profile: &'a Profile,
     images: &'a Images,
     shape: GeminiShape,
@@ -135,10 +135,10 @@ struct Writer<'a> {
     called: HashMap<String, Called>,
     /// Images of results. They stand behind the last result, because the vendor wants all results together.
     beside: Vec<Value>,
-    contents: Vec<Content>,
+    contents: Vec<GeminiContent>,
 }
 
-impl Writer<'_> {
+impl GeminiWriter<'_> {
     fn message(&mut self, message: &Message) {
         match message {
             Message::User { parts } => {
@@ -165,7 +165,7 @@ impl Writer<'_> {
             // The vendor refuses a content without parts.
             _ if parts.is_empty() => {}
             Some(last) if last.role == role => last.parts.append(&mut parts),
-            _ => self.contents.push(Content { role, parts }),
+            _ => self.contents.push(GeminiContent { role, parts }),
         }
     }
 
@@ -182,8 +182,8 @@ impl Writer<'_> {
         let seen = parts.filter_map(|part| seen(part, self.profile, self.images, IMAGE_FORMATS));
         let mut shown: Vec<Value> = seen
             .map(|seen| match seen {
-                Seen::Words(text) => json!({ "text": text }),
-                Seen::Image { media_type, data } => {
+                ShownPart::Words(text) => json!({ "text": text }),
+                ShownPart::Image { media_type, data } => {
                     json!({ "inlineData": { "mimeType": media_type, "data": data } })
                 }
             })
@@ -314,8 +314,8 @@ fn is_plain_text(part: &Value) -> bool {
 
 fn declaration(tool: &ToolSpec, shape: GeminiShape) -> Value {
     let field = match shape.schema {
-        Schema::Json => "parametersJsonSchema",
-        Schema::OpenApi => "parameters",
+        GeminiSchema::Json => "parametersJsonSchema",
+        GeminiSchema::OpenApi => "parameters",
     };
     json!({ "name": tool.name, "description": tool.description, field: tool.parameters })
 }

@@ -11,7 +11,7 @@ use shared_types::event::{Part, Parts, ToolCall};
 
 use super::super::{
     conversation::{Ids, arguments_text, tool_name},
-    seen::{Seen, seen},
+    seen::{ShownPart, seen},
 };
 use crate::{Message, ModelRequest, Profile, Thinking, ToolSpec};
 
@@ -68,20 +68,20 @@ pub(super) struct MessagesBody<'a> {
     tools: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Value>,
-    messages: Vec<Turn>,
+    messages: Vec<RoleTurn>,
 }
 
 /// Consecutive messages of one role.
 #[derive(Debug, Serialize)]
-struct Turn {
+struct RoleTurn {
     role: &'static str,
-    content: Vec<Block>,
+    content: Vec<ContentBlock>,
 }
 
 /// A content block.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Block {
+enum ContentBlock {
     Plain(Value),
     Call {
         #[serde(flatten)]
@@ -120,14 +120,14 @@ pub(super) fn body<'a>(
     body
 }
 
-fn turns(profile: &Profile, request: &ModelRequest, shape: MessagesShape) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = Vec::new();
+fn turns(profile: &Profile, request: &ModelRequest, shape: MessagesShape) -> Vec<RoleTurn> {
+    let mut turns: Vec<RoleTurn> = Vec::new();
     let mut ids = Ids::default();
     let shown = |part: &Part| shown(part, profile, request);
     for message in &request.messages {
         let (role, content) = match message {
             Message::User { parts } => {
-                let content = parts.0.iter().filter_map(shown).map(Block::Plain);
+                let content = parts.0.iter().filter_map(shown).map(ContentBlock::Plain);
                 (USER, content.collect())
             }
             Message::Assistant { parts } => (ASSISTANT, answer(parts, shape.own, &mut ids)),
@@ -142,7 +142,7 @@ fn turns(profile: &Profile, request: &ModelRequest, shape: MessagesShape) -> Vec
                     true => text(&parts.words()).into_iter().collect(),
                     false => parts.0.iter().filter_map(shown).collect(),
                 };
-                (USER, vec![Block::Plain(result(id, shown, *failed))])
+                (USER, vec![ContentBlock::Plain(result(id, shown, *failed))])
             }
         };
         match turns.last_mut() {
@@ -150,7 +150,7 @@ fn turns(profile: &Profile, request: &ModelRequest, shape: MessagesShape) -> Vec
             // behind them, in the same message.
             Some(last) if last.role == role => last.content.extend(content),
             _ if content.is_empty() => {}
-            _ => turns.push(Turn { role, content }),
+            _ => turns.push(RoleTurn { role, content }),
         }
     }
     trim_end(&mut turns);
@@ -160,8 +160,8 @@ fn turns(profile: &Profile, request: &ModelRequest, shape: MessagesShape) -> Vec
 /// A part of a user's message or of a result; `None` for one that the vendor would refuse.
 fn shown(part: &Part, profile: &Profile, request: &ModelRequest) -> Option<Value> {
     match seen(part, profile, &request.images, IMAGES)? {
-        Seen::Words(words) => text(&words),
-        Seen::Image { media_type, data } => Some(json!({
+        ShownPart::Words(words) => text(&words),
+        ShownPart::Image { media_type, data } => Some(json!({
             "type": "image",
             "source": { "type": "base64", "media_type": media_type, "data": data },
         })),
@@ -169,21 +169,21 @@ fn shown(part: &Part, profile: &Profile, request: &ModelRequest) -> Option<Value
 }
 
 /// The blocks of an answer, each at its place.
-fn answer(parts: &Parts, own: bool, ids: &mut Ids) -> Vec<Block> {
+fn answer(parts: &Parts, own: bool, ids: &mut Ids) -> Vec<ContentBlock> {
     let mut blocks: Vec<_> = parts
         .0
         .iter()
         .filter_map(|part| match part {
-            Part::Text { text: said } => text(said).map(Block::Plain),
-            Part::Image { .. } => text(&Parts(vec![part.clone()]).words()).map(Block::Plain),
+            Part::Text { text: said } => text(said).map(ContentBlock::Plain),
+            Part::Image { .. } => text(&Parts(vec![part.clone()]).words()).map(ContentBlock::Plain),
             Part::Reasoning {
                 text,
                 signature: Some(signature),
-            } if own => Some(Block::Plain(
+            } if own => Some(ContentBlock::Plain(
                 json!({ "type": "thinking", "thinking": text, "signature": signature }),
             )),
             Part::Opaque { fields } if own && fields.contains_key("type") => {
-                Some(Block::Plain(fields.clone().into()))
+                Some(ContentBlock::Plain(fields.clone().into()))
             }
             Part::Reasoning { .. } | Part::Opaque { .. } => None,
             Part::ToolCall(call) => Some(sent_call(call, own, ids)),
@@ -195,19 +195,19 @@ fn answer(parts: &Parts, own: bool, ids: &mut Ids) -> Vec<Block> {
     blocks
 }
 
-fn is_thought(block: &Block) -> bool {
+fn is_thought(block: &ContentBlock) -> bool {
     match block {
-        Block::Plain(block) => {
+        ContentBlock::Plain(block) => {
             matches!(
                 block["type"].as_str(),
                 Some("thinking" | "redacted_thinking")
             )
         }
-        Block::Call { .. } => false,
+        ContentBlock::Call { .. } => false,
     }
 }
 
-fn sent_call(call: &ToolCall, own: bool, ids: &mut Ids) -> Block {
+fn sent_call(call: &ToolCall, own: bool, ids: &mut Ids) -> ContentBlock {
     let mut fields = match own {
         true => call.opaque.clone(),
         false => Map::new(),
@@ -216,7 +216,7 @@ fn sent_call(call: &ToolCall, own: bool, ids: &mut Ids) -> Block {
     fields.insert("type".to_owned(), "tool_use".into());
     fields.insert("id".to_owned(), ids.of_call(&id(&call.vendor_id)).into());
     fields.insert("name".to_owned(), tool_name(&call.name).into());
-    Block::Call {
+    ContentBlock::Call {
         fields,
         // The text is that of an object.
         input: RawValue::from_string(arguments_text(&call.arguments)).unwrap_or_default(),
@@ -258,10 +258,10 @@ fn tool(tool: &ToolSpec) -> Value {
 }
 
 /// Takes the white space from the end of an answer that the vendor is to go on with.
-fn trim_end(turns: &mut [Turn]) {
+fn trim_end(turns: &mut [RoleTurn]) {
     if let Some(last) = turns.last_mut()
         && last.role == ASSISTANT
-        && let Some(Block::Plain(block)) = last.content.last_mut()
+        && let Some(ContentBlock::Plain(block)) = last.content.last_mut()
         && let Some(text) = block["text"].as_str()
     {
         block["text"] = text.trim_end().into();

@@ -14,12 +14,12 @@ use shared_types::event::{Finish, Parts};
 use self::{
     blocks::Blocks,
     finish::{MessagesFinish, broke_off, finish},
-    usage::Counts,
+    usage::TokenCounts,
 };
 use super::Messages;
 use crate::{
     Answer, ModelError, Piece,
-    formats::{self, Format as _, Stage, StreamEnd, broken, malformed},
+    formats::{self, AnswerEnd, AnswerStage, Format as _, broken, malformed},
 };
 
 /// Longest name of a model that is kept, in bytes.
@@ -32,7 +32,7 @@ pub(crate) struct MessagesBuilder {
     end: Option<MessagesFinish>,
     /// True once the vendor has announced that nothing follows.
     is_over: bool,
-    counts: Counts,
+    counts: TokenCounts,
     /// Which model says that it answers.
     model: String,
 }
@@ -145,11 +145,11 @@ impl formats::AnswerBuilder for MessagesBuilder {
         }
     }
 
-    fn stage(&self) -> Stage {
+    fn stage(&self) -> AnswerStage {
         match &self.end {
-            _ if self.is_over => Stage::Over,
-            Some(MessagesFinish::Known(_) | MessagesFinish::Paused) => Stage::Ended,
-            Some(MessagesFinish::Unknown(_)) | None => Stage::Open,
+            _ if self.is_over => AnswerStage::Over,
+            Some(MessagesFinish::Known(_) | MessagesFinish::Paused) => AnswerStage::Ended,
+            Some(MessagesFinish::Unknown(_)) | None => AnswerStage::Open,
         }
     }
 
@@ -157,7 +157,7 @@ impl formats::AnswerBuilder for MessagesBuilder {
         self.end == Some(MessagesFinish::Paused)
     }
 
-    fn conclude(self, end: StreamEnd) -> Result<(Answer, Vec<Piece>), ModelError> {
+    fn conclude(self, end: AnswerEnd) -> Result<(Answer, Vec<Piece>), ModelError> {
         let finish = self.finish(self.is_over || end.announced)?;
         let (parts, rest) = self.blocks.conclude(end.torn)?;
         let answer = Answer {

@@ -8,7 +8,7 @@ use crate::{
     Images, Message, ModelRequest, Profile, Thinking, ToolSpec,
     formats::{
         conversation::{Ids, arguments_text, tool_name},
-        seen::{Seen, seen},
+        seen::{ShownPart, seen},
     },
 };
 
@@ -61,7 +61,7 @@ pub(super) fn body<'a>(
     request: &'a ModelRequest,
     shape: ResponsesShape,
 ) -> ResponsesBody<'a> {
-    let mut writer = Writer {
+    let mut writer = ResponsesWriter {
         profile,
         images: &request.images,
         shape,
@@ -89,7 +89,7 @@ pub(super) fn body<'a>(
 }
 
 /// Writes the items of a conversation.
-struct Writer<'a> {
+struct ResponsesWriter<'a> {
     profile: &'a Profile,
     images: &'a Images,
     shape: ResponsesShape,
@@ -97,7 +97,7 @@ struct Writer<'a> {
     input: Vec<Value>,
 }
 
-impl Writer<'_> {
+impl ResponsesWriter<'_> {
     fn message(&mut self, message: &Message) {
         match message {
             Message::User { parts } => {
@@ -130,8 +130,8 @@ impl Writer<'_> {
         let seen = parts.filter_map(|part| seen(part, self.profile, self.images, IMAGE_FORMATS));
         let mut content: Vec<Value> = seen
             .map(|seen| match seen {
-                Seen::Words(text) => words(text),
-                Seen::Image { media_type, data } => json!({
+                ShownPart::Words(text) => words(text),
+                ShownPart::Image { media_type, data } => json!({
                     "type": "input_image",
                     "detail": "auto",
                     "image_url": format!("data:{media_type};base64,{data}"),

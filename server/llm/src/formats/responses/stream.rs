@@ -17,7 +17,7 @@ use super::Responses;
 use crate::{
     Answer, ModelError, Piece, Voice,
     formats::{
-        self, Format as _, MAX_ANSWER_BYTES, MAX_CALLS, Stage, StreamEnd, broken,
+        self, AnswerEnd, AnswerStage, Format as _, MAX_ANSWER_BYTES, MAX_CALLS, broken,
         conversation::id_of_ours, malformed, tokens, too_large, too_many_calls,
     },
 };
@@ -313,14 +313,14 @@ impl formats::AnswerBuilder for ResponsesBuilder {
         self.event(object(Some(piece), "an event")?)
     }
 
-    fn stage(&self) -> Stage {
+    fn stage(&self) -> AnswerStage {
         match self.end {
-            Some(_) => Stage::Over,
-            None => Stage::Open,
+            Some(_) => AnswerStage::Over,
+            None => AnswerStage::Open,
         }
     }
 
-    fn conclude(mut self, end: StreamEnd) -> Result<(Answer, Vec<Piece>), ModelError> {
+    fn conclude(mut self, end: AnswerEnd) -> Result<(Answer, Vec<Piece>), ModelError> {
         let Some(finish) = self.end else {
             return Err(broken("the answer broke off before its end"));
         };

@@ -152,7 +152,7 @@ impl<'a> Search<'a> {
         let mut end = 0;
         while let Some(Ok(value)) = values.next() {
             end = values.byte_offset();
-            let more = shape::calls(&value, self.tools, shape::Bounds::None);
+            let more = shape::calls(&value, self.tools, shape::CallBounds::None);
             calls = calls.zip(more).map(|(mut calls, more)| {
                 calls.extend(more);
                 calls
@@ -273,7 +273,10 @@ impl<'a> Search<'a> {
             return Some((vec![call], rest));
         }
         let (value, rest) = shape::value(text)?;
-        Some((shape::calls(&value, self.tools, shape::Bounds::Tags)?, rest))
+        Some((
+            shape::calls(&value, self.tools, shape::CallBounds::Tags)?,
+            rest,
+        ))
     }
 
     /// The calls behind Mistral's mark: an array, or `NAME[ARGS]{…}`.

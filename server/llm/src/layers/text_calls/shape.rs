@@ -16,7 +16,7 @@ const TYPES: &[&str] = &["function", "function_call", "tool_call", "tool_use"];
 
 /// The signs around JSON that say that it is a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bounds {
+pub(super) enum CallBounds {
     /// None: only an object with arguments that are an object is a call. Any other one is data.
     None,
     /// Tags: bad arguments are those of a call, and the check of the tool tells the model what is wrong.
@@ -32,7 +32,11 @@ pub(super) fn value(text: &str) -> Option<(Value, &str)> {
 
 /// The calls that this value is: one, an array of them, or an object with such an array. `None` where any part of it
 /// is something else.
-pub(super) fn calls(value: &Value, tools: &[ToolSpec], bounds: Bounds) -> Option<Vec<TextCall>> {
+pub(super) fn calls(
+    value: &Value,
+    tools: &[ToolSpec],
+    bounds: CallBounds,
+) -> Option<Vec<TextCall>> {
     let inside = value.get("tool_calls").filter(|_| fields(value) == 1);
     match inside.unwrap_or(value) {
         Value::Array(items) if !items.is_empty() => {
@@ -48,7 +52,7 @@ fn fields(value: &Value) -> usize {
 }
 
 /// One call: `{"name", "arguments"}`, or in the form of OpenAI, `{"type", "function": {"name", "arguments"}}`.
-fn call(value: &Value, tools: &[ToolSpec], bounds: Bounds) -> Option<TextCall> {
+fn call(value: &Value, tools: &[ToolSpec], bounds: CallBounds) -> Option<TextCall> {
     let outer = value.as_object()?;
     let is_of_call = |(name, value): (&String, &Value)| match name.as_str() {
         "id" | "index" | "name" | "function" => true,
@@ -72,7 +76,7 @@ fn call(value: &Value, tools: &[ToolSpec], bounds: Bounds) -> Option<TextCall> {
     let tool = offered(tools, inner.get("name")?.as_str()?)?;
     let mut given = ARGUMENTS.iter().filter_map(|name| inner.get(*name));
     let arguments = match (given.next(), given.next()) {
-        (None, _) if bounds == Bounds::Tags => "{}".to_owned(),
+        (None, _) if bounds == CallBounds::Tags => "{}".to_owned(),
         (Some(given), None) => arguments(given, bounds)?,
         _ => return None,
     };
@@ -86,13 +90,13 @@ fn is_own(name: &str) -> bool {
     name == "name" || ARGUMENTS.contains(&name)
 }
 
-fn arguments(given: &Value, bounds: Bounds) -> Option<String> {
+fn arguments(given: &Value, bounds: CallBounds) -> Option<String> {
     let is_object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).is_ok();
     match given {
         Value::Object(_) => Some(given.to_string()),
-        Value::String(text) if is_object(text) || bounds == Bounds::Tags => Some(text.clone()),
-        Value::Null if bounds == Bounds::Tags => Some("{}".to_owned()),
-        other => (bounds == Bounds::Tags).then(|| other.to_string()),
+        Value::String(text) if is_object(text) || bounds == CallBounds::Tags => Some(text.clone()),
+        Value::Null if bounds == CallBounds::Tags => Some("{}".to_owned()),
+        other => (bounds == CallBounds::Tags).then(|| other.to_string()),
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-fn one(message: &str) -> Command {
+fn one(message: &str) -> PracticeStep {
     let mut commands = parse(message).expect("it is a command");
     assert_eq!(commands.len(), 1, "{commands:?}");
     commands.remove(0)
@@ -22,7 +22,7 @@ fn an_edit_reads_its_file_first() {
 
 fn tools(message: &str) -> Vec<&'static str> {
     let commands = parse(message).expect("all of it are commands");
-    commands.iter().map(Command::tool).collect()
+    commands.iter().map(PracticeStep::tool).collect()
 }
 
 #[test]
@@ -97,14 +97,14 @@ fn lines_and_thens_become_successive_steps() {
 fn a_then_that_no_command_follows_stays_in_the_command() {
     assert_eq!(
         one("write a.txt: first this then that"),
-        Command::Write {
+        PracticeStep::Write {
             path: "a.txt".to_owned(),
             content: "first this then that".to_owned()
         }
     );
     assert_eq!(
         one("run if true; then read x; fi"),
-        Command::Run {
+        PracticeStep::Run {
             command: "if true; then read x; fi".to_owned(),
             background: false,
         }
@@ -115,7 +115,7 @@ fn a_then_that_no_command_follows_stays_in_the_command() {
 fn a_write_with_nothing_behind_the_colon_takes_all_lines_that_follow() {
     assert_eq!(
         one("write run.sh:\n#!/bin/sh\n\nrun me: then read that"),
-        Command::Write {
+        PracticeStep::Write {
             path: "run.sh".to_owned(),
             content: "#!/bin/sh\n\nrun me: then read that\n".to_owned()
         }

@@ -43,7 +43,7 @@ struct GrowingCall {
 }
 
 /// The effect of a piece.
-enum Step {
+enum CallStep {
     GoesOn(usize),
     Begins { is_doubtful: bool },
 }
@@ -88,11 +88,11 @@ impl Calls {
             + part.arguments.len()
             + opaque::fields_weight(&part.fields);
         let place = match self.step(&part) {
-            Step::GoesOn(place) => place,
-            Step::Begins { .. } if self.calls.len() == MAX_CALLS => {
+            CallStep::GoesOn(place) => place,
+            CallStep::Begins { .. } if self.calls.len() == MAX_CALLS => {
                 return Err(too_many_calls());
             }
-            Step::Begins { is_doubtful } => {
+            CallStep::Begins { is_doubtful } => {
                 self.calls.push(GrowingCall {
                     index: part.index,
                     is_doubtful,
@@ -143,36 +143,36 @@ impl Calls {
         Ok(calls.collect())
     }
 
-    fn step(&self, part: &CallPart) -> Step {
+    fn step(&self, part: &CallPart) -> CallStep {
         let place = match part.index {
             Some(_) => self.calls.iter().rposition(|call| call.index == part.index),
             None => self.calls.len().checked_sub(1),
         };
         let Some(place) = place else {
-            return Step::Begins { is_doubtful: false };
+            return CallStep::Begins { is_doubtful: false };
         };
         let call = &self.calls[place];
         if part.name.is_empty() || call.name.is_empty() {
-            return Step::GoesOn(place);
+            return CallStep::GoesOn(place);
         }
         let has_other_id = !part.id.is_empty() && !call.id.is_empty() && part.id != call.id;
         if has_other_id {
-            return Step::Begins { is_doubtful: false };
+            return CallStep::Begins { is_doubtful: false };
         }
         if part.name == call.name {
             return match call.is_whole() {
-                true => Step::Begins { is_doubtful: true },
+                true => CallStep::Begins { is_doubtful: true },
                 // A server that repeats the name with each piece.
-                false => Step::GoesOn(place),
+                false => CallStep::GoesOn(place),
             };
         }
         if call.arguments.is_empty() && self.is_more_of_a_name(&call.name, &part.name) {
-            return Step::GoesOn(place);
+            return CallStep::GoesOn(place);
         }
         // A server that counts its calls may send a name in parts.
         match part.index {
-            Some(1..) if !call.is_whole() => Step::GoesOn(place),
-            _ => Step::Begins { is_doubtful: false },
+            Some(1..) if !call.is_whole() => CallStep::GoesOn(place),
+            _ => CallStep::Begins { is_doubtful: false },
         }
     }
 }

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{Message, ModelRequest, formats::MAX_CALLS};
 
-fn end(announced: bool) -> StreamEnd {
-    StreamEnd {
+fn end(announced: bool) -> AnswerEnd {
+    AnswerEnd {
         announced,
         torn: false,
     }

@@ -8,7 +8,7 @@ const CLOSE: &str = "</think>";
 
 /// The parts of a piece, by kind.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::formats::chat) struct Said {
+pub(in crate::formats::chat) struct DividedPiece {
     /// More of the thoughts.
     pub(in crate::formats::chat) reasoning: String,
     /// More of the text.
@@ -28,7 +28,7 @@ pub(in crate::formats::chat) struct Places {
 
 impl Places {
     /// Gives a place to what begins with this piece.
-    pub(super) fn take(&mut self, said: &Said) {
+    pub(super) fn take(&mut self, said: &DividedPiece) {
         if self.reasoning.is_none() && !said.reasoning.is_empty() {
             self.reasoning = Some(self.text.map_or(0, |text| text + 1));
         }
@@ -41,7 +41,7 @@ impl Places {
 /// Divides a text that comes in any pieces.
 #[derive(Debug, Default)]
 pub(super) struct Divider {
-    state: State,
+    state: DividerState,
     /// Text that may be the beginning of a tag.
     held: String,
     /// The thoughts before the text, with their tags and the space after them.
@@ -49,7 +49,7 @@ pub(super) struct Divider {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DividerState {
     /// Only white space was seen.
     #[default]
     Beginning,
@@ -61,8 +61,8 @@ enum State {
 
 impl Divider {
     /// Takes a piece, and returns the parts that are certain.
-    pub(super) fn take(&mut self, piece: &str) -> Said {
-        let mut said = Said::default();
+    pub(super) fn take(&mut self, piece: &str) -> DividedPiece {
+        let mut said = DividedPiece::default();
         self.held.push_str(piece);
         while self.step(&mut said) {}
         said
@@ -75,62 +75,64 @@ impl Divider {
 
     /// True if thoughts have begun and not ended.
     pub(super) fn is_open(&self) -> bool {
-        self.state == State::Thoughts
+        self.state == DividerState::Thoughts
     }
 
     /// Returns the thoughts before the text, and the held rest. If the tag was never closed, and
     /// `is_text` says that the answer needs a text, the thoughts are that text.
-    pub(super) fn finish(mut self, is_text: bool) -> (String, Said) {
-        let mut said = Said::default();
+    pub(super) fn finish(mut self, is_text: bool) -> (String, DividedPiece) {
+        let mut said = DividedPiece::default();
         match self.state {
-            State::Beginning | State::Text => said.text = self.held,
-            State::Thoughts if is_text => said.text = self.before_text.split_off(0) + &self.held,
-            State::Thoughts => {
+            DividerState::Beginning | DividerState::Text => said.text = self.held,
+            DividerState::Thoughts if is_text => {
+                said.text = self.before_text.split_off(0) + &self.held
+            }
+            DividerState::Thoughts => {
                 said.reasoning.clone_from(&self.held);
                 self.before_text.push_str(&self.held);
             }
-            State::Behind => self.before_text.push_str(&self.held),
+            DividerState::Behind => self.before_text.push_str(&self.held),
         }
         (self.before_text, said)
     }
 
     /// Takes the certain part of the held text; true if it may take more.
-    fn step(&mut self, said: &mut Said) -> bool {
+    fn step(&mut self, said: &mut DividedPiece) -> bool {
         match self.state {
-            State::Beginning => {
+            DividerState::Beginning => {
                 let begun = self.held.trim_start();
                 if begun.starts_with(OPEN) {
                     let length = self.held.len() - begun.len() + OPEN.len();
                     self.before_text.extend(self.held.drain(..length));
-                    self.state = State::Thoughts;
+                    self.state = DividerState::Thoughts;
                 } else if OPEN.starts_with(begun) {
                     return false;
                 } else {
-                    self.state = State::Text;
+                    self.state = DividerState::Text;
                 }
                 true
             }
-            State::Thoughts => {
+            DividerState::Thoughts => {
                 let end = self.held.find(CLOSE);
                 let length = end.unwrap_or_else(|| self.held.len() - torn(&self.held));
                 said.reasoning.push_str(&self.held[..length]);
                 let length = length + end.map_or(0, |_| CLOSE.len());
                 self.before_text.extend(self.held.drain(..length));
                 if end.is_some() {
-                    self.state = State::Behind;
+                    self.state = DividerState::Behind;
                 }
                 end.is_some()
             }
-            State::Behind => {
+            DividerState::Behind => {
                 let length = self.held.len() - self.held.trim_start().len();
                 self.before_text.extend(self.held.drain(..length));
                 if self.held.is_empty() {
                     return false;
                 }
-                self.state = State::Text;
+                self.state = DividerState::Text;
                 true
             }
-            State::Text => {
+            DividerState::Text => {
                 said.text.push_str(&self.held);
                 self.held.clear();
                 false

@@ -24,18 +24,18 @@ pub(in crate::formats::chat) struct Chunk {
 pub(super) struct Choice {
     pub(super) index: u64,
     /// The addition of a stream's piece.
-    pub(super) delta: Option<Part>,
+    pub(super) delta: Option<MessagePart>,
     /// The whole message. Some servers send it where others send a delta, or beside one.
-    pub(super) message: Option<Part>,
+    pub(super) message: Option<MessagePart>,
     pub(super) finish_reason: Option<String>,
 }
 
 /// A part of the message, or all of it.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct MessagePart {
     pub(super) text: String,
     /// More of the thoughts, by the field that carries them.
-    pub(super) reasoning: Option<(Source, String)>,
+    pub(super) reasoning: Option<(ThoughtsField, String)>,
     pub(super) calls: Vec<CallPart>,
     /// The fields that are not of the wire format.
     pub(super) fields: Map<String, Value>,
@@ -45,7 +45,7 @@ pub(super) struct Part {
 
 /// The field that holds thoughts. Servers send the same thoughts in several fields at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum ThoughtsField {
     ReasoningContent,
     Reasoning,
     Content,
@@ -97,7 +97,7 @@ impl Choice {
         };
         let mut part = |name| match fields.remove(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::Object(fields)) => Part::of(fields, name == "message").map(Some),
+            Some(Value::Object(fields)) => MessagePart::of(fields, name == "message").map(Some),
             Some(_) => Err(Malformed(name)),
         };
         Ok(Self {
@@ -113,7 +113,7 @@ impl Choice {
     }
 }
 
-impl Part {
+impl MessagePart {
     fn of(mut fields: Map<String, Value>, is_message: bool) -> Result<Self, Malformed> {
         fields.remove("role");
         let (mut text, thoughts) = content(fields.remove("content"))?;
@@ -194,13 +194,19 @@ fn content(value: Option<Value>) -> Result<(String, String), Malformed> {
 }
 
 /// The thoughts of a part, from the first place that has any.
-fn reasoning(fields: &Map<String, Value>, thoughts: String) -> Option<(Source, String)> {
+fn reasoning(fields: &Map<String, Value>, thoughts: String) -> Option<(ThoughtsField, String)> {
     let field = |name: &str| fields.get(name).unwrap_or(&Value::Null);
     [
-        (Source::ReasoningContent, texts(field("reasoning_content"))),
-        (Source::Reasoning, texts(field("reasoning"))),
-        (Source::Content, thoughts),
-        (Source::ReasoningDetails, texts(field("reasoning_details"))),
+        (
+            ThoughtsField::ReasoningContent,
+            texts(field("reasoning_content")),
+        ),
+        (ThoughtsField::Reasoning, texts(field("reasoning"))),
+        (ThoughtsField::Content, thoughts),
+        (
+            ThoughtsField::ReasoningDetails,
+            texts(field("reasoning_details")),
+        ),
     ]
     .into_iter()
     .find(|(_, text)| !text.is_empty())

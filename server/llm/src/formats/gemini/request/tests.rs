@@ -109,7 +109,7 @@ fn a_conversation_with_tools_has_the_vendors_form() {
         })
     );
     let shape = GeminiShape {
-        schema: Schema::OpenApi,
+        schema: GeminiSchema::OpenApi,
         thoughts: false,
         ..GeminiShape::default()
     };

@@ -15,7 +15,7 @@ const MAX_ENTRIES: usize = 4096;
 
 /// One step of a path.
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Name(String),
     Number(usize),
 }
@@ -51,16 +51,18 @@ pub(super) fn placed(
 }
 
 /// The place within this value. What is not there yet begins.
-fn inside(value: &mut Value, step: Step) -> Result<&mut Value, ModelError> {
+fn inside(value: &mut Value, step: PathStep) -> Result<&mut Value, ModelError> {
     if value.is_null() {
         *value = match step {
-            Step::Name(_) => Value::Object(Map::new()),
-            Step::Number(_) => Value::Array(Vec::new()),
+            PathStep::Name(_) => Value::Object(Map::new()),
+            PathStep::Number(_) => Value::Array(Vec::new()),
         };
     }
     match (value, step) {
-        (Value::Object(fields), Step::Name(name)) => Ok(fields.entry(name).or_insert(Value::Null)),
-        (Value::Array(entries), Step::Number(number)) if number < MAX_ENTRIES => {
+        (Value::Object(fields), PathStep::Name(name)) => {
+            Ok(fields.entry(name).or_insert(Value::Null))
+        }
+        (Value::Array(entries), PathStep::Number(number)) if number < MAX_ENTRIES => {
             if entries.len() <= number {
                 entries.resize(number + 1, Value::Null);
             }
@@ -71,13 +73,13 @@ fn inside(value: &mut Value, step: Step) -> Result<&mut Value, ModelError> {
 }
 
 /// The steps of a path; `None` if it is none.
-fn steps(path: &str) -> Option<Vec<Step>> {
+fn steps(path: &str) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
         if let Some(behind) = rest.strip_prefix('.') {
             let end = behind.find(['.', '[']).unwrap_or(behind.len());
-            steps.push(Step::Name(behind[..end].to_owned()));
+            steps.push(PathStep::Name(behind[..end].to_owned()));
             rest = &behind[end..];
         } else {
             let behind = rest.strip_prefix('[')?;
@@ -87,8 +89,8 @@ fn steps(path: &str) -> Option<Vec<Step>> {
                 None => behind.split_once(']')?,
             };
             steps.push(match quote {
-                Some(_) => Step::Name(inside.to_owned()),
-                None => Step::Number(inside.parse().ok()?),
+                Some(_) => PathStep::Name(inside.to_owned()),
+                None => PathStep::Number(inside.parse().ok()?),
             });
             rest = after;
         }

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{Images, Message, ModelRequest, Profile, formats::AnswerBuilder as _};
 
-fn end() -> StreamEnd {
-    StreamEnd {
+fn end() -> AnswerEnd {
+    AnswerEnd {
         announced: false,
         torn: false,
     }
@@ -79,7 +79,7 @@ fn a_whole_answer_is_recorded_in_order_and_goes_back_unchanged() {
         "modelVersion": "gemini-3-pro-001",
     }));
     let (growing, said) = grow(&chunks).expect("it is well formed");
-    assert_eq!(growing.stage(), Stage::Ended);
+    assert_eq!(growing.stage(), AnswerStage::Ended);
     let heard: Vec<_> = said
         .iter()
         .map(|piece| (piece.part, piece.text.as_str()))

@@ -11,7 +11,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Block, MessagesBody, USER};
+use super::{ContentBlock, MessagesBody, USER};
 
 /// The user messages that end in a mark, from the last one on.
 const USER_MESSAGES: usize = 2;
@@ -27,7 +27,7 @@ pub(super) fn mark(body: &mut MessagesBody<'_>) {
         .filter(|turn| turn.role == USER);
     let users = users.take(USER_MESSAGES);
     let said = users.filter_map(|turn| match turn.content.last_mut() {
-        Some(Block::Plain(block)) => Some(block),
+        Some(ContentBlock::Plain(block)) => Some(block),
         _ => None,
     });
     let ends: Vec<&mut Value> = tool.into_iter().chain(system).chain(said).collect();

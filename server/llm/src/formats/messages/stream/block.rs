@@ -11,7 +11,7 @@ use crate::{
 
 /// A block that grows.
 #[derive(Debug)]
-pub(super) enum Block {
+pub(super) enum GrowingBlock {
     Text(String),
     Thoughts {
         text: String,
@@ -45,7 +45,7 @@ pub(super) struct Grown {
     pub(super) said: Option<String>,
 }
 
-impl Block {
+impl GrowingBlock {
     /// The block that begins with this content.
     ///
     /// # Errors

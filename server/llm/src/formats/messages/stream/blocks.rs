@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 use shared_types::event::Part;
 
-use super::{super::Messages, block::Block};
+use super::{super::Messages, block::GrowingBlock};
 use crate::{
     ModelError, Piece,
     formats::{
@@ -21,7 +21,7 @@ const BLOCK_BYTES: usize = 128;
 /// The blocks of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    blocks: Vec<Placed>,
+    blocks: Vec<PlacedBlock>,
     /// The parts of text and of thoughts that have begun.
     begun: u32,
     calls: usize,
@@ -32,9 +32,9 @@ pub(super) struct Blocks {
 
 /// A block at its place.
 #[derive(Debug)]
-struct Placed {
+struct PlacedBlock {
     index: Option<u64>,
-    block: Block,
+    block: GrowingBlock,
     is_open: bool,
     /// Its place among the parts of text and of thoughts, once it has begun.
     place: Option<u32>,
@@ -68,14 +68,14 @@ impl Blocks {
         index: Option<u64>,
         content: Map<String, Value>,
     ) -> Result<Option<Piece>, ModelError> {
-        let block = Block::of(content)?;
+        let block = GrowingBlock::of(content)?;
         self.calls += usize::from(block.is_call());
         if self.calls > MAX_CALLS {
             return Err(too_many_calls());
         }
         self.add_weight(BLOCK_BYTES + block.weight())?;
         let said = block.said().map(str::to_owned);
-        self.blocks.push(Placed {
+        self.blocks.push(PlacedBlock {
             index,
             block,
             is_open: true,
@@ -98,7 +98,7 @@ impl Blocks {
             None => self.blocks.len().checked_sub(1),
         };
         let Some(place) = place else {
-            let begun = Block::begun_by(&delta).ok_or_else(|| out_of_place("no block"))?;
+            let begun = GrowingBlock::begun_by(&delta).ok_or_else(|| out_of_place("no block"))?;
             self.start(index, begun)?;
             return self.grow(index, delta);
         };
@@ -132,7 +132,9 @@ impl Blocks {
             .iter_mut()
             .rev()
             .find_map(|placed| match &mut placed.block {
-                Block::Text(text) if is_torn && !text.is_empty() => Some((text, placed.place)),
+                GrowingBlock::Text(text) if is_torn && !text.is_empty() => {
+                    Some((text, placed.place))
+                }
                 _ => None,
             });
         let rest = text.and_then(|(text, place)| {
@@ -144,7 +146,7 @@ impl Blocks {
             })
         });
         let (mut parts, mut calls) = (Vec::new(), 0);
-        for Placed { block, .. } in self.blocks {
+        for PlacedBlock { block, .. } in self.blocks {
             let mut part = block.into_part(calls)?;
             if let Some(Part::ToolCall(call)) = &mut part {
                 calls += 1;

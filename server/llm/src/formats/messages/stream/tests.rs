@@ -87,7 +87,7 @@ fn grow(bytes: &str) -> Result<(MessagesBuilder, Vec<Piece>), ModelError> {
     Ok((growing, said))
 }
 
-const CLOSED: StreamEnd = StreamEnd {
+const CLOSED: AnswerEnd = AnswerEnd {
     announced: false,
     torn: false,
 };
@@ -343,10 +343,16 @@ fn an_answer_that_was_withheld_is_refused_in_the_vendors_words() {
 fn nothing_follows_the_end_of_the_stream_and_its_usage_may_follow_the_reason() {
     let stage = |bytes: &str| grow(bytes).expect("it is well formed").0.stage();
     let said = begin() + &block_of_text(0, "x");
-    assert_eq!(stage(&said), Stage::Open);
-    assert_eq!(stage(&(said.clone() + &end("end_turn"))), Stage::Ended);
-    assert_eq!(stage(&(said.clone() + &end("novel"))), Stage::Open);
-    assert_eq!(stage(&(said.clone() + &ended("end_turn"))), Stage::Over);
+    assert_eq!(stage(&said), AnswerStage::Open);
+    assert_eq!(
+        stage(&(said.clone() + &end("end_turn"))),
+        AnswerStage::Ended
+    );
+    assert_eq!(stage(&(said.clone() + &end("novel"))), AnswerStage::Open);
+    assert_eq!(
+        stage(&(said.clone() + &ended("end_turn"))),
+        AnswerStage::Over
+    );
     let late = said + &ended("end_turn") + &block_of_text(1, "y");
     assert_eq!(whole(&late).text(), "x");
 }
@@ -547,7 +553,7 @@ fn what_outgrows_its_bounds_is_refused() {
 fn half_a_character_at_the_end_is_marked() {
     let (growing, _) =
         grow(&(begin() + &block_of_text(0, "hi") + &ended("end_turn"))).expect("it is well formed");
-    let torn = StreamEnd {
+    let torn = AnswerEnd {
         announced: true,
         torn: true,
     };
@@ -573,7 +579,7 @@ fn a_whole_message_is_an_answer_too() {
         "usage": { "input_tokens": 1, "output_tokens": 2 },
     });
     let (growing, said) = grow(&event(message)).expect("it is well formed");
-    assert_eq!(growing.stage(), Stage::Over);
+    assert_eq!(growing.stage(), AnswerStage::Over);
     assert_eq!(
         said.iter().map(|piece| piece.part).collect::<Vec<_>>(),
         [0, 1]

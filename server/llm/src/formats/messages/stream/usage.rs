@@ -7,7 +7,7 @@ use crate::formats::tokens;
 
 /// The latest counts. Each is of the whole answer so far, and one that is not told again stays.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct TokenCounts {
     fresh: u64,
     cached: u64,
     cache_written: u64,
@@ -15,7 +15,7 @@ pub(super) struct Counts {
     thoughts: u64,
 }
 
-impl Counts {
+impl TokenCounts {
     /// Takes the counts that this object has. Some servers tell zero where they do not count.
     pub(super) fn take(&mut self, told: &Value) {
         let thoughts = &told["output_tokens_details"]["thinking_tokens"];

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{Images, Message, ModelRequest, Profile, formats::AnswerBuilder as _};
 
-fn end() -> StreamEnd {
-    StreamEnd {
+fn end() -> AnswerEnd {
+    AnswerEnd {
         announced: true,
         torn: false,
     }
@@ -117,7 +117,7 @@ fn a_whole_answer_is_recorded_in_order_and_goes_back_unchanged() {
     events.push(completed(json!([])));
     events.push(delta("output_text", 9, "msg_9", "after the end"));
     let (growing, said) = grow(&events).expect("it is well formed");
-    assert_eq!(growing.stage(), Stage::Over);
+    assert_eq!(growing.stage(), AnswerStage::Over);
     let heard: Vec<_> = said
         .iter()
         .map(|piece| (piece.part, piece.text.as_str()))
