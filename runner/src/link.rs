@@ -12,7 +12,7 @@ mod session;
 
 use std::{sync::Arc, time::Duration};
 
-use shared_link::runner::Ended;
+use shared_link::runner::LinkEndReason;
 use shared_telemetry::runner::{LINK_FAILURES, LINKED};
 use shared_types::{Clock, Digest, Entropy, JournalId};
 use tokio::{
@@ -85,7 +85,7 @@ impl LinkKeeper {
             if matches!(error, LinkError::Changed) {
                 continue;
             }
-            if let LinkError::Ended(Ended::NewJournal) = error {
+            if let LinkError::Ended(LinkEndReason::NewJournal) = error {
                 let journal = JournalId::generate(self.clock.as_ref(), self.entropy.as_ref());
                 self.operations.begin_journal(journal).await;
             }
@@ -222,10 +222,10 @@ impl LinkKeeper {
     fn spread(&self, error: &LinkError) -> Duration {
         match error {
             LinkError::Ended(
-                Ended::Goodbye {
+                LinkEndReason::Goodbye {
                     reconnect_within, ..
                 }
-                | Ended::Aged { reconnect_within },
+                | LinkEndReason::Aged { reconnect_within },
             ) => reconnect_within.mul_f64(self.random() as f64 / u64::MAX as f64),
             _ => Duration::ZERO,
         }
@@ -260,7 +260,7 @@ pub(crate) enum LinkError {
     #[error(transparent)]
     Unproven(#[from] Unproven),
     #[error(transparent)]
-    Ended(#[from] Ended),
+    Ended(#[from] LinkEndReason),
     #[error(transparent)]
     Gone(#[from] Gone),
 }
@@ -269,7 +269,7 @@ impl LinkError {
     /// True if trying again cannot help.
     pub(crate) fn is_final(&self) -> bool {
         // Of a welcome that was sealed.
-        let proved = matches!(self, Self::Ended(Ended::Version(_)));
+        let proved = matches!(self, Self::Ended(LinkEndReason::Version(_)));
         proved || self.is_dismissal() || matches!(self, Self::Gone(_))
     }
 
@@ -283,14 +283,14 @@ impl LinkError {
             Self::Changed => "changed",
             Self::Overtaken => "network_changed",
             Self::Unproven(_) => "unproven",
-            Self::Ended(Ended::Aged { .. }) => "aged",
+            Self::Ended(LinkEndReason::Aged { .. }) => "aged",
             Self::Ended(_) | Self::Gone(_) => "ended",
         }
     }
 
     /// True if the link was sound, and only reached its greatest age.
     fn is_age(&self) -> bool {
-        matches!(self, Self::Ended(Ended::Aged { .. }))
+        matches!(self, Self::Ended(LinkEndReason::Aged { .. }))
     }
 
     /// True if the server has proved that this runner was removed or locked.

@@ -26,8 +26,8 @@ use futures_util::{
     stream::{FuturesUnordered, StreamExt as _},
 };
 use proto::v1;
-use shared_link::runner::{Act, SandboxReport, Table};
-pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
+use shared_link::runner::{Act, OperationTable, SandboxReport};
+pub(crate) use shared_link::runner::{LinkId, OpenedLink, Order, Unfinished};
 use shared_telemetry::runner::OPERATIONS_RUNNING;
 use shared_types::{Clock, JournalId, OperationId, SandboxId};
 use tokio::{
@@ -87,7 +87,7 @@ impl Operations {
     pub(crate) async fn open_link(
         &self,
         outgoing: mpsc::Sender<v1::RunnerFrame>,
-    ) -> Result<Opened, Gone> {
+    ) -> Result<OpenedLink, Gone> {
         let (reply, opened) = oneshot::channel();
         let wish = Wish::OpenLink { outgoing, reply };
         self.wishes.send(wish).await.map_err(|_| Gone)?;
@@ -149,7 +149,7 @@ impl Operations {
 enum Wish {
     OpenLink {
         outgoing: mpsc::Sender<v1::RunnerFrame>,
-        reply: oneshot::Sender<Opened>,
+        reply: oneshot::Sender<OpenedLink>,
     },
     Welcomed(LinkId),
     CloseLink(LinkId),
@@ -166,7 +166,7 @@ pub(crate) struct OperationsService {
     /// Makes more of them, as the server wants them.
     pool: Option<Pool>,
     clock: Arc<dyn Clock>,
-    table: Table,
+    table: OperationTable,
     journaled: Journaled,
     orders: mpsc::Receiver<(LinkId, Order)>,
     wishes: mpsc::Receiver<Wish>,

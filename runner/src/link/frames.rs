@@ -18,7 +18,7 @@ use proto::{
     sealing::{KeyPlace, Sealer},
     v1::{self, runner_link_client::RunnerLinkClient},
 };
-use shared_link::runner::Ended;
+use shared_link::runner::LinkEndReason;
 use shared_types::{
     Entropy,
     limits::{HELLO_WITHIN, MAX_FRAME_BYTES},
@@ -82,7 +82,7 @@ pub(super) async fn open(
         }
     };
     let opened = timeout(HELLO_WITHIN, opened).await;
-    let opened = opened.map_err(|_| Ended::Silent(HELLO_WITHIN))?;
+    let opened = opened.map_err(|_| LinkEndReason::Silent(HELLO_WITHIN))?;
     opened.map_err(|status| LinkError::of(heard(status)))
 }
 

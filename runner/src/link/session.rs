@@ -7,7 +7,7 @@ use proto::{
     sealing::KeyPlace,
     v1::{self, runner_frame},
 };
-use shared_link::runner::{self, Figures, Opened, Todo};
+use shared_link::runner::{self, Figures, OpenedLink, Todo};
 use shared_telemetry::runner::LINKED;
 use shared_types::{Clock, Entropy, RunnerId};
 use tokio::{
@@ -78,7 +78,7 @@ pub(crate) struct LinkProgress {
 /// One link while it lives.
 struct Link<'a> {
     outgoing: mpsc::Sender<v1::RunnerFrame>,
-    opened: &'a Opened,
+    opened: &'a OpenedLink,
     reached: &'a Reached,
     /// Its times are counted from here.
     began: Instant,

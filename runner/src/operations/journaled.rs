@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use runner_host::Change;
 use serde::{Deserialize, Serialize};
-use shared_link::runner::{Accepted, Record, Records, Table};
+use shared_link::runner::{Accepted, OperationTable, Record, Records};
 use shared_types::{Clock, JournalId, OperationId, SandboxId};
 
 use super::changes::Changes;
@@ -94,7 +94,7 @@ impl LocalRecords {
     }
 
     /// Everything that a journal is to have, in place of all records so far.
-    fn live<'a>(&'a self, table: &Table) -> impl Iterator<Item = JournalEntry> + use<'a> {
+    fn live<'a>(&'a self, table: &OperationTable) -> impl Iterator<Item = JournalEntry> + use<'a> {
         let places = self
             .places
             .iter()
@@ -126,7 +126,11 @@ impl LocalRecords {
 impl Journaled {
     /// Writes down what is new with the table. `begins`: something new begins with it, for which
     /// there must be room beyond the reserve.
-    pub(super) fn write(&mut self, table: &mut Table, begins: bool) -> Result<(), JournalError> {
+    pub(super) fn write(
+        &mut self,
+        table: &mut OperationTable,
+        begins: bool,
+    ) -> Result<(), JournalError> {
         let entries: Vec<_> = news(table).collect();
         if entries.is_empty() {
             return Ok(());
@@ -143,7 +147,7 @@ impl Journaled {
     /// Checks that there is room for this end of an operation, if need be after a compaction.
     pub(super) fn has_room_for_end(
         &mut self,
-        table: &mut Table,
+        table: &mut OperationTable,
         end: Record,
     ) -> Result<(), JournalError> {
         let end = JournalEntry::Table(end);
@@ -160,7 +164,7 @@ impl Journaled {
     /// Writes down at once that a command was accepted, and where it will be.
     pub(super) fn write_placed(
         &mut self,
-        table: &mut Table,
+        table: &mut OperationTable,
         operation: OperationId,
         directory: &str,
     ) -> Result<(), JournalError> {
@@ -176,7 +180,7 @@ impl Journaled {
     }
 
     /// Writes down the host's present boot.
-    pub(super) fn write_boot(&mut self, table: &mut Table) -> Result<(), JournalError> {
+    pub(super) fn write_boot(&mut self, table: &mut OperationTable) -> Result<(), JournalError> {
         let boot = self.known.boot.clone();
         match self.put(&[JournalEntry::Boot(boot)], false) {
             Err(JournalError::TooLarge) => {
@@ -239,7 +243,7 @@ impl Journaled {
     /// before stays.
     pub(super) fn begin_anew(
         &mut self,
-        table: &mut Table,
+        table: &mut OperationTable,
         journal: JournalId,
         clock: &dyn Clock,
     ) -> Result<(), JournalError> {
@@ -250,7 +254,7 @@ impl Journaled {
     }
 
     /// Leaves records out of the journal that are not needed any more, once it is worth it.
-    fn compact_in_time(&mut self, table: &Table) {
+    fn compact_in_time(&mut self, table: &OperationTable) {
         if !self.journal.wants_compaction() {
             return;
         }
@@ -260,7 +264,7 @@ impl Journaled {
     }
 
     /// Has the journal hold what is known, and nothing else.
-    fn compact(&mut self, table: &Table) -> Result<(), JournalError> {
+    fn compact(&mut self, table: &OperationTable) -> Result<(), JournalError> {
         let live = self.known.live(table);
         #[cfg(test)]
         let live = live.inspect(|entry| super::tests::Fault::shortened(self.fault, entry, false));
@@ -272,6 +276,6 @@ impl Journaled {
 }
 
 /// The table's records that the journal does not have yet.
-fn news(table: &mut Table) -> impl Iterator<Item = JournalEntry> {
+fn news(table: &mut OperationTable) -> impl Iterator<Item = JournalEntry> {
     table.take_records().into_iter().map(JournalEntry::Table)
 }

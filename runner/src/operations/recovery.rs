@@ -17,7 +17,7 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use runner_host::Settled;
-use shared_link::runner::Table;
+use shared_link::runner::OperationTable;
 use shared_sandbox::Outcome;
 use shared_types::{Clock, Entropy, Incarnation, JournalId, OperationId, Refusal, RefusalCode};
 use tokio::sync::{mpsc, watch};
@@ -89,7 +89,7 @@ impl Operations {
         known.boot = found.boot;
         let now = found.clock.boot_time();
         let first = found.sandboxes.first();
-        let (mut table, open) = Table::restore(incarnation, first, records, now);
+        let (mut table, open) = OperationTable::restore(incarnation, first, records, now);
         table.remove_sandbox(first);
         for served in found.sandboxes.ids() {
             table.add_sandbox(served);

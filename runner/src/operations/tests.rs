@@ -87,7 +87,7 @@ impl Bench {
     }
 
     /// Loses the link and opens another.
-    async fn relink(&mut self) -> super::Opened {
+    async fn relink(&mut self) -> super::OpenedLink {
         let (outgoing, frames) = mpsc::channel(8);
         self.frames = frames;
         let opened = self.operations.open_link(outgoing).await.expect("a link");

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shared_link::server::{Answer, Inbox, InboxError, Mail, Seat};
+use shared_link::server::{ControlAnswer, Inbox, InboxError, Mail, Seat};
 use shared_sandbox::OutputStream;
 use tokio::sync::Notify;
 
@@ -46,7 +46,7 @@ impl Mailbox {
     }
 
     /// The next answer to a request that was passed on. Cancel-safe.
-    pub(crate) async fn answer(&self) -> Answer {
+    pub(crate) async fn answer(&self) -> ControlAnswer {
         loop {
             if let Some(answer) = self.answered() {
                 return answer;
@@ -56,7 +56,7 @@ impl Mailbox {
     }
 
     /// The next answer, if one came already.
-    pub(crate) fn answered(&self) -> Option<Answer> {
+    pub(crate) fn answered(&self) -> Option<ControlAnswer> {
         self.shared.lock().take_answer()
     }
 
@@ -83,7 +83,7 @@ impl shared_link::server::Post for Post {
         put
     }
 
-    fn put_answer(&self, answer: Answer) -> Result<(), InboxError> {
+    fn put_answer(&self, answer: ControlAnswer) -> Result<(), InboxError> {
         let put = self.shared.lock().put_answer(self.seat, answer);
         self.shared.answered.notify_one();
         put

@@ -11,7 +11,7 @@ mod kept;
 use shared_sandbox::Input;
 use shared_types::{Refusal, RefusalCode};
 
-use self::kept::Kept;
+use self::kept::ReplayBuffer;
 
 /// The writing end of one input. Offsets count from 0.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Feed {
     /// Everything below is taken.
     taken: u64,
     /// The bytes at `taken` and after it.
-    kept: Kept,
+    kept: ReplayBuffer,
     /// Nothing comes after what is kept.
     ended: bool,
     /// Sent over the present connection; absent until the other end has reported its offset.
@@ -35,7 +35,7 @@ impl Feed {
         Self {
             window,
             taken: 0,
-            kept: Kept::default(),
+            kept: ReplayBuffer::default(),
             ended: false,
             sent: None,
             end_sent: false,

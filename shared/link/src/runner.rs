@@ -1,6 +1,6 @@
 //! The runner's end of the link.
 //!
-//! [`Table`] is the memory of operations and outlives every link; [`Session`] is one link, from
+//! [`OperationTable`] is the memory of operations and outlives every link; [`Session`] is one link, from
 //! its challenge to its end. The driver writes down the table's [`Record`]s, performs what [`Act`] says
 //! on a host, tells the table of output and ends, and sends the frames of both.
 
@@ -22,5 +22,5 @@ pub use crate::wire::{
 pub use delivery::{Spool, SpoolPiece};
 pub use orders::{Incoming, Order, SandboxOrder};
 pub use record::{Accepted, Receipt, ReceiptBlock, Record, Records, Takes};
-pub use session::{Ended, Session, Todo};
-pub use table::{Act, LinkId, Opened, Table, Unfinished};
+pub use session::{LinkEndReason, Session, Todo};
+pub use table::{Act, LinkId, OpenedLink, OperationTable, Unfinished};

@@ -24,11 +24,11 @@ pub use crate::wire::{
     remove_sandbox, stop_sandbox,
 };
 pub use cancel::{CancelStep, cancel};
-pub use follow::{Follow, Linked, Step};
+pub use follow::{Follow, FollowStep, Linked};
 pub use hello::{HelloFacts, Remembered, SandboxFacts, Seen, facts};
 pub use inbox::{Inbox, InboxError, Mail, Seat};
-pub use link::{CancelAnswered, Command, Link, MAX_REPORTS, Over, Reader, Times, Verdict};
-pub use passing::{Answer, Controlled};
+pub use link::{CancelAnswered, Link, LinkCommand, MAX_REPORTS, Over, Reader, Times, Verdict};
+pub use passing::{ControlAnswer, Controlled};
 pub use refusals::{
     forgotten, lost_to_restoration, lost_to_revocation, lost_to_silence, never_started,
 };

@@ -13,7 +13,7 @@ const SCRIPT: &str = "echo ran >> effects; echo up; until test -e go; do sleep 0
 struct Daemon {
     runtime: Runtime,
     bench: Bench,
-    opened: Opened,
+    opened: OpenedLink,
 }
 
 impl Daemon {
@@ -46,7 +46,7 @@ impl Daemon {
     }
 
     /// Whether the server sends what it does not find in the inventory again.
-    fn is_believed(&self, before: &Opened) -> bool {
+    fn is_believed(&self, before: &OpenedLink) -> bool {
         self.opened.incarnation == before.incarnation
             && self.opened.journal_sequence >= before.journal_sequence
     }
@@ -54,7 +54,7 @@ impl Daemon {
 
 /// A home with a command that runs, and writes before and after its start; and what its journal
 /// holds.
-fn home() -> (tempfile::TempDir, Vec<u8>, Opened) {
+fn home() -> (tempfile::TempDir, Vec<u8>, OpenedLink) {
     let temporary = tempfile::tempdir().expect("a directory");
     let mut daemon = Daemon::start(temporary.path());
     let Daemon { runtime, bench, .. } = &mut daemon;

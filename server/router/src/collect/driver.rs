@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use shared_link::{
-    server::{self, Answer as Answered, Mail, Step},
+    server::{self, ControlAnswer as Answered, FollowStep, Mail},
     wire,
 };
 use shared_sandbox::{
@@ -199,7 +199,7 @@ impl Driver {
                 return Ok(Left::Nothing);
             }
             match self.machine.step() {
-                Step::Connection => {
+                FollowStep::Connection => {
                     if self.audience.has_left() {
                         return Ok(Left::Nothing);
                     }
@@ -219,7 +219,7 @@ impl Driver {
                         }
                     }
                 }
-                Step::Wait(time, why) => {
+                FollowStep::Wait(time, why) => {
                     self.ports
                         .tell(format!("{why}; trying again in {}", duration(time)));
                     tokio::select! {
@@ -230,28 +230,28 @@ impl Driver {
                         () = sleep(time) => self.machine.waited(),
                     }
                 }
-                Step::Find => {
+                FollowStep::Find => {
                     let found = patiently(|| operations.find(id)).await?;
                     self.machine.found(found);
                 }
-                Step::RunnerState => {
+                FollowStep::RunnerState => {
                     let runner = self.machine.runner();
                     let state = patiently(|| operations.runner(runner)).await?;
                     self.machine.runner_state(state, self.ports.clock.now());
                 }
-                Step::Settle(outcome) => {
+                FollowStep::Settle(outcome) => {
                     let settled = patiently(|| operations.settle(id, &outcome)).await?;
                     self.is_stored = true;
                     self.machine.settled(settled);
                 }
-                Step::Offer(outcome) => {
+                FollowStep::Offer(outcome) => {
                     self.hang_up();
                     self.is_remembered = true;
                     let stored = self.audience.offer(outcome).await;
                     self.is_stored = stored;
                     self.machine.offered(stored);
                 }
-                Step::Mail => {
+                FollowStep::Mail => {
                     let event = self.next_event().await;
                     let looks = matches!(event, Event::LookForRoom);
                     if looks && self.keeping.can_go_on().await {
@@ -259,26 +259,26 @@ impl Driver {
                     }
                     self.handle(event);
                 }
-                Step::Kept(stream, from) => {
+                FollowStep::Kept(stream, from) => {
                     let outputs = operations.outputs();
                     let kept: Option<(u64, Bytes)> =
                         patiently(|| outputs.read(id, stream, from)).await?;
                     let kept = kept.as_ref().map(|(offset, data)| (*offset, &data[..]));
                     self.machine.kept(kept);
                 }
-                Step::Tell(OperationEvent::Gap { stream, from, to })
+                FollowStep::Tell(OperationEvent::Gap { stream, from, to })
                     if self.keeping.is_left_to_the_reader() =>
                 {
                     self.tell_what_was_kept(stream, from, to).await?;
                 }
-                Step::Tell(event) => self.tell(event).await,
-                Step::Over if self.is_stored => return Ok(Left::Forget),
-                Step::Over => return Ok(Left::Nothing),
-                Step::Fence => {
+                FollowStep::Tell(event) => self.tell(event).await,
+                FollowStep::Over if self.is_stored => return Ok(Left::Forget),
+                FollowStep::Over => return Ok(Left::Nothing),
+                FollowStep::Fence => {
                     let never_starts = self.fence().await;
                     self.machine.fenced(never_starts);
                 }
-                step @ (Step::Cancel | Step::Attach | Step::Taken(..)) => {
+                step @ (FollowStep::Cancel | FollowStep::Attach | FollowStep::Taken(..)) => {
                     if self.over_the_link(step).await.is_err() {
                         self.machine.link_lost();
                     }
@@ -529,12 +529,12 @@ impl Driver {
         Ok(())
     }
 
-    async fn over_the_link(&mut self, step: Step) -> Result<(), Gone> {
+    async fn over_the_link(&mut self, step: FollowStep) -> Result<(), Gone> {
         let (link, key) = self.link.as_ref().ok_or(Gone)?;
         let id = self.machine.id();
         match step {
-            Step::Cancel => link.cancel_unheard(id, self.machine.holder()).await?,
-            Step::Taken(stream, up_to) => {
+            FollowStep::Cancel => link.cancel_unheard(id, self.machine.holder()).await?,
+            FollowStep::Taken(stream, up_to) => {
                 if let Some(up_to) = self.mailbox.taken(stream, up_to) {
                     // If the link is gone, the mailbox reports it after its last mail.
                     let _ = link.grant(id, *key, stream, up_to).await;

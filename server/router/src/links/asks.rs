@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use shared_link::server::{
-    AnswerPart, AskFailure, AskFailureKind, AskKind, Command, Over, model_ask, model_credit,
+    AnswerPart, AskFailure, AskFailureKind, AskKind, LinkCommand, Over, model_ask, model_credit,
     model_drop,
 };
 use shared_types::{TraceContext, limits::MODEL_WINDOW_BYTES};
@@ -179,7 +179,7 @@ impl Drop for ModelAnswer {
 
 impl LinkHandle {
     async fn model(&self, frame: proto::v1::server_frame::Kind) -> Result<(), Gone> {
-        self.wish(Command::Model(Box::new(frame)), None).await
+        self.wish(LinkCommand::Model(Box::new(frame)), None).await
     }
 }
 

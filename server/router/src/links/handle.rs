@@ -12,7 +12,7 @@ use std::{
 };
 
 use proto::v1::{self, server_frame};
-use shared_link::server::{self, CancelAnswered, Command, Linked, Over};
+use shared_link::server::{self, CancelAnswered, LinkCommand, Linked, Over};
 use shared_sandbox::{CancelAnswer, OutputStream};
 use shared_types::{
     Epoch, Generation, Incarnation, OperationId, Owner, Refusal, SandboxId, SandboxSpec,
@@ -139,7 +139,7 @@ impl LinkHandle {
     ) -> Result<(), Gone> {
         let attach = || {
             let frame = Box::new(frame());
-            Command::Attach { id, frame, reader }
+            LinkCommand::Attach { id, frame, reader }
         };
         self.wish_made(attach, None).await
     }
@@ -152,7 +152,7 @@ impl LinkHandle {
         stream: OutputStream,
         up_to: u64,
     ) -> Result<(), Gone> {
-        let grant = Command::Grant {
+        let grant = LinkCommand::Grant {
             id,
             reader,
             stream,
@@ -169,7 +169,8 @@ impl LinkHandle {
         frame: server_frame::Kind,
     ) -> Result<(), Gone> {
         let frame = Box::new(frame);
-        self.wish(Command::Pass { id, reader, frame }, None).await
+        self.wish(LinkCommand::Pass { id, reader, frame }, None)
+            .await
     }
 
     /// Sends a cancel under its owner's epoch, and waits for the answer, which the caller bounds.
@@ -179,7 +180,7 @@ impl LinkHandle {
         (owner, epoch): (Owner, Epoch),
     ) -> Result<Result<CancelAnswer, Refusal>, Gone> {
         let (waiter, answer) = oneshot::channel();
-        let cancel = Command::Cancel { id, owner, epoch };
+        let cancel = LinkCommand::Cancel { id, owner, epoch };
         self.wish(cancel, Some((id, waiter))).await?;
         answer.await.map_err(|_| Gone)
     }
@@ -190,18 +191,18 @@ impl LinkHandle {
         id: OperationId,
         (owner, epoch): (Owner, Epoch),
     ) -> Result<(), Gone> {
-        let cancel = Command::Cancel { id, owner, epoch };
+        let cancel = LinkCommand::Cancel { id, owner, epoch };
         self.wish(cancel, None).await
     }
 
     /// Tells the runner that it may drop the operation, unless a reader reads it.
     pub(crate) async fn forget(&self, id: OperationId) -> Result<(), Gone> {
-        self.wish(Command::Forget { id }, None).await
+        self.wish(LinkCommand::Forget { id }, None).await
     }
 
     /// Tells the runner to let go of an operation that only reads, because the reader with this key has left.
     pub(crate) async fn let_go(&self, id: OperationId, reader: u64) -> Result<(), Gone> {
-        self.wish(Command::LetGo { id, reader }, None).await
+        self.wish(LinkCommand::LetGo { id, reader }, None).await
     }
 
     /// Tells if the runner has begun this operation, and let go of it because its reader had left.
@@ -259,7 +260,7 @@ impl LinkHandle {
 
     async fn tell(&self, sandbox: SandboxId, spec: &SandboxSpec, start: bool) -> Result<(), Gone> {
         let frame = Box::new(server::ensure_sandbox(sandbox, spec, start));
-        self.wish(Command::Sandbox(frame), None).await?;
+        self.wish(LinkCommand::Sandbox(frame), None).await?;
         // While policy forbids root, the runner receives the specification again before the next operation: the tenant
         // may allow root at any time. A later ban is sent at once (`Links::ensure_sandbox`).
         match spec.may_sudo {
@@ -276,7 +277,7 @@ impl LinkHandle {
     /// Has the runner stop a sandbox.
     pub(crate) async fn stop_sandbox(&self, sandbox: SandboxId) -> Result<(), Gone> {
         let frame = Box::new(server::stop_sandbox(sandbox));
-        self.wish(Command::Sandbox(frame), None).await
+        self.wish(LinkCommand::Sandbox(frame), None).await
     }
 
     /// Has the runner remove a sandbox.
@@ -285,7 +286,7 @@ impl LinkHandle {
         // First, so that an operation that is placed during this sends the specification again, behind this frame.
         self.settled().remove(&sandbox);
         let frame = Box::new(server::remove_sandbox(sandbox));
-        self.wish(Command::Sandbox(frame), None).await
+        self.wish(LinkCommand::Sandbox(frame), None).await
     }
 
     fn settled(&self) -> MutexGuard<'_, HashSet<SandboxId>> {
@@ -299,7 +300,7 @@ impl LinkHandle {
     /// frames never pile up behind it.
     pub(super) async fn wish(
         &self,
-        command: Command<Post>,
+        command: LinkCommand<Post>,
         waiter: Option<(OperationId, CancelWaiter)>,
     ) -> Result<(), Gone> {
         self.wish_made(|| command, waiter).await
@@ -307,7 +308,7 @@ impl LinkHandle {
 
     async fn wish_made(
         &self,
-        command: impl FnOnce() -> Command<Post>,
+        command: impl FnOnce() -> LinkCommand<Post>,
         waiter: Option<(OperationId, CancelWaiter)>,
     ) -> Result<(), Gone> {
         let outbound = self.with(|open| open.outbound.clone())?;

@@ -11,7 +11,7 @@ const AS_IT_CAME_BYTES: usize = INPUT_CHUNK_BYTES / 2;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Kept {
+pub(super) struct ReplayBuffer {
     pieces: VecDeque<KeptPiece>,
     length: usize,
 }
@@ -22,7 +22,7 @@ enum KeptPiece {
     Joined(BytesMut),
 }
 
-impl Kept {
+impl ReplayBuffer {
     pub(super) fn len(&self) -> usize {
         self.length
     }
@@ -101,7 +101,7 @@ mod tests {
         fn it_holds_what_was_added_and_not_taken(
             steps in prop::collection::vec((0..3_u8, 0..2 * AS_IT_CAME_BYTES), 1..60),
         ) {
-            let (mut kept, mut expected) = (Kept::default(), VecDeque::<u8>::new());
+            let (mut kept, mut expected) = (ReplayBuffer::default(), VecDeque::<u8>::new());
             for (number, (what, size)) in steps.into_iter().enumerate() {
                 match what {
                     0 => {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_large_piece_is_not_copied() {
-        let mut kept = Kept::default();
+        let mut kept = ReplayBuffer::default();
         let came = Bytes::from(vec![1; 1 << 20]);
         kept.push(came.slice(..10));
         kept.push(came.clone());

@@ -11,7 +11,7 @@ use shared_types::{
 use super::*;
 use crate::{
     runner::{Session, Todo},
-    server::{Answer, HelloFacts, InboxError, Link, Mail, Post, Times},
+    server::{ControlAnswer, HelloFacts, InboxError, Link, Mail, Post, Times},
     testing::incarnation,
 };
 
@@ -26,7 +26,7 @@ impl Post for Nobody {
         Ok(())
     }
 
-    fn put_answer(&self, _: Answer) -> Result<(), InboxError> {
+    fn put_answer(&self, _: ControlAnswer) -> Result<(), InboxError> {
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use crate::wire::{from_runner, stream_to_wire};
 /// The place where the output of operations is kept.
 pub trait Spool {
     /// Reads the stream at `from`; at most `max` bytes. The table asks only for output that was
-    /// announced to it ([`super::Table::output`]).
+    /// announced to it ([`super::OperationTable::output`]).
     fn read(
         &mut self,
         operation: OperationId,
@@ -33,8 +33,8 @@ pub enum SpoolPiece {
     /// There is nothing to send yet. Where the operation has ended the rest counts as a gap.
     Nothing,
     /// The output is there, and not read yet, or the host lacks something to read it with, such as
-    /// a descriptor. It is asked for again after [`super::Table::can_read`] or
-    /// [`super::Table::read_again`].
+    /// a descriptor. It is asked for again after [`super::OperationTable::can_read`] or
+    /// [`super::OperationTable::read_again`].
     Later,
 }
 

@@ -117,13 +117,13 @@ impl Receipts {
 /// long before.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Epochs {
-    owners: HashMap<Owner, Heard>,
+    owners: HashMap<Owner, OwnerEpoch>,
     /// Each of them once, with a time when a frame of it came.
     oldest_first: VecDeque<(Owner, Duration)>,
 }
 
 #[derive(Debug, Clone)]
-struct Heard {
+struct OwnerEpoch {
     epoch: Epoch,
     /// For the last time.
     at: Duration,
@@ -144,7 +144,7 @@ impl Epochs {
     pub(super) fn see(&mut self, owner: Owner, epoch: Epoch, now: Duration) {
         let heard = self.owners.entry(owner).or_insert_with(|| {
             self.oldest_first.push_back((owner, now));
-            Heard { epoch, at: now }
+            OwnerEpoch { epoch, at: now }
         });
         heard.epoch = heard.epoch.max(epoch);
         heard.at = heard.at.max(now);

@@ -14,7 +14,7 @@ use crate::feed;
 
 /// The state of one operation.
 #[derive(Debug, Clone)]
-pub(super) struct Passing {
+pub(super) struct PassingOrders {
     takes: Takes,
     /// Input below it was passed on.
     passed: u64,
@@ -35,7 +35,7 @@ enum Owed {
 
 /// The decision about a resize or signal.
 #[derive(Debug, PartialEq)]
-pub(super) enum Decision {
+pub(super) enum PassingDecision {
     /// It is to be done.
     Do,
     /// This is the answer.
@@ -44,7 +44,7 @@ pub(super) enum Decision {
     Wait,
 }
 
-impl Passing {
+impl PassingOrders {
     /// Of an operation that begins now.
     pub(super) fn begin(request: &Request) -> Self {
         Self {
@@ -146,9 +146,9 @@ impl Passing {
 
     /// A resize or signal came. Which were done before, and what became of them, the supervisor knows:
     /// it lives as long as the process, and this may have begun later.
-    pub(super) fn control(&mut self, id: u64, control: Control) -> Decision {
+    pub(super) fn control(&mut self, id: u64, control: Control) -> PassingDecision {
         if self.waiting.contains(&id) {
-            return Decision::Wait;
+            return PassingDecision::Wait;
         }
         let refusal = match control {
             Control::Resize(_) if !self.takes.terminal => Refusal::new(
@@ -165,10 +165,10 @@ impl Passing {
             ),
             _ => {
                 self.waiting.push_back(id);
-                return Decision::Do;
+                return PassingDecision::Do;
             }
         };
-        Decision::Answer(Err(refusal))
+        PassingDecision::Answer(Err(refusal))
     }
 
     /// A resize or signal was done, or cannot be. Returns `true` if the link may wait for the

@@ -59,7 +59,7 @@ pub enum Todo {
 
 /// The reason why the link is over.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Ended {
+pub enum LinkEndReason {
     /// The server ended it on purpose.
     #[error("the server ended the link: {reason}")]
     Goodbye {
@@ -104,19 +104,19 @@ impl Session {
     ///
     /// # Errors
     /// The link is over.
-    pub fn frame(&mut self, frame: v1::ServerFrame, now: Duration) -> Result<Todo, Ended> {
+    pub fn frame(&mut self, frame: v1::ServerFrame, now: Duration) -> Result<Todo, LinkEndReason> {
         use server_frame::Kind;
         self.pulse.heard(now);
         match (&self.stage, frame.kind) {
-            (Stage::Introduced, Some(Kind::NewJournal(_))) => Err(Ended::NewJournal),
+            (Stage::Introduced, Some(Kind::NewJournal(_))) => Err(LinkEndReason::NewJournal),
             (_, Some(Kind::Goodbye(goodbye))) => Err(ended(goodbye)),
             (Stage::Called, Some(Kind::Challenge(_))) => {
                 self.stage = Stage::Introduced;
                 Ok(Todo::Introduce)
             }
-            (Stage::Called, _) => Err(Ended::OutOfTurn("a challenge")),
+            (Stage::Called, _) => Err(LinkEndReason::OutOfTurn("a challenge")),
             (Stage::Introduced, Some(Kind::Welcome(welcome))) => self.welcome(welcome, now),
-            (Stage::Introduced, _) => Err(Ended::OutOfTurn("a welcome")),
+            (Stage::Introduced, _) => Err(LinkEndReason::OutOfTurn("a welcome")),
             (Stage::Linked, kind) => Ok(match orders::received(kind) {
                 Received::Order(order) => Todo::Order(order),
                 Received::Model(order) => Todo::Model(order),
@@ -146,9 +146,9 @@ impl Session {
         now: Duration,
         random: u8,
         figures: Option<Figures>,
-    ) -> Result<Option<v1::RunnerFrame>, Ended> {
+    ) -> Result<Option<v1::RunnerFrame>, LinkEndReason> {
         match self.pulse.tick(now, random) {
-            Beat::Silent => Err(Ended::Silent(self.pulse.silence())),
+            Beat::Silent => Err(LinkEndReason::Silent(self.pulse.silence())),
             Beat::Due => Ok(Some(wire::heartbeat(figures))),
             Beat::Nothing => Ok(None),
         }
@@ -159,9 +159,9 @@ impl Session {
         self.pulse.silence()
     }
 
-    fn welcome(&mut self, welcome: v1::Welcome, now: Duration) -> Result<Todo, Ended> {
+    fn welcome(&mut self, welcome: v1::Welcome, now: Duration) -> Result<Todo, LinkEndReason> {
         if !(OLDEST_PROTOCOL_VERSION..=PROTOCOL_VERSION).contains(&welcome.protocol_version) {
-            return Err(Ended::Version(welcome.protocol_version));
+            return Err(LinkEndReason::Version(welcome.protocol_version));
         }
         self.stage = Stage::Linked;
         let every = millis_or(welcome.heartbeat_every_ms, HEARTBEAT_EVERY);
@@ -174,12 +174,12 @@ impl Session {
 }
 
 /// The end of the link that the server's goodbye means.
-fn ended(goodbye: v1::Goodbye) -> Ended {
+fn ended(goodbye: v1::Goodbye) -> LinkEndReason {
     let asked = Duration::from_millis(goodbye.reconnect_within_ms.into());
     let reconnect_within = asked.min(RECONNECT_WITHIN_AT_MOST);
     match goodbye.aged {
-        true => Ended::Aged { reconnect_within },
-        false => Ended::Goodbye {
+        true => LinkEndReason::Aged { reconnect_within },
+        false => LinkEndReason::Goodbye {
             reason: goodbye.reason,
             reconnect_within,
         },
@@ -208,7 +208,7 @@ mod tests {
             };
             let mut session = Session::new(Duration::ZERO);
             let frame = server_frame::Kind::Goodbye(goodbye).into();
-            let Err(Ended::Goodbye {
+            let Err(LinkEndReason::Goodbye {
                 reconnect_within, ..
             }) = session.frame(frame, Duration::ZERO)
             else {

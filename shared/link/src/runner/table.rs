@@ -24,7 +24,7 @@ use super::{
     delivery::Delivery,
     memory::{Epochs, Receipts},
     orders::SandboxOrder,
-    passing::Passing,
+    passing::PassingOrders,
     record::{Accepted, Record},
 };
 use crate::wire::{SandboxReport, from_runner};
@@ -65,7 +65,7 @@ pub enum Act {
     /// Pass this on as its input; it continues what was passed on before.
     Input(OperationId, Input),
     /// Do this to its process, unless its supervisor has done it under this id before:
-    /// [`Table::controlled`].
+    /// [`OperationTable::controlled`].
     Control {
         /// The operation.
         operation: OperationId,
@@ -89,7 +89,7 @@ pub struct LinkId(u64);
 
 /// A link as the table begins it: what the hello says of the runner's memory.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedLink {
     /// The new link.
     pub link: LinkId,
     /// The identity of the runner's memory.
@@ -111,13 +111,13 @@ pub struct Unfinished {
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct OperationTable {
     incarnation: Incarnation,
     /// That of records which name none.
     first_sandbox: SandboxId,
     /// The sandboxes where something new may happen.
     sandboxes: HashSet<SandboxId>,
-    entries: HashMap<OperationId, Entry>,
+    entries: HashMap<OperationId, TableEntry>,
     epochs: Epochs,
     receipts: Receipts,
     /// Operations that were accepted since the journal began.
@@ -147,7 +147,7 @@ pub struct Table {
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct TableEntry {
     sandbox: SandboxId,
     digest: Digest,
     owner: Owner,
@@ -155,7 +155,7 @@ struct Entry {
     only_reads: bool,
     /// The number of bytes of each stream that can be read.
     written: [u64; 2],
-    end: Option<End>,
+    end: Option<EntryEnd>,
     /// The reader on the present link.
     delivery: Option<Delivery>,
     is_ready: bool,
@@ -164,20 +164,20 @@ struct Entry {
     /// The present link waits for the answer to a cancel.
     answer_owed: bool,
     /// Its input, resizes and signals.
-    passing: Passing,
+    passing: PassingOrders,
     /// The span, as it came.
     trace: Option<TraceContext>,
 }
 
 #[derive(Debug, Clone)]
-struct End {
+struct EntryEnd {
     outcome: Outcome,
     /// The answer to a cancel from now on.
     answer: Answer,
     retained_bytes: u64,
 }
 
-impl Table {
+impl OperationTable {
     /// A table that knows nothing, of a runner with one sandbox.
     pub fn new(incarnation: Incarnation, first_sandbox: SandboxId) -> Self {
         Self {
@@ -384,7 +384,7 @@ impl Table {
         }
         let answer = cancel_answer(&outcome, entry.stopped);
         self.retained_bytes += kept_bytes;
-        entry.end = Some(End {
+        entry.end = Some(EntryEnd {
             outcome,
             answer,
             retained_bytes: kept_bytes,
@@ -430,9 +430,15 @@ impl Table {
         }
     }
 
-    fn remember(&mut self, accepted: Accepted, only_reads: bool, passing: Passing, now: Duration) {
+    fn remember(
+        &mut self,
+        accepted: Accepted,
+        only_reads: bool,
+        passing: PassingOrders,
+        now: Duration,
+    ) {
         self.epochs.see(accepted.owner, accepted.epoch, now);
-        let entry = Entry {
+        let entry = TableEntry {
             sandbox: accepted.sandbox.unwrap_or(self.first_sandbox),
             digest: accepted.digest,
             owner: accepted.owner,

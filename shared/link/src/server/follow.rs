@@ -27,7 +27,7 @@ use shared_types::{
 use super::{
     Connection, Mail, RunnerState, Settled, StoredIntent,
     bounds::{EPOCHS, RESEND_AFTER_AT_LEAST, RESEND_AFTER_AT_MOST},
-    passing::Passing,
+    passing::PassingControls,
     progress::Progress,
     refusals::{expired, forgotten, lost_to_revocation, never_started},
 };
@@ -44,7 +44,7 @@ pub struct Linked {
 
 /// The next action of the driver, with the method that takes its answer.
 #[derive(Debug, PartialEq)]
-pub enum Step {
+pub enum FollowStep {
     /// Wait until the connection is not as it was (the first time, take it as it is):
     /// [`Follow::connection`].
     Connection,
@@ -107,9 +107,9 @@ pub struct Follow {
     no_room: Option<Refusal>,
     phase: Phase,
     /// To be done before the phase goes on.
-    steps: VecDeque<Step>,
+    steps: VecDeque<FollowStep>,
     /// The input, controls and commits for the operation.
-    passing: Passing,
+    passing: PassingControls,
 }
 
 #[derive(Debug)]
@@ -118,7 +118,7 @@ enum Phase {
     AskingState,
     Finding,
     Attaching,
-    Reading(Sent),
+    Reading(SentFrame),
     /// The runner refuses it for now.
     Waiting(Duration, Refusal),
     /// The runner does not know it, and no caller will send it any more.
@@ -133,7 +133,7 @@ enum Phase {
 
 /// The kind of frame that went to the runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent {
+enum SentFrame {
     /// The request.
     Request,
     /// No request, because the time to start has passed.
@@ -166,7 +166,7 @@ impl Follow {
             no_room: None,
             phase: Phase::Connecting,
             steps: VecDeque::new(),
-            passing: Passing::new(id, asked.as_ref().map(|asked| &asked.request)),
+            passing: PassingControls::new(id, asked.as_ref().map(|asked| &asked.request)),
             asked,
             intent,
         };
@@ -219,27 +219,27 @@ impl Follow {
     }
 
     /// The next step. A step without an answer is returned once.
-    pub fn step(&mut self) -> Step {
+    pub fn step(&mut self) -> FollowStep {
         if let Some(step) = self.steps.pop_front() {
             return step;
         }
         if self.is_attached()
             && let Some(taken) = self.passing.tell()
         {
-            return Step::Tell(OperationEvent::InputTaken(taken));
+            return FollowStep::Tell(OperationEvent::InputTaken(taken));
         }
         match &self.phase {
-            Phase::Connecting => Step::Connection,
-            Phase::AskingState => Step::RunnerState,
-            Phase::Finding => Step::Find,
-            Phase::Attaching => Step::Attach,
-            Phase::Reading(_) => Step::Mail,
-            Phase::Waiting(time, why) => Step::Wait(*time, why.clone()),
-            Phase::Fencing => Step::Fence,
-            Phase::Summing(_, (stream, from)) => Step::Kept(*stream, *from),
-            Phase::Offering(outcome) => Step::Offer(outcome.clone()),
-            Phase::Settling(outcome) => Step::Settle(outcome.clone()),
-            Phase::Over => Step::Over,
+            Phase::Connecting => FollowStep::Connection,
+            Phase::AskingState => FollowStep::RunnerState,
+            Phase::Finding => FollowStep::Find,
+            Phase::Attaching => FollowStep::Attach,
+            Phase::Reading(_) => FollowStep::Mail,
+            Phase::Waiting(time, why) => FollowStep::Wait(*time, why.clone()),
+            Phase::Fencing => FollowStep::Fence,
+            Phase::Summing(_, (stream, from)) => FollowStep::Kept(*stream, *from),
+            Phase::Offering(outcome) => FollowStep::Offer(outcome.clone()),
+            Phase::Settling(outcome) => FollowStep::Settle(outcome.clone()),
+            Phase::Over => FollowStep::Over,
         }
     }
 
@@ -250,7 +250,8 @@ impl Follow {
             Connection::Online(link) => {
                 (self.linked, self.stales) = (link.incarnation, 0);
                 if std::mem::take(&mut self.told_unreachable) {
-                    self.steps.push_back(Step::Tell(OperationEvent::Reachable));
+                    self.steps
+                        .push_back(FollowStep::Tell(OperationEvent::Reachable));
                 }
                 match self.fresh.take() {
                     Some(same) if same == link.generation => self.attempt(),
@@ -351,9 +352,9 @@ impl Follow {
             consent: asked.map(|asked| wire::consent(asked.consent)),
         };
         let sent = match (asked, left.is_zero()) {
-            (Some(_), _) => Sent::Request,
-            (None, true) => Sent::TooLate,
-            (None, false) => Sent::Nothing,
+            (Some(_), _) => SentFrame::Request,
+            (None, true) => SentFrame::TooLate,
+            (None, false) => SentFrame::Nothing,
         };
         if let Phase::Attaching = self.phase {
             self.phase = Phase::Reading(sent);
@@ -475,18 +476,18 @@ impl Follow {
         }
         if self.intent.cancel_requested && self.intent.outcome.is_none() {
             // Before the operation itself: what the runner does not know yet must not start.
-            self.steps.push_back(Step::Cancel);
+            self.steps.push_back(FollowStep::Cancel);
         }
         self.phase = Phase::Attaching;
     }
 
     /// The runner did not take the operation.
-    fn refused(&mut self, refusal: Refusal, sent: Sent) {
+    fn refused(&mut self, refusal: Refusal, sent: SentFrame) {
         use RefusalCode::{Conflict, Expired, Fenced, NotFound, StaleEpoch};
         let for_now = refusal.retry_after_ms.map(Duration::from_millis);
         // A download that was to be read again waits for a runner that is full, as one does that begins. And
         // what is refused under an old epoch is there: its output is no gap.
-        let waits = sent == Sent::Request && for_now.is_some() || refusal.code == StaleEpoch;
+        let waits = sent == SentFrame::Request && for_now.is_some() || refusal.code == StaleEpoch;
         if let Some(outcome) = &self.intent.outcome
             && !waits
         {
@@ -507,8 +508,8 @@ impl Follow {
             _ if self.linked != self.intent.incarnation => {
                 Phase::Settling(Outcome::Refused(forgotten()))
             }
-            (NotFound, _) if sent != Sent::Request => self.unknown_there(sent),
-            (_, Some(after)) if sent == Sent::Request && after <= RESEND_AFTER_AT_MOST => {
+            (NotFound, _) if sent != SentFrame::Request => self.unknown_there(sent),
+            (_, Some(after)) if sent == SentFrame::Request && after <= RESEND_AFTER_AT_MOST => {
                 self.no_room = Some(refusal.clone());
                 Phase::Waiting(after.max(RESEND_AFTER_AT_LEAST), refusal)
             }
@@ -516,7 +517,7 @@ impl Follow {
                 let why = self.no_room.take().unwrap_or(refusal);
                 Phase::Settling(Outcome::Refused(why))
             }
-            _ if sent == Sent::Request || refusal.code == Fenced => {
+            _ if sent == SentFrame::Request || refusal.code == Fenced => {
                 Phase::Settling(Outcome::Refused(refusal))
             }
             // It speaks of this attempt; the next link makes another.
@@ -525,11 +526,11 @@ impl Follow {
     }
 
     /// The runner does not know the operation, and was not sent its request.
-    fn unknown_there(&mut self, sent: Sent) -> Phase {
+    fn unknown_there(&mut self, sent: SentFrame) -> Phase {
         if self.intent.closed || self.intent.cancel_requested {
             return Phase::Fencing;
         }
-        if sent == Sent::TooLate {
+        if sent == SentFrame::TooLate {
             let why = self.no_room.take().unwrap_or_else(expired);
             return Phase::Settling(Outcome::Refused(why));
         }
@@ -561,13 +562,13 @@ impl Follow {
         if !self.told_unreachable {
             self.told_unreachable = true;
             let event = OperationEvent::Unreachable { since };
-            self.steps.push_back(Step::Tell(event));
+            self.steps.push_back(FollowStep::Tell(event));
         }
     }
 
     fn end(&mut self, outcome: Outcome) {
         let ended = OperationEvent::Ended(outcome);
-        self.steps.push_back(Step::Tell(ended));
+        self.steps.push_back(FollowStep::Tell(ended));
     }
 }
 

@@ -14,7 +14,7 @@ use shared_types::{
     limits::{CREDIT_WINDOW_BYTES, MAX_CONTROLS_WAITING, OUTPUT_CHUNK_BYTES},
 };
 
-use super::Answer;
+use super::ControlAnswer;
 use crate::received::{Received, Violation};
 
 /// Most pieces of one stream that may wait. Joined data needs far fewer, so only a runner that
@@ -38,7 +38,7 @@ pub struct Inbox {
     /// The mail after the last piece.
     last: Option<Mail>,
     /// Answers to input, resizes and signals; they wait for no output.
-    answers: VecDeque<Answer>,
+    answers: VecDeque<ControlAnswer>,
 }
 
 /// One link's right to put something in.
@@ -178,12 +178,12 @@ impl Inbox {
     ///
     /// # Errors
     /// The runner broke the protocol.
-    pub fn put_answer(&mut self, seat: Seat, answer: Answer) -> Result<(), InboxError> {
+    pub fn put_answer(&mut self, seat: Seat, answer: ControlAnswer) -> Result<(), InboxError> {
         if seat != self.seat {
             return Ok(());
         }
         // A later word of how far input is taken says all that an earlier one did.
-        if let (Answer::InputTaken(now), Some(Answer::InputTaken(before))) =
+        if let (ControlAnswer::InputTaken(now), Some(ControlAnswer::InputTaken(before))) =
             (&answer, self.answers.back_mut())
         {
             *before = *now;
@@ -197,7 +197,7 @@ impl Inbox {
     }
 
     /// Takes the oldest answer out.
-    pub fn take_answer(&mut self) -> Option<Answer> {
+    pub fn take_answer(&mut self) -> Option<ControlAnswer> {
         self.answers.pop_front()
     }
 

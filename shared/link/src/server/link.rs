@@ -35,7 +35,7 @@ pub struct Times {
 
 /// A command from another task of the server to a link.
 #[derive(Debug)]
-pub enum Command<P> {
+pub enum LinkCommand<P> {
     /// Send the operation; its output goes to this reader, in place of an earlier one.
     Attach {
         /// The operation.
@@ -315,41 +315,41 @@ impl<P: Post> Link<P> {
     }
 
     /// Carries out a command.
-    pub fn command(&mut self, command: Command<P>) {
+    pub fn command(&mut self, command: LinkCommand<P>) {
         let kind = match command {
-            Command::Attach { id, frame, reader } => {
+            LinkCommand::Attach { id, frame, reader } => {
                 if !self.subscriptions.attach(id, reader) {
                     return;
                 }
                 server_frame::Kind::Operation(frame)
             }
             // The room is the earlier reader's: the present one counts from its own place.
-            Command::Grant { id, reader, .. } | Command::Pass { id, reader, .. }
+            LinkCommand::Grant { id, reader, .. } | LinkCommand::Pass { id, reader, .. }
                 if !self.subscriptions.is_read_by(id, reader) =>
             {
                 return;
             }
-            Command::Pass { frame, .. } => *frame,
-            Command::Grant {
+            LinkCommand::Pass { frame, .. } => *frame,
+            LinkCommand::Grant {
                 id, stream, up_to, ..
             } => server_frame::Kind::Credit(v1::Credit {
                 operation: id.to_string(),
                 stream: wire::stream_to_wire(stream),
                 up_to,
             }),
-            Command::Cancel { id, owner, epoch } => {
+            LinkCommand::Cancel { id, owner, epoch } => {
                 wire::cancel(id, owner, epoch, &self.incarnation)
             }
             // A reader would wait for its end in vain; the next inventory names it again.
-            Command::Forget { id } if self.subscriptions.is_read(id) => return,
-            Command::Forget { id } => wire::forget(id),
-            Command::LetGo { id, reader } => {
+            LinkCommand::Forget { id } if self.subscriptions.is_read(id) => return,
+            LinkCommand::Forget { id } => wire::forget(id),
+            LinkCommand::LetGo { id, reader } => {
                 if !self.subscriptions.leave(id, reader) {
                     return;
                 }
                 wire::let_go(id)
             }
-            Command::Sandbox(frame) | Command::Model(frame) => *frame,
+            LinkCommand::Sandbox(frame) | LinkCommand::Model(frame) => *frame,
         };
         self.outgoing.push_back(kind);
     }

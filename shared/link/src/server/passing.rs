@@ -16,7 +16,7 @@ use crate::{feed::Feed, wire};
 
 /// An answer of the runner about input and controls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ControlAnswer {
     /// The runner has the operation.
     Accepted,
     /// Input below this offset is taken.
@@ -43,7 +43,7 @@ pub struct Controlled {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Passing {
+pub(super) struct PassingControls {
     operation: OperationId,
     takes_input: bool,
     feed: Feed,
@@ -63,7 +63,7 @@ struct WaitingControl {
     sent: bool,
 }
 
-impl Passing {
+impl PassingControls {
     pub(super) fn new(operation: OperationId, request: Option<&Request>) -> Self {
         Self {
             operation,
@@ -129,13 +129,13 @@ impl Passing {
     }
 
     /// The runner answers.
-    pub(super) fn answer(&mut self, answer: Answer) -> Option<Controlled> {
+    pub(super) fn answer(&mut self, answer: ControlAnswer) -> Option<Controlled> {
         match answer {
             // Of the operation, and of nothing that was passed on.
-            Answer::Accepted => {}
-            Answer::InputTaken(up_to) => self.feed.taken(up_to),
-            Answer::InputRefused(refusal) => self.refused = Some(refusal),
-            Answer::Done { id, result } => {
+            ControlAnswer::Accepted => {}
+            ControlAnswer::InputTaken(up_to) => self.feed.taken(up_to),
+            ControlAnswer::InputRefused(refusal) => self.refused = Some(refusal),
+            ControlAnswer::Done { id, result } => {
                 let at = self.controls.iter().position(|w| w.id == Some(id))?;
                 let key = self.controls.remove(at)?.key;
                 return Some(Controlled { key, result });

@@ -14,7 +14,7 @@ use shared_types::{OperationId, limits::OUTPUT_CHUNK_BYTES};
 use super::{
     inbox::{InboxError, Mail},
     link::Reader,
-    passing::Answer,
+    passing::ControlAnswer,
 };
 use crate::wire::{self, Expects, Malformed};
 
@@ -33,7 +33,7 @@ pub trait Post {
     ///
     /// # Errors
     /// The runner broke the protocol.
-    fn put_answer(&self, answer: Answer) -> Result<(), InboxError>;
+    fn put_answer(&self, answer: ControlAnswer) -> Result<(), InboxError>;
 }
 
 /// The readers of a link.
@@ -146,7 +146,7 @@ impl<P: Post> Subscriptions<P> {
         // All answers but the last are for an earlier reader.
         match (subscription.unanswered, &subscription.post) {
             (0, Some(post)) => post
-                .put_answer(Answer::Accepted)
+                .put_answer(ControlAnswer::Accepted)
                 .map_err(|error| Malformed(format!("what came of {id} is broken: {error}"))),
             _ => Ok(()),
         }
@@ -205,14 +205,14 @@ impl<P: Post> Subscriptions<P> {
 
     pub(super) fn input_taken(&mut self, frame: v1::InputTaken) -> Result<(), Malformed> {
         let answer = match frame.refusal {
-            None => Answer::InputTaken(wire::number("the input taken", frame.up_to)?),
-            Some(refusal) => Answer::InputRefused(refusal.into()),
+            None => ControlAnswer::InputTaken(wire::number("the input taken", frame.up_to)?),
+            Some(refusal) => ControlAnswer::InputRefused(refusal.into()),
         };
         self.answer(&frame.operation, answer)
     }
 
     pub(super) fn done(&mut self, frame: v1::Done) -> Result<(), Malformed> {
-        let answer = Answer::Done {
+        let answer = ControlAnswer::Done {
             id: frame.id,
             result: frame.refusal.map_or(Ok(()), |refusal| Err(refusal.into())),
         };
@@ -221,7 +221,7 @@ impl<P: Post> Subscriptions<P> {
 
     /// An answer may come after the end of its operation, which another reader may be waiting for
     /// as well. Then it is dropped, and the reader passes the control on again.
-    fn answer(&mut self, operation: &str, answer: Answer) -> Result<(), Malformed> {
+    fn answer(&mut self, operation: &str, answer: ControlAnswer) -> Result<(), Malformed> {
         let id = wire::operation_id(operation)?;
         match self.operations.get(&id) {
             Some(subscription) if subscription.open => {

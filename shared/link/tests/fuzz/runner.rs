@@ -6,7 +6,8 @@ use prost::Message;
 use proto::v1;
 use shared_fuzz::{Dice, fuzz, peak_of};
 use shared_link::runner::{
-    Act, Ended, LinkId, Opened, Record, Session, Spool, SpoolPiece, Table, Todo,
+    Act, LinkEndReason, LinkId, OpenedLink, OperationTable, Record, Session, Spool, SpoolPiece,
+    Todo,
 };
 use shared_sandbox::{Outcome, OutputStream, Request, examples};
 use shared_types::{JournalId, OperationId, limits::MAX_FRAME_BYTES};
@@ -34,7 +35,7 @@ fn a_runner_survives_whatever_a_server_sends() {
 }
 
 struct Runner {
-    table: Table,
+    table: OperationTable,
     records: Vec<Record>,
     /// What was started and leaves something behind, in this journal.
     started: BTreeSet<OperationId>,
@@ -48,7 +49,7 @@ struct Runner {
 impl Runner {
     fn new() -> Self {
         Self {
-            table: Table::new(incarnation(), place()),
+            table: OperationTable::new(incarnation(), place()),
             records: Vec::new(),
             started: BTreeSet::new(),
             running: Vec::new(),
@@ -86,7 +87,7 @@ impl Runner {
         match session.frame(frame, self.now) {
             Err(ended) => {
                 assert!(!ended.to_string().is_empty());
-                if ended == Ended::NewJournal {
+                if ended == LinkEndReason::NewJournal {
                     self.begin_journal();
                 }
                 return false;
@@ -157,9 +158,10 @@ impl Runner {
     fn remembers_the_same_after_a_restart(&mut self) {
         let incarnation = self.table.incarnation().clone();
         let records = self.records.iter().cloned().collect();
-        let (mut restored, _) = Table::restore(incarnation.clone(), place(), records, self.now);
+        let (mut restored, _) =
+            OperationTable::restore(incarnation.clone(), place(), records, self.now);
         let compacted = restored.all_records().into_iter().collect();
-        let (mut compacted, _) = Table::restore(incarnation, place(), compacted, self.now);
+        let (mut compacted, _) = OperationTable::restore(incarnation, place(), compacted, self.now);
         let expected = memory(self.table.open_link());
         assert_eq!(memory(restored.open_link()), expected);
         assert_eq!(memory(compacted.open_link()), expected);
@@ -167,7 +169,7 @@ impl Runner {
 }
 
 /// What a hello says of a memory, in one order.
-fn memory(opened: Opened) -> (u64, Vec<(String, bool)>) {
+fn memory(opened: OpenedLink) -> (u64, Vec<(String, bool)>) {
     let inventory = opened.inventory.into_iter();
     let mut inventory: Vec<_> = inventory
         .map(|entry| (entry.operation, entry.ended))

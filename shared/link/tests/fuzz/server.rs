@@ -7,8 +7,8 @@ use proto::v1::{self, runner_frame};
 use shared_fuzz::{Dice, fuzz, peak_of};
 use shared_link::{
     server::{
-        Answer, Command, HelloFacts, Inbox, InboxError, Link, Mail, Over, Post, Reader, Seat,
-        Times, facts,
+        ControlAnswer, HelloFacts, Inbox, InboxError, Link, LinkCommand, Mail, Over, Post, Reader,
+        Seat, Times, facts,
     },
     wire,
 };
@@ -96,7 +96,7 @@ impl Post for Seated {
         self.inbox.borrow_mut().put(self.seat, mail)
     }
 
-    fn put_answer(&self, answer: Answer) -> Result<(), InboxError> {
+    fn put_answer(&self, answer: ControlAnswer) -> Result<(), InboxError> {
         self.inbox.borrow_mut().put_answer(self.seat, answer)
     }
 }
@@ -108,7 +108,7 @@ fn attach(link: &mut Link<Seated>, number: u128) -> Reading {
         inbox: Rc::clone(&inbox),
         seat,
     };
-    link.command(Command::Attach {
+    link.command(LinkCommand::Attach {
         id: operation(number),
         frame: Box::default(),
         reader: Reader {
@@ -141,7 +141,7 @@ fn read(link: &mut Link<Seated>, reading: &Reading, dice: &mut Dice) {
         };
         let credit = reading.inbox.borrow_mut().taken(stream, up_to);
         if let Some(up_to) = credit {
-            link.command(Command::Grant {
+            link.command(LinkCommand::Grant {
                 id,
                 reader: reading.number as u64,
                 stream,
@@ -151,12 +151,12 @@ fn read(link: &mut Link<Seated>, reading: &Reading, dice: &mut Dice) {
     }
     assert!(taken <= 2 * CREDIT_WINDOW_BYTES, "{taken} bytes waited");
     match dice.below(4) {
-        0 => link.command(Command::Cancel {
+        0 => link.command(LinkCommand::Cancel {
             id,
             owner: Owner::Session(SessionId::from_u128(3)),
             epoch: Epoch(1),
         }),
-        1 => link.command(Command::Forget { id }),
+        1 => link.command(LinkCommand::Forget { id }),
         _ => {}
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared_link::runner::{Accepted, Record, Records, Table};
+use shared_link::runner::{Accepted, OperationTable, Record, Records};
 use shared_sandbox::{FileFailure, Outcome, Request, Upload, Write, Written};
 use shared_types::{Digest, FileDigest, OperationId, Refusal, RefusalCode};
 
@@ -108,7 +108,7 @@ pub(crate) fn read(journal: &[Entry]) -> (Records, Changes) {
 }
 
 /// A journal that is read as the same table and changes.
-pub(crate) fn journal(table: &Table, changes: &Changes) -> Vec<Entry> {
+pub(crate) fn journal(table: &OperationTable, changes: &Changes) -> Vec<Entry> {
     let changes = changes.iter().cloned();
     let changes = changes.map(|(id, change)| Entry::Changing(id, change));
     let records = table.all_records().into_iter().map(Entry::Table);
@@ -286,7 +286,7 @@ impl World {
     }
 
     /// A new daemon finds out what became of a change; whether it had been written down.
-    pub(crate) fn settle_change(&mut self, table: &mut Table, id: OperationId) -> bool {
+    pub(crate) fn settle_change(&mut self, table: &mut OperationTable, id: OperationId) -> bool {
         let settled = self.runner.host.disk.settle(id, &self.runner.changes);
         let tally = &mut self.checks.tally;
         match settled {

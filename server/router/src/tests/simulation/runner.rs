@@ -8,7 +8,9 @@ use proto::{
     PROTOCOL_VERSION,
     v1::{self, runner_frame, server_frame},
 };
-use shared_link::runner::{Act, Ended, LinkId, Opened, Order, Session, Table, Todo};
+use shared_link::runner::{
+    Act, LinkEndReason, LinkId, OpenedLink, OperationTable, Order, Session, Todo,
+};
 use shared_types::{Epoch, Incarnation, JournalId, Refusal, RefusalCode};
 
 use dying::Snapshot;
@@ -23,7 +25,7 @@ use super::{
 };
 
 pub(crate) struct Runner {
-    pub(crate) table: Table,
+    pub(crate) table: OperationTable,
     pub(crate) host: Host,
     /// What was written down, and how much of it survives the host's death.
     pub(crate) journal: Vec<Entry>,
@@ -49,13 +51,13 @@ pub(crate) struct Runner {
 struct Linked {
     wire: u64,
     session: Session,
-    opened: Opened,
+    opened: OpenedLink,
 }
 
 impl Runner {
     pub(crate) fn new() -> Self {
         Self {
-            table: Table::new(incarnation(1, 1), place()),
+            table: OperationTable::new(incarnation(1, 1), place()),
             host: Host::default(),
             journal: Vec::new(),
             changes: Changes::new(),
@@ -141,7 +143,7 @@ impl World {
     }
 
     /// One event; `None` is the end of the wire.
-    fn serve_runner(&mut self, linked: &mut Linked) -> Result<(), Option<Ended>> {
+    fn serve_runner(&mut self, linked: &mut Linked) -> Result<(), Option<LinkEndReason>> {
         let now = self.runner_time;
         let random = self.dice.below(256) as u8;
         let beat = linked.session.tick(now, random, None).map_err(Some)?;
@@ -234,7 +236,7 @@ impl World {
         }
     }
 
-    fn end_session(&mut self, linked: Linked, ended: Option<Ended>) {
+    fn end_session(&mut self, linked: Linked, ended: Option<LinkEndReason>) {
         self.say(format!("runner: wire {} ends: {ended:?}", linked.wire));
         if let Some(wire) = self.wires.get_mut(&linked.wire) {
             let mut session = linked.session;
@@ -248,7 +250,7 @@ impl World {
         self.runner.table.close_link(linked.opened.link);
         self.runner.connect_at = self.runner_time + Duration::from_millis(self.dice.below(3000));
         match ended {
-            Some(Ended::NewJournal) => {
+            Some(LinkEndReason::NewJournal) => {
                 self.checks.tally.count("new journals");
                 self.spare_the_server(false);
                 self.runner.epoch = Epoch(0);
@@ -262,7 +264,12 @@ impl World {
                 self.runner.compact();
                 self.memory_is_gone();
             }
-            None | Some(Ended::Silent(_) | Ended::Goodbye { .. } | Ended::Aged { .. }) => {}
+            None
+            | Some(
+                LinkEndReason::Silent(_)
+                | LinkEndReason::Goodbye { .. }
+                | LinkEndReason::Aged { .. },
+            ) => {}
             Some(broken) => panic!("the runner holds the server for broken: {broken}"),
         }
     }
@@ -369,7 +376,7 @@ impl World {
     }
 }
 
-fn hello(opened: &Opened) -> v1::RunnerFrame {
+fn hello(opened: &OpenedLink) -> v1::RunnerFrame {
     let hello = v1::Hello {
         protocol_version: PROTOCOL_VERSION,
         software_version: "simulated".into(),

@@ -8,8 +8,8 @@ const SIZE: TerminalSize = TerminalSize {
     columns: 80,
 };
 
-fn of(input: bool, terminal: bool) -> Passing {
-    Passing::begin(&Request::Exec(Exec {
+fn of(input: bool, terminal: bool) -> PassingOrders {
+    PassingOrders::begin(&Request::Exec(Exec {
         input,
         terminal: terminal.then_some(SIZE),
         ..Exec::new(Command::Shell("cat".into()))
@@ -22,7 +22,12 @@ fn piece(offset: u64, data: &'static [u8], end: bool) -> Option<Input> {
 }
 
 /// Input for a process.
-fn input(passing: &mut Passing, offset: u64, data: &'static [u8], end: bool) -> Option<Input> {
+fn input(
+    passing: &mut PassingOrders,
+    offset: u64,
+    data: &'static [u8],
+    end: bool,
+) -> Option<Input> {
     passing.input(piece(offset, data, end)?)
 }
 
@@ -82,23 +87,23 @@ fn what_takes_no_input_and_has_no_terminal_refuses_both() {
     assert_eq!(code(passing.tell()), Some(RefusalCode::Invalid));
     let answer = passing.control(1, Control::Resize(SIZE));
     assert!(
-        matches!(answer, Decision::Answer(Err(refusal)) if refusal.code == RefusalCode::Invalid)
+        matches!(answer, PassingDecision::Answer(Err(refusal)) if refusal.code == RefusalCode::Invalid)
     );
     let signal = Control::Signal(Signal::Interrupt);
-    assert_eq!(passing.control(2, signal), Decision::Do);
+    assert_eq!(passing.control(2, signal), PassingDecision::Do);
 }
 
 #[test]
 fn of_a_resize_that_is_sent_again_the_supervisor_says_what_became_of_it() {
     let mut passing = of(false, true);
     let resize = Control::Resize(SIZE);
-    assert_eq!(passing.control(5, resize), Decision::Do);
-    assert_eq!(passing.control(5, resize), Decision::Wait);
+    assert_eq!(passing.control(5, resize), PassingDecision::Do);
+    assert_eq!(passing.control(5, resize), PassingDecision::Wait);
     assert!(passing.controlled(5));
     assert!(!passing.controlled(5));
     // Whether a later one was done first, or this one before a restart, is not known here.
     for id in [5, 4, 6] {
-        assert_eq!(passing.control(id, resize), Decision::Do);
+        assert_eq!(passing.control(id, resize), PassingDecision::Do);
         assert!(passing.controlled(id));
     }
 }
@@ -108,19 +113,19 @@ fn the_answers_that_are_waited_for_are_bounded() {
     let mut passing = of(false, true);
     let resize = Control::Resize(SIZE);
     for id in 1..=MAX_CONTROLS_WAITING as u64 {
-        assert_eq!(passing.control(id, resize), Decision::Do);
+        assert_eq!(passing.control(id, resize), PassingDecision::Do);
     }
     let one_more = passing.control(100, resize);
     assert!(
-        matches!(one_more, Decision::Answer(Err(refusal)) if refusal.code == RefusalCode::ResourceExhausted)
+        matches!(one_more, PassingDecision::Answer(Err(refusal)) if refusal.code == RefusalCode::ResourceExhausted)
     );
     assert!(passing.controlled(1));
-    assert_eq!(passing.control(100, resize), Decision::Do);
+    assert_eq!(passing.control(100, resize), PassingDecision::Do);
 }
 
 #[test]
 fn after_a_restart_nothing_is_said_of_input_before_it_is_known() {
-    let mut passing = Passing::found(of(true, false).takes());
+    let mut passing = PassingOrders::found(of(true, false).takes());
     passing.attached();
     assert_eq!(passing.tell(), None);
     passing.taken(7);

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use proto::v1;
 use shared_types::{OperationId, SandboxState};
 
-use super::{LinkId, MAX_PATIENT_ANSWERS, MAX_WAITING_ANSWERS, Opened, Table};
+use super::{LinkId, MAX_PATIENT_ANSWERS, MAX_WAITING_ANSWERS, OpenedLink, OperationTable};
 use crate::{runner::delivery::Spool, wire};
 
-impl Table {
+impl OperationTable {
     /// A new link replaces the one before; it gets no frames of the table until it is welcomed.
-    pub fn open_link(&mut self) -> Opened {
+    pub fn open_link(&mut self) -> OpenedLink {
         self.unlink();
         self.link = LinkId(self.link.0 + 1);
         self.linked = true;
@@ -20,7 +20,7 @@ impl Table {
             operation: id.to_string(),
             ended: entry.end.is_some(),
         });
-        Opened {
+        OpenedLink {
             link: self.link,
             incarnation: self.incarnation.clone(),
             journal_sequence: self.journal_sequence(),
@@ -69,7 +69,7 @@ impl Table {
         self.answers.len() < MAX_WAITING_ANSWERS
     }
 
-    /// True if [`Table::next_frame`] may have something.
+    /// True if [`OperationTable::next_frame`] may have something.
     pub fn has_frames(&self) -> bool {
         !self.answers.is_empty() || !self.ready.is_empty() || self.tells_of_sandboxes()
     }
@@ -82,7 +82,7 @@ impl Table {
 
     /// True if every frame that waits can go with a later one. Such frames say that commands were
     /// accepted which have not begun. A later frame comes when one of them begins or ends
-    /// ([`Table::output`], [`Table::ended`]).
+    /// ([`OperationTable::output`], [`OperationTable::ended`]).
     pub fn can_wait(&self) -> bool {
         let is_patient = |answer: &v1::RunnerFrame| {
             matches!(answer.kind, Some(v1::runner_frame::Kind::Accepted(_)))

@@ -6,19 +6,19 @@ use proto::v1::{self, cancel_answer::Answer, runner_frame};
 use shared_sandbox::{Outcome, OutputStream, Request};
 use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, SandboxId};
 
-use super::{Act, Entry, LinkId, Table, answered};
+use super::{Act, LinkId, OperationTable, TableEntry, answered};
 use crate::{
     runner::{
         admission::{Admission, Load, RESERVED_BYTES, Share, TOO_MANY_OWNERS, View, admit},
         delivery::Delivery,
         orders::{Incoming, Order, cancel_refused, refused},
-        passing::Passing,
+        passing::PassingOrders,
         record::{Accepted, Receipt, Record, Takes},
     },
     wire::from_runner,
 };
 
-impl Table {
+impl OperationTable {
     /// Carries out an order of the server over this link; does nothing if it is not the present
     /// link. `now` is of a clock that goes on as long as the host's boot does, with the daemon or
     /// without.
@@ -119,7 +119,7 @@ impl Table {
                     self.accepted += 1;
                     self.unwritten.push(Record::Accepted(accepted.clone()));
                 }
-                let passing = Passing::begin(&request);
+                let passing = PassingOrders::begin(&request);
                 self.remember(accepted, only_reads, passing, now);
                 Some(Act::Start {
                     operation: id,
@@ -224,7 +224,7 @@ impl Table {
         }
         self.see_epoch(owner, epoch, now);
         let answer = match self.entries.get_mut(&id) {
-            Some(Entry { end: Some(end), .. }) => end.answer,
+            Some(TableEntry { end: Some(end), .. }) => end.answer,
             Some(entry) => {
                 entry.stopped = true;
                 entry.answer_owed = true;

@@ -6,13 +6,13 @@ use proto::v1;
 use shared_sandbox::{Control, Input};
 use shared_types::{OperationId, Refusal, RefusalCode};
 
-use super::{Act, Entry, Table};
+use super::{Act, OperationTable, TableEntry};
 use crate::{
-    runner::passing::{Decision, Passing},
+    runner::passing::{PassingDecision, PassingOrders},
     wire,
 };
 
-impl Table {
+impl OperationTable {
     /// The operation's input below this offset is taken. After a restart a link learns the offset
     /// from the first such report.
     pub fn input_taken(&mut self, id: OperationId, up_to: u64) {
@@ -52,33 +52,36 @@ impl Table {
         let entry = self.attached(operation)?;
         let decision = match &entry.end {
             None => entry.passing.control(id, control),
-            Some(_) => Decision::Answer(Err(Refusal::new(
+            Some(_) => PassingDecision::Answer(Err(Refusal::new(
                 RefusalCode::NotFound,
                 "the operation has ended",
             ))),
         };
         match decision {
-            Decision::Do => Some(Act::Control {
+            PassingDecision::Do => Some(Act::Control {
                 operation,
                 id,
                 control,
             }),
-            Decision::Answer(result) => {
+            PassingDecision::Answer(result) => {
                 self.answers.push_back(wire::done(operation, id, result));
                 None
             }
-            Decision::Wait => None,
+            PassingDecision::Wait => None,
         }
     }
 
     /// The frame that reports an operation's input to the link.
-    pub(super) fn input_frame(id: OperationId, passing: &mut Passing) -> Option<v1::RunnerFrame> {
+    pub(super) fn input_frame(
+        id: OperationId,
+        passing: &mut PassingOrders,
+    ) -> Option<v1::RunnerFrame> {
         let told = passing.tell()?;
         Some(wire::input_taken(id, told))
     }
 
     /// The operation, if the present link has asked for it.
-    fn attached(&mut self, id: OperationId) -> Option<&mut Entry> {
+    fn attached(&mut self, id: OperationId) -> Option<&mut TableEntry> {
         self.entries
             .get_mut(&id)
             .filter(|entry| entry.delivery.is_some())

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use shared_types::{Incarnation, OperationId, Owner, SandboxId};
 
-use super::Table;
+use super::OperationTable;
 use crate::runner::{
     memory::Receipts,
-    passing::Passing,
+    passing::PassingOrders,
     record::{Accepted, Record, Records},
 };
 
-impl Table {
+impl OperationTable {
     /// The table that wrote these records, in this order, and what it does not know the end of:
-    /// the driver finds out, and says so with [`Table::output`], [`Table::ended`] or
-    /// [`Table::release`]. Records that name no sandbox are of the first one, which is also the only one
-    /// until others are added. It is `now` on the clock of [`Table::order`].
+    /// the driver finds out, and says so with [`OperationTable::output`], [`OperationTable::ended`] or
+    /// [`OperationTable::release`]. Records that name no sandbox are of the first one, which is also the only one
+    /// until others are added. It is `now` on the clock of [`OperationTable::order`].
     pub fn restore(
         incarnation: Incarnation,
         first_sandbox: SandboxId,
@@ -39,7 +39,7 @@ impl Table {
 
     /// Remembers an operation that was accepted, and whose records are gone: its end is not known
     /// yet. Does nothing where it is remembered or must never start. It is `now` on the clock of
-    /// [`Table::order`].
+    /// [`OperationTable::order`].
     pub fn adopt(&mut self, accepted: Accepted, now: Duration) {
         let id = accepted.operation;
         if !self.remembers(id) && !self.is_over(id) {
@@ -62,7 +62,7 @@ impl Table {
             Record::Sequence(accepted) => self.accepted = accepted,
             Record::Accepted(accepted) => {
                 self.accepted += 1;
-                let passing = Passing::found(accepted.takes);
+                let passing = PassingOrders::found(accepted.takes);
                 let at = heard(accepted.at);
                 self.remember(accepted, false, passing, at);
             }

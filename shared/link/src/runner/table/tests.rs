@@ -18,20 +18,20 @@ use crate::{
 
 /// A table, and where the output of its operations is.
 struct Scene {
-    table: Table,
+    table: OperationTable,
     spool: Memory,
 }
 
 impl std::ops::Deref for Scene {
-    type Target = Table;
+    type Target = OperationTable;
 
-    fn deref(&self) -> &Table {
+    fn deref(&self) -> &OperationTable {
         &self.table
     }
 }
 
 impl std::ops::DerefMut for Scene {
-    fn deref_mut(&mut self) -> &mut Table {
+    fn deref_mut(&mut self) -> &mut OperationTable {
         &mut self.table
     }
 }
@@ -52,7 +52,7 @@ impl Scene {
 }
 
 fn linked() -> Scene {
-    let mut table = Table::new(incarnation(), PLACE);
+    let mut table = OperationTable::new(incarnation(), PLACE);
     table.open_link();
     Scene {
         table,
@@ -67,9 +67,9 @@ fn restarted(scene: &mut Scene) -> Vec<OperationId> {
 }
 
 fn restarted_at(scene: &mut Scene, records: Records, now: Duration) -> Vec<OperationId> {
-    let (table, mut open) = Table::restore(incarnation(), PLACE, records, now);
+    let (table, mut open) = OperationTable::restore(incarnation(), PLACE, records, now);
     let shorter = table.all_records().into_iter().collect();
-    let (again, mut open_again) = Table::restore(incarnation(), PLACE, shorter, now);
+    let (again, mut open_again) = OperationTable::restore(incarnation(), PLACE, shorter, now);
     open.sort();
     open_again.sort();
     assert_eq!(open, open_again, "a shorter journal says something else");
@@ -79,7 +79,7 @@ fn restarted_at(scene: &mut Scene, records: Records, now: Duration) -> Vec<Opera
     open
 }
 
-fn order(table: &mut Table, order: Order) -> Option<Act> {
+fn order(table: &mut OperationTable, order: Order) -> Option<Act> {
     table.order(table.link, order, Duration::ZERO)
 }
 
@@ -87,18 +87,18 @@ fn id(number: u128) -> OperationId {
     OperationId::from_u128(number)
 }
 
-fn start(table: &mut Table, number: u128, script: &str) -> Option<Act> {
+fn start(table: &mut OperationTable, number: u128, script: &str) -> Option<Act> {
     order(
         table,
         Order::Operation(Box::new(incoming(number, shell(script)))),
     )
 }
 
-fn cancel(table: &mut Table, number: u128) -> Option<Act> {
+fn cancel(table: &mut OperationTable, number: u128) -> Option<Act> {
     cancel_under(table, number, Epoch(1))
 }
 
-fn cancel_under(table: &mut Table, number: u128, epoch: Epoch) -> Option<Act> {
+fn cancel_under(table: &mut OperationTable, number: u128, epoch: Epoch) -> Option<Act> {
     order(
         table,
         Order::Cancel {
@@ -263,7 +263,7 @@ fn a_new_link_hears_nothing_until_it_attaches_and_then_all_from_where_it_stands(
     table.write(id(1), b"two");
     table.exit(id(1), ExitCause::Exited);
 
-    let Opened {
+    let OpenedLink {
         journal_sequence,
         inventory,
         ..

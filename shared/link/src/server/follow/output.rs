@@ -2,14 +2,14 @@
 
 use shared_sandbox::{OperationEvent, Outcome, OutputStream};
 
-use super::{Follow, Phase, Step};
+use super::{Follow, FollowStep, Phase};
 use crate::server::{progress::Progress, sums};
 
 impl Follow {
     pub(super) fn output(&mut self, event: OperationEvent, stream: OutputStream) {
         let up_to = self.progress[stream as usize].came();
-        self.steps.push_back(Step::Tell(event));
-        self.steps.push_back(Step::Taken(stream, up_to));
+        self.steps.push_back(FollowStep::Tell(event));
+        self.steps.push_back(FollowStep::Taken(stream, up_to));
     }
 
     /// The runner tells an end. It is believed once the output, with what is kept of it, is summed:
@@ -39,7 +39,7 @@ impl Follow {
         for (stream, to) in outcome.output() {
             if let Some(from) = self.progress[stream as usize].end(to) {
                 let gap = OperationEvent::Gap { stream, from, to };
-                self.steps.push_back(Step::Tell(gap));
+                self.steps.push_back(FollowStep::Tell(gap));
             }
         }
     }

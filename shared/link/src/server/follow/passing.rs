@@ -5,7 +5,7 @@ use shared_sandbox::{Control, Input, OperationEvent};
 use shared_types::Refusal;
 
 use super::{Follow, Phase};
-use crate::server::{Answer, Controlled, Step};
+use crate::server::{ControlAnswer, Controlled, FollowStep};
 
 impl Follow {
     /// Goes on with what is passed on and not answered, where `before` has followed the same operation.
@@ -48,8 +48,8 @@ impl Follow {
     }
 
     /// The runner answers to what was passed on.
-    pub fn answer(&mut self, answer: Answer) -> Option<Controlled> {
-        if answer == Answer::Accepted {
+    pub fn answer(&mut self, answer: ControlAnswer) -> Option<Controlled> {
+        if answer == ControlAnswer::Accepted {
             self.accepted();
             return None;
         }
@@ -59,7 +59,8 @@ impl Follow {
     /// Said again over every link, and told once.
     fn accepted(&mut self) {
         if self.is_attached() && !std::mem::replace(&mut self.told_accepted, true) {
-            self.steps.push_back(Step::Tell(OperationEvent::Accepted));
+            self.steps
+                .push_back(FollowStep::Tell(OperationEvent::Accepted));
         }
     }
 

@@ -120,10 +120,10 @@ fn a_download_that_a_full_runner_refuses_for_now_waits_and_any_other_refusal_end
         }));
         follow.step()
     };
-    assert!(matches!(refused(Some(500)), Step::Wait(..)));
+    assert!(matches!(refused(Some(500)), FollowStep::Wait(..)));
     assert!(matches!(
         refused(None),
-        Step::Settle(Outcome::Downloaded(_))
+        FollowStep::Settle(Outcome::Downloaded(_))
     ));
 }
 

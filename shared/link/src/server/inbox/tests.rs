@@ -107,12 +107,12 @@ fn answers_are_bounded_wait_for_no_output_and_belong_to_their_seat() {
     let (seat, _) = inbox.attach();
     inbox.put(seat, output(Stdout, 0, "abc")).expect("in order");
     for up_to in 0..10_000 {
-        let taken = Answer::InputTaken(up_to);
+        let taken = ControlAnswer::InputTaken(up_to);
         inbox.put_answer(seat, taken).expect("the last one counts");
     }
-    assert_eq!(inbox.take_answer(), Some(Answer::InputTaken(9999)));
+    assert_eq!(inbox.take_answer(), Some(ControlAnswer::InputTaken(9999)));
     assert_eq!(inbox.take_answer(), None);
-    let done = |id| Answer::Done { id, result: Ok(()) };
+    let done = |id| ControlAnswer::Done { id, result: Ok(()) };
     let put = (0..).map(|id| inbox.put_answer(seat, done(id)));
     let refused = put.take(1000).find_map(Result::err);
     assert_eq!(refused, Some(InboxError::TooManyAnswers));

@@ -2,7 +2,7 @@ use shared_types::SessionId;
 
 use super::*;
 use crate::{
-    server::{Answer, InboxError, Mail},
+    server::{ControlAnswer, InboxError, Mail},
     testing::incarnation,
 };
 
@@ -14,7 +14,7 @@ impl Post for Nobody {
         panic!("nobody reads: {mail:?}")
     }
 
-    fn put_answer(&self, answer: Answer) -> Result<(), InboxError> {
+    fn put_answer(&self, answer: ControlAnswer) -> Result<(), InboxError> {
         panic!("nobody asked: {answer:?}")
     }
 }

@@ -5,12 +5,12 @@ use super::{super::progress::COMMIT_EVERY, *};
 
 const ID: OperationId = OperationId::from_u128(1);
 
-fn passing(input: bool) -> Passing {
+fn passing(input: bool) -> PassingControls {
     let exec = Exec {
         input,
         ..Exec::new(Command::Shell("cat".into()))
     };
-    let mut passing = Passing::new(ID, Some(&Request::Exec(exec)));
+    let mut passing = PassingControls::new(ID, Some(&Request::Exec(exec)));
     passing.attached();
     passing
 }
@@ -21,7 +21,7 @@ fn piece(offset: u64, data: &'static [u8], end: bool) -> Input {
 }
 
 /// Every frame that there is, with ids from `first` on.
-fn frames(passing: &mut Passing, first: u64) -> Vec<String> {
+fn frames(passing: &mut PassingControls, first: u64) -> Vec<String> {
     frames_with(passing, &mut streams(), first)
 }
 
@@ -30,7 +30,11 @@ fn streams() -> [Progress; 2] {
 }
 
 /// The same, with the commits of these streams.
-fn frames_with(passing: &mut Passing, progress: &mut [Progress; 2], first: u64) -> Vec<String> {
+fn frames_with(
+    passing: &mut PassingControls,
+    progress: &mut [Progress; 2],
+    first: u64,
+) -> Vec<String> {
     let mut next = first;
     let mut fresh = || {
         next += 1;
@@ -53,13 +57,13 @@ fn frames_with(passing: &mut Passing, progress: &mut [Progress; 2], first: u64) 
 fn input_is_sent_once_the_runner_says_where_it_stands_and_again_over_the_next_link() {
     let mut passing = passing(true);
     assert!(!passing.takes_input(), "nobody knows where it stands");
-    assert_eq!(passing.answer(Answer::InputTaken(0)), None);
+    assert_eq!(passing.answer(ControlAnswer::InputTaken(0)), None);
     assert_eq!(passing.tell(), Some(0));
     assert_eq!(passing.input(&piece(0, b"abcd", true)), Ok(4));
     assert_eq!(frames(&mut passing, 1), ["input 0+4 end"]);
     passing.attached();
     assert_eq!(frames(&mut passing, 1), [""; 0]);
-    passing.answer(Answer::InputTaken(3));
+    passing.answer(ControlAnswer::InputTaken(3));
     assert_eq!(passing.tell(), Some(3));
     assert_eq!(passing.tell(), None);
     assert_eq!(frames(&mut passing, 1), ["input 3+1 end"]);
@@ -71,14 +75,14 @@ fn what_is_to_be_done_keeps_its_id_until_it_is_answered() {
     passing.control(70, Control::Signal(Signal::Interrupt));
     passing.control(71, Control::Signal(Signal::Terminate));
     assert_eq!(frames(&mut passing, 5), ["signal 5", "signal 6"]);
-    let done = passing.answer(Answer::Done {
+    let done = passing.answer(ControlAnswer::Done {
         id: 5,
         result: Ok(()),
     });
     assert_eq!(done.map(|controlled| controlled.key), Some(70));
     passing.attached();
     assert_eq!(frames(&mut passing, 9), ["signal 6"]);
-    let unknown = Answer::Done {
+    let unknown = ControlAnswer::Done {
         id: 5,
         result: Ok(()),
     };
@@ -117,7 +121,7 @@ fn input_to_what_takes_none_is_refused_here_and_a_refusal_of_the_runner_is_told(
     assert_eq!(refused, Err(RefusalCode::Invalid));
     let mut some = passing(true);
     let refusal = Refusal::new(RefusalCode::Invalid, "no");
-    some.answer(Answer::InputRefused(refusal.clone()));
+    some.answer(ControlAnswer::InputRefused(refusal.clone()));
     assert!(some.takes_input());
     assert_eq!(some.input(&piece(0, b"a", false)), Err(refusal));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shared_link::{runner::Table, server::Seen};
+use shared_link::{runner::OperationTable, server::Seen};
 use shared_sandbox::Outcome;
 use shared_types::{Epoch, Incarnation, OperationId, Refusal, RefusalCode};
 
@@ -16,7 +16,7 @@ use crate::tests::simulation::{
 
 /// An older state of the host.
 pub(super) struct Snapshot {
-    table: Table,
+    table: OperationTable,
     changes: Changes,
     incarnation: Incarnation,
     sequence: u64,
@@ -58,7 +58,8 @@ impl World {
         }
         let (records, changes) = changing::read(&self.runner.journal);
         self.runner.changes = changes;
-        let (mut table, open) = Table::restore(incarnation, place(), records, self.runner_time);
+        let (mut table, open) =
+            OperationTable::restore(incarnation, place(), records, self.runner_time);
         for id in open {
             if !self.settle_change(&mut table, id) {
                 self.recover(&mut table, id, host_died);
@@ -70,7 +71,7 @@ impl World {
     }
 
     /// A new daemon finds out what became of an operation.
-    fn recover(&self, table: &mut Table, id: OperationId, host_died: bool) {
+    fn recover(&self, table: &mut OperationTable, id: OperationId, host_died: bool) {
         let host = &self.runner.host;
         table.output(id, host.readable(id));
         if let Some(process) = host.running.get(&id) {
@@ -152,7 +153,7 @@ impl World {
         self.memory_is_gone();
     }
 
-    fn replace_memory(&mut self, table: Table) {
+    fn replace_memory(&mut self, table: OperationTable) {
         if let Some(linked) = self.runner.session.take()
             && let Some(wire) = self.wires.get_mut(&linked.wire)
         {

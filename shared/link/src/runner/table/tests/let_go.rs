@@ -1,6 +1,6 @@
 use super::*;
 
-fn read(table: &mut Table, number: u128) -> Option<Act> {
+fn read(table: &mut OperationTable, number: u128) -> Option<Act> {
     order(table, Order::Operation(Box::new(incoming(number, list()))))
 }
 

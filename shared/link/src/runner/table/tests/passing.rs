@@ -10,12 +10,12 @@ fn cat() -> Request {
     })
 }
 
-fn ask(table: &mut Table, number: u128, request: Request) -> Option<Act> {
+fn ask(table: &mut OperationTable, number: u128, request: Request) -> Option<Act> {
     let incoming = Box::new(incoming(number, request));
     order(table, Order::Operation(incoming))
 }
 
-fn input(table: &mut Table, number: u128, offset: u64, data: &'static str) -> Option<Act> {
+fn input(table: &mut OperationTable, number: u128, offset: u64, data: &'static str) -> Option<Act> {
     let input = Order::Input {
         operation: id(number),
         piece: Input {
@@ -27,7 +27,7 @@ fn input(table: &mut Table, number: u128, offset: u64, data: &'static str) -> Op
     order(table, input)
 }
 
-fn interrupt(table: &mut Table, number: u128, id: u64) -> Option<Act> {
+fn interrupt(table: &mut OperationTable, number: u128, id: u64) -> Option<Act> {
     let signal = Order::Control {
         operation: self::id(number),
         id,

@@ -10,7 +10,7 @@ use crate::{
 
 const OTHER: SandboxId = SandboxId::from_u128(20);
 
-fn start_in(table: &mut Table, sandbox: SandboxId, number: u128) -> Option<Act> {
+fn start_in(table: &mut OperationTable, sandbox: SandboxId, number: u128) -> Option<Act> {
     let incoming = Incoming {
         sandbox,
         ..incoming(number, shell("true"))
@@ -157,7 +157,7 @@ fn how_sandboxes_are_is_told_to_each_link_once_the_server_has_welcomed_it_and_no
         !scene.table.has_frames(),
         "before the proof there is no key to seal it with"
     );
-    let mut told = |table: &mut Table| {
+    let mut told = |table: &mut OperationTable| {
         table.welcomed(table.link);
         let frame = table.next_frame(&mut scene.spool);
         assert!(!table.has_frames());
