@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use shared_link::server::{HelloFacts, ModelsReport, SandboxReport, Seen, TurnedAway, Verdict};
+use shared_link::server::{
+    HelloFacts, KnownMemory, ModelsReport, ReconcileVerdict, SandboxReport, TurnedAway,
+};
 use shared_types::{Generation, OperationId, RunnerId, TenantId, Timestamp};
 
 use crate::{Operations, PortError};
@@ -15,7 +17,7 @@ pub trait LinkRows: Send + Sync {
     ///
     /// # Errors
     /// The store did not answer, or the runner may not link (any more).
-    async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError>;
+    async fn seen(&self, who: &LinkIdentity) -> Result<Option<KnownMemory>, PortError>;
 
     /// Makes a new link the runner's current one, stores the runner's report, and returns the link's generation, higher
     /// than every earlier one of this runner. In the same transaction [`forgotten`] becomes the outcome of every open
@@ -54,7 +56,7 @@ pub trait LinkRows: Send + Sync {
         &self,
         who: &LinkIdentity,
         operations: &[OperationId],
-    ) -> Result<Vec<(OperationId, Verdict)>, PortError>;
+    ) -> Result<Vec<(OperationId, ReconcileVerdict)>, PortError>;
 
     /// Stores the state of a sandbox of the runner's pool. Returns true if the runner is to remove it, because it is
     /// not wanted any more.

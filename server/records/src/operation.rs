@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use shared_link::server::{RunnerState, Settled, StoredIntent};
+use shared_link::server::{RunnerState, Settlement, StoredIntent};
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
     Digest, Effect, Epoch, Incarnation, OperationId, OperationKey, Owner, RunnerId, SandboxId,
@@ -76,7 +76,7 @@ pub trait Operations: Send + Sync {
     ///
     /// # Errors
     /// The store did not answer.
-    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError>;
+    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settlement, PortError>;
 
     /// The specification of a sandbox that its runner has to make; none if it is a workspace, or not wanted any more.
     ///

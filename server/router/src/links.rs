@@ -68,12 +68,12 @@ pub(crate) async fn linked_or_not(watch: &mut Watch) -> Connection {
 }
 
 /// The state of a connection in the protocol's terms.
-pub(crate) fn linked(connection: &Connection) -> server::Connection<Linked> {
+pub(crate) fn linked(connection: &Connection) -> server::RunnerConnection<Linked> {
     match connection {
-        Connection::Offline { since } => server::Connection::Offline { since: *since },
-        Connection::Linking => server::Connection::Linking,
-        Connection::Online(link) => server::Connection::Online(link.linked().clone()),
-        Connection::Revoked => server::Connection::Revoked,
+        Connection::Offline { since } => server::RunnerConnection::Offline { since: *since },
+        Connection::Linking => server::RunnerConnection::Linking,
+        Connection::Online(link) => server::RunnerConnection::Online(link.linked().clone()),
+        Connection::Revoked => server::RunnerConnection::Revoked,
     }
 }
 
@@ -413,7 +413,7 @@ impl Links {
 
     /// The runner's memory as its newest link here has shown it.
     #[cfg(test)]
-    pub(crate) async fn seen(&self, runner: RunnerId) -> Option<server::Seen> {
+    pub(crate) async fn seen(&self, runner: RunnerId) -> Option<server::KnownMemory> {
         self.registry.seen(runner).await
     }
 

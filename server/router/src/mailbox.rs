@@ -1,9 +1,9 @@
-//! An [`Inbox`] between two tasks: a link's task puts in and never waits, an operation's task takes
+//! An [`OutputInbox`] between two tasks: a link's task puts in and never waits, an operation's task takes
 //! out.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shared_link::server::{ControlAnswer, Inbox, InboxError, Mail, Seat};
+use shared_link::server::{ControlAnswer, InboxError, InboxSeat, Mail, OutputInbox};
 use shared_sandbox::OutputStream;
 use tokio::sync::Notify;
 
@@ -17,12 +17,12 @@ pub(crate) struct Mailbox {
 #[derive(Debug)]
 pub(crate) struct Post {
     shared: Arc<SharedInbox>,
-    seat: Seat,
+    seat: InboxSeat,
 }
 
 #[derive(Debug, Default)]
 struct SharedInbox {
-    inbox: Mutex<Inbox>,
+    inbox: Mutex<OutputInbox>,
     changed: Notify,
     answered: Notify,
 }
@@ -32,7 +32,7 @@ impl Mailbox {
     pub(crate) fn starting_at(offsets: [u64; 2]) -> Self {
         Self {
             shared: Arc::new(SharedInbox {
-                inbox: Mutex::new(Inbox::starting_at(offsets)),
+                inbox: Mutex::new(OutputInbox::starting_at(offsets)),
                 ..SharedInbox::default()
             }),
         }
@@ -70,7 +70,7 @@ impl Mailbox {
         }
     }
 
-    /// See [`Inbox::taken`].
+    /// See [`OutputInbox::taken`].
     pub(crate) fn taken(&mut self, stream: OutputStream, up_to: u64) -> Option<u64> {
         self.shared.lock().taken(stream, up_to)
     }
@@ -98,7 +98,7 @@ impl Drop for Post {
 }
 
 impl SharedInbox {
-    fn lock(&self) -> MutexGuard<'_, Inbox> {
+    fn lock(&self) -> MutexGuard<'_, OutputInbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 //! The intent is never changed; a stored intent is never placed a second time. Three things happen to it later, each
 //! once: a user or the server asks to stop it, its outcome arrives, its call ends.
 
-use shared_link::server::Settled;
+use shared_link::server::Settlement;
 use shared_sandbox::Outcome;
 use shared_telemetry::server::DUPLICATE_EFFECTS;
 use shared_types::{
@@ -193,7 +193,7 @@ impl Store {
         operation: OperationId,
         outcome: &Outcome,
         now: Timestamp,
-    ) -> Result<Settled, StoreError> {
+    ) -> Result<Settlement, StoreError> {
         let ending = Ending::of(outcome)?;
         retried!({
             let mut tx = self.write(tenant).await?;
@@ -201,12 +201,12 @@ impl Store {
                 Ok(ended) => {
                     tx.commit().await?;
                     self.operations_ended(vec![ended]).await;
-                    Ok(Settled::First)
+                    Ok(Settlement::First)
                 }
                 Err(before) => {
                     let before = before.decode()?;
                     ended_twice(&before, outcome);
-                    Ok(Settled::Already(before))
+                    Ok(Settlement::Already(before))
                 }
             }
         })

@@ -12,7 +12,7 @@ use shared_types::limits::MAX_NUMBER;
 
 /// The reading end of one output stream.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct StreamReader {
     /// Bytes that the writer may be ahead of the reader.
     window: u64,
     /// The first byte that has not been received.
@@ -58,7 +58,7 @@ pub enum Violation {
     },
 }
 
-impl Received {
+impl StreamReader {
     /// A stream that is read from `from` on. The writer begins with a credit of `window` bytes
     /// (not zero) above it.
     pub fn new(from: u64, window: u64) -> Self {

@@ -1,7 +1,7 @@
 //! The server's end of the link.
 //!
 //! [`Slot`] says which link of a runner is the current one, [`Link`] is one link, [`Follow`] one
-//! operation over all of them, [`Inbox`] what the one hands to the other. The driver keeps what is stored,
+//! operation over all of them, [`OutputInbox`] what the one hands to the other. The driver keeps what is stored,
 //! and moves frames.
 
 mod bounds;
@@ -25,13 +25,16 @@ pub use crate::wire::{
 };
 pub use cancel::{CancelStep, cancel};
 pub use follow::{Follow, FollowStep, Linked};
-pub use hello::{HelloFacts, Remembered, SandboxFacts, Seen, facts};
-pub use inbox::{Inbox, InboxError, Mail, Seat};
-pub use link::{CancelAnswered, Link, LinkCommand, MAX_REPORTS, Over, Reader, Times, Verdict};
+pub use hello::{HelloFacts, KnownMemory, Remembered, SandboxFacts, facts};
+pub use inbox::{InboxError, InboxSeat, Mail, OutputInbox};
+pub use link::{
+    CancelAnswered, Link, LinkCommand, LinkOver, LinkTimes, MAX_REPORTS, Reader,
+    ReconcileVerdict,
+};
 pub use passing::{ControlAnswer, Controlled};
 pub use refusals::{
     forgotten, lost_to_restoration, lost_to_revocation, lost_to_silence, never_started,
 };
-pub use slot::{Connection, Slot, TurnedAway};
-pub use stored::{RunnerState, Settled, StoredIntent};
+pub use slot::{RunnerConnection, Slot, TurnedAway};
+pub use stored::{RunnerState, Settlement, StoredIntent};
 pub use subscriptions::Post;

@@ -11,8 +11,8 @@ use server_records::{
     NewIntent, Operations, Outputs, PlaceError, PortError,
 };
 use shared_link::server::{
-    HelloFacts, ModelsReport, RunnerState, SandboxReport, Seen, Settled, StoredIntent, TurnedAway,
-    Verdict, never_started,
+    HelloFacts, KnownMemory, ModelsReport, ReconcileVerdict, RunnerState, SandboxReport,
+    Settlement, StoredIntent, TurnedAway, never_started,
 };
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
@@ -139,12 +139,12 @@ impl Operations for Rows {
         Err(PortError::new("nothing is cancelled here"))
     }
 
-    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
+    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settlement, PortError> {
         let mut kept = self.kept();
         let intent = kept.intents.get_mut(&id);
         let intent = intent.ok_or_else(|| PortError::new("it was not placed"))?;
         intent.outcome = Some(outcome.clone());
-        Ok(Settled::First)
+        Ok(Settlement::First)
     }
 
     async fn sandbox_spec(&self, id: SandboxId) -> Result<Option<SandboxSpec>, PortError> {
@@ -169,7 +169,7 @@ impl Operations for Rows {
 
 #[async_trait]
 impl LinkRows for Rows {
-    async fn seen(&self, _who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
+    async fn seen(&self, _who: &LinkIdentity) -> Result<Option<KnownMemory>, PortError> {
         Ok(None)
     }
 
@@ -238,7 +238,7 @@ impl LinkRows for Rows {
         &self,
         _who: &LinkIdentity,
         operations: &[OperationId],
-    ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
+    ) -> Result<Vec<(OperationId, ReconcileVerdict)>, PortError> {
         let area = self.area();
         let mut committed = HashMap::new();
         for id in operations {
@@ -247,12 +247,12 @@ impl LinkRows for Rows {
         let kept = self.kept();
         let verdict = |id| match kept.intents.get(id) {
             Some(intent) if intent.outcome.is_none() && kept.abandoned.contains(id) => {
-                Verdict::Collect
+                ReconcileVerdict::Collect
             }
-            Some(intent) if intent.outcome.is_none() => Verdict::Keep {
+            Some(intent) if intent.outcome.is_none() => ReconcileVerdict::Keep {
                 committed: committed[id],
             },
-            _ => Verdict::Forget,
+            _ => ReconcileVerdict::Forget,
         };
         Ok(operations.iter().map(|id| (*id, verdict(id))).collect())
     }

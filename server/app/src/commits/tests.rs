@@ -11,7 +11,7 @@ use server_store::{
     Input, LinkClaim, NewJoinToken, NewOperation, NewRunner, NewSession, NewTenant, NewUser,
     OutputKey, Outputs, Ports, Store,
 };
-use shared_link::server::{HelloFacts, SandboxFacts, Verdict};
+use shared_link::server::{HelloFacts, ReconcileVerdict, SandboxFacts};
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{
     Clock, Digest, Effect, Epoch, Event, Generation, Incarnation, Isolation, JoinTokenId,
@@ -215,7 +215,7 @@ async fn a_runner_keeps_the_output_of_an_operation_until_all_of_it_has_come() {
         let verdicts = rows.links.verdicts(&who, &[OPERATION]).await;
         verdicts.expect("the store answers").remove(0).1
     };
-    assert_eq!(verdict().await, Verdict::Collect);
+    assert_eq!(verdict().await, ReconcileVerdict::Collect);
 
     let settled = rows
         .links
@@ -223,15 +223,15 @@ async fn a_runner_keeps_the_output_of_an_operation_until_all_of_it_has_come() {
         .settle(OPERATION, &exited(5))
         .await;
     settled.expect("the store answers");
-    assert_eq!(verdict().await, Verdict::Collect);
+    assert_eq!(verdict().await, ReconcileVerdict::Collect);
     let outputs = rows.links.operations(&who).outputs();
     for (offset, data) in [(0, "ab"), (2, "cde")] {
-        assert_eq!(verdict().await, Verdict::Collect);
+        assert_eq!(verdict().await, ReconcileVerdict::Collect);
         let stream = OutputStream::Stdout;
         let kept = outputs.append(OPERATION, stream, offset, data.into()).await;
         kept.expect("the area is there");
     }
-    assert_eq!(verdict().await, Verdict::Forget);
+    assert_eq!(verdict().await, ReconcileVerdict::Forget);
     // Also where the server is killed now.
     let next = Outputs::start(&folder.path().join("output")).expect("a folder");
     let key = OutputKey {
@@ -252,10 +252,10 @@ async fn what_is_durable_of_an_operation_is_said_while_somebody_waits_for_it_and
     let verdicts = async || {
         let verdicts = rows.links.verdicts(&who, &[unknown, OPERATION]).await;
         let verdicts = verdicts.expect("the store answers");
-        assert_eq!(verdicts[0], (unknown, Verdict::Forget));
+        assert_eq!(verdicts[0], (unknown, ReconcileVerdict::Forget));
         verdicts[1].1.clone()
     };
-    let keep = |committed| Verdict::Keep { committed };
+    let keep = |committed| ReconcileVerdict::Keep { committed };
     assert_eq!(verdicts().await, keep([0, 0]));
     let outputs = rows.links.operations(&who).outputs();
     for (stream, data) in [
@@ -271,7 +271,7 @@ async fn what_is_durable_of_an_operation_is_said_while_somebody_waits_for_it_and
     let now = rows.clock.now();
     let cancelled = store.cancel_operation(TENANT, OPERATION, now).await;
     cancelled.expect("it is there");
-    assert!(matches!(verdicts().await, Verdict::Cancel { .. }));
+    assert!(matches!(verdicts().await, ReconcileVerdict::Cancel { .. }));
     let settled = rows
         .links
         .operations(&who)

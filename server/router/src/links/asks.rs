@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use shared_link::server::{
-    AnswerPart, AskFailure, AskFailureKind, AskKind, LinkCommand, Over, model_ask, model_credit,
-    model_drop,
+    AnswerPart, AskFailure, AskFailureKind, AskKind, LinkCommand, LinkOver, model_ask,
+    model_credit, model_drop,
 };
 use shared_types::{TraceContext, limits::MODEL_WINDOW_BYTES};
 use tokio::{runtime, sync::mpsc};
@@ -66,7 +66,7 @@ impl Asks {
     ///
     /// # Errors
     /// The runner sends more than it may.
-    pub(super) fn answered(&mut self, ask: u64, part: AnswerPart) -> Result<(), Over> {
+    pub(super) fn answered(&mut self, ask: u64, part: AnswerPart) -> Result<(), LinkOver> {
         // The caller may have left before.
         let Some(waiting) = self.waiting.get_mut(&ask) else {
             return Ok(());
@@ -94,8 +94,8 @@ impl Asks {
     }
 }
 
-fn violation(reason: &str) -> Over {
-    Over::Violation(reason.to_owned())
+fn violation(reason: &str) -> LinkOver {
+    LinkOver::Violation(reason.to_owned())
 }
 
 /// The answer of a runner's model server, as it comes. Dropping it ends the request there.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use proto::v1::{self, server_frame};
-use shared_link::server::{self, CancelAnswered, LinkCommand, Linked, Over};
+use shared_link::server::{self, CancelAnswered, LinkCommand, LinkOver, Linked};
 use shared_sandbox::{CancelAnswer, OutputStream};
 use shared_types::{
     Epoch, Generation, Incarnation, OperationId, Owner, Refusal, SandboxId, SandboxSpec,
@@ -365,7 +365,7 @@ impl Open {
     }
 
     /// Handles a frame from the runner.
-    pub(super) fn frame(&mut self, frame: v1::RunnerFrame, now: Duration) -> Result<(), Over> {
+    pub(super) fn frame(&mut self, frame: v1::RunnerFrame, now: Duration) -> Result<(), LinkOver> {
         if let Some(CancelAnswered { id, answer }) = self.machine.frame(frame, now)? {
             for waiter in self.cancels.remove(&id).unwrap_or_default() {
                 // A caller that stopped waiting knows that its request is recorded.

@@ -13,7 +13,7 @@ use std::{
 
 use futures_util::StreamExt as _;
 use proto::v1::{self, server_frame};
-use shared_link::server::{self, Linked, Over, Times, TurnedAway};
+use shared_link::server::{self, LinkOver, LinkTimes, Linked, TurnedAway};
 use shared_types::{Generation, OperationId, Timestamp, backoff::aged_at};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -191,7 +191,7 @@ impl LinkTask {
             serving.entropy.fill(&mut random);
             began + aged_at(age, u64::from_be_bytes(random))
         });
-        let times = Times {
+        let times = LinkTimes {
             heartbeat_every: options.heartbeat_every,
             silence: options.silence,
             lease: options.lease,
@@ -423,13 +423,13 @@ impl From<Gone> for LinkEnd {
     }
 }
 
-impl From<Over> for LinkEnd {
-    fn from(over: Over) -> Self {
+impl From<LinkOver> for LinkEnd {
+    fn from(over: LinkOver) -> Self {
         match over {
-            Over::Goodbye(reason) => Self::Goodbye(reason),
-            Over::Left(reason) => Self::Left(reason),
-            Over::Silent => Self::Silent,
-            Over::Violation(reason) => {
+            LinkOver::Goodbye(reason) => Self::Goodbye(reason),
+            LinkOver::Left(reason) => Self::Left(reason),
+            LinkOver::Silent => Self::Silent,
+            LinkOver::Violation(reason) => {
                 tracing::warn!(reason, "the runner broke the protocol");
                 Self::Violation(reason)
             }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use shared_link::server::{self, Seen, Slot, TurnedAway};
+use shared_link::server::{self, KnownMemory, Slot, TurnedAway};
 use shared_types::{Generation, RunnerId, Timestamp};
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -22,7 +22,7 @@ const SWEEP_FROM: usize = 64;
 const SWEEP_AFTER: Duration = Duration::from_secs(5);
 
 /// The connection of a runner to this replica.
-pub(crate) type Connection = server::Connection<LinkHandle>;
+pub(crate) type Connection = server::RunnerConnection<LinkHandle>;
 
 /// Speaks to the owner task.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ enum Request {
     },
     Seen {
         runner: RunnerId,
-        reply: oneshot::Sender<Option<Seen>>,
+        reply: oneshot::Sender<Option<KnownMemory>>,
     },
     Gate {
         runner: RunnerId,
@@ -104,7 +104,7 @@ impl Handle {
     }
 
     /// The runner's memory as its newest link here has shown it, as long as it may not be stored.
-    pub(super) async fn seen(&self, runner: RunnerId) -> Option<Seen> {
+    pub(super) async fn seen(&self, runner: RunnerId) -> Option<KnownMemory> {
         self.ask(|reply| Request::Seen { runner, reply }).await
     }
 

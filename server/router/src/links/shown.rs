@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use shared_link::server::{HelloFacts, Seen};
+use shared_link::server::{HelloFacts, KnownMemory};
 use shared_types::Incarnation;
 
 /// The memory that one link has shown. Its task raises it, and the next link of the runner is
@@ -32,8 +32,8 @@ impl Shown {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    pub(super) fn seen(&self) -> Seen {
-        Seen {
+    pub(super) fn seen(&self) -> KnownMemory {
+        KnownMemory {
             incarnation: self.incarnation.clone(),
             journal_sequence: self.journal_sequence,
             accepted_sequence: self.accepted(),

@@ -4,7 +4,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use server_records::{Heard, LinkIdentity, LinkRows, Operations, PortError};
-use shared_link::server::{HelloFacts, ModelsReport, SandboxReport, Seen, TurnedAway, Verdict};
+use shared_link::server::{
+    HelloFacts, KnownMemory, ModelsReport, ReconcileVerdict, SandboxReport, TurnedAway,
+};
 use shared_sandbox::Outcome;
 use shared_types::{Generation, OperationId, ReplicaId, TenantId};
 
@@ -19,10 +21,10 @@ pub(super) struct Rows {
 
 #[async_trait]
 impl LinkRows for Rows {
-    async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
+    async fn seen(&self, who: &LinkIdentity) -> Result<Option<KnownMemory>, PortError> {
         let row = self.ports.store.runner(who.tenant, who.runner).await;
         let row = row.map_err(PortError::new)?;
-        Ok(row.incarnation.map(|incarnation| Seen {
+        Ok(row.incarnation.map(|incarnation| KnownMemory {
             incarnation,
             journal_sequence: row.journal_sequence,
             accepted_sequence: row.accepted_sequence,
@@ -75,7 +77,7 @@ impl LinkRows for Rows {
         &self,
         who: &LinkIdentity,
         operations: &[OperationId],
-    ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
+    ) -> Result<Vec<(OperationId, ReconcileVerdict)>, PortError> {
         let store = &self.ports.store;
         let states = store.operation_states(who.tenant, who.runner, operations);
         let states = states.await.map_err(PortError::new)?;
@@ -159,30 +161,30 @@ impl Rows {
         id: OperationId,
         state: OperationState,
         committed: [u64; 2],
-    ) -> Result<Verdict, StoreError> {
+    ) -> Result<ReconcileVerdict, StoreError> {
         let store = &self.ports.store;
         match state {
             // Another server's, or one from after a backup that was restored: no reader will ask
             // for it.
-            OperationState::Unknown => Ok(Verdict::Forget),
-            OperationState::Open => Ok(Verdict::Keep { committed }),
+            OperationState::Unknown => Ok(ReconcileVerdict::Forget),
+            OperationState::Open => Ok(ReconcileVerdict::Keep { committed }),
             // A call that has not ended may be asked for the output once more. Its command is over, of
             // which a runner gives up nothing before all of it.
             OperationState::Settled => {
                 let row = store.operation(who.tenant, id).await?;
                 Ok(match row.closed_at {
-                    None => Verdict::Keep { committed: [0, 0] },
-                    Some(_) if self.is_kept(who.tenant, &row).await? => Verdict::Forget,
-                    Some(_) => Verdict::Collect,
+                    None => ReconcileVerdict::Keep { committed: [0, 0] },
+                    Some(_) if self.is_kept(who.tenant, &row).await? => ReconcileVerdict::Forget,
+                    Some(_) => ReconcileVerdict::Collect,
                 })
             }
             // Under its owner's epoch of now: the runner has seen it, and refuses an older one.
             OperationState::CancelRequested => {
                 let (row, _, epoch) = store.placed_operation(who.tenant, id).await?;
                 let owner = row.owner();
-                Ok(Verdict::Cancel { owner, epoch })
+                Ok(ReconcileVerdict::Cancel { owner, epoch })
             }
-            OperationState::Closed => Ok(Verdict::Collect),
+            OperationState::Closed => Ok(ReconcileVerdict::Collect),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use server_records::{Operations, PortError};
-use shared_link::server::{RunnerState, Settled, StoredIntent};
+use shared_link::server::{RunnerState, Settlement, StoredIntent};
 use shared_sandbox::Outcome;
 use shared_types::{Epoch, OperationId, RunnerId, SandboxId, SandboxSpec, TenantId, event::Place};
 
@@ -41,7 +41,7 @@ impl Operations for TenantOperations {
         Ok(())
     }
 
-    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
+    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settlement, PortError> {
         let Ports { store, clock, .. } = &self.ports;
         let settled = store.settle_operation(self.tenant, id, outcome, clock.now());
         Ok(settled.await?)

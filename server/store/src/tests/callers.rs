@@ -1,6 +1,6 @@
 //! Operations that callers of the API asked for.
 
-use shared_link::server::{Settled, lost_to_revocation};
+use shared_link::server::{Settlement, lost_to_revocation};
 use shared_sandbox::Outcome;
 use shared_types::{
     Digest, Epoch, OperationId, OperationKey, OperationScope, Owner, RunnerId, SandboxId,
@@ -130,8 +130,8 @@ async fn the_end_of_a_callers_operation_closes_it(fixture: Fixture) {
         settled.await.expect("it is there")
     };
     let first = end_of("first");
-    assert_eq!(settle(&first).await, Settled::First);
-    assert_eq!(settle(&end_of("second")).await, Settled::Already(first));
+    assert_eq!(settle(&first).await, Settlement::First);
+    assert_eq!(settle(&end_of("second")).await, Settlement::Already(first));
     let row = ours.db.operation(ours.id, operation.id).await;
     let row = row.expect("it is there");
     assert_eq!(

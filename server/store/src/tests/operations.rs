@@ -1,6 +1,6 @@
 use serde_json::Value;
 use server_records::CallEnd;
-use shared_link::server::{Settled, forgotten, lost_to_revocation};
+use shared_link::server::{Settlement, forgotten, lost_to_revocation};
 use shared_sandbox::Outcome;
 use shared_types::{
     Digest, Effect, Epoch, Event, OperationId, TenantId,
@@ -44,7 +44,7 @@ async fn place(ours: &Tenant, work: &AtWork) {
     assert!(matches!(placed, Ok(Placed::New { .. })), "{placed:?}");
 }
 
-async fn settle(ours: &Tenant, id: OperationId, words: &str, seconds: i64) -> Settled {
+async fn settle(ours: &Tenant, id: OperationId, words: &str, seconds: i64) -> Settlement {
     ours.db
         .settle_operation(ours.id, id, &end_of(words), at(seconds))
         .await
@@ -173,7 +173,7 @@ async fn an_outcome_is_stored_once_also_when_many_race(fixture: Fixture) {
     let tries = tries.join_all().await.into_iter();
     let (first, already): (Vec<_>, Vec<_>) = tries
         .map(|settled| settled.expect("it is there"))
-        .partition(|settled| *settled == Settled::First);
+        .partition(|settled| *settled == Settlement::First);
     assert_eq!(first.len(), 1);
     let stored = db.operation(ours.id, work.operation.id).await;
     let stored = stored.expect("it is there").outcome.expect("it is stored");
@@ -181,7 +181,7 @@ async fn an_outcome_is_stored_once_also_when_many_race(fixture: Fixture) {
     assert!(
         already
             .into_iter()
-            .all(|one| one == Settled::Already(stored.clone()))
+            .all(|one| one == Settlement::Already(stored.clone()))
     );
     let session = db.session(ours.id, work.session).await;
     assert_eq!(session.expect("it is there").last_seq, 4, "nothing to tell");
@@ -204,7 +204,7 @@ async fn an_outcome_that_comes_after_its_call_ended_is_told_in_the_log(fixture: 
         .await
         .expect("it runs");
     let settled = settle(&ours, work.operation.id, "no such file", 900).await;
-    assert_eq!(settled, Settled::First);
+    assert_eq!(settled, Settlement::First);
     let told = Event::OperationSettled {
         operation: work.operation.id,
         summary: "it was not run: no such file".to_owned(),
@@ -214,7 +214,7 @@ async fn an_outcome_that_comes_after_its_call_ended_is_told_in_the_log(fixture: 
     let log: Vec<_> = log.iter().map(|event| (event.seq, event.known())).collect();
     assert_eq!(log, [(7, Some(&told))]);
     let again = settle(&ours, work.operation.id, "[]", 901).await;
-    assert_eq!(again, Settled::Already(end_of("no such file")));
+    assert_eq!(again, Settlement::Already(end_of("no such file")));
     let session = db.session(ours.id, work.session).await;
     assert_eq!(session.expect("it is there").last_seq, 7, "told once");
 }
@@ -228,7 +228,7 @@ async fn what_has_ended_does_not_go_on_in_the_background(fixture: Fixture) {
         *task = Some(1);
     }
     let first = settle(&ours, work.operation.id, "{}", 900).await;
-    assert_eq!(first, Settled::First);
+    assert_eq!(first, Settlement::First);
     let background = [background];
     let written = db.append(ours.id, work.session, work.epoch, &background, at(5));
     assert!(matches!(written.await, Err(StoreError::Conflict(_))));

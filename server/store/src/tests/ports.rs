@@ -1,7 +1,7 @@
 use std::{path::Path, sync::Arc};
 
 use server_records::{LinkIdentity, SessionError, SessionKey};
-use shared_link::server::Verdict;
+use shared_link::server::ReconcileVerdict;
 use shared_types::{OperationId, SystemClock, event::CallOutcome};
 
 use super::fixture::{Fixture, REPLICA, at, call_ended};
@@ -32,7 +32,7 @@ async fn a_runner_keeps_what_came_to_an_end_that_this_version_cannot_read(fixtur
     };
     let verdicts = ports.links(REPLICA).verdicts(&who, &[id]).await;
     let verdict = verdicts.expect("the store answers").remove(0).1;
-    assert_eq!(verdict, Verdict::Collect);
+    assert_eq!(verdict, ReconcileVerdict::Collect);
 }
 
 async fn the_log_of_a_session_is_read_with_the_bytes_of_each_event_until_it_is_purged(

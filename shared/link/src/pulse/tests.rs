@@ -11,7 +11,7 @@ use shared_types::{
 use super::*;
 use crate::{
     runner::{Session, Todo},
-    server::{ControlAnswer, HelloFacts, InboxError, Link, Mail, Post, Times},
+    server::{ControlAnswer, HelloFacts, InboxError, Link, LinkTimes, Mail, Post},
     testing::incarnation,
 };
 
@@ -73,7 +73,7 @@ impl End {
             sandboxes: Vec::new(),
             inventory: Vec::new(),
         };
-        let times = Times {
+        let times = LinkTimes {
             heartbeat_every: HEARTBEAT_EVERY,
             silence: LINK_SILENCE,
             lease: LINK_LEASE,

@@ -8,7 +8,7 @@ const WINDOW: u64 = 64;
 
 #[test]
 fn a_repeat_is_dropped_and_an_overlap_is_cut() {
-    let mut stream = Received::new(0, WINDOW);
+    let mut stream = StreamReader::new(0, WINDOW);
     assert_eq!(
         stream.data(0, Bytes::from_static(b"abcd")),
         Ok(Some((0, Bytes::from_static(b"abcd"))))
@@ -22,7 +22,7 @@ fn a_repeat_is_dropped_and_an_overlap_is_cut() {
 
 #[test]
 fn a_hole_is_a_violation_and_changes_nothing() {
-    let mut stream = Received::new(10, WINDOW);
+    let mut stream = StreamReader::new(10, WINDOW);
     let hole = Violation::Hole {
         expected: 10,
         offset: 11,
@@ -34,7 +34,7 @@ fn a_hole_is_a_violation_and_changes_nothing() {
 
 #[test]
 fn data_beyond_the_credit_is_a_violation() {
-    let mut stream = Received::new(0, 4);
+    let mut stream = StreamReader::new(0, 4);
     assert_eq!(
         stream.data(0, Bytes::from_static(b"abcde")),
         Err(Violation::BeyondCredit { end: 5, granted: 4 })
@@ -48,7 +48,7 @@ fn data_beyond_the_credit_is_a_violation() {
 
 #[test]
 fn credit_is_granted_when_half_the_window_is_taken() {
-    let mut stream = Received::new(0, 8);
+    let mut stream = StreamReader::new(0, 8);
     stream
         .data(0, Bytes::from_static(b"abcdefgh"))
         .expect("it is within the credit");
@@ -59,7 +59,7 @@ fn credit_is_granted_when_half_the_window_is_taken() {
 
 #[test]
 fn a_gap_beyond_the_credit_moves_the_credit_along() {
-    let mut stream = Received::new(0, 8);
+    let mut stream = StreamReader::new(0, 8);
     assert_eq!(stream.gap(0, 1000), Ok(Some((0, 1000))));
     assert_eq!(stream.taken(1000), Some(1008));
     assert!(stream.data(1000, Bytes::from_static(b"abcdefgh")).is_ok());
@@ -70,7 +70,7 @@ fn offsets_at_the_end_of_numbers_do_not_overflow() {
     for last in [MAX_NUMBER, u64::MAX] {
         let offset = last - 1;
         let overflow = Violation::Overflow { offset };
-        let mut stream = Received::new(offset, WINDOW);
+        let mut stream = StreamReader::new(offset, WINDOW);
         let data = Bytes::from_static(b"abc");
         assert_eq!(stream.data(offset, data), Err(overflow));
         assert_eq!(stream.gap(offset, u64::MAX), Err(overflow));
@@ -141,7 +141,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Both ends of a stream and what is in flight between them.
 struct Line {
     writer: Writer,
-    stream: Received,
+    stream: StreamReader,
     in_flight: VecDeque<Frame>,
     /// The offset of the next byte that the reader has seen, in data or in a gap.
     seen: u64,
@@ -154,7 +154,7 @@ impl Line {
                 credit: WINDOW,
                 ..Writer::default()
             },
-            stream: Received::new(0, WINDOW),
+            stream: StreamReader::new(0, WINDOW),
             in_flight: VecDeque::new(),
             seen: 0,
         }
@@ -228,7 +228,7 @@ proptest! {
     fn a_writer_of_anything_never_makes_more_wait_than_the_window(
         frames in prop::collection::vec((0..300u64, 0..100usize, 0..100u64), 0..100)
     ) {
-        let mut stream = Received::new(0, WINDOW);
+        let mut stream = StreamReader::new(0, WINDOW);
         let mut waiting = 0;
         for (offset, length, take) in frames {
             if let Ok(Some((_, data))) = stream.data(offset, vec![0; length].into()) {

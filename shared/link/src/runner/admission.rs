@@ -32,7 +32,7 @@ pub(super) const TOO_MANY_OWNERS: &str =
 
 /// The runner's knowledge that matters to one operation.
 #[derive(Debug, Clone)]
-pub(super) struct View<'a> {
+pub(super) struct RunnerView<'a> {
     pub(super) incarnation: &'a Incarnation,
     /// True if something new may happen in the sandbox that the operation names.
     pub(super) has_sandbox: bool,
@@ -78,7 +78,7 @@ pub(super) enum Admission {
 }
 
 /// Decides; the first rule that applies counts.
-pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
+pub(super) fn admit(view: &RunnerView<'_>, operation: &Incoming) -> Admission {
     use RefusalCode::{
         Conflict, Draining, Expired, Fenced, ForbiddenByRunnerPolicy, NotFound, ResourceExhausted,
         SpoolFull, StaleEpoch,

@@ -19,7 +19,7 @@ use crate::wire::{
 
 /// A frame from the server, understood.
 #[derive(Debug, PartialEq)]
-pub(super) enum Received {
+pub(super) enum ReceivedFrame {
     /// For the table of operations.
     Order(Order),
     /// For the asks of the machine's model server.
@@ -155,20 +155,20 @@ pub struct Incoming {
 }
 
 /// Understands a frame.
-pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
+pub(super) fn received(kind: Option<server_frame::Kind>) -> ReceivedFrame {
     let order = match kind {
         Some(server_frame::Kind::Operation(wire)) => {
             let text = wire.operation.clone();
             return match operation(*wire) {
-                Ok(incoming) => Received::Order(Order::Operation(Box::new(incoming))),
-                Err(refusal) => Received::Answer(refused(text, refusal)),
+                Ok(incoming) => ReceivedFrame::Order(Order::Operation(Box::new(incoming))),
+                Err(refusal) => ReceivedFrame::Answer(refused(text, refusal)),
             };
         }
         Some(server_frame::Kind::Cancel(wire)) => {
             let text = wire.operation.clone();
             return match cancel(wire) {
-                Ok(order) => Received::Order(order),
-                Err(refusal) => Received::Answer(cancel_refused(text, refusal)),
+                Ok(order) => ReceivedFrame::Order(order),
+                Err(refusal) => ReceivedFrame::Answer(cancel_refused(text, refusal)),
             };
         }
         Some(server_frame::Kind::Credit(wire)) => credit(&wire),
@@ -193,7 +193,7 @@ pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
                     SandboxOrder::Ensure { spec, start },
                 )),
                 (Err(refusal), Some(sandbox)) => {
-                    return Received::Answer(wire::report(&SandboxReport {
+                    return ReceivedFrame::Answer(wire::report(&SandboxReport {
                         sandbox,
                         state: SandboxState::Failed,
                         reason: refusal.to_string(),
@@ -208,11 +208,12 @@ pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
         Some(server_frame::Kind::RemoveSandbox(wire)) => wire::sandbox_id(&wire.sandbox)
             .map(|sandbox| Order::Sandbox(sandbox, SandboxOrder::Remove)),
         Some(kind) => {
-            return wire::read_model_order(&kind).map_or(Received::Nothing, Received::Model);
+            return wire::read_model_order(&kind)
+                .map_or(ReceivedFrame::Nothing, ReceivedFrame::Model);
         }
         None => None,
     };
-    order.map_or(Received::Nothing, Received::Order)
+    order.map_or(ReceivedFrame::Nothing, ReceivedFrame::Order)
 }
 
 /// The end of an operation that did not start.
@@ -316,17 +317,17 @@ fn input(wire: v1::Input) -> Option<Order> {
     })
 }
 
-fn control_of(operation: &str, id: u64, control: Result<Control, Refusal>) -> Received {
+fn control_of(operation: &str, id: u64, control: Result<Control, Refusal>) -> ReceivedFrame {
     let Ok(operation) = operation.parse() else {
-        return Received::Nothing;
+        return ReceivedFrame::Nothing;
     };
     match control {
-        Ok(control) => Received::Order(Order::Control {
+        Ok(control) => ReceivedFrame::Order(Order::Control {
             operation,
             id,
             control,
         }),
-        Err(refusal) => Received::Answer(wire::done(operation, id, Err(refusal))),
+        Err(refusal) => ReceivedFrame::Answer(wire::done(operation, id, Err(refusal))),
     }
 }
 

@@ -9,7 +9,7 @@ use proto::{
 };
 use shared_types::limits::{HEARTBEAT_EVERY, HELLO_WITHIN, LINK_SILENCE};
 
-use super::orders::{self, Order, Received};
+use super::orders::{self, Order, ReceivedFrame};
 use crate::{
     pulse::{Beat, Pulse},
     wire::{self, Figures, ModelOrder},
@@ -24,12 +24,12 @@ const TIMES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 /// See the module.
 #[derive(Debug)]
 pub struct Session {
-    stage: Stage,
+    stage: SessionStage,
     pulse: Pulse,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum SessionStage {
     /// Waits for the challenge.
     Called,
     /// Waits for the welcome.
@@ -95,7 +95,7 @@ impl Session {
     /// A link that has just been called, at `now`.
     pub fn new(now: Duration) -> Self {
         Self {
-            stage: Stage::Called,
+            stage: SessionStage::Called,
             pulse: Pulse::new(now, Duration::MAX, HELLO_WITHIN),
         }
     }
@@ -108,20 +108,20 @@ impl Session {
         use server_frame::Kind;
         self.pulse.heard(now);
         match (&self.stage, frame.kind) {
-            (Stage::Introduced, Some(Kind::NewJournal(_))) => Err(LinkEndReason::NewJournal),
+            (SessionStage::Introduced, Some(Kind::NewJournal(_))) => Err(LinkEndReason::NewJournal),
             (_, Some(Kind::Goodbye(goodbye))) => Err(ended(goodbye)),
-            (Stage::Called, Some(Kind::Challenge(_))) => {
-                self.stage = Stage::Introduced;
+            (SessionStage::Called, Some(Kind::Challenge(_))) => {
+                self.stage = SessionStage::Introduced;
                 Ok(Todo::Introduce)
             }
-            (Stage::Called, _) => Err(LinkEndReason::OutOfTurn("a challenge")),
-            (Stage::Introduced, Some(Kind::Welcome(welcome))) => self.welcome(welcome, now),
-            (Stage::Introduced, _) => Err(LinkEndReason::OutOfTurn("a welcome")),
-            (Stage::Linked, kind) => Ok(match orders::received(kind) {
-                Received::Order(order) => Todo::Order(order),
-                Received::Model(order) => Todo::Model(order),
-                Received::Answer(answer) => Todo::Answer(Box::new(answer)),
-                Received::Nothing => Todo::Nothing,
+            (SessionStage::Called, _) => Err(LinkEndReason::OutOfTurn("a challenge")),
+            (SessionStage::Introduced, Some(Kind::Welcome(welcome))) => self.welcome(welcome, now),
+            (SessionStage::Introduced, _) => Err(LinkEndReason::OutOfTurn("a welcome")),
+            (SessionStage::Linked, kind) => Ok(match orders::received(kind) {
+                ReceivedFrame::Order(order) => Todo::Order(order),
+                ReceivedFrame::Model(order) => Todo::Model(order),
+                ReceivedFrame::Answer(answer) => Todo::Answer(Box::new(answer)),
+                ReceivedFrame::Nothing => Todo::Nothing,
             }),
         }
     }
@@ -163,7 +163,7 @@ impl Session {
         if !(OLDEST_PROTOCOL_VERSION..=PROTOCOL_VERSION).contains(&welcome.protocol_version) {
             return Err(LinkEndReason::Version(welcome.protocol_version));
         }
-        self.stage = Stage::Linked;
+        self.stage = SessionStage::Linked;
         let every = millis_or(welcome.heartbeat_every_ms, HEARTBEAT_EVERY);
         let silence = millis_or(welcome.silence_ms, LINK_SILENCE);
         self.pulse = Pulse::new(now, every, silence);

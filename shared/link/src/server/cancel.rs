@@ -3,7 +3,7 @@
 use shared_sandbox::CancelAnswer;
 use shared_types::Refusal;
 
-use super::{Connection, Linked, StoredIntent, refusals::lost_to_revocation};
+use super::{Linked, RunnerConnection, StoredIntent, refusals::lost_to_revocation};
 
 /// The next step for a request to stop an operation, which is recorded before it is sent.
 #[derive(Debug, PartialEq)]
@@ -19,14 +19,14 @@ pub enum CancelStep {
 /// Decides about a cancel, once it is recorded. The intent is read after the connection. So an
 /// operation that the runner of this link has forgotten is lost by then. The runner can be asked
 /// about an open operation, also where it was started under an earlier incarnation.
-pub fn cancel(intent: &StoredIntent, connection: &Connection<Linked>) -> CancelStep {
+pub fn cancel(intent: &StoredIntent, connection: &RunnerConnection<Linked>) -> CancelStep {
     if intent.outcome.is_some() {
         return CancelStep::Answer(CancelAnswer::AlreadyExited);
     }
     match connection {
-        Connection::Online(_) => CancelStep::Send,
-        Connection::Revoked => CancelStep::Lost(lost_to_revocation()),
-        Connection::Offline { .. } | Connection::Linking => {
+        RunnerConnection::Online(_) => CancelStep::Send,
+        RunnerConnection::Revoked => CancelStep::Lost(lost_to_revocation()),
+        RunnerConnection::Offline { .. } | RunnerConnection::Linking => {
             CancelStep::Answer(CancelAnswer::Recorded)
         }
     }

@@ -25,10 +25,10 @@ use shared_types::{
 };
 
 use super::{
-    Connection, Mail, RunnerState, Settled, StoredIntent,
+    Mail, RunnerConnection, RunnerState, Settlement, StoredIntent,
     bounds::{EPOCHS, RESEND_AFTER_AT_LEAST, RESEND_AFTER_AT_MOST},
     passing::PassingControls,
-    progress::Progress,
+    progress::OutputProgress,
     refusals::{expired, forgotten, lost_to_revocation, never_started},
 };
 use crate::wire;
@@ -94,7 +94,7 @@ pub struct Follow {
     /// the runner itself, and no other process can have settled the operation.
     fresh: Option<Generation>,
     /// Of stdout and stderr.
-    progress: [Progress; 2],
+    progress: [OutputProgress; 2],
     told_accepted: bool,
     /// It is known to have begun, for an earlier reader.
     has_begun: bool,
@@ -157,7 +157,7 @@ impl Follow {
             id,
             linked: intent.incarnation.clone(),
             fresh: None,
-            progress: kept.map(Progress::after),
+            progress: kept.map(OutputProgress::after),
             told_accepted: false,
             has_begun: false,
             told_unreachable: false,
@@ -244,10 +244,10 @@ impl Follow {
     }
 
     /// Takes the present connection of the runner.
-    pub fn connection(&mut self, connection: Connection<Linked>) {
+    pub fn connection(&mut self, connection: RunnerConnection<Linked>) {
         self.phase = Phase::Connecting;
         match connection {
-            Connection::Online(link) => {
+            RunnerConnection::Online(link) => {
                 (self.linked, self.stales) = (link.incarnation, 0);
                 if std::mem::take(&mut self.told_unreachable) {
                     self.steps
@@ -260,10 +260,10 @@ impl Follow {
                     _ => self.phase = Phase::Finding,
                 }
             }
-            Connection::Revoked => self.lost(lost_to_revocation()),
-            Connection::Linking => {}
-            Connection::Offline { since: None } => self.phase = Phase::AskingState,
-            Connection::Offline { since: Some(since) } => self.away(since),
+            RunnerConnection::Revoked => self.lost(lost_to_revocation()),
+            RunnerConnection::Linking => {}
+            RunnerConnection::Offline { since: None } => self.phase = Phase::AskingState,
+            RunnerConnection::Offline { since: Some(since) } => self.away(since),
         }
     }
 
@@ -373,7 +373,7 @@ impl Follow {
     pub fn attached(&mut self) {
         if self.is_attached() {
             self.passing.attached();
-            self.progress.iter_mut().for_each(Progress::attached);
+            self.progress.iter_mut().for_each(OutputProgress::attached);
         }
     }
 
@@ -444,19 +444,19 @@ impl Follow {
         let outcome = outcome.clone();
         self.phase = Phase::Settling(outcome.clone());
         if stored {
-            self.settled(Settled::Already(outcome));
+            self.settled(Settlement::Already(outcome));
         }
     }
 
     /// The outcome is stored, this one or the one before: tells the readers, after all that is known of
     /// the output.
-    pub fn settled(&mut self, settled: Settled) {
+    pub fn settled(&mut self, settled: Settlement) {
         let Phase::Settling(outcome) = std::mem::replace(&mut self.phase, Phase::Over) else {
             return;
         };
         let outcome = match settled {
-            Settled::First => outcome,
-            Settled::Already(stored) => stored,
+            Settlement::First => outcome,
+            Settlement::Already(stored) => stored,
         };
         self.tell_missing(&outcome);
         self.end(outcome);

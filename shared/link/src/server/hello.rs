@@ -74,7 +74,7 @@ pub struct Remembered {
 
 /// The state of a runner's memory as the server saw it before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct KnownMemory {
     /// Of its newest link.
     pub incarnation: Incarnation,
     /// Operations that it had accepted when that link began.
@@ -89,7 +89,7 @@ impl HelloFacts {
     /// (docs/internals/contracts.md#a3). Operations accepted over a link count within the same boot
     /// only. A host that dies may lose the last of the journal, and what was placed before that
     /// cannot start in another boot anyway.
-    pub fn went_back(&self, seen: &Seen) -> bool {
+    pub fn went_back(&self, seen: &KnownMemory) -> bool {
         let highest = match self.incarnation.boot == seen.incarnation.boot {
             true => seen.journal_sequence.max(seen.accepted_sequence),
             false => seen.journal_sequence,

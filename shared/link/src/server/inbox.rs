@@ -15,7 +15,7 @@ use shared_types::{
 };
 
 use super::ControlAnswer;
-use crate::received::{Received, Violation};
+use crate::received::{StreamReader, Violation};
 
 /// Most pieces of one stream that may wait. Joined data needs far fewer, so only a runner that
 /// sends gap after gap gets here.
@@ -29,10 +29,10 @@ const MAX_ANSWERS: usize = 4 * MAX_CONTROLS_WAITING;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Inbox {
+pub struct OutputInbox {
     /// The present one.
-    seat: Seat,
-    streams: [Stream; 2],
+    seat: InboxSeat,
+    streams: [InboxStream; 2],
     /// Pieces that arrived, ever: tells which stream's head is older.
     arrived: u64,
     /// The mail after the last piece.
@@ -43,7 +43,7 @@ pub struct Inbox {
 
 /// One link's right to put something in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seat(u64);
+pub struct InboxSeat(u64);
 
 /// A piece of mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,8 +91,8 @@ pub enum InboxError {
 }
 
 #[derive(Debug)]
-struct Stream {
-    received: Received,
+struct InboxStream {
+    received: StreamReader,
     pieces: VecDeque<InboxPiece>,
 }
 
@@ -100,11 +100,11 @@ struct Stream {
 struct InboxPiece {
     arrived: u64,
     offset: u64,
-    content: Content,
+    content: InboxContent,
 }
 
 #[derive(Debug)]
-enum Content {
+enum InboxContent {
     /// Nearly all of the frame that it came in, which is held with it.
     Frame(Bytes),
     /// Copied out of small frames, and joined up to a whole chunk.
@@ -112,7 +112,7 @@ enum Content {
     GapUpTo(u64),
 }
 
-impl Inbox {
+impl OutputInbox {
     /// An empty one whose streams begin at 0.
     pub fn new() -> Self {
         Self::starting_at([0, 0])
@@ -120,12 +120,12 @@ impl Inbox {
 
     /// An empty one whose reader has stdout and stderr up to these offsets.
     pub fn starting_at(offsets: [u64; 2]) -> Self {
-        let stream = |from| Stream {
-            received: Received::new(from, CREDIT_WINDOW_BYTES),
+        let stream = |from| InboxStream {
+            received: StreamReader::new(from, CREDIT_WINDOW_BYTES),
             pieces: VecDeque::new(),
         };
         Self {
-            seat: Seat(0),
+            seat: InboxSeat(0),
             streams: offsets.map(stream),
             arrived: 0,
             last: None,
@@ -135,7 +135,7 @@ impl Inbox {
 
     /// A new link brings the operation from now on: returns its seat, and where stdout and stderr
     /// go on.
-    pub fn attach(&mut self) -> (Seat, [u64; 2]) {
+    pub fn attach(&mut self) -> (InboxSeat, [u64; 2]) {
         self.seat.0 += 1;
         self.last = None;
         self.answers.clear();
@@ -150,7 +150,7 @@ impl Inbox {
     ///
     /// # Errors
     /// The runner broke the protocol.
-    pub fn put(&mut self, seat: Seat, mail: Mail) -> Result<(), InboxError> {
+    pub fn put(&mut self, seat: InboxSeat, mail: Mail) -> Result<(), InboxError> {
         if seat != self.seat || self.last.is_some() {
             return Ok(());
         }
@@ -178,7 +178,7 @@ impl Inbox {
     ///
     /// # Errors
     /// The runner broke the protocol.
-    pub fn put_answer(&mut self, seat: Seat, answer: ControlAnswer) -> Result<(), InboxError> {
+    pub fn put_answer(&mut self, seat: InboxSeat, answer: ControlAnswer) -> Result<(), InboxError> {
         if seat != self.seat {
             return Ok(());
         }
@@ -203,7 +203,7 @@ impl Inbox {
 
     /// Takes the oldest piece out; the last mail comes after all pieces, again and again.
     pub fn take(&mut self) -> Option<Mail> {
-        let head = |stream: &Stream| stream.pieces.front().map(|piece| piece.arrived);
+        let head = |stream: &InboxStream| stream.pieces.front().map(|piece| piece.arrived);
         let [stdout, stderr] = &self.streams;
         let stream = match (head(stdout), head(stderr)) {
             (None, None) => return self.last.clone(),
@@ -215,17 +215,17 @@ impl Inbox {
         let piece = self.stream(stream).pieces.pop_front()?;
         let offset = piece.offset;
         Some(match piece.content {
-            Content::Frame(data) => Mail::Output {
+            InboxContent::Frame(data) => Mail::Output {
                 stream,
                 offset,
                 data,
             },
-            Content::Joined(data) => Mail::Output {
+            InboxContent::Joined(data) => Mail::Output {
                 stream,
                 offset,
                 data: data.into(),
             },
-            Content::GapUpTo(to) => Mail::Gap {
+            InboxContent::GapUpTo(to) => Mail::Gap {
                 stream,
                 from: offset,
                 to,
@@ -239,7 +239,7 @@ impl Inbox {
         self.stream(stream).received.taken(up_to)
     }
 
-    fn stream(&mut self, stream: OutputStream) -> &mut Stream {
+    fn stream(&mut self, stream: OutputStream) -> &mut InboxStream {
         &mut self.streams[stream as usize]
     }
 
@@ -250,10 +250,10 @@ impl Inbox {
         data: Bytes,
     ) -> Result<(), InboxError> {
         if data.len() >= HELD_BYTES {
-            return self.push(stream, offset, Content::Frame(data));
+            return self.push(stream, offset, InboxContent::Frame(data));
         }
         if let Some(InboxPiece {
-            content: Content::Joined(last),
+            content: InboxContent::Joined(last),
             ..
         }) = self.stream(stream).pieces.back_mut()
             && last.len() + data.len() <= OUTPUT_CHUNK_BYTES
@@ -261,26 +261,26 @@ impl Inbox {
             last.extend_from_slice(&data);
             return Ok(());
         }
-        self.push(stream, offset, Content::Joined(data.to_vec()))
+        self.push(stream, offset, InboxContent::Joined(data.to_vec()))
     }
 
     fn push_gap(&mut self, stream: OutputStream, from: u64, to: u64) -> Result<(), InboxError> {
         if let Some(InboxPiece {
-            content: Content::GapUpTo(end),
+            content: InboxContent::GapUpTo(end),
             ..
         }) = self.stream(stream).pieces.back_mut()
         {
             *end = to;
             return Ok(());
         }
-        self.push(stream, from, Content::GapUpTo(to))
+        self.push(stream, from, InboxContent::GapUpTo(to))
     }
 
     fn push(
         &mut self,
         stream: OutputStream,
         offset: u64,
-        content: Content,
+        content: InboxContent,
     ) -> Result<(), InboxError> {
         self.arrived += 1;
         let arrived = self.arrived;
@@ -297,7 +297,7 @@ impl Inbox {
     }
 }
 
-impl Default for Inbox {
+impl Default for OutputInbox {
     fn default() -> Self {
         Self::new()
     }

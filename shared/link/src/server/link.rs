@@ -24,7 +24,7 @@ pub const MAX_REPORTS: usize = 20_000;
 
 /// The times of a link.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub struct LinkTimes {
     /// The time between the heartbeats of each end, 20 % more or less.
     pub heartbeat_every: Duration,
     /// After this long without a frame the runner opens a new link.
@@ -117,7 +117,7 @@ pub struct CancelAnswered {
 
 /// The reason why a link is over, as far as the protocol tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Over {
+pub enum LinkOver {
     /// The runner said goodbye, for this reason; its next daemon will link again.
     Goodbye(String),
     /// The runner left for good, for this reason: it has nothing left to do or to tell.
@@ -130,7 +130,7 @@ pub enum Over {
 
 /// The decision about an operation that a runner remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReconcileVerdict {
     /// A reader waits for it, or will.
     Keep {
         /// The length of its stdout and stderr that is durable here, so that the runner need not keep it.
@@ -172,7 +172,12 @@ pub struct Link<P> {
 
 impl<P: Post> Link<P> {
     /// A link that was claimed under this generation; the welcome is the first frame.
-    pub fn new(facts: &HelloFacts, generation: Generation, times: Times, now: Duration) -> Self {
+    pub fn new(
+        facts: &HelloFacts,
+        generation: Generation,
+        times: LinkTimes,
+        now: Duration,
+    ) -> Self {
         let milliseconds = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
         let welcome = server_frame::Kind::Welcome(v1::Welcome {
             generation: generation.0,
@@ -195,14 +200,14 @@ impl<P: Post> Link<P> {
 
     /// Queues the answers to the runner's inventory, ahead of all other frames. Returns the operations to
     /// collect, in the inventory's order; their collectors report what is durable.
-    pub fn judge(&mut self, verdicts: Vec<(OperationId, Verdict)>) -> Vec<OperationId> {
+    pub fn judge(&mut self, verdicts: Vec<(OperationId, ReconcileVerdict)>) -> Vec<OperationId> {
         let (mut collected, mut commits) = (Vec::new(), Vec::new());
         for (id, verdict) in verdicts {
             match verdict {
-                Verdict::Keep { committed } => commits.extend(said_of(id, committed)),
-                Verdict::Forget => self.outgoing.push_back(wire::forget(id)),
-                Verdict::Collect => collected.push(id),
-                Verdict::Cancel { owner, epoch } => {
+                ReconcileVerdict::Keep { committed } => commits.extend(said_of(id, committed)),
+                ReconcileVerdict::Forget => self.outgoing.push_back(wire::forget(id)),
+                ReconcileVerdict::Collect => collected.push(id),
+                ReconcileVerdict::Cancel { owner, epoch } => {
                     let cancel = wire::cancel(id, owner, epoch, &self.incarnation);
                     self.outgoing.push_back(cancel);
                     collected.push(id);
@@ -222,7 +227,7 @@ impl<P: Post> Link<P> {
         &mut self,
         frame: v1::RunnerFrame,
         now: Duration,
-    ) -> Result<Option<CancelAnswered>, Over> {
+    ) -> Result<Option<CancelAnswered>, LinkOver> {
         use runner_frame::Kind;
         self.pulse.heard(now);
         let handled = match frame.kind {
@@ -247,10 +252,10 @@ impl<P: Post> Link<P> {
             }
             Some(Kind::Sealed(_)) => Err(Malformed::new("a frame came within another")),
             Some(Kind::Goodbye(goodbye)) if goodbye.for_good => {
-                return Err(Over::Left(wire::words(&goodbye.reason)));
+                return Err(LinkOver::Left(wire::words(&goodbye.reason)));
             }
             Some(Kind::Goodbye(goodbye)) => {
-                return Err(Over::Goodbye(wire::words(&goodbye.reason)));
+                return Err(LinkOver::Goodbye(wire::words(&goodbye.reason)));
             }
             Some(Kind::Accepted(accepted)) => {
                 wire::number("the journal's sequence", accepted.journal_sequence).and_then(
@@ -268,12 +273,12 @@ impl<P: Post> Link<P> {
             Some(Kind::CancelAnswer(frame)) => {
                 return cancel_answered(frame)
                     .map(Some)
-                    .map_err(|malformed| Over::Violation(malformed.to_string()));
+                    .map_err(|malformed| LinkOver::Violation(malformed.to_string()));
             }
         };
         handled
             .map(|()| None)
-            .map_err(|malformed| Over::Violation(malformed.to_string()))
+            .map_err(|malformed| LinkOver::Violation(malformed.to_string()))
     }
 
     fn reported(&mut self, report: SandboxReport) {
@@ -363,9 +368,9 @@ impl<P: Post> Link<P> {
     ///
     /// # Errors
     /// The runner was silent for too long.
-    pub fn tick(&mut self, now: Duration, random: u8) -> Result<(), Over> {
+    pub fn tick(&mut self, now: Duration, random: u8) -> Result<(), LinkOver> {
         match self.pulse.tick(now, random) {
-            Beat::Silent => return Err(Over::Silent),
+            Beat::Silent => return Err(LinkOver::Silent),
             // Where frames wait already, they are the sign of life.
             Beat::Due if self.outgoing.is_empty() => {
                 let beat = server_frame::Kind::Heartbeat(v1::Heartbeat::default());

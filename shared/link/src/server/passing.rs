@@ -11,7 +11,7 @@ use shared_types::{
     limits::{INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES, MAX_CONTROLS_WAITING},
 };
 
-use super::progress::Progress;
+use super::progress::OutputProgress;
 use crate::{feed::Feed, wire};
 
 /// An answer of the runner about input and controls.
@@ -156,7 +156,7 @@ impl PassingControls {
     /// The next frame: what is small first. `progress` has the commits of stdout and stderr. `fresh_id`: larger than any before of this operation.
     pub(super) fn next_frame(
         &mut self,
-        progress: &mut [Progress; 2],
+        progress: &mut [OutputProgress; 2],
         fresh_id: impl FnOnce() -> u64,
     ) -> Option<server_frame::Kind> {
         if let Some(waiting) = self.controls.iter_mut().find(|waiting| !waiting.sent) {

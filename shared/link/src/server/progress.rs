@@ -2,14 +2,14 @@
 //!
 //! The stream passes these holders, in this order:
 //!
-//! 1. The inbox of the operation ([`crate::received::Received`]): the runner may send up to *granted*, and output up to
+//! 1. The inbox of the operation ([`crate::received::StreamReader`]): the runner may send up to *granted*, and output up to
 //!    *next* was received. Output up to *taken* was taken by the operation's task: taken ≤ next.
-//! 2. [`Progress`], in the operation's task: what *came*, is *durable*, and is *committed* to the runner.
+//! 2. [`OutputProgress`], in the operation's task: what *came*, is *durable*, and is *committed* to the runner.
 //! 3. The board, for all readers: what they may read. It follows `came`, once the output was appended to its store.
 //! 4. A reader: the offset up to which it has received the stream.
 //! 5. A reader of output that is kept nowhere confirms it: that is committed as well.
 //!
-//! In a [`Progress`] these hold:
+//! In a [`OutputProgress`] these hold:
 //!
 //! - `summed` ≤ `begin` ≤ `came`.
 //! - `durable` ≤ `committed`: durable output need not be kept by the runner.
@@ -25,7 +25,7 @@ pub(super) const COMMIT_EVERY: u64 = 256 * 1024;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct OutputProgress {
     /// The output before this offset was kept from before, and does not come.
     begin: u64,
     /// The kept output that was read and summed.
@@ -42,7 +42,7 @@ pub(super) struct Progress {
     sum: Option<Sum>,
 }
 
-impl Progress {
+impl OutputProgress {
     /// A stream of which this many bytes are kept.
     pub(super) fn after(kept: u64) -> Self {
         Self {
@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn output_that_is_requested_again_is_durable_anew_and_stays_committed() {
-        let mut before = Progress::after(0);
+        let mut before = OutputProgress::after(0);
         before.output(0, b"abcd");
         assert!(before.durable(4) && !before.durable(3));
-        let mut again = Progress::after(2);
+        let mut again = OutputProgress::after(2);
         again.take_over(&before);
         assert!(again.durable(2), "it is the first that this one learns");
         assert_eq!((again.came, again.committed), (2, 4));
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_end_tells_what_is_missing_once_and_takes_nothing_back() {
-        let mut progress = Progress::after(3);
+        let mut progress = OutputProgress::after(3);
         assert_eq!(progress.end(2), None);
         assert_eq!(progress.end(5), Some(3));
         assert_eq!(progress.end(5), None);

@@ -5,7 +5,7 @@ use shared_types::{Generation, Timestamp};
 
 /// The connection of a runner; `L` is a handle to its link.
 #[derive(Debug, Clone)]
-pub enum Connection<L> {
+pub enum RunnerConnection<L> {
     /// No link.
     Offline {
         /// When it was last heard of here.
@@ -34,7 +34,7 @@ pub enum TurnedAway {
 /// One runner's links.
 #[derive(Debug)]
 pub struct Slot<L> {
-    connection: Connection<L>,
+    connection: RunnerConnection<L>,
     current: Option<Generation>,
     /// The highest that was ever let in.
     newest: Option<Generation>,
@@ -44,14 +44,14 @@ impl<L> Slot<L> {
     /// Of a runner that has not linked yet.
     pub fn new() -> Self {
         Self {
-            connection: Connection::Offline { since: None },
+            connection: RunnerConnection::Offline { since: None },
             current: None,
             newest: None,
         }
     }
 
     /// The present connection of the runner.
-    pub fn connection(&self) -> &Connection<L> {
+    pub fn connection(&self) -> &RunnerConnection<L> {
         &self.connection
     }
 
@@ -70,7 +70,7 @@ impl<L> Slot<L> {
     /// # Errors
     /// It is not to be served.
     pub fn register(&mut self, generation: Generation) -> Result<(), TurnedAway> {
-        if matches!(self.connection, Connection::Revoked) {
+        if matches!(self.connection, RunnerConnection::Revoked) {
             return Err(TurnedAway::Revoked);
         }
         if self.newest.is_some_and(|newest| generation <= newest) {
@@ -78,7 +78,7 @@ impl<L> Slot<L> {
         }
         self.current = Some(generation);
         self.newest = self.current;
-        self.connection = Connection::Linking;
+        self.connection = RunnerConnection::Linking;
         Ok(())
     }
 
@@ -86,7 +86,7 @@ impl<L> Slot<L> {
     pub fn ready(&mut self, generation: Generation, link: L) -> bool {
         let current = self.current == Some(generation);
         if current {
-            self.connection = Connection::Online(link);
+            self.connection = RunnerConnection::Online(link);
         }
         current
     }
@@ -97,7 +97,7 @@ impl<L> Slot<L> {
         if current {
             self.current = None;
             let since = Some(since);
-            self.connection = Connection::Offline { since };
+            self.connection = RunnerConnection::Offline { since };
         }
         current
     }
@@ -105,7 +105,7 @@ impl<L> Slot<L> {
     /// The runner never comes back; a link that it has is to end.
     pub fn revoke(&mut self) {
         self.current = None;
-        self.connection = Connection::Revoked;
+        self.connection = RunnerConnection::Revoked;
     }
 }
 

@@ -36,7 +36,7 @@ pub struct StoredIntent {
 
 /// The result of settling an operation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Settled {
+pub enum Settlement {
     /// The outcome is stored now.
     First,
     /// This one had been stored before, and stays.

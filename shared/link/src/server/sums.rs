@@ -12,7 +12,7 @@ use crc32fast::Hasher;
 use shared_sandbox::{Outcome, OutputStream, StreamEnd};
 
 use super::{
-    progress::Progress,
+    progress::OutputProgress,
     refusals::{cut_short, damaged, never_came},
 };
 
@@ -44,7 +44,10 @@ impl Sum {
 }
 
 /// The kept output that must be read before this end can be believed: a stream, and the offset to begin at.
-pub(super) fn unread(progress: &[Progress; 2], outcome: &Outcome) -> Option<(OutputStream, u64)> {
+pub(super) fn unread(
+    progress: &[OutputProgress; 2],
+    outcome: &Outcome,
+) -> Option<(OutputStream, u64)> {
     ends(outcome).find_map(|(stream, end)| {
         let progress = &progress[stream as usize];
         summing(progress, end)?;
@@ -54,7 +57,7 @@ pub(super) fn unread(progress: &[Progress; 2], outcome: &Outcome) -> Option<(Out
 
 /// The outcome as the runner reports it. Where the output is certainly not what was written, a refusal instead:
 /// the operation ran, and its output is not known. Call it once nothing is unread.
-pub(super) fn held_to(progress: &[Progress; 2], outcome: Outcome) -> Outcome {
+pub(super) fn held_to(progress: &[OutputProgress; 2], outcome: Outcome) -> Outcome {
     let Outcome::Exited(record) = &outcome else {
         return outcome;
     };
@@ -80,7 +83,7 @@ pub(super) fn held_to(progress: &[Progress; 2], outcome: Outcome) -> Outcome {
 }
 
 /// The sum of a stream that is here up to its end and has a checksum.
-fn summing(progress: &Progress, end: StreamEnd) -> Option<&Sum> {
+fn summing(progress: &OutputProgress, end: StreamEnd) -> Option<&Sum> {
     let sum = progress.sum();
     sum.filter(|_| progress.came() == end.offset && end.checksum.is_some())
 }

@@ -7,8 +7,8 @@ use proto::v1::{self, runner_frame};
 use shared_fuzz::{Dice, fuzz, peak_of};
 use shared_link::{
     server::{
-        ControlAnswer, HelloFacts, Inbox, InboxError, Link, LinkCommand, Mail, Over, Post, Reader,
-        Seat, Times, facts,
+        ControlAnswer, HelloFacts, InboxError, InboxSeat, Link, LinkCommand, LinkOver, LinkTimes,
+        Mail, OutputInbox, Reader, Post, facts,
     },
     wire,
 };
@@ -25,7 +25,7 @@ use super::{
 /// Seeds of a run without any wish.
 const SEEDS: u64 = 10_000;
 
-const TIMES: Times = Times {
+const TIMES: LinkTimes = LinkTimes {
     heartbeat_every: Duration::from_secs(10),
     silence: Duration::from_secs(30),
     lease: Duration::from_secs(45),
@@ -53,12 +53,12 @@ fn serve(input: &[u8], dice: &mut Dice) {
         now += Duration::from_millis(dice.below(2000));
         match link.frame(frame, now) {
             Ok(_) => {}
-            Err(Over::Goodbye(_) | Over::Left(_)) => return,
-            Err(Over::Violation(reason)) => {
+            Err(LinkOver::Goodbye(_) | LinkOver::Left(_)) => return,
+            Err(LinkOver::Violation(reason)) => {
                 assert!(!reason.is_empty());
                 return;
             }
-            Err(Over::Silent) => panic!("something was heard"),
+            Err(LinkOver::Silent) => panic!("something was heard"),
         }
         if dice.one_in(2) {
             read(&mut link, dice.pick(&readings), dice);
@@ -83,12 +83,12 @@ fn introduced(frame: v1::RunnerFrame) -> Option<HelloFacts> {
 /// A reader with its inbox.
 struct Reading {
     number: u128,
-    inbox: Rc<RefCell<Inbox>>,
+    inbox: Rc<RefCell<OutputInbox>>,
 }
 
 struct Seated {
-    inbox: Rc<RefCell<Inbox>>,
-    seat: Seat,
+    inbox: Rc<RefCell<OutputInbox>>,
+    seat: InboxSeat,
 }
 
 impl Post for Seated {
@@ -102,7 +102,7 @@ impl Post for Seated {
 }
 
 fn attach(link: &mut Link<Seated>, number: u128) -> Reading {
-    let inbox = Rc::new(RefCell::new(Inbox::new()));
+    let inbox = Rc::new(RefCell::new(OutputInbox::new()));
     let (seat, _) = inbox.borrow_mut().attach();
     let post = Seated {
         inbox: Rc::clone(&inbox),

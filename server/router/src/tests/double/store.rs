@@ -35,7 +35,7 @@ pub(in crate::tests) struct Rows {
     pub(in crate::tests) told: Vec<String>,
     pub(in crate::tests) demanded: Isolation,
     runners: HashMap<RunnerId, (FleetRunner, Generation)>,
-    seen: HashMap<RunnerId, Seen>,
+    seen: HashMap<RunnerId, KnownMemory>,
     pub(in crate::tests) intents: HashMap<OperationId, StoredIntent>,
     /// Operations for which nobody waits any more.
     pub(in crate::tests) abandoned: Vec<OperationId>,
@@ -74,7 +74,7 @@ impl Store {
     }
 
     /// What the runner's newest link has shown of its memory, as far as that is stored.
-    pub(in crate::tests) fn shown_by(&self, runner: RunnerId) -> Option<Seen> {
+    pub(in crate::tests) fn shown_by(&self, runner: RunnerId) -> Option<KnownMemory> {
         self.rows().seen.get(&runner).cloned()
     }
 
@@ -250,21 +250,21 @@ impl Rows {
     }
 
     /// The first one stays.
-    fn settle(&mut self, id: OperationId, outcome: &Outcome) -> Settled {
+    fn settle(&mut self, id: OperationId, outcome: &Outcome) -> Settlement {
         let intent = self.intents.get_mut(&id).expect("it was placed");
         match &intent.outcome {
-            Some(first) => Settled::Already(first.clone()),
+            Some(first) => Settlement::Already(first.clone()),
             None => {
                 intent.outcome = Some(outcome.clone());
-                Settled::First
+                Settlement::First
             }
         }
     }
 
     fn end_call(&mut self, id: OperationId, outcome: &Outcome) -> bool {
         let is_first = match self.settle(id, outcome) {
-            Settled::First => true,
-            Settled::Already(before) => before == *outcome,
+            Settlement::First => true,
+            Settlement::Already(before) => before == *outcome,
         };
         if is_first {
             self.close_call(id);
@@ -305,7 +305,7 @@ impl Rows {
             incarnation: Some(hello.incarnation.clone()),
         };
         self.runners.insert(who.runner, (row, generation));
-        let seen = Seen {
+        let seen = KnownMemory {
             incarnation: hello.incarnation.clone(),
             journal_sequence: hello.journal_sequence,
             accepted_sequence: hello.journal_sequence,
@@ -353,21 +353,21 @@ impl Rows {
         newest.is_some_and(|(_, newest)| *newest == link)
     }
 
-    fn verdict(&self, id: OperationId, area: &Area) -> Verdict {
+    fn verdict(&self, id: OperationId, area: &Area) -> ReconcileVerdict {
         let Some(intent) = self.intents.get(&id) else {
-            return Verdict::Forget;
+            return ReconcileVerdict::Forget;
         };
         let is_closed = self.abandoned.contains(&id);
         match &intent.outcome {
-            Some(outcome) if is_closed && area.is_whole(id, outcome) => Verdict::Forget,
-            Some(_) if is_closed => Verdict::Collect,
-            Some(_) => Verdict::Keep { committed: [0, 0] },
-            None if intent.cancel_requested => Verdict::Cancel {
+            Some(outcome) if is_closed && area.is_whole(id, outcome) => ReconcileVerdict::Forget,
+            Some(_) if is_closed => ReconcileVerdict::Collect,
+            Some(_) => ReconcileVerdict::Keep { committed: [0, 0] },
+            None if intent.cancel_requested => ReconcileVerdict::Cancel {
                 owner: intent.owner,
                 epoch: self.epoch,
             },
-            None if is_closed => Verdict::Collect,
-            None => Verdict::Keep {
+            None if is_closed => ReconcileVerdict::Collect,
+            None => ReconcileVerdict::Keep {
                 committed: area.durable(id),
             },
         }
@@ -434,7 +434,7 @@ impl Operations for Store {
         self.weather.after().await
     }
 
-    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
+    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settlement, PortError> {
         self.weather.before().await?;
         let settled = {
             let mut rows = self.rows();
@@ -456,7 +456,7 @@ impl Operations for Store {
 
 #[async_trait]
 impl LinkRows for Store {
-    async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
+    async fn seen(&self, who: &LinkIdentity) -> Result<Option<KnownMemory>, PortError> {
         self.weather.before().await?;
         Ok(self.shown_by(who.runner))
     }
@@ -504,7 +504,7 @@ impl LinkRows for Store {
         &self,
         _who: &LinkIdentity,
         operations: &[OperationId],
-    ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
+    ) -> Result<Vec<(OperationId, ReconcileVerdict)>, PortError> {
         self.weather.before().await?;
         let rows = self.rows();
         let verdicts = operations.iter();

@@ -5,8 +5,8 @@ use super::*;
 use crate::testing::{PLACE, incarnation, incoming, shell};
 
 /// A view that admits, unless its test changes it.
-fn view(incarnation: &Incarnation) -> View<'_> {
-    View {
+fn view(incarnation: &Incarnation) -> RunnerView<'_> {
+    RunnerView {
         incarnation,
         has_sandbox: true,
         epoch: Epoch(1),
@@ -19,7 +19,7 @@ fn view(incarnation: &Incarnation) -> View<'_> {
 }
 
 fn decide(
-    change_view: impl FnOnce(&mut View<'_>),
+    change_view: impl FnOnce(&mut RunnerView<'_>),
     change: impl FnOnce(&mut Incoming),
 ) -> Admission {
     let incarnation = incarnation();
@@ -45,7 +45,7 @@ fn an_operation_that_nothing_speaks_against_starts() {
 #[test]
 fn each_rule_refuses_with_its_own_code() {
     use RefusalCode::*;
-    type Change = (fn(&mut View<'_>), fn(&mut Incoming), RefusalCode);
+    type Change = (fn(&mut RunnerView<'_>), fn(&mut Incoming), RefusalCode);
     let rules: [Change; 20] = [
         (|v| v.load.disk_short = true, |_| {}, SpoolFull),
         (|_| {}, |o| o.incarnation = None, Fenced),

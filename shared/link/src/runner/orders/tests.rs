@@ -22,8 +22,8 @@ fn wire(change: impl FnOnce(&mut v1::Operation)) -> Option<server_frame::Kind> {
     Some(server_frame::Kind::Operation(operation))
 }
 
-fn refusal(received: Received) -> (String, v1::refusal::Code) {
-    let Received::Answer(v1::RunnerFrame {
+fn refusal(received: ReceivedFrame) -> (String, v1::refusal::Code) {
+    let ReceivedFrame::Answer(v1::RunnerFrame {
         kind:
             Some(Kind::Ended(v1::Ended {
                 operation,
@@ -39,7 +39,7 @@ fn refusal(received: Received) -> (String, v1::refusal::Code) {
 #[test]
 fn an_operation_arrives_as_it_was_meant() {
     let expected = incoming(1, shell("true"));
-    let Received::Order(Order::Operation(arrived)) = received(wire(|_| {})) else {
+    let ReceivedFrame::Order(Order::Operation(arrived)) = received(wire(|_| {})) else {
         panic!("no operation");
     };
     assert_eq!(*arrived, expected);
@@ -52,7 +52,7 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
             operation.digest = expected.digest().as_bytes().to_vec();
             operation.request = Some(crate::wire::request(&expected));
         });
-        let Received::Order(Order::Operation(arrived)) = received(frame) else {
+        let ReceivedFrame::Order(Order::Operation(arrived)) = received(frame) else {
             panic!("{expected:?} did not arrive");
         };
         assert_eq!(arrived.request, Some(expected));
@@ -97,7 +97,7 @@ fn a_request_without_a_body_and_without_time_to_start_means_to_attach() {
         operation.request = None;
         operation.start_within_ms = 0;
     });
-    let Received::Order(Order::Operation(arrived)) = received(frame) else {
+    let ReceivedFrame::Order(Order::Operation(arrived)) = received(frame) else {
         panic!("no operation");
     };
     assert_eq!(arrived.request, None);
@@ -107,7 +107,7 @@ fn a_request_without_a_body_and_without_time_to_start_means_to_attach() {
 fn signs_of_life_and_frames_of_a_later_version_ask_for_nothing() {
     let heartbeat = server_frame::Kind::Heartbeat(v1::Heartbeat::default());
     for kind in [Some(heartbeat), None] {
-        assert_eq!(received(kind), Received::Nothing);
+        assert_eq!(received(kind), ReceivedFrame::Nothing);
     }
 }
 
@@ -123,7 +123,7 @@ fn a_cancel_that_names_no_operation_or_no_owner_is_answered_with_a_refusal() {
             owner,
             ..v1::Cancel::default()
         });
-        let Received::Answer(v1::RunnerFrame {
+        let ReceivedFrame::Answer(v1::RunnerFrame {
             kind: Some(Kind::CancelAnswer(answer)),
         }) = received(Some(cancel))
         else {

@@ -9,7 +9,7 @@ use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode,
 use super::{Act, LinkId, OperationTable, TableEntry, answered};
 use crate::{
     runner::{
-        admission::{Admission, Load, RESERVED_BYTES, Share, TOO_MANY_OWNERS, View, admit},
+        admission::{Admission, Load, RESERVED_BYTES, RunnerView, Share, TOO_MANY_OWNERS, admit},
         delivery::Delivery,
         orders::{Incoming, Order, cancel_refused, refused},
         passing::PassingOrders,
@@ -80,7 +80,7 @@ impl OperationTable {
     fn operation(&mut self, incoming: Incoming, now: Duration) -> Option<Act> {
         let id = incoming.id;
         let is_patient = incoming.request.as_ref().is_some_and(Self::is_patient);
-        let view = View {
+        let view = RunnerView {
             incarnation: &self.incarnation,
             has_sandbox: self.sandboxes.contains(&incoming.sandbox),
             epoch: self.epochs.of(&incoming.owner),

@@ -3,7 +3,7 @@
 use shared_sandbox::{OperationEvent, Outcome, OutputStream};
 
 use super::{Follow, FollowStep, Phase};
-use crate::server::{progress::Progress, sums};
+use crate::server::{progress::OutputProgress, sums};
 
 impl Follow {
     pub(super) fn output(&mut self, event: OperationEvent, stream: OutputStream) {
@@ -52,7 +52,7 @@ impl Follow {
 
     /// The ends of stdout and stderr as far as they came, gaps included.
     pub fn came(&self) -> [u64; 2] {
-        self.progress.each_ref().map(Progress::came)
+        self.progress.each_ref().map(OutputProgress::came)
     }
 
     /// The output before these offsets is durable, and need not be kept by the runner any more. Returns true if that is

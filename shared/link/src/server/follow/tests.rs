@@ -67,7 +67,7 @@ fn linked() -> Linked {
 
 /// Whether the request goes with what is sent to the runner then.
 fn is_sent_late(mut follow: Follow) -> bool {
-    follow.connection(Connection::Online(linked()));
+    follow.connection(RunnerConnection::Online(linked()));
     let frame = follow.frame([0, 0], &late());
     assert_eq!(frame.request.is_some(), frame.start_within_ms > 0);
     frame.request.is_some()
@@ -110,7 +110,7 @@ fn nothing_else_is_and_no_download_that_never_began_or_that_nobody_reads() {
 fn a_download_that_a_full_runner_refuses_for_now_waits_and_any_other_refusal_ends_it() {
     let refused = |retry_after_ms| {
         let mut follow = follow(download(), downloaded(), false);
-        follow.connection(Connection::Online(linked()));
+        follow.connection(RunnerConnection::Online(linked()));
         follow.found(Some(follow.intent.clone()));
         follow.frame([0, 0], &late());
         let refusal = Refusal::new(RefusalCode::ResourceExhausted, "full");
@@ -138,7 +138,7 @@ fn the_consent_goes_with_the_request_and_changes_no_identity() {
             .cloned()
             .map(|asked| Operation { consent, ..asked });
         follow.asked = asked.map(Arc::new);
-        follow.connection(Connection::Online(linked()));
+        follow.connection(RunnerConnection::Online(linked()));
         let in_time = BootMoment {
             at: Duration::ZERO,
             ..late()

@@ -13,7 +13,7 @@ fn output(stream: OutputStream, offset: u64, data: &'static str) -> Mail {
 
 #[test]
 fn single_bytes_are_joined_and_the_end_comes_after_them() {
-    let mut inbox = Inbox::new();
+    let mut inbox = OutputInbox::new();
     let (seat, _) = inbox.attach();
     for offset in 0..1000 {
         inbox
@@ -36,7 +36,7 @@ fn single_bytes_are_joined_and_the_end_comes_after_them() {
 
 #[test]
 fn small_pieces_hold_nothing_of_their_frames_and_a_large_one_is_held_as_it_came() {
-    let mut inbox = Inbox::new();
+    let mut inbox = OutputInbox::new();
     let (seat, _) = inbox.attach();
     let frames = [100, OUTPUT_CHUNK_BYTES, 100, 100].map(|length| Bytes::from(vec![7; length]));
     let mut offset = 0;
@@ -63,7 +63,7 @@ fn small_pieces_hold_nothing_of_their_frames_and_a_large_one_is_held_as_it_came(
 
 #[test]
 fn what_an_earlier_seat_still_says_is_dropped() {
-    let mut inbox = Inbox::new();
+    let mut inbox = OutputInbox::new();
     let (old, _) = inbox.attach();
     inbox.put(old, output(Stdout, 0, "abc")).expect("in order");
     let (new, offsets) = inbox.attach();
@@ -82,7 +82,7 @@ fn what_an_earlier_seat_still_says_is_dropped() {
 
 #[test]
 fn a_runner_that_sends_gap_after_gap_is_stopped() {
-    let mut inbox = Inbox::new();
+    let mut inbox = OutputInbox::new();
     let (seat, _) = inbox.attach();
     let mut offset = 0;
     let stopped = loop {
@@ -103,7 +103,7 @@ fn a_runner_that_sends_gap_after_gap_is_stopped() {
 
 #[test]
 fn answers_are_bounded_wait_for_no_output_and_belong_to_their_seat() {
-    let mut inbox = Inbox::new();
+    let mut inbox = OutputInbox::new();
     let (seat, _) = inbox.attach();
     inbox.put(seat, output(Stdout, 0, "abc")).expect("in order");
     for up_to in 0..10_000 {

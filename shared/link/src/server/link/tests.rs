@@ -26,7 +26,7 @@ fn id(number: u128) -> OperationId {
 }
 
 /// What a runner is told upon these verdicts, behind its welcome, and what is to be collected.
-fn judged(verdicts: Vec<(OperationId, Verdict)>) -> (Vec<String>, Vec<OperationId>) {
+fn judged(verdicts: Vec<(OperationId, ReconcileVerdict)>) -> (Vec<String>, Vec<OperationId>) {
     let facts = HelloFacts {
         pool: None,
         ceiling: None,
@@ -41,7 +41,7 @@ fn judged(verdicts: Vec<(OperationId, Verdict)>) -> (Vec<String>, Vec<OperationI
         sandboxes: Vec::new(),
         inventory: Vec::new(),
     };
-    let times = Times {
+    let times = LinkTimes {
         heartbeat_every: MINUTE,
         silence: MINUTE,
         lease: MINUTE,
@@ -65,18 +65,18 @@ fn judged(verdicts: Vec<(OperationId, Verdict)>) -> (Vec<String>, Vec<OperationI
 
 #[test]
 fn a_runner_is_told_behind_the_verdicts_what_is_durable_of_what_it_keeps() {
-    let keep = |committed| Verdict::Keep { committed };
-    let cancel = Verdict::Cancel {
+    let keep = |committed| ReconcileVerdict::Keep { committed };
+    let cancel = ReconcileVerdict::Cancel {
         owner: Owner::Session(SessionId::from_u128(1)),
         epoch: Epoch(1),
     };
     let (told, found) = judged(vec![
         (id(1), keep([7, 9])),
-        (id(2), Verdict::Forget),
+        (id(2), ReconcileVerdict::Forget),
         (id(3), keep([0, 5])),
         (id(4), keep([0, 0])),
         (id(5), cancel),
-        (id(6), Verdict::Collect),
+        (id(6), ReconcileVerdict::Collect),
     ]);
     let expected = [
         "2 forget",

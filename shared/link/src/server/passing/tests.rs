@@ -25,14 +25,14 @@ fn frames(passing: &mut PassingControls, first: u64) -> Vec<String> {
     frames_with(passing, &mut streams(), first)
 }
 
-fn streams() -> [Progress; 2] {
-    [0, 0].map(Progress::after)
+fn streams() -> [OutputProgress; 2] {
+    [0, 0].map(OutputProgress::after)
 }
 
 /// The same, with the commits of these streams.
 fn frames_with(
     passing: &mut PassingControls,
-    progress: &mut [Progress; 2],
+    progress: &mut [OutputProgress; 2],
     first: u64,
 ) -> Vec<String> {
     let mut next = first;

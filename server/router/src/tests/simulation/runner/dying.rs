@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shared_link::{runner::OperationTable, server::Seen};
+use shared_link::{runner::OperationTable, server::KnownMemory};
 use shared_sandbox::Outcome;
 use shared_types::{Epoch, Incarnation, OperationId, Refusal, RefusalCode};
 
@@ -119,7 +119,7 @@ impl World {
             return;
         };
         let (incarnation, sequence) = (&snapshot.incarnation, snapshot.sequence);
-        let tells = |seen: &Seen| {
+        let tells = |seen: &KnownMemory| {
             let highest = seen.journal_sequence.max(seen.accepted_sequence);
             seen.incarnation != *incarnation || sequence < highest
         };
