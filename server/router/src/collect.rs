@@ -37,18 +37,18 @@ use tokio::{
 };
 use tracing::Instrument;
 
-pub use self::reading::Reading;
+pub use self::reading::OperationReader;
 use self::{
     audience::{Audience, One},
     board::Board,
     controls::RemoteControls,
-    driver::{Begin, Driver},
+    driver::{Begin, CollectDriver},
     keeping::Keeping,
     patience::patiently,
 };
 use crate::{
     bounds::{ENDED_AT_ONCE, RUNNING_AT_ONCE},
-    links::{Links, Watch},
+    links::{ConnectionWatch, Links},
 };
 use server_records::{Fleet, Operations, Outputs, PortError};
 use shared_link::server::StoredIntent;
@@ -93,11 +93,11 @@ impl Ports {
 }
 
 /// An operation that is placed, and its place.
-pub(crate) struct Placed {
+pub(crate) struct PlacedOperation {
     pub(crate) intent: StoredIntent,
     /// It has just been placed, while its runner had this link.
     pub(crate) fresh: Option<Generation>,
-    pub(crate) connection: Watch,
+    pub(crate) connection: ConnectionWatch,
 }
 
 impl Collected {
@@ -117,8 +117,8 @@ impl Collected {
     }
 
     /// Reads stdout and stderr from these offsets on, and the other events.
-    pub fn read(&self, from: [u64; 2]) -> Reading {
-        Reading::new(Arc::clone(&self.board), from)
+    pub fn read(&self, from: [u64; 2]) -> OperationReader {
+        OperationReader::new(Arc::clone(&self.board), from)
     }
 
     /// The place of the operation.
@@ -130,12 +130,12 @@ impl Collected {
     pub fn controls(&self) -> Arc<dyn Controls> {
         match &self.controls {
             Some(controls) => controls.clone(),
-            None => Arc::new(Ended),
+            None => Arc::new(EndedControls),
         }
     }
 
     /// The same for a contract's caller.
-    pub(crate) fn running(&self, reading: Reading) -> Running {
+    pub(crate) fn running(&self, reading: OperationReader) -> Running {
         Running {
             place: self.place.clone(),
             events: Box::new(reading),
@@ -144,8 +144,8 @@ impl Collected {
     }
 
     /// Its reader that may store the end.
-    pub(crate) fn claim(&self) -> Reading {
-        Reading::claiming(Arc::clone(&self.board))
+    pub(crate) fn claim(&self) -> OperationReader {
+        OperationReader::claiming(Arc::clone(&self.board))
     }
 
     /// True if its runner cannot be reached.
@@ -201,9 +201,9 @@ impl Collectors {
         ports: &Ports,
         operation: Arc<Operation>,
         place: impl FnOnce(Arc<Operation>) -> F,
-    ) -> Result<(Collected, Option<Reading>), Refusal>
+    ) -> Result<(Collected, Option<OperationReader>), Refusal>
     where
-        F: Future<Output = Result<Placed, Refusal>>,
+        F: Future<Output = Result<PlacedOperation, Refusal>>,
     {
         let mut claimed = None;
         let first = &mut claimed;
@@ -239,7 +239,7 @@ impl Collectors {
             return Ok(None);
         };
         let connection = ports.links.watch(intent.place.runner).await;
-        let placed = Placed {
+        let placed = PlacedOperation {
             intent,
             fresh: None,
             connection,
@@ -333,7 +333,7 @@ impl Collectors {
         ports: &Ports,
         id: OperationId,
         asked: Option<Arc<Operation>>,
-        placed: &Placed,
+        placed: &PlacedOperation,
     ) -> (Begin, Collected) {
         let outputs = ports.operations.outputs();
         let mut keeping = Keeping::of(id, Arc::clone(&outputs), true);
@@ -364,8 +364,8 @@ impl Collectors {
         (begin, collected)
     }
 
-    fn spawn(&self, begin: Begin, collected: &Collected, connection: Watch) {
-        let ending = Ending {
+    fn spawn(&self, begin: Begin, collected: &Collected, connection: ConnectionWatch) {
+        let ending = CollectorExit {
             all: self.clone(),
             id: begin.machine.id(),
             board: Arc::clone(&collected.board),
@@ -384,7 +384,7 @@ impl Collectors {
 }
 
 /// Collects an operation whose output is kept nowhere, for one reader. Another reader of it takes it over.
-pub(crate) fn alone(ports: &Ports, operation: Arc<Operation>, placed: Placed) -> Running {
+pub(crate) fn alone(ports: &Ports, operation: Arc<Operation>, placed: PlacedOperation) -> Running {
     let (one, events) = One::pair();
     let (controls, wishes) = RemoteControls::pair(Some(Arc::clone(&operation)));
     let place = placed.intent.place.clone();
@@ -407,14 +407,14 @@ pub(crate) fn alone(ports: &Ports, operation: Arc<Operation>, placed: Placed) ->
 }
 
 /// `ending` is dropped when the task ends, however it does.
-fn spawn(begin: Begin, connection: Watch, ending: impl Send + 'static) {
+fn spawn(begin: Begin, connection: ConnectionWatch, ending: impl Send + 'static) {
     let span = tracing::info_span!(
         "operation",
         operation.id = %begin.machine.id(),
         runner.id = %begin.machine.runner(),
         trace.id = begin.machine.trace().map(tracing::field::display)
     );
-    let driver = Driver::new(begin);
+    let driver = CollectDriver::new(begin);
     // Detached on purpose: it ends with the operation.
     tokio::spawn(
         async move {
@@ -428,13 +428,13 @@ fn spawn(begin: Begin, connection: Watch, ending: impl Send + 'static) {
 }
 
 /// The end of a collector.
-struct Ending {
+struct CollectorExit {
     all: Collectors,
     id: OperationId,
     board: Arc<Board>,
 }
 
-impl Drop for Ending {
+impl Drop for CollectorExit {
     fn drop(&mut self) {
         self.all.lock().remove(&self.id);
         self.board.close();
@@ -490,10 +490,10 @@ pub(crate) fn stale() -> Refusal {
 
 /// The controls of an operation that has ended: nothing is passed on.
 #[derive(Debug)]
-struct Ended;
+struct EndedControls;
 
 #[async_trait]
-impl Controls for Ended {
+impl Controls for EndedControls {
     async fn input(&self, _input: Input) -> Result<u64, Refusal> {
         Err(over())
     }

@@ -14,7 +14,7 @@ pub mod placement;
 mod reaper;
 mod sandbox_router;
 
-pub use collect::{Collected, Reading};
+pub use collect::{Collected, OperationReader};
 pub use reaper::{Reaper, SilenceLimits};
 pub use sandbox_router::{SandboxRouter, not_allowed};
 

@@ -44,8 +44,8 @@ use tracing::Instrument;
 pub use self::{asks::ModelAnswer, gate::Gate, seal::LinkSealer};
 use self::{figures::FleetFigures, refused_versions::RefusedVersions};
 pub(crate) use self::{
-    handle::{Gone, LinkHandle, Reader},
-    registry::Connection,
+    handle::{LinkGone, LinkHandle, Reader},
+    registry::RunnerConnection,
 };
 use crate::{
     bounds::{LINKING_WITHIN, STORE_PAUSE_AT_MOST},
@@ -55,25 +55,25 @@ use server_records::LinkIdentity;
 use server_records::{LinkRows, Operations, PortError};
 
 /// Follows the connection of a runner.
-pub(crate) type Watch = watch::Receiver<Connection>;
+pub(crate) type ConnectionWatch = watch::Receiver<RunnerConnection>;
 
 /// The connection of the runner, once a link that is just being made carries operations or is gone. The next link finds
 /// everything that was stored before this call.
-pub(crate) async fn linked_or_not(watch: &mut Watch) -> Connection {
-    let settled = watch.wait_for(|now| !matches!(now, Connection::Linking));
+pub(crate) async fn linked_or_not(watch: &mut ConnectionWatch) -> RunnerConnection {
+    let settled = watch.wait_for(|now| !matches!(now, RunnerConnection::Linking));
     match settled.await {
         Ok(connection) => connection.clone(),
-        Err(_) => Connection::Offline { since: None },
+        Err(_) => RunnerConnection::Offline { since: None },
     }
 }
 
 /// The state of a connection in the protocol's terms.
-pub(crate) fn linked(connection: &Connection) -> server::RunnerConnection<Linked> {
+pub(crate) fn linked(connection: &RunnerConnection) -> server::RunnerConnection<Linked> {
     match connection {
-        Connection::Offline { since } => server::RunnerConnection::Offline { since: *since },
-        Connection::Linking => server::RunnerConnection::Linking,
-        Connection::Online(link) => server::RunnerConnection::Online(link.linked().clone()),
-        Connection::Revoked => server::RunnerConnection::Revoked,
+        RunnerConnection::Offline { since } => server::RunnerConnection::Offline { since: *since },
+        RunnerConnection::Linking => server::RunnerConnection::Linking,
+        RunnerConnection::Online(link) => server::RunnerConnection::Online(link.linked().clone()),
+        RunnerConnection::Revoked => server::RunnerConnection::Revoked,
     }
 }
 
@@ -160,12 +160,12 @@ pub enum LinkEnd {
 #[derive(Debug, Clone)]
 pub struct Links {
     registry: registry::Handle,
-    serving: Arc<Serving>,
+    serving: Arc<LinkServices>,
     collectors: Collectors,
 }
 
 /// The parts of the server that every link's task uses.
-struct Serving {
+struct LinkServices {
     rows: Arc<dyn LinkRows>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -177,7 +177,7 @@ struct Serving {
     refused_versions: RefusedVersions,
 }
 
-impl std::fmt::Debug for Serving {
+impl std::fmt::Debug for LinkServices {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Serving")
             .field("options", &self.options)
@@ -197,7 +197,7 @@ impl Links {
     ) -> Self {
         Self {
             registry: registry::start(),
-            serving: Arc::new(Serving {
+            serving: Arc::new(LinkServices {
                 rows,
                 clock,
                 entropy,
@@ -322,7 +322,7 @@ impl Links {
         Presence(self.watch(runner).await)
     }
 
-    pub(crate) async fn watch(&self, runner: RunnerId) -> Watch {
+    pub(crate) async fn watch(&self, runner: RunnerId) -> ConnectionWatch {
         self.registry.watch(runner).await
     }
 
@@ -367,14 +367,16 @@ impl Links {
         let mut watch = self.watch(runner).await;
         let settled = timeout(LINKING_WITHIN, linked_or_not(&mut watch)).await;
         match settled {
-            Ok(Connection::Online(link)) => ModelAnswer::begin(&link, kind, body, trace).await.ok(),
+            Ok(RunnerConnection::Online(link)) => {
+                ModelAnswer::begin(&link, kind, body, trace).await.ok()
+            }
             _ => None,
         }
     }
 
     async fn here(&self, runner: RunnerId) -> Option<LinkHandle> {
         match &*self.watch(runner).await.borrow() {
-            Connection::Online(link) => Some(link.clone()),
+            RunnerConnection::Online(link) => Some(link.clone()),
             _ => None,
         }
     }
@@ -424,17 +426,17 @@ impl Links {
 
 /// The presence of one runner, as it changes.
 #[derive(Debug, Clone)]
-pub struct Presence(watch::Receiver<Connection>);
+pub struct Presence(watch::Receiver<RunnerConnection>);
 
 impl Presence {
     /// True if it has a link here that carries operations.
     pub fn is_online(&self) -> bool {
-        matches!(&*self.0.borrow(), Connection::Online(_))
+        matches!(&*self.0.borrow(), RunnerConnection::Online(_))
     }
 
     /// Waits until it is (`true`) or is not (`false`) online; forever, once no link can come any more.
     pub async fn until(&mut self, online: bool) {
-        let wanted = |now: &Connection| matches!(now, Connection::Online(_)) == online;
+        let wanted = |now: &RunnerConnection| matches!(now, RunnerConnection::Online(_)) == online;
         if self.0.wait_for(wanted).await.is_err() {
             std::future::pending::<()>().await;
         }

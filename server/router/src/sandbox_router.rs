@@ -15,11 +15,11 @@ use shared_types::{
 use tokio::time::{Duration, Instant, sleep, timeout};
 
 use crate::{
-    Collected, Reading,
+    Collected, OperationReader,
     bounds::{LINKING_WITHIN, PLACE_AGAIN_AFTER_AT_MOST, PLACE_ATTEMPTS, RETRY_AFTER},
-    collect::{self, Placed, Ports, asks_for_all, conflict, stale},
+    collect::{self, PlacedOperation, Ports, asks_for_all, conflict, stale},
     frame,
-    links::{Connection, Links, Watch, linked_or_not},
+    links::{ConnectionWatch, Links, RunnerConnection, linked_or_not},
     placement::Placement,
 };
 use server_records::{
@@ -36,7 +36,7 @@ pub struct SandboxRouter {
     operations: Arc<dyn Operations>,
     clock: Arc<dyn Clock>,
     /// The connection of the runner that was asked for last.
-    watched: Arc<Mutex<Option<(RunnerId, Watch)>>>,
+    watched: Arc<Mutex<Option<(RunnerId, ConnectionWatch)>>>,
     waiting: Arc<reach::WaitingCalls>,
 }
 
@@ -147,7 +147,7 @@ impl SandboxRouter {
     }
 
     /// Places the operation; tries again while it is refused for now.
-    async fn placed(&self, operation: &Operation) -> Result<Placed, Refusal> {
+    async fn placed(&self, operation: &Operation) -> Result<PlacedOperation, Refusal> {
         let until = Instant::now() + operation.limits.start_within;
         let mut attempts = 1..PLACE_ATTEMPTS;
         let (intent, fresh) = loop {
@@ -170,7 +170,7 @@ impl SandboxRouter {
             }
         };
         let connection = self.watch(intent.place.runner).await;
-        Ok(Placed {
+        Ok(PlacedOperation {
             intent,
             fresh,
             connection,
@@ -190,7 +190,7 @@ impl SandboxRouter {
     async fn collected(
         &self,
         operation: Arc<Operation>,
-    ) -> Result<(Collected, Option<Reading>), Refusal> {
+    ) -> Result<(Collected, Option<OperationReader>), Refusal> {
         let collectors = self.links.collectors();
         let place = |operation: Arc<Operation>| async move { self.placed(&operation).await };
         collectors.collect(&self.ports(), operation, place).await
@@ -208,7 +208,7 @@ impl SandboxRouter {
                 return;
             }
         };
-        if let Connection::Online(link) = self.settled_connection(runner).await {
+        if let RunnerConnection::Online(link) = self.settled_connection(runner).await {
             let _ = link.forget(operation).await;
         }
     }
@@ -223,15 +223,15 @@ impl SandboxRouter {
     }
 
     /// The connection of the runner, once a link that is just being made carries operations.
-    async fn settled_connection(&self, runner: RunnerId) -> Connection {
+    async fn settled_connection(&self, runner: RunnerId) -> RunnerConnection {
         let mut watch = self.watch(runner).await;
         let settled = timeout(LINKING_WITHIN, linked_or_not(&mut watch)).await;
-        settled.unwrap_or(Connection::Linking)
+        settled.unwrap_or(RunnerConnection::Linking)
     }
 
     /// Follows the connection of the runner. A session's work goes to one runner, so its place is not looked up again
     /// for each operation.
-    async fn watch(&self, runner: RunnerId) -> Watch {
+    async fn watch(&self, runner: RunnerId) -> ConnectionWatch {
         let watched = || self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((same, watch)) = &*watched()
             && *same == runner

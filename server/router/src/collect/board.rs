@@ -29,14 +29,14 @@ const RECENT_BYTES: usize = 256 * 1024;
 pub(super) struct Board {
     pub(super) id: OperationId,
     pub(super) outputs: Arc<dyn Outputs>,
-    known: Mutex<Known>,
+    known: Mutex<BoardStatus>,
     pub(super) changed: watch::Sender<()>,
     /// True once its end was passed on, or never will be.
     settled: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct BoardStatus {
     pub(super) accepted: bool,
     /// The time since the place cannot be reached.
     pub(super) unreachable: Option<Timestamp>,
@@ -95,10 +95,10 @@ impl Board {
         kept: [u64; 2],
         whole: bool,
     ) -> Arc<Self> {
-        let known = Known {
+        let known = BoardStatus {
             shown: kept.map(ReadableOffsets::up_to),
             whole,
-            ..Known::default()
+            ..BoardStatus::default()
         };
         Self::of(id, outputs, known)
     }
@@ -115,16 +115,16 @@ impl Board {
             shown[0].output(record.stdout.offset);
             shown[1].output(record.stderr.offset);
         }
-        let known = Known {
+        let known = BoardStatus {
             shown,
             ended: Some(outcome),
             closed: true,
-            ..Known::default()
+            ..BoardStatus::default()
         };
         Self::of(id, outputs, known)
     }
 
-    fn of(id: OperationId, outputs: Arc<dyn Outputs>, known: Known) -> Arc<Self> {
+    fn of(id: OperationId, outputs: Arc<dyn Outputs>, known: BoardStatus) -> Arc<Self> {
         Arc::new(Self {
             id,
             outputs,
@@ -208,17 +208,17 @@ impl Board {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, BoardStatus> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Known)) {
+    fn change(&self, change: impl FnOnce(&mut BoardStatus)) {
         change(&mut self.lock());
         self.changed.send_replace(());
     }
 }
 
-impl Known {
+impl BoardStatus {
     fn note(&mut self, event: OperationEvent, is_read: bool) {
         match event {
             OperationEvent::Accepted => self.accepted = true,

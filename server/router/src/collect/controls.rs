@@ -15,28 +15,28 @@ const CONTROLS: usize = 4;
 
 /// Speaks to the task that follows one operation.
 pub(super) struct RemoteControls {
-    inputs: mpsc::Sender<(Input, Answer<u64>)>,
-    controls: mpsc::Sender<(Control, Answer<()>)>,
+    inputs: mpsc::Sender<(Input, ReplySender<u64>)>,
+    controls: mpsc::Sender<(Control, ReplySender<()>)>,
     /// For stdout and stderr; only the latest counts, so no caller waits.
     commits: watch::Sender<[u64; 2]>,
     /// The request, under its owner's newest epoch; none if it is not known here.
-    asked: watch::Sender<Asked>,
+    asked: watch::Sender<RequestedOperation>,
 }
 
-pub(super) type Asked = Option<Arc<Operation>>;
+pub(super) type RequestedOperation = Option<Arc<Operation>>;
 
 /// The task's end.
-pub(super) struct Wishes {
-    pub(super) inputs: mpsc::Receiver<(Input, Answer<u64>)>,
-    pub(super) controls: mpsc::Receiver<(Control, Answer<()>)>,
+pub(super) struct ControlRequests {
+    pub(super) inputs: mpsc::Receiver<(Input, ReplySender<u64>)>,
+    pub(super) controls: mpsc::Receiver<(Control, ReplySender<()>)>,
     pub(super) commits: watch::Receiver<[u64; 2]>,
-    pub(super) asked: watch::Receiver<Asked>,
+    pub(super) asked: watch::Receiver<RequestedOperation>,
 }
 
-pub(super) type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
+pub(super) type ReplySender<T> = oneshot::Sender<Result<T, Refusal>>;
 
 impl RemoteControls {
-    pub(super) fn pair(asked: Asked) -> (Self, Wishes) {
+    pub(super) fn pair(asked: RequestedOperation) -> (Self, ControlRequests) {
         let (inputs, inputs_waiting) = mpsc::channel(INPUTS);
         let (controls, controls_waiting) = mpsc::channel(CONTROLS);
         let (commits, committed) = watch::channel([0, 0]);
@@ -47,7 +47,7 @@ impl RemoteControls {
             commits,
             asked,
         };
-        let wishes = Wishes {
+        let wishes = ControlRequests {
             inputs: inputs_waiting,
             controls: controls_waiting,
             commits: committed,

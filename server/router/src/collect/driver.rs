@@ -24,13 +24,15 @@ use tokio::{
 use super::{
     Ports,
     audience::Audience,
-    controls::{Answer, RemoteControls, Wishes},
+    controls::{ControlRequests, RemoteControls, ReplySender},
     keeping::Keeping,
     patience::{Pauses, patiently},
 };
 use crate::{
     bounds::LOOK_WHILE_AWAY_EVERY,
-    links::{Connection, Gone, LinkHandle, Reader, Watch, linked, linked_or_not},
+    links::{
+        ConnectionWatch, LinkGone, LinkHandle, Reader, RunnerConnection, linked, linked_or_not,
+    },
     mailbox::Mailbox,
 };
 use server_records::{Outputs, PortError};
@@ -43,13 +45,13 @@ pub(super) struct Begin {
     pub(super) fresh: Option<Generation>,
     pub(super) keeping: Keeping,
     pub(super) audience: Audience,
-    pub(super) wishes: Wishes,
+    pub(super) wishes: ControlRequests,
     /// Permits of the collectors that may ask for output once more at the same time.
     pub(super) again: Arc<Semaphore>,
 }
 
 /// One operation's task.
-pub(super) struct Driver {
+pub(super) struct CollectDriver {
     ports: Ports,
     machine: server::Follow,
     mailbox: Mailbox,
@@ -60,7 +62,7 @@ pub(super) struct Driver {
     audience: Audience,
     /// The link that the machine knows of, and our key as a reader on it.
     link: Option<(LinkHandle, u64)>,
-    wishes: Wishes,
+    wishes: ControlRequests,
     waiters: Waiters,
     /// Its end is stored.
     is_stored: bool,
@@ -81,13 +83,13 @@ struct RoomCheck {
 /// The callers that wait for a control of the process, by key; the machine bounds them.
 #[derive(Default)]
 struct Waiters {
-    by_key: HashMap<u64, Answer<()>>,
+    by_key: HashMap<u64, ReplySender<()>>,
     /// Keys that were given so far.
     given: u64,
 }
 
 impl Waiters {
-    fn add(&mut self, waiter: Answer<()>) -> u64 {
+    fn add(&mut self, waiter: ReplySender<()>) -> u64 {
         self.given += 1;
         self.by_key.insert(self.given, waiter);
         self.given
@@ -104,7 +106,7 @@ struct Again {
 
 /// The work that is left once the machine has nothing more to do.
 #[derive(Debug, PartialEq, Eq)]
-enum Left {
+enum RemainingWork {
     /// Nothing: a later reader that asks for the operation continues it.
     Nothing,
     /// The end is stored and passed on.
@@ -114,12 +116,12 @@ enum Left {
 }
 
 /// An event while the task waits for mail.
-enum Event {
+enum DriverEvent {
     Mail(Mail),
     Attended,
     Answered(Answered),
-    Input(Input, Answer<u64>),
-    Control(Control, Answer<()>),
+    Input(Input, ReplySender<u64>),
+    Control(Control, ReplySender<()>),
     Committed,
     /// The offsets up to which stdout and stderr are durable; none if some of it cannot be kept.
     Durable(Option<[u64; 2]>),
@@ -127,7 +129,7 @@ enum Event {
     LookForRoom,
 }
 
-impl Driver {
+impl CollectDriver {
     pub(super) fn new(begin: Begin) -> Self {
         let pauses = room_pauses(&begin.ports);
         let mut driver = Self {
@@ -156,24 +158,24 @@ impl Driver {
 
     /// Runs until the end is stored, the output is kept, and the runner may forget both; or until this task can do
     /// nothing more.
-    pub(super) async fn run(mut self, connection: Watch) -> Result<(), PortError> {
+    pub(super) async fn run(mut self, connection: ConnectionWatch) -> Result<(), PortError> {
         let ran = self.go_on(connection).await;
         self.let_go().await;
         ran
     }
 
-    async fn go_on(&mut self, mut connection: Watch) -> Result<(), PortError> {
+    async fn go_on(&mut self, mut connection: ConnectionWatch) -> Result<(), PortError> {
         loop {
             // As in the first round.
             connection.mark_changed();
             let left = self.follow(&mut connection).await?;
             self.tell_the_one_reader().await;
-            let has_ended = left != Left::Output;
+            let has_ended = left != RemainingWork::Output;
             match left {
-                Left::Nothing => return Ok(()),
+                RemainingWork::Nothing => return Ok(()),
                 // Its reader confirms when it has all of it.
-                Left::Forget if self.keeping.is_left_to_the_reader() => return Ok(()),
-                Left::Forget => {
+                RemainingWork::Forget if self.keeping.is_left_to_the_reader() => return Ok(()),
+                RemainingWork::Forget => {
                     if self.keeping.is_all_kept(self.machine.came()).await {
                         self.forget(&mut connection).await;
                         return Ok(());
@@ -183,7 +185,7 @@ impl Driver {
                     self.until_there_is_room().await;
                     self.again.is_needed = true;
                 }
-                Left::Output => {}
+                RemainingWork::Output => {}
             }
             if !self.begin_again(has_ended).await? {
                 return Ok(());
@@ -191,17 +193,20 @@ impl Driver {
         }
     }
 
-    async fn follow(&mut self, connection: &mut Watch) -> Result<Left, PortError> {
+    async fn follow(
+        &mut self,
+        connection: &mut ConnectionWatch,
+    ) -> Result<RemainingWork, PortError> {
         let operations = Arc::clone(&self.ports.operations);
         let id = self.machine.id();
         loop {
             if self.waits_for_its_reader() {
-                return Ok(Left::Nothing);
+                return Ok(RemainingWork::Nothing);
             }
             match self.machine.step() {
                 FollowStep::Connection => {
                     if self.audience.has_left() {
-                        return Ok(Left::Nothing);
+                        return Ok(RemainingWork::Nothing);
                     }
                     tokio::select! {
                         biased;
@@ -210,7 +215,7 @@ impl Driver {
                                 self.wait_for_permit(connection).await;
                                 self.connected(connection);
                             }
-                            Err(_) => return Ok(Left::Nothing),
+                            Err(_) => return Ok(RemainingWork::Nothing),
                         },
                         Ok(()) = self.wishes.asked.changed() => self.asked(),
                         () = self.audience.attend() => {}
@@ -225,7 +230,7 @@ impl Driver {
                     tokio::select! {
                         changed = connection.changed() => match changed {
                             Ok(()) => self.connected(connection),
-                            Err(_) => return Ok(Left::Nothing),
+                            Err(_) => return Ok(RemainingWork::Nothing),
                         },
                         () = sleep(time) => self.machine.waited(),
                     }
@@ -253,9 +258,9 @@ impl Driver {
                 }
                 FollowStep::Mail => {
                     let event = self.next_event().await;
-                    let looks = matches!(event, Event::LookForRoom);
+                    let looks = matches!(event, DriverEvent::LookForRoom);
                     if looks && self.keeping.can_go_on().await {
-                        return Ok(Left::Output);
+                        return Ok(RemainingWork::Output);
                     }
                     self.handle(event);
                 }
@@ -272,8 +277,8 @@ impl Driver {
                     self.tell_what_was_kept(stream, from, to).await?;
                 }
                 FollowStep::Tell(event) => self.tell(event).await,
-                FollowStep::Over if self.is_stored => return Ok(Left::Forget),
-                FollowStep::Over => return Ok(Left::Nothing),
+                FollowStep::Over if self.is_stored => return Ok(RemainingWork::Forget),
+                FollowStep::Over => return Ok(RemainingWork::Nothing),
                 FollowStep::Fence => {
                     let never_starts = self.fence().await;
                     self.machine.fenced(never_starts);
@@ -380,16 +385,16 @@ impl Driver {
     fn hang_up(&mut self) {
         // The runner answers before it reports the end, for instance the signal that ended a process.
         while let Some(answer) = self.mailbox.answered() {
-            self.handle(Event::Answered(answer));
+            self.handle(DriverEvent::Answered(answer));
         }
         self.waiters.by_key.clear();
         (_, self.wishes) = RemoteControls::pair(None);
     }
 
     /// Passes on requests, and waits for the next event: for mail only if it need not wait for a reader.
-    async fn next_event(&mut self) -> Event {
+    async fn next_event(&mut self) -> DriverEvent {
         self.pass_on().await;
-        let Wishes {
+        let ControlRequests {
             inputs,
             controls,
             commits,
@@ -398,29 +403,29 @@ impl Driver {
         let takes_mail = !self.audience.is_behind();
         let (look_at, came) = (self.room.at, self.machine.came());
         tokio::select! {
-            answer = self.mailbox.answer() => Event::Answered(answer),
+            answer = self.mailbox.answer() => DriverEvent::Answered(answer),
             Some((input, answer)) = inputs.recv(), if self.machine.takes_input() => {
-                Event::Input(input, answer)
+                DriverEvent::Input(input, answer)
             }
             Some((control, answer)) = controls.recv(), if self.machine.takes_controls() => {
-                Event::Control(control, answer)
+                DriverEvent::Control(control, answer)
             }
-            Ok(()) = commits.changed() => Event::Committed,
-            Ok(()) = asked.changed() => Event::Asked,
-            durable = self.keeping.durable(came) => Event::Durable(durable),
-            () = self.audience.attend() => Event::Attended,
-            () = until(look_at) => Event::LookForRoom,
-            mail = self.mailbox.next(), if takes_mail => Event::Mail(mail),
+            Ok(()) = commits.changed() => DriverEvent::Committed,
+            Ok(()) = asked.changed() => DriverEvent::Asked,
+            durable = self.keeping.durable(came) => DriverEvent::Durable(durable),
+            () = self.audience.attend() => DriverEvent::Attended,
+            () = until(look_at) => DriverEvent::LookForRoom,
+            mail = self.mailbox.next(), if takes_mail => DriverEvent::Mail(mail),
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: DriverEvent) {
         match event {
-            Event::Mail(mail) => self.machine.mail(mail),
-            Event::Attended => {}
-            Event::LookForRoom => self.look_for_room_later(),
-            Event::Asked => self.asked(),
-            Event::Answered(answer) => {
+            DriverEvent::Mail(mail) => self.machine.mail(mail),
+            DriverEvent::Attended => {}
+            DriverEvent::LookForRoom => self.look_for_room_later(),
+            DriverEvent::Asked => self.asked(),
+            DriverEvent::Answered(answer) => {
                 if let Some(controlled) = self.machine.answer(answer)
                     && let Some(waiter) = self.waiters.by_key.remove(&controlled.key)
                 {
@@ -428,24 +433,24 @@ impl Driver {
                     let _ = waiter.send(controlled.result);
                 }
             }
-            Event::Input(input, answer) => {
+            DriverEvent::Input(input, answer) => {
                 // The caller with the input may just have brought the request, by which the operation takes input.
                 if self.wishes.asked.has_changed().unwrap_or(false) {
                     self.asked();
                 }
                 drop(answer.send(self.machine.input(&input)));
             }
-            Event::Control(control, answer) => {
+            DriverEvent::Control(control, answer) => {
                 let key = self.waiters.add(answer);
                 self.machine.control(key, control);
             }
-            Event::Committed => {
+            DriverEvent::Committed => {
                 let confirmed = *self.wishes.commits.borrow_and_update();
                 if self.keeping.is_left_to_the_reader() {
                     self.machine.confirmed(confirmed);
                 }
             }
-            Event::Durable(durable) => {
+            DriverEvent::Durable(durable) => {
                 if durable.is_some_and(|up_to| self.machine.durable(up_to)) {
                     self.room.pauses = room_pauses(&self.ports);
                 }
@@ -476,8 +481,8 @@ impl Driver {
 
     /// Takes a permit: only a few ended operations whose output could not be kept request it again at once. One whose
     /// runner is away delays no other.
-    async fn wait_for_permit(&mut self, connection: &Watch) {
-        let is_there = matches!(*connection.borrow(), Connection::Online(_));
+    async fn wait_for_permit(&mut self, connection: &ConnectionWatch) {
+        let is_there = matches!(*connection.borrow(), RunnerConnection::Online(_));
         if !is_there {
             self.again.permit = None;
         } else if self.again.is_needed && self.again.permit.is_none() {
@@ -485,16 +490,16 @@ impl Driver {
         }
     }
 
-    fn connected(&mut self, connection: &mut Watch) {
+    fn connected(&mut self, connection: &mut ConnectionWatch) {
         let now = connection.borrow_and_update().clone();
         self.link = match (&now, self.link.take()) {
             // The same reader stays: without a request it would give way to another one, also to itself.
-            (Connection::Online(link), Some((same, key)))
+            (RunnerConnection::Online(link), Some((same, key)))
                 if same.generation() == link.generation() =>
             {
                 Some((same, key))
             }
-            (Connection::Online(link), _) => Some((link.clone(), link.reader())),
+            (RunnerConnection::Online(link), _) => Some((link.clone(), link.reader())),
             (_, before) => {
                 if before.is_some() {
                     self.look_while_away_at = Instant::now() + LOOK_WHILE_AWAY_EVERY;
@@ -507,7 +512,7 @@ impl Driver {
 
     /// Checks if another server has stored the end without the runner's report, and kept the output. The runner may
     /// have the only copy of bytes that are not kept: those are waited for, and are no gap.
-    async fn look_while_away(&mut self, connection: &mut Watch) -> Result<(), PortError> {
+    async fn look_while_away(&mut self, connection: &mut ConnectionWatch) -> Result<(), PortError> {
         self.look_while_away_at = Instant::now() + LOOK_WHILE_AWAY_EVERY;
         // A failed read is repeated at the next check.
         let found = self.ports.operations.find(self.machine.id()).await;
@@ -529,8 +534,8 @@ impl Driver {
         Ok(())
     }
 
-    async fn over_the_link(&mut self, step: FollowStep) -> Result<(), Gone> {
-        let (link, key) = self.link.as_ref().ok_or(Gone)?;
+    async fn over_the_link(&mut self, step: FollowStep) -> Result<(), LinkGone> {
+        let (link, key) = self.link.as_ref().ok_or(LinkGone)?;
         let id = self.machine.id();
         match step {
             FollowStep::Cancel => link.cancel_unheard(id, self.machine.holder()).await?,
@@ -577,11 +582,11 @@ impl Driver {
     }
 
     /// Tells the runner to forget the operation. If it does not arrive, the verdict on the next inventory repeats it.
-    async fn forget(&mut self, connection: &mut Watch) {
+    async fn forget(&mut self, connection: &mut ConnectionWatch) {
         if !self.is_remembered {
             return;
         }
-        if let Connection::Online(link) = linked_or_not(connection).await {
+        if let RunnerConnection::Online(link) = linked_or_not(connection).await {
             let _ = link.forget(self.machine.id()).await;
         }
     }

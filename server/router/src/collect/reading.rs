@@ -14,19 +14,19 @@ use server_records::PortError;
 /// Both streams, in this order everywhere.
 const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
 
-type Kept = Result<Option<(u64, Bytes)>, PortError>;
+type StoredPiece = Result<Option<(u64, Bytes)>, PortError>;
 
 /// A read of the kept output of a stream.
 struct Fetching {
     stream: OutputStream,
     /// The offset that the stream had reached when the read began. Later bytes may be kept without being seen by it.
     came: u64,
-    kept: Pin<Box<dyn Future<Output = Kept> + Send>>,
+    kept: Pin<Box<dyn Future<Output = StoredPiece> + Send>>,
 }
 
 /// Reads one operation, from its place to its end: first the kept output, then new output. A dropped reader stops
 /// nothing, and a slow one delays nothing.
-pub struct Reading {
+pub struct OperationReader {
     board: Arc<Board>,
     changed: watch::Receiver<()>,
     /// The offsets up to which it has received stdout and stderr.
@@ -44,7 +44,7 @@ pub struct Reading {
 }
 
 /// The next action of a reader.
-enum Next {
+enum ReaderAction {
     Tell(OperationEvent),
     /// Read the kept output of the stream, which has come up to here.
     Fetch(OutputStream, u64),
@@ -52,7 +52,7 @@ enum Next {
     Over,
 }
 
-impl Reading {
+impl OperationReader {
     pub(super) fn new(board: Arc<Board>, from: [u64; 2]) -> Self {
         Self {
             changed: board.changed.subscribe(),
@@ -97,10 +97,10 @@ impl Reading {
             }
             self.changed.mark_unchanged();
             match self.find() {
-                Next::Tell(event) => return Some(event),
-                Next::Over => return None,
-                Next::Fetch(stream, came) => self.fetch(stream, came),
-                Next::Wait => self.until_changed().await,
+                ReaderAction::Tell(event) => return Some(event),
+                ReaderAction::Over => return None,
+                ReaderAction::Fetch(stream, came) => self.fetch(stream, came),
+                ReaderAction::Wait => self.until_changed().await,
             }
         }
     }
@@ -111,19 +111,19 @@ impl Reading {
     }
 
     /// Finds the next event: small ones first, the end last.
-    fn find(&mut self) -> Next {
+    fn find(&mut self) -> ReaderAction {
         let board = Arc::clone(&self.board);
         let mut known = board.lock();
         if self.told_end {
-            return Next::Over;
+            return ReaderAction::Over;
         }
         if known.accepted && !self.told_accepted {
             self.told_accepted = true;
-            return Next::Tell(OperationEvent::Accepted);
+            return ReaderAction::Tell(OperationEvent::Accepted);
         }
         if known.unreachable != self.told_unreachable {
             self.told_unreachable = known.unreachable;
-            return Next::Tell(match known.unreachable {
+            return ReaderAction::Tell(match known.unreachable {
                 Some(since) => OperationEvent::Unreachable { since },
                 None => OperationEvent::Reachable,
             });
@@ -132,7 +132,7 @@ impl Reading {
             && self.told_input != Some(up_to)
         {
             self.told_input = Some(up_to);
-            return Next::Tell(OperationEvent::InputTaken(up_to));
+            return ReaderAction::Tell(OperationEvent::InputTaken(up_to));
         }
         for index in [self.turn, 1 - self.turn] {
             let (stream, from) = (STREAMS[index], self.told[index]);
@@ -144,13 +144,13 @@ impl Reading {
             return match known.recent_at(stream, from) {
                 Some(data) => {
                     self.told[index] = from + data.len() as u64;
-                    Next::Tell(OperationEvent::Output {
+                    ReaderAction::Tell(OperationEvent::Output {
                         stream,
                         offset: from,
                         data,
                     })
                 }
-                None => Next::Fetch(stream, came),
+                None => ReaderAction::Fetch(stream, came),
             };
         }
         let ended = match known.take_offered(self.claim) {
@@ -163,10 +163,10 @@ impl Reading {
         match ended {
             Some(outcome) => {
                 self.told_end = true;
-                Next::Tell(OperationEvent::Ended(outcome))
+                ReaderAction::Tell(OperationEvent::Ended(outcome))
             }
-            None if known.closed => Next::Over,
-            None => Next::Wait,
+            None if known.closed => ReaderAction::Over,
+            None => ReaderAction::Wait,
         }
     }
 
@@ -215,7 +215,7 @@ impl Reading {
 }
 
 #[async_trait]
-impl Events for Reading {
+impl Events for OperationReader {
     async fn recv(&mut self) -> Option<OperationEvent> {
         self.next().await
     }
@@ -229,7 +229,7 @@ impl Events for Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for OperationReader {
     fn drop(&mut self) {
         if let Some(claim) = self.claim {
             self.board.unclaim(claim);
@@ -237,7 +237,7 @@ impl Drop for Reading {
     }
 }
 
-impl fmt::Debug for Reading {
+impl fmt::Debug for OperationReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reading")
             .field("operation", &self.board.id)

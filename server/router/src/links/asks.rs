@@ -10,7 +10,7 @@ use shared_link::server::{
 use shared_types::{TraceContext, limits::MODEL_WINDOW_BYTES};
 use tokio::{runtime, sync::mpsc};
 
-use super::handle::{Gone, LinkHandle};
+use super::handle::{LinkGone, LinkHandle};
 
 /// Most asks of one link at the same time: more than a runner takes, which says so itself.
 const ASKS_AT_ONCE: usize = 64;
@@ -19,12 +19,12 @@ const ASKS_AT_ONCE: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Asks {
     last: u64,
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, PendingAsk>,
 }
 
 /// An ask whose answer has not ended.
 #[derive(Debug)]
-struct Waiting {
+struct PendingAsk {
     /// Bounded by the credit that was granted.
     parts: mpsc::UnboundedSender<AnswerPart>,
     has_head: bool,
@@ -41,7 +41,7 @@ impl Asks {
             return None;
         }
         self.last += 1;
-        let waiting = Waiting {
+        let waiting = PendingAsk {
             parts,
             has_head: false,
             heard: 0,
@@ -116,7 +116,7 @@ impl ModelAnswer {
         kind: AskKind,
         body: &Bytes,
         trace: Option<TraceContext>,
-    ) -> Result<Self, Gone> {
+    ) -> Result<Self, LinkGone> {
         let (sender, parts) = mpsc::unbounded_channel();
         let begun = link.with(|open| match open.asks.begin(sender.clone()) {
             Some(ask) => ask,
@@ -178,7 +178,7 @@ impl Drop for ModelAnswer {
 }
 
 impl LinkHandle {
-    async fn model(&self, frame: proto::v1::server_frame::Kind) -> Result<(), Gone> {
+    async fn model(&self, frame: proto::v1::server_frame::Kind) -> Result<(), LinkGone> {
         self.wish(LinkCommand::Model(Box::new(frame)), None).await
     }
 }

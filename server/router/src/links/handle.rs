@@ -42,7 +42,7 @@ pub(crate) struct LinkHandle(Arc<LinkState>);
 
 /// The link is gone; the operation continues.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Gone;
+pub(crate) struct LinkGone;
 
 /// A reader of an operation's output on a link.
 pub(crate) type Reader = shared_link::server::Reader<Post>;
@@ -102,8 +102,8 @@ impl LinkHandle {
     }
 
     /// Works on the link.
-    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Open) -> T) -> Result<T, Gone> {
-        self.lock().as_mut().map(work).ok_or(Gone)
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Open) -> T) -> Result<T, LinkGone> {
+        self.lock().as_mut().map(work).ok_or(LinkGone)
     }
 
     pub(crate) fn linked(&self) -> &Linked {
@@ -136,7 +136,7 @@ impl LinkHandle {
         id: OperationId,
         frame: impl FnOnce() -> v1::Operation,
         reader: Reader,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), LinkGone> {
         let attach = || {
             let frame = Box::new(frame());
             LinkCommand::Attach { id, frame, reader }
@@ -151,7 +151,7 @@ impl LinkHandle {
         reader: u64,
         stream: OutputStream,
         up_to: u64,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), LinkGone> {
         let grant = LinkCommand::Grant {
             id,
             reader,
@@ -167,7 +167,7 @@ impl LinkHandle {
         id: OperationId,
         reader: u64,
         frame: server_frame::Kind,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), LinkGone> {
         let frame = Box::new(frame);
         self.wish(LinkCommand::Pass { id, reader, frame }, None)
             .await
@@ -178,11 +178,11 @@ impl LinkHandle {
         &self,
         id: OperationId,
         (owner, epoch): (Owner, Epoch),
-    ) -> Result<Result<CancelAnswer, Refusal>, Gone> {
+    ) -> Result<Result<CancelAnswer, Refusal>, LinkGone> {
         let (waiter, answer) = oneshot::channel();
         let cancel = LinkCommand::Cancel { id, owner, epoch };
         self.wish(cancel, Some((id, waiter))).await?;
-        answer.await.map_err(|_| Gone)
+        answer.await.map_err(|_| LinkGone)
     }
 
     /// Sends a cancel whose answer no caller waits for.
@@ -190,18 +190,18 @@ impl LinkHandle {
         &self,
         id: OperationId,
         (owner, epoch): (Owner, Epoch),
-    ) -> Result<(), Gone> {
+    ) -> Result<(), LinkGone> {
         let cancel = LinkCommand::Cancel { id, owner, epoch };
         self.wish(cancel, None).await
     }
 
     /// Tells the runner that it may drop the operation, unless a reader reads it.
-    pub(crate) async fn forget(&self, id: OperationId) -> Result<(), Gone> {
+    pub(crate) async fn forget(&self, id: OperationId) -> Result<(), LinkGone> {
         self.wish(LinkCommand::Forget { id }, None).await
     }
 
     /// Tells the runner to let go of an operation that only reads, because the reader with this key has left.
-    pub(crate) async fn let_go(&self, id: OperationId, reader: u64) -> Result<(), Gone> {
+    pub(crate) async fn let_go(&self, id: OperationId, reader: u64) -> Result<(), LinkGone> {
         self.wish(LinkCommand::LetGo { id, reader }, None).await
     }
 
@@ -216,7 +216,7 @@ impl LinkHandle {
         &self,
         sandbox: SandboxId,
         operations: &dyn Operations,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), LinkGone> {
         if self.settled().contains(&sandbox) {
             return Ok(());
         }
@@ -253,12 +253,17 @@ impl LinkHandle {
         sandbox: SandboxId,
         spec: &SandboxSpec,
         start: bool,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), LinkGone> {
         self.0.changes.fetch_add(1, Ordering::AcqRel);
         self.tell(sandbox, spec, start).await
     }
 
-    async fn tell(&self, sandbox: SandboxId, spec: &SandboxSpec, start: bool) -> Result<(), Gone> {
+    async fn tell(
+        &self,
+        sandbox: SandboxId,
+        spec: &SandboxSpec,
+        start: bool,
+    ) -> Result<(), LinkGone> {
         let frame = Box::new(server::ensure_sandbox(sandbox, spec, start));
         self.wish(LinkCommand::Sandbox(frame), None).await?;
         // While policy forbids root, the runner receives the specification again before the next operation: the tenant
@@ -275,13 +280,13 @@ impl LinkHandle {
     }
 
     /// Has the runner stop a sandbox.
-    pub(crate) async fn stop_sandbox(&self, sandbox: SandboxId) -> Result<(), Gone> {
+    pub(crate) async fn stop_sandbox(&self, sandbox: SandboxId) -> Result<(), LinkGone> {
         let frame = Box::new(server::stop_sandbox(sandbox));
         self.wish(LinkCommand::Sandbox(frame), None).await
     }
 
     /// Has the runner remove a sandbox.
-    pub(crate) async fn remove_sandbox(&self, sandbox: SandboxId) -> Result<(), Gone> {
+    pub(crate) async fn remove_sandbox(&self, sandbox: SandboxId) -> Result<(), LinkGone> {
         self.0.changes.fetch_add(1, Ordering::AcqRel);
         // First, so that an operation that is placed during this sends the specification again, behind this frame.
         self.settled().remove(&sandbox);
@@ -302,7 +307,7 @@ impl LinkHandle {
         &self,
         command: LinkCommand<Post>,
         waiter: Option<(OperationId, CancelWaiter)>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), LinkGone> {
         self.wish_made(|| command, waiter).await
     }
 
@@ -310,7 +315,7 @@ impl LinkHandle {
         &self,
         command: impl FnOnce() -> LinkCommand<Post>,
         waiter: Option<(OperationId, CancelWaiter)>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), LinkGone> {
         let outbound = self.with(|open| open.outbound.clone())?;
         let room = self.room(outbound).await?;
         self.with(|open| {
@@ -324,15 +329,18 @@ impl LinkHandle {
 
     /// Room for a frame. The end of the link ends the wait as well: the connection behind it may take minutes to notice
     /// that nothing passes any more, and takes no frame until then.
-    async fn room(&self, outbound: Outbound) -> Result<OwnedPermit<Box<v1::ServerFrame>>, Gone> {
+    async fn room(
+        &self,
+        outbound: Outbound,
+    ) -> Result<OwnedPermit<Box<v1::ServerFrame>>, LinkGone> {
         let outbound = match outbound.try_reserve_owned() {
             Ok(room) => return Ok(room),
-            Err(TrySendError::Closed(_)) => return Err(Gone),
+            Err(TrySendError::Closed(_)) => return Err(LinkGone),
             Err(TrySendError::Full(outbound)) => outbound,
         };
         tokio::select! {
-            room = outbound.reserve_owned() => room.map_err(|_| Gone),
-            () = self.0.over.cancelled() => Err(Gone),
+            room = outbound.reserve_owned() => room.map_err(|_| LinkGone),
+            () = self.0.over.cancelled() => Err(LinkGone),
         }
     }
 

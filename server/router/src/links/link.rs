@@ -23,11 +23,11 @@ use tokio::{
 use tokio_util::sync::WaitForCancellationFuture;
 
 use super::{
-    Inbound, LinkEnd, LinkIdentity, Links, Serving,
-    handle::{Gone, LinkHandle, Open, Outbound},
+    Inbound, LinkEnd, LinkIdentity, LinkServices, Links,
+    handle::{LinkGone, LinkHandle, Open, Outbound},
     registry,
     reports::{Reporting, Reports},
-    shown::Shown,
+    shown::ReportedMemory,
 };
 use crate::bounds::{ACCEPTED_STORED_WITHIN, RECONNECT_MS_PER_LINK, RECONNECT_MS_WHEN_AGED};
 use server_records::Heard;
@@ -131,7 +131,7 @@ fn last_word(end: &LinkEnd, served: u32) -> Option<server_frame::Kind> {
 
 /// One link's task.
 struct LinkTask {
-    serving: Arc<Serving>,
+    serving: Arc<LinkServices>,
     registry: registry::Handle,
     who: Arc<LinkIdentity>,
     /// The link itself, which is closed with this.
@@ -141,7 +141,7 @@ struct LinkTask {
     aged_at: Option<Instant>,
     heard_at: Timestamp,
     /// The runner's memory as this link shows it.
-    shown: Arc<Shown>,
+    shown: Arc<ReportedMemory>,
     /// The states of the sandboxes of its pool, and its models, to be stored.
     reports: Arc<Reports>,
     /// The time when the last-heard time is stored and the store is asked if the link still holds.
@@ -157,7 +157,7 @@ struct Waits<'a, 's> {
 }
 
 /// An event of a link.
-enum Event<'a> {
+enum LinkEvent<'a> {
     Stopped(LinkEnd),
     Frame(Option<v1::RunnerFrame>),
     Writable(Option<mpsc::Permit<'a, Box<v1::ServerFrame>>>),
@@ -207,7 +207,7 @@ impl LinkTask {
             began,
             aged_at,
             heard_at: serving.clock.now(),
-            shown: Arc::new(Shown::of(facts)),
+            shown: Arc::new(ReportedMemory::of(facts)),
             store_heard_at: began + options.heard_every,
             storing_heard: None,
             reports: Arc::default(),
@@ -308,7 +308,7 @@ impl LinkTask {
         inbound: &mut Inbound,
         outbound: &'a Outbound,
         waits: &mut Waits<'_, '_>,
-    ) -> Result<Event<'a>, LinkEnd> {
+    ) -> Result<LinkEvent<'a>, LinkEnd> {
         let now = |open: &mut Open| (open.machine.has_frames(), open.machine.wake_at());
         let (has_frames, wake_at) = self.link.with(now)?;
         let wake_at = (self.began + wake_at).min(self.store_heard_at);
@@ -317,19 +317,19 @@ impl LinkTask {
             waits.alarm.as_mut().reset(wake_at);
         }
         Ok(tokio::select! {
-            stopped = &mut waits.stop => Event::Stopped(stopped.unwrap_or(LinkEnd::Replaced)),
-            () = waits.shutdown.as_mut() => Event::Stopped(LinkEnd::Shutdown),
-            () = waits.alarm.as_mut() => Event::Time,
-            frame = inbound.next() => Event::Frame(frame),
-            permit = outbound.reserve(), if has_frames => Event::Writable(permit.ok()),
+            stopped = &mut waits.stop => LinkEvent::Stopped(stopped.unwrap_or(LinkEnd::Replaced)),
+            () = waits.shutdown.as_mut() => LinkEvent::Stopped(LinkEnd::Shutdown),
+            () = waits.alarm.as_mut() => LinkEvent::Time,
+            frame = inbound.next() => LinkEvent::Frame(frame),
+            permit = outbound.reserve(), if has_frames => LinkEvent::Writable(permit.ok()),
         })
     }
 
-    fn handle(&mut self, event: Event<'_>) -> Result<(), LinkEnd> {
+    fn handle(&mut self, event: LinkEvent<'_>) -> Result<(), LinkEnd> {
         match event {
-            Event::Stopped(end) => return Err(end),
-            Event::Frame(None) | Event::Writable(None) => return Err(LinkEnd::Closed),
-            Event::Frame(Some(frame)) => {
+            LinkEvent::Stopped(end) => return Err(end),
+            LinkEvent::Frame(None) | LinkEvent::Writable(None) => return Err(LinkEnd::Closed),
+            LinkEvent::Frame(Some(frame)) => {
                 self.heard_at = self.serving.clock.now();
                 let now = self.began.elapsed();
                 let accepted = self.link.with(|open| {
@@ -349,12 +349,12 @@ impl LinkTask {
                     self.serving.figures.report(runner, link, figures);
                 }
             }
-            Event::Writable(Some(permit)) => {
+            LinkEvent::Writable(Some(permit)) => {
                 // Another task may have sent it in place of its own.
                 self.link
                     .with(|open| open.send_next(|frame| permit.send(frame)))?;
             }
-            Event::Time => {
+            LinkEvent::Time => {
                 if self.aged_at.is_some_and(|at| at <= Instant::now()) {
                     return Err(LinkEnd::Aged);
                 }
@@ -416,9 +416,9 @@ impl Drop for LinkTask {
     }
 }
 
-impl From<Gone> for LinkEnd {
+impl From<LinkGone> for LinkEnd {
     /// Only its task closes a link.
-    fn from(Gone: Gone) -> Self {
+    fn from(LinkGone: LinkGone) -> Self {
         Self::Closed
     }
 }

@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{LinkEnd, LinkHandle, gate::Gate, shown::Shown};
+use super::{LinkEnd, LinkHandle, gate::Gate, shown::ReportedMemory};
 
 /// Requests to the owner task that may wait.
 const REQUESTS: usize = 256;
@@ -22,19 +22,19 @@ const SWEEP_FROM: usize = 64;
 const SWEEP_AFTER: Duration = Duration::from_secs(5);
 
 /// The connection of a runner to this replica.
-pub(crate) type Connection = server::RunnerConnection<LinkHandle>;
+pub(crate) type RunnerConnection = server::RunnerConnection<LinkHandle>;
 
 /// Speaks to the owner task.
 #[derive(Debug, Clone)]
 pub(super) struct Handle {
-    requests: mpsc::Sender<Request>,
+    requests: mpsc::Sender<RegistryRequest>,
 }
 
-enum Request {
+enum RegistryRequest {
     Register {
         runner: RunnerId,
         generation: Generation,
-        shown: Arc<Shown>,
+        shown: Arc<ReportedMemory>,
         reply: oneshot::Sender<Result<oneshot::Receiver<LinkEnd>, TurnedAway>>,
     },
     Ready {
@@ -48,7 +48,7 @@ enum Request {
     },
     Watch {
         runner: RunnerId,
-        reply: oneshot::Sender<watch::Receiver<Connection>>,
+        reply: oneshot::Sender<watch::Receiver<RunnerConnection>>,
     },
     Seen {
         runner: RunnerId,
@@ -92,9 +92,9 @@ impl Handle {
         &self,
         runner: RunnerId,
         generation: Generation,
-        shown: Arc<Shown>,
+        shown: Arc<ReportedMemory>,
     ) -> Result<oneshot::Receiver<LinkEnd>, TurnedAway> {
-        self.ask(|reply| Request::Register {
+        self.ask(|reply| RegistryRequest::Register {
             runner,
             generation,
             shown,
@@ -105,12 +105,13 @@ impl Handle {
 
     /// The runner's memory as its newest link here has shown it, as long as it may not be stored.
     pub(super) async fn seen(&self, runner: RunnerId) -> Option<KnownMemory> {
-        self.ask(|reply| Request::Seen { runner, reply }).await
+        self.ask(|reply| RegistryRequest::Seen { runner, reply })
+            .await
     }
 
     /// Lets the link carry operations from now on.
     pub(super) async fn ready(&self, runner: RunnerId, link: LinkHandle) {
-        self.tell(Request::Ready { runner, link }).await;
+        self.tell(RegistryRequest::Ready { runner, link }).await;
     }
 
     /// Ends the link. Nothing happens if it is not the current one any more.
@@ -120,7 +121,7 @@ impl Handle {
         generation: Generation,
         since: Timestamp,
     ) {
-        self.tell(Request::Unregister {
+        self.tell(RegistryRequest::Unregister {
             runner,
             generation,
             since,
@@ -128,47 +129,51 @@ impl Handle {
         .await;
     }
 
-    pub(super) async fn watch(&self, runner: RunnerId) -> watch::Receiver<Connection> {
-        self.ask(|reply| Request::Watch { runner, reply }).await
+    pub(super) async fn watch(&self, runner: RunnerId) -> watch::Receiver<RunnerConnection> {
+        self.ask(|reply| RegistryRequest::Watch { runner, reply })
+            .await
     }
 
     pub(super) async fn gate(&self, runner: RunnerId) -> Gate {
-        self.ask(|reply| Request::Gate { runner, reply }).await
+        self.ask(|reply| RegistryRequest::Gate { runner, reply })
+            .await
     }
 
     pub(super) async fn bar(&self, runner: RunnerId) {
-        self.ask(|reply| Request::Bar { runner, reply }).await;
+        self.ask(|reply| RegistryRequest::Bar { runner, reply })
+            .await;
     }
 
     pub(super) async fn unbar(&self, runner: RunnerId) {
-        self.tell(Request::Unbar { runner }).await;
+        self.tell(RegistryRequest::Unbar { runner }).await;
     }
 
     pub(super) async fn revoke(&self, runner: RunnerId) {
-        self.tell(Request::Revoke { runner }).await;
+        self.tell(RegistryRequest::Revoke { runner }).await;
     }
 
     pub(super) async fn lock(&self, runner: RunnerId) {
-        self.tell(Request::Lock { runner }).await;
+        self.tell(RegistryRequest::Lock { runner }).await;
     }
 
     /// Records that another replica holds a newer link than this one.
     pub(super) async fn replaced(&self, runner: RunnerId, generation: Generation) {
-        self.tell(Request::Replaced { runner, generation }).await;
+        self.tell(RegistryRequest::Replaced { runner, generation })
+            .await;
     }
 
     /// Ends links whose access tokens are no longer valid.
     pub(super) async fn rotated(&self) {
-        self.tell(Request::Rotated).await;
+        self.tell(RegistryRequest::Rotated).await;
     }
 
-    async fn tell(&self, request: Request) {
+    async fn tell(&self, request: RegistryRequest) {
         if self.requests.send(request).await.is_err() {
             the_runtime_ends().await
         }
     }
 
-    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> T {
+    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> RegistryRequest) -> T {
         let (reply, answer) = oneshot::channel();
         self.tell(request(reply)).await;
         match answer.await {
@@ -184,7 +189,7 @@ async fn the_runtime_ends<T>() -> T {
     std::future::pending().await
 }
 
-async fn run(mut inbox: mpsc::Receiver<Request>) {
+async fn run(mut inbox: mpsc::Receiver<RegistryRequest>) {
     let mut registry = Registry::new();
     let mut sweep_at = None;
     loop {
@@ -199,7 +204,7 @@ async fn run(mut inbox: mpsc::Receiver<Request>) {
             },
         };
         let Some(request) = request else { return };
-        if matches!(request, Request::Unregister { .. }) {
+        if matches!(request, RegistryRequest::Unregister { .. }) {
             sweep_at.get_or_insert_with(|| Instant::now() + SWEEP_AFTER);
         }
         registry.handle(request);
@@ -209,14 +214,14 @@ async fn run(mut inbox: mpsc::Receiver<Request>) {
 struct Registry {
     /// A revoked runner stays while a link that was let in before has its gate, so that it cannot register after. The
     /// store turns away later links.
-    entries: HashMap<RunnerId, Entry>,
+    entries: HashMap<RunnerId, RunnerEntry>,
     sweep_at: usize,
 }
 
-struct Entry {
+struct RunnerEntry {
     slot: Slot<LinkHandle>,
     /// The state of the slot, for those that follow it.
-    connection: watch::Sender<Connection>,
+    connection: watch::Sender<RunnerConnection>,
     /// Ends the current link.
     stop: Option<oneshot::Sender<LinkEnd>>,
     /// The gate that the frames of its links pass.
@@ -224,7 +229,7 @@ struct Entry {
     /// It is locked, for good.
     locked: bool,
     /// The memory that the newest link has shown. Its task holds it as well, until it is stored.
-    shown: Option<Arc<Shown>>,
+    shown: Option<Arc<ReportedMemory>>,
 }
 
 impl Registry {
@@ -235,58 +240,58 @@ impl Registry {
         }
     }
 
-    fn handle(&mut self, request: Request) {
+    fn handle(&mut self, request: RegistryRequest) {
         // A reply without a waiting asker is no loss: the asker was dropped.
         match request {
-            Request::Register {
+            RegistryRequest::Register {
                 runner,
                 generation,
                 shown,
                 reply,
             } => drop(reply.send(self.entry(runner).register(generation, shown))),
-            Request::Ready { runner, link } => {
+            RegistryRequest::Ready { runner, link } => {
                 self.entry(runner)
                     .change(|slot| slot.ready(link.generation(), link));
             }
-            Request::Unregister {
+            RegistryRequest::Unregister {
                 runner,
                 generation,
                 since,
             } => self
                 .entry(runner)
                 .change(|slot| slot.unregister(generation, since)),
-            Request::Watch { runner, reply } => {
+            RegistryRequest::Watch { runner, reply } => {
                 drop(reply.send(self.entry(runner).connection.subscribe()));
             }
-            Request::Seen { runner, reply } => {
+            RegistryRequest::Seen { runner, reply } => {
                 let shown = self.entries.get(&runner);
                 let shown = shown.and_then(|entry| entry.shown.as_ref());
                 drop(reply.send(shown.map(|shown| shown.seen())));
             }
-            Request::Gate { runner, reply } => {
+            RegistryRequest::Gate { runner, reply } => {
                 drop(reply.send(self.entry(runner).gate.clone()));
             }
-            Request::Bar { runner, reply } => {
+            RegistryRequest::Bar { runner, reply } => {
                 self.entry(runner).gate.close();
                 let _ = reply.send(());
             }
-            Request::Unbar { runner } => self.entry(runner).unbar(),
-            Request::Revoke { runner } => self.entry(runner).revoke(),
-            Request::Lock { runner } => self.entry(runner).lock(),
-            Request::Replaced { runner, generation } => {
+            RegistryRequest::Unbar { runner } => self.entry(runner).unbar(),
+            RegistryRequest::Revoke { runner } => self.entry(runner).revoke(),
+            RegistryRequest::Lock { runner } => self.entry(runner).lock(),
+            RegistryRequest::Replaced { runner, generation } => {
                 if let Some(entry) = self.entries.get_mut(&runner) {
                     entry.replaced(generation);
                 }
             }
-            Request::Rotated => self.entries.values_mut().for_each(Entry::rotated),
+            RegistryRequest::Rotated => self.entries.values_mut().for_each(RunnerEntry::rotated),
         }
     }
 
-    fn entry(&mut self, runner: RunnerId) -> &mut Entry {
+    fn entry(&mut self, runner: RunnerId) -> &mut RunnerEntry {
         if self.entries.len() >= self.sweep_at && !self.entries.contains_key(&runner) {
             self.sweep();
         }
-        self.entries.entry(runner).or_insert_with(Entry::new)
+        self.entries.entry(runner).or_insert_with(RunnerEntry::new)
     }
 
     /// Drops the unneeded entries, and gives their memory back. Returns whether more entries will be unneeded soon.
@@ -295,11 +300,11 @@ impl Registry {
         let room = SWEEP_FROM + 2 * self.entries.len();
         self.sweep_at = room;
         self.entries.shrink_to(room);
-        self.entries.values().any(Entry::is_ending)
+        self.entries.values().any(RunnerEntry::is_ending)
     }
 }
 
-impl Entry {
+impl RunnerEntry {
     fn new() -> Self {
         let slot = Slot::new();
         Self {
@@ -315,7 +320,7 @@ impl Entry {
     fn register(
         &mut self,
         generation: Generation,
-        shown: Arc<Shown>,
+        shown: Arc<ReportedMemory>,
     ) -> Result<oneshot::Receiver<LinkEnd>, TurnedAway> {
         if self.locked && !self.is_revoked() {
             return Err(TurnedAway::Locked);
@@ -387,7 +392,7 @@ impl Entry {
 
     /// True if a link's task may have yet to store the memory that it has shown.
     fn is_unstored(&self) -> bool {
-        let held = |shown: &Arc<Shown>| Arc::strong_count(shown) > 1;
+        let held = |shown: &Arc<ReportedMemory>| Arc::strong_count(shown) > 1;
         self.shown.as_ref().is_some_and(held)
     }
 
@@ -406,7 +411,7 @@ impl Entry {
     }
 
     fn is_revoked(&self) -> bool {
-        matches!(self.slot.connection(), Connection::Revoked)
+        matches!(self.slot.connection(), RunnerConnection::Revoked)
     }
 }
 

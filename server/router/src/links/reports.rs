@@ -13,7 +13,7 @@ use tokio::{
     time::{Duration, sleep},
 };
 
-use super::{LinkIdentity, Serving, handle::LinkHandle};
+use super::{LinkIdentity, LinkServices, handle::LinkHandle};
 
 /// The pause before a store that did not answer is asked again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ pub(super) struct Reports {
 /// Stores the reports for as long as the link is there.
 pub(super) struct Reporting {
     pub(super) reports: Arc<Reports>,
-    pub(super) serving: Arc<Serving>,
+    pub(super) serving: Arc<LinkServices>,
     pub(super) who: Arc<LinkIdentity>,
     pub(super) link: LinkHandle,
 }

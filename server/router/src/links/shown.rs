@@ -8,13 +8,13 @@ use shared_types::Incarnation;
 /// The memory that one link has shown. Its task raises it, and the next link of the runner is
 /// compared with it.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct ReportedMemory {
     incarnation: Incarnation,
     journal_sequence: u64,
     accepted: AtomicU64,
 }
 
-impl Shown {
+impl ReportedMemory {
     pub(super) fn of(facts: &HelloFacts) -> Self {
         Self {
             incarnation: facts.incarnation.clone(),

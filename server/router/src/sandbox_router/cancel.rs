@@ -14,7 +14,7 @@ use tracing::Instrument;
 use super::{Cancelled, SandboxRouter, not_stored};
 use crate::{
     bounds::{LINKING_WITHIN, RETRY_AFTER},
-    links::{Connection, LinkHandle, linked, linked_or_not},
+    links::{LinkHandle, RunnerConnection, linked, linked_or_not},
 };
 
 /// Starts to stop it; the caller may wait for the answer or not.
@@ -66,7 +66,7 @@ impl Cancel {
         };
         let lost = match (server::cancel(&intent, &linked(&connection)), connection) {
             (CancelStep::Answer(answer), _) => return Ok(answer),
-            (CancelStep::Send, Connection::Online(link)) => {
+            (CancelStep::Send, RunnerConnection::Online(link)) => {
                 return self.send(link, intent.owner).await;
             }
             (CancelStep::Send, _) => return Ok(CancelAnswer::Recorded),
@@ -78,7 +78,7 @@ impl Cancel {
 
     /// The connection of the runner, once no link is just being made: such a link may have looked
     /// for operations to stop already.
-    async fn connection(&mut self, runner: RunnerId) -> Connection {
+    async fn connection(&mut self, runner: RunnerId) -> RunnerConnection {
         let mut watch = self.sandbox.watch(runner).await;
         if let Ok(connection) = timeout(LINKING_WITHIN, linked_or_not(&mut watch)).await {
             return connection;

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{SandboxRouter, linked_anew, not_stored, removed};
 use crate::{
     bounds::LOOK_AGAIN_AFTER,
-    links::Connection,
+    links::RunnerConnection,
     placement::{self, Away, NotPlaced, Placement, Recent},
 };
 use server_records::{FleetSnapshot, PortError};
@@ -25,7 +25,7 @@ impl SandboxRouter {
         request: &Request,
     ) -> Result<(Placement, Generation), Refusal> {
         let is_survey = matches!(request, Request::Survey(_));
-        let mut waiting: Option<Waiting<'_>> = None;
+        let mut waiting: Option<ReachWait<'_>> = None;
         loop {
             let away = match self.reach_now(is_survey).await {
                 Ok(found) => {
@@ -91,15 +91,15 @@ impl SandboxRouter {
     ) -> Result<Generation, NotPlaced> {
         let (runner, name) = (placement.place.runner, &*placement.place.runner_name);
         match self.settled_connection(runner).await {
-            Connection::Online(link) if *link.incarnation() == placement.incarnation => {
+            RunnerConnection::Online(link) if *link.incarnation() == placement.incarnation => {
                 Ok(link.generation())
             }
-            Connection::Online(_) | Connection::Linking => {
+            RunnerConnection::Online(_) | RunnerConnection::Linking => {
                 Err(NotPlaced::Refused(linked_anew(name)))
             }
             // Lists are right that it is online: the row of its link names another server.
-            Connection::Offline { .. } => Err(placement::elsewhere(snapshot, (runner, name))),
-            Connection::Revoked => Err(NotPlaced::Refused(removed(name))),
+            RunnerConnection::Offline { .. } => Err(placement::elsewhere(snapshot, (runner, name))),
+            RunnerConnection::Revoked => Err(NotPlaced::Refused(removed(name))),
         }
     }
 
@@ -110,8 +110,8 @@ impl SandboxRouter {
         }
     }
 
-    fn wait_for(&self, away: &Away) -> Waiting<'_> {
-        let waiting = Waiting {
+    fn wait_for(&self, away: &Away) -> ReachWait<'_> {
+        let waiting = ReachWait {
             sandbox: self,
             is_first: self.waiting.fetch_add(1, Ordering::Relaxed) == 0,
             until: Instant::now() + self.links.options().away_at_most,
@@ -124,7 +124,9 @@ impl SandboxRouter {
     async fn until_linked(&self, away: &Away) {
         sleep(LOOK_AGAIN_AFTER).await;
         let mut watch = self.watch(away.runner).await;
-        let settled = |now: &Connection| matches!(now, Connection::Online(_) | Connection::Revoked);
+        let settled = |now: &RunnerConnection| {
+            matches!(now, RunnerConnection::Online(_) | RunnerConnection::Revoked)
+        };
         if watch.wait_for(settled).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -132,13 +134,13 @@ impl SandboxRouter {
 }
 
 /// A call that waits for a runner. Only one of several at the same time tells people.
-struct Waiting<'a> {
+struct ReachWait<'a> {
     sandbox: &'a SandboxRouter,
     is_first: bool,
     until: Instant,
 }
 
-impl Waiting<'_> {
+impl ReachWait<'_> {
     fn tell(&self, words: String) {
         if self.is_first {
             self.sandbox.fleet.tell(words);
@@ -146,7 +148,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for ReachWait<'_> {
     fn drop(&mut self) {
         self.sandbox.waiting.fetch_sub(1, Ordering::Relaxed);
     }

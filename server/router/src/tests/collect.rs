@@ -8,7 +8,7 @@ use shared_types::{
 };
 
 use super::double::*;
-use crate::{Collected, Reading};
+use crate::{Collected, OperationReader};
 
 /// A command of which everything is kept.
 fn kept_whole(number: u128) -> shared_sandbox::Operation {
@@ -32,7 +32,7 @@ fn id() -> String {
     kept_whole(10).id.to_string()
 }
 
-async fn next(reading: &mut Reading) -> OperationEvent {
+async fn next(reading: &mut OperationReader) -> OperationEvent {
     loop {
         match within(reading.next()).await.expect("it goes on") {
             OperationEvent::Accepted => {}
@@ -42,7 +42,7 @@ async fn next(reading: &mut Reading) -> OperationEvent {
 }
 
 /// Reads stdout from this offset up to the end; says how many bytes were told, and the end.
-async fn to_the_end(reading: &mut Reading, from: u64) -> (u64, OperationEvent) {
+async fn to_the_end(reading: &mut OperationReader, from: u64) -> (u64, OperationEvent) {
     let mut at = from;
     loop {
         match next(reading).await {

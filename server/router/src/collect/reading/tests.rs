@@ -15,7 +15,7 @@ struct Late(Notify);
 
 #[async_trait]
 impl Outputs for Late {
-    async fn read(&self, _: OperationId, _: OutputStream, _: u64) -> Kept {
+    async fn read(&self, _: OperationId, _: OutputStream, _: u64) -> StoredPiece {
         self.0.notified().await;
         Ok(None)
     }
@@ -48,7 +48,7 @@ async fn what_comes_while_a_reader_looks_for_what_is_kept_is_not_taken_for_missi
     let outputs = Arc::new(Late::default());
     let id = OperationId::from_u128(1);
     let board = Board::open(id, outputs.clone(), [0, 0], false);
-    let mut reader = Reading::new(Arc::clone(&board), [0, 0]);
+    let mut reader = OperationReader::new(Arc::clone(&board), [0, 0]);
     let gap = OperationEvent::Gap {
         stream: STDOUT,
         from: 0,

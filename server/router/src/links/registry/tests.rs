@@ -6,7 +6,7 @@ fn runner(number: usize) -> RunnerId {
 
 fn gate(registry: &mut Registry, runner: RunnerId) -> Gate {
     let (reply, mut answer) = oneshot::channel();
-    registry.handle(Request::Gate { runner, reply });
+    registry.handle(RegistryRequest::Gate { runner, reply });
     answer.try_recv().expect("it is answered at once")
 }
 
@@ -14,13 +14,13 @@ fn gate(registry: &mut Registry, runner: RunnerId) -> Gate {
 fn runners_that_were_removed_take_no_room_once_no_link_of_them_can_come() {
     let mut registry = Registry::new();
     let revoked = gate(&mut registry, runner(0));
-    registry.handle(Request::Revoke { runner: runner(0) });
+    registry.handle(RegistryRequest::Revoke { runner: runner(0) });
     for number in 1..10 * SWEEP_FROM {
         let (runner, (reply, _)) = (runner(number), oneshot::channel());
-        registry.handle(Request::Bar { runner, reply });
+        registry.handle(RegistryRequest::Bar { runner, reply });
         registry.handle(match number % 2 {
-            0 => Request::Revoke { runner },
-            _ => Request::Lock { runner },
+            0 => RegistryRequest::Revoke { runner },
+            _ => RegistryRequest::Lock { runner },
         });
     }
     assert!(registry.entries.len() <= 2 * SWEEP_FROM);
@@ -34,7 +34,7 @@ fn runners_that_were_removed_take_no_room_once_no_link_of_them_can_come() {
 fn a_runner_that_is_about_to_be_removed_is_not_forgotten() {
     let mut registry = Registry::new();
     let (reply, _) = oneshot::channel();
-    registry.handle(Request::Bar {
+    registry.handle(RegistryRequest::Bar {
         runner: runner(0),
         reply,
     });
@@ -75,7 +75,7 @@ async fn the_room_of_a_link_that_ended_is_given_back_without_another_link() {
     let is_revoked = async || {
         matches!(
             *registry.watch(runner(0)).await.borrow(),
-            Connection::Revoked
+            RunnerConnection::Revoked
         )
     };
     assert!(is_revoked().await, "its link holds the gate");
