@@ -13,7 +13,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use shared_tls::{Recorder, Socket, TlsError, Trust, client_config};
+use shared_tls::{Recorder, TlsError, TlsSocket, Trust, client_config};
 use shared_types::clean::peer_words;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -123,7 +123,7 @@ impl Connection {
             unreachable(io::Error::new(io::ErrorKind::InvalidInput, reason))
         })?;
         let connector = TlsConnector::from(Arc::new(config));
-        let handshake = connector.connect(name, Socket::new(socket));
+        let handshake = connector.connect(name, TlsSocket::new(socket));
         let handshake = within(HANDSHAKE_WITHIN, handshake).await;
         let mut stream = handshake.map_err(|source| ConnectError::Handshake {
             url: url.to_string(),

@@ -22,7 +22,7 @@ use crate::{
     ClientError, backoff,
     follow::{ASKED, UNTOLD_WAIT},
     http::Http,
-    offsets::{Heard, Offsets, Piece},
+    offsets::{Offsets, Piece, SocketMessage},
     operations::start,
     socket::{OperationSocket, Turned},
 };
@@ -115,7 +115,7 @@ pub struct Controls {
 
 /// Room for one piece of input.
 #[derive(Debug)]
-pub struct Room<'a> {
+pub struct InputRoom<'a> {
     place: mpsc::Permit<'a, Piece>,
     untaken: &'a watch::Sender<Untaken>,
 }
@@ -138,7 +138,7 @@ struct Resized {
 
 /// The operation to attach to.
 #[derive(Debug)]
-pub(crate) enum Target {
+pub(crate) enum AttachTarget {
     /// An operation that is started first, under this idempotency key.
     New(Box<StartOperation>, String),
     /// One that there is.
@@ -149,7 +149,7 @@ impl Attach {
     pub(crate) fn start(
         http: Http,
         entropy: Arc<dyn Entropy>,
-        target: Target,
+        target: AttachTarget,
         offsets: Offsets,
     ) -> (Self, Controls) {
         let (items, receiver) = mpsc::channel(QUEUE);
@@ -157,12 +157,12 @@ impl Attach {
         let (size, sizes) = watch::channel(None);
         let (stored, stored_by) = watch::channel(0);
         let untaken = Arc::new(watch::Sender::default());
-        let driver = Driver {
+        let driver = AttachDriver {
             items: items.clone(),
             http,
             entropy,
             target,
-            wishes: Wishes {
+            wishes: ConsumerRequests {
                 offsets,
                 pieces,
                 untaken: Arc::clone(&untaken),
@@ -203,9 +203,9 @@ impl Attach {
 impl Controls {
     /// Waits until there is room for a piece of input; `None` where the operation has ended. Safe to
     /// abandon while it waits.
-    pub async fn room(&self) -> Option<Room<'_>> {
+    pub async fn room(&self) -> Option<InputRoom<'_>> {
         let place = self.input.reserve().await.ok()?;
-        Some(Room {
+        Some(InputRoom {
             place,
             untaken: &self.untaken,
         })
@@ -230,7 +230,7 @@ impl Controls {
     }
 }
 
-impl Room<'_> {
+impl InputRoom<'_> {
     /// Hands over a piece of input.
     pub fn fill(self, piece: Piece) {
         self.untaken.send_modify(|now| now.queued += 1);
@@ -238,12 +238,12 @@ impl Room<'_> {
     }
 }
 
-struct Driver {
+struct AttachDriver {
     items: mpsc::Sender<Result<Attached, ClientError>>,
     http: Http,
     entropy: Arc<dyn Entropy>,
-    target: Target,
-    wishes: Wishes,
+    target: AttachTarget,
+    wishes: ConsumerRequests,
     /// The items that the consumer has not taken yet. While there is one, the task reads nothing.
     outbox: VecDeque<Attached>,
     /// True once the server has answered.
@@ -253,7 +253,7 @@ struct Driver {
 }
 
 /// The consumer's input, sizes and receipts, and the offsets of both directions.
-struct Wishes {
+struct ConsumerRequests {
     offsets: Offsets,
     pieces: mpsc::Receiver<Piece>,
     untaken: Arc<watch::Sender<Untaken>>,
@@ -262,7 +262,7 @@ struct Wishes {
 }
 
 /// The reason why a connection has ended.
-enum Over {
+enum AttachEnd {
     /// The operation ended, and everything was handed over.
     Ended,
     /// The consumer takes nothing for now.
@@ -280,21 +280,21 @@ enum Happened {
     Slow,
 }
 
-impl Driver {
+impl AttachDriver {
     async fn run(mut self) {
         loop {
             let Err(over) = self.connection().await;
             let error = match over {
-                Over::Ended => return,
-                Over::Slow => {
+                AttachEnd::Ended => return,
+                AttachEnd::Slow => {
                     self.empty_outbox().await;
                     continue;
                 }
-                Over::Asked(within) => {
+                AttachEnd::Asked(within) => {
                     self.again_within(within).await;
                     continue;
                 }
-                Over::Failed(error) => error,
+                AttachEnd::Failed(error) => error,
             };
             if !self.again_after(error).await {
                 return;
@@ -302,7 +302,7 @@ impl Driver {
         }
     }
 
-    async fn connection(&mut self) -> Result<std::convert::Infallible, Over> {
+    async fn connection(&mut self) -> Result<std::convert::Infallible, AttachEnd> {
         let id = self.started().await?;
         let offsets = &self.wishes.offsets;
         let [stdout, stderr] = [StreamName::Stdout, StreamName::Stderr].map(|s| offsets.have(s));
@@ -321,7 +321,7 @@ impl Driver {
     async fn converse(
         &mut self,
         socket: &mut OperationSocket,
-    ) -> Result<std::convert::Infallible, Over> {
+    ) -> Result<std::convert::Infallible, AttachEnd> {
         let mut outgoing = None;
         let mut slow_at = Instant::now() + SLOW_AFTER;
         loop {
@@ -343,7 +343,7 @@ impl Driver {
             };
             match happened {
                 Happened::Turned(turned) => self.turned(turned).await?,
-                Happened::Slow => return Err(Over::Slow),
+                Happened::Slow => return Err(AttachEnd::Slow),
                 Happened::HandedOver => slow_at = Instant::now() + SLOW_AFTER,
                 Happened::Wished => {}
             }
@@ -354,16 +354,16 @@ impl Driver {
     }
 
     /// The operation's id; it is started where it was not yet.
-    async fn started(&mut self) -> Result<OperationId, Over> {
+    async fn started(&mut self) -> Result<OperationId, AttachEnd> {
         let (request, key) = match &self.target {
-            Target::Known(id) => return Ok(*id),
-            Target::New(request, key) => (request.clone(), key.clone()),
+            AttachTarget::Known(id) => return Ok(*id),
+            AttachTarget::New(request, key) => (request.clone(), key.clone()),
         };
         let http = self.http.clone();
         let operation = self.wishes.meanwhile(start(&http, &request, &key)).await?;
         self.reached = true;
         let id = operation.id;
-        self.target = Target::Known(id);
+        self.target = AttachTarget::Known(id);
         if std::mem::take(&mut self.lost) {
             self.hand_over(Ok(Attached::Recovered)).await;
         }
@@ -374,29 +374,31 @@ impl Driver {
     }
 }
 
-impl Driver {
-    async fn turned(&mut self, turned: Result<Turned, ClientError>) -> Result<(), Over> {
+impl AttachDriver {
+    async fn turned(&mut self, turned: Result<Turned, ClientError>) -> Result<(), AttachEnd> {
         let heard = match turned? {
             Turned::Sent => return Ok(()),
             Turned::Heard(heard) => heard,
             Turned::Closed { is_final, error } => {
                 let problem = self.wishes.offsets.problem().filter(|_| is_final);
-                return Err(Over::Failed(problem.map_or(error, ClientError::Refused)));
+                return Err(AttachEnd::Failed(
+                    problem.map_or(error, ClientError::Refused),
+                ));
             }
         };
         self.reached = true;
         // The first word comes over each connection, also one that always breaks at the next.
         if !matches!(
             heard,
-            Heard::Message(OperationServerMessage::Operation { .. })
+            SocketMessage::Message(OperationServerMessage::Operation { .. })
         ) {
             self.failures = 0;
         }
         if std::mem::take(&mut self.lost) {
             self.outbox.push_back(Attached::Recovered);
         }
-        if let Heard::Message(OperationServerMessage::Reconnect { within_ms }) = heard {
-            return Err(Over::Asked(Duration::from_millis(within_ms.into())));
+        if let SocketMessage::Message(OperationServerMessage::Reconnect { within_ms }) = heard {
+            return Err(AttachEnd::Asked(Duration::from_millis(within_ms.into())));
         }
         let accepted = self.wishes.offsets.accept(heard);
         self.wishes.note_taken(0);
@@ -405,7 +407,7 @@ impl Driver {
         self.outbox.extend(item);
         if is_end {
             self.empty_outbox().await;
-            return Err(Over::Ended);
+            return Err(AttachEnd::Ended);
         }
         Ok(())
     }
@@ -465,7 +467,7 @@ impl Driver {
     fn is_final(&self, error: &ClientError) -> bool {
         let never_reached = match error {
             ClientError::Unreachable { is_sent, .. } if !self.reached => {
-                matches!(self.target, Target::Known(_)) || !is_sent
+                matches!(self.target, AttachTarget::Known(_)) || !is_sent
             }
             _ => false,
         };
@@ -473,7 +475,7 @@ impl Driver {
     }
 }
 
-impl Wishes {
+impl ConsumerRequests {
     /// Takes the next wish.
     async fn heed(&mut self) {
         tokio::select! {
@@ -515,7 +517,7 @@ impl Wishes {
     }
 }
 
-impl From<ClientError> for Over {
+impl From<ClientError> for AttachEnd {
     fn from(error: ClientError) -> Self {
         Self::Failed(error)
     }

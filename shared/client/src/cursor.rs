@@ -46,14 +46,14 @@ pub struct Cursor {
     seq: u64,
     caught_up: bool,
     early: Vec<Live>,
-    texts: VecDeque<Text>,
-    outputs: VecDeque<Output>,
-    settled: VecDeque<(TurnId, Settled)>,
+    texts: VecDeque<TextProgress>,
+    outputs: VecDeque<OutputEnd>,
+    settled: VecDeque<(TurnId, SettledWork)>,
 }
 
 /// The reason why a connection cannot be read on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Broken {
+pub enum BrokenOrder {
     /// Events are missing.
     #[error("event {next} came after event {have}")]
     Gap {
@@ -68,8 +68,8 @@ pub enum Broken {
 }
 
 #[derive(Debug)]
-struct Text {
-    place: Place,
+struct TextProgress {
+    place: AnswerPart,
     attempt: u32,
     end: u64,
     ahead: BTreeMap<u64, String>,
@@ -77,7 +77,7 @@ struct Text {
 
 /// A part of an answer. A server of an earlier release numbers no parts, and then the voice tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Place {
+struct AnswerPart {
     voice: Voice,
     turn: TurnId,
     step: u32,
@@ -91,7 +91,7 @@ enum Voice {
 }
 
 #[derive(Debug)]
-struct Output {
+struct OutputEnd {
     turn: TurnId,
     operation: OperationId,
     stream: String,
@@ -100,7 +100,7 @@ struct Output {
 
 /// The work of a turn that the log has settled.
 #[derive(Debug, Default)]
-struct Settled {
+struct SettledWork {
     ended: bool,
     answered: u32,
     calls: BTreeSet<(u32, u32)>,
@@ -139,7 +139,7 @@ impl Cursor {
         &mut self,
         message: ServerMessage,
         items: &mut Vec<Followed>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), BrokenOrder> {
         match message {
             ServerMessage::Event { session, event } if session == self.session => {
                 self.event(event, items)
@@ -158,13 +158,17 @@ impl Cursor {
             ServerMessage::Problem { session, problem }
                 if session.is_none_or(|session| session == self.session) =>
             {
-                Err(Broken::Problem(heard(problem)))
+                Err(BrokenOrder::Problem(heard(problem)))
             }
             _ => Ok(()),
         }
     }
 
-    fn event(&mut self, event: Box<SessionEvent>, items: &mut Vec<Followed>) -> Result<(), Broken> {
+    fn event(
+        &mut self,
+        event: Box<SessionEvent>,
+        items: &mut Vec<Followed>,
+    ) -> Result<(), BrokenOrder> {
         if event.seq <= self.seq {
             return Ok(());
         }
@@ -177,7 +181,7 @@ impl Cursor {
         Ok(())
     }
 
-    fn caught_up(&mut self, seq: u64, items: &mut Vec<Followed>) -> Result<(), Broken> {
+    fn caught_up(&mut self, seq: u64, items: &mut Vec<Followed>) -> Result<(), BrokenOrder> {
         self.reaches(seq, seq)?;
         self.caught_up = true;
         items.push(Followed::CaughtUp { seq: self.seq });
@@ -187,9 +191,9 @@ impl Cursor {
         Ok(())
     }
 
-    fn reaches(&self, seq: u64, next: u64) -> Result<(), Broken> {
+    fn reaches(&self, seq: u64, next: u64) -> Result<(), BrokenOrder> {
         if self.seq < seq {
-            return Err(Broken::Gap {
+            return Err(BrokenOrder::Gap {
                 have: self.seq,
                 next,
             });
@@ -247,7 +251,7 @@ impl Cursor {
         {
             return None;
         }
-        let place = Place {
+        let place = AnswerPart {
             voice,
             turn,
             step,
@@ -266,7 +270,7 @@ impl Cursor {
             if self.texts.len() == MAX_TEXTS {
                 self.texts.pop_front();
             }
-            self.texts.push_back(Text::new(place, attempt));
+            self.texts.push_back(TextProgress::new(place, attempt));
             self.texts.len() - 1
         });
         (*offset, *text) = self.texts[known].take(*offset, std::mem::take(text))?;
@@ -280,7 +284,7 @@ impl Cursor {
             .iter_mut()
             .filter(|text| text.is_of(turn, step) && text.attempt <= attempt);
         let count = said
-            .map(|text| *text = Text::new(text.place, attempt.saturating_add(1)))
+            .map(|text| *text = TextProgress::new(text.place, attempt.saturating_add(1)))
             .count();
         let settled = self.settled_of(turn);
         let is_settled = settled.is_some_and(|settled| settled.ended || step <= settled.answered);
@@ -363,7 +367,7 @@ impl Cursor {
             if self.outputs.len() == MAX_OUTPUTS {
                 self.outputs.pop_front();
             }
-            self.outputs.push_back(Output {
+            self.outputs.push_back(OutputEnd {
                 turn,
                 operation,
                 stream: stream.to_owned(),
@@ -374,7 +378,7 @@ impl Cursor {
         Some(&mut self.outputs[place].end)
     }
 
-    fn settled_of(&self, turn: TurnId) -> Option<&Settled> {
+    fn settled_of(&self, turn: TurnId) -> Option<&SettledWork> {
         let found = self.settled.iter().find(|(known, _)| *known == turn);
         found.map(|(_, settled)| settled)
     }
@@ -385,7 +389,7 @@ impl Cursor {
             if self.settled.len() == MAX_SETTLED {
                 self.settled.pop_front();
             }
-            self.settled.push_back((turn, Settled::default()));
+            self.settled.push_back((turn, SettledWork::default()));
         }
         let found = self.settled.iter_mut().find(|(known, _)| *known == turn);
         let (_, settled) = found.expect("it was there or was added above");
@@ -410,14 +414,14 @@ impl Cursor {
     }
 }
 
-impl Settled {
+impl SettledWork {
     fn has_ended(&self, step: u32, ordinal: u32) -> bool {
         self.ended || step < self.answered || self.calls.contains(&(step, ordinal))
     }
 }
 
-impl Text {
-    fn new(place: Place, attempt: u32) -> Self {
+impl TextProgress {
+    fn new(place: AnswerPart, attempt: u32) -> Self {
         Self {
             place,
             attempt,

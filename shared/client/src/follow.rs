@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 
 use crate::{
     ClientError, backoff,
-    cursor::{Broken, Cursor},
+    cursor::{BrokenOrder, Cursor},
     http::Http,
-    socket::Socket,
+    socket::ClientSocket,
 };
 
 /// Items that may wait for a slow consumer before the connection is read no further.
@@ -98,7 +98,7 @@ struct Follower {
 }
 
 /// The reason why a connection has ended.
-enum Over {
+enum FollowEnd {
     /// The consumer is gone.
     Unwatched,
     /// It failed; another one may help or not.
@@ -113,12 +113,12 @@ impl Follower {
         loop {
             let over = tokio::select! {
                 over = self.connection() => over,
-                () = items.closed() => Over::Unwatched,
+                () = items.closed() => FollowEnd::Unwatched,
             };
             let again = match over {
-                Over::Unwatched => return,
-                Over::Failed(error) => self.again_after(error).await,
-                Over::Asked(within) => self.again_within(within).await,
+                FollowEnd::Unwatched => return,
+                FollowEnd::Failed(error) => self.again_after(error).await,
+                FollowEnd::Asked(within) => self.again_within(within).await,
             };
             if again.is_err() {
                 return;
@@ -127,13 +127,13 @@ impl Follower {
     }
 
     /// Reads one connection to its end.
-    async fn connection(&mut self) -> Over {
+    async fn connection(&mut self) -> FollowEnd {
         let Err(over) = self.read().await;
         over
     }
 
-    async fn read(&mut self) -> Result<std::convert::Infallible, Over> {
-        let mut socket = Socket::connect(&self.http).await?;
+    async fn read(&mut self) -> Result<std::convert::Infallible, FollowEnd> {
+        let mut socket = ClientSocket::connect(&self.http).await?;
         self.cursor.connected();
         let subscribe = ClientMessage::Subscribe {
             session: self.session,
@@ -145,7 +145,7 @@ impl Follower {
         loop {
             let message = socket.hear().await?;
             if let ServerMessage::Reconnect { within_ms } = message {
-                return Err(Over::Asked(Duration::from_millis(within_ms.into())));
+                return Err(FollowEnd::Asked(Duration::from_millis(within_ms.into())));
             }
             self.cursor
                 .accept(message, &mut items)
@@ -160,7 +160,7 @@ impl Follower {
         }
     }
 
-    async fn recovered(&mut self) -> Result<(), Over> {
+    async fn recovered(&mut self) -> Result<(), FollowEnd> {
         self.failures = 0;
         if std::mem::take(&mut self.lost) {
             self.hand_over(Ok(Followed::Recovered)).await?;
@@ -169,10 +169,13 @@ impl Follower {
     }
 
     /// Waits before the next connection, or says that there is no use.
-    async fn again_after(&mut self, error: ClientError) -> Result<(), Over> {
+    async fn again_after(&mut self, error: ClientError) -> Result<(), FollowEnd> {
         self.failures += 1;
         if !error.is_passing() || self.failures > GIVE_UP_AFTER {
-            return self.hand_over(Err(error)).await.and(Err(Over::Unwatched));
+            return self
+                .hand_over(Err(error))
+                .await
+                .and(Err(FollowEnd::Unwatched));
         }
         let reason = match error {
             ClientError::Unreachable { reason, .. } => reason,
@@ -184,7 +187,7 @@ impl Follower {
     }
 
     /// Waits before the connection that the server asks for.
-    async fn again_within(&mut self, within: Duration) -> Result<(), Over> {
+    async fn again_within(&mut self, within: Duration) -> Result<(), FollowEnd> {
         let wait = backoff::asked(within, &*self.entropy);
         if wait > UNTOLD_WAIT {
             self.tell_lost(ASKED.to_owned()).await?;
@@ -193,33 +196,36 @@ impl Follower {
     }
 
     /// Says that there is no connection, once until it is back.
-    async fn tell_lost(&mut self, reason: String) -> Result<(), Over> {
+    async fn tell_lost(&mut self, reason: String) -> Result<(), FollowEnd> {
         match std::mem::replace(&mut self.lost, true) {
             true => Ok(()),
             false => self.hand_over(Ok(Followed::Lost { reason })).await,
         }
     }
 
-    async fn pause(&self, wait: Duration) -> Result<(), Over> {
+    async fn pause(&self, wait: Duration) -> Result<(), FollowEnd> {
         tokio::select! {
             () = tokio::time::sleep(wait) => Ok(()),
-            () = self.items.closed() => Err(Over::Unwatched),
+            () = self.items.closed() => Err(FollowEnd::Unwatched),
         }
     }
 
-    async fn hand_over(&self, item: Result<Followed, ClientError>) -> Result<(), Over> {
-        self.items.send(item).await.map_err(|_| Over::Unwatched)
+    async fn hand_over(&self, item: Result<Followed, ClientError>) -> Result<(), FollowEnd> {
+        self.items
+            .send(item)
+            .await
+            .map_err(|_| FollowEnd::Unwatched)
     }
 
-    fn broken(&self, broken: Broken) -> Over {
-        Over::Failed(match broken {
-            Broken::Gap { .. } => self.http.unreachable(broken.to_string()),
-            Broken::Problem(problem) => ClientError::Refused(problem),
+    fn broken(&self, broken: BrokenOrder) -> FollowEnd {
+        FollowEnd::Failed(match broken {
+            BrokenOrder::Gap { .. } => self.http.unreachable(broken.to_string()),
+            BrokenOrder::Problem(problem) => ClientError::Refused(problem),
         })
     }
 }
 
-impl From<ClientError> for Over {
+impl From<ClientError> for FollowEnd {
     fn from(error: ClientError) -> Self {
         Self::Failed(error)
     }

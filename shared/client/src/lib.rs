@@ -31,7 +31,7 @@ mod socket;
 mod url;
 mod usage;
 
-pub use attach::{Attach, Attached, Controls, Room};
+pub use attach::{Attach, Attached, Controls, InputRoom};
 pub use client::{Client, Options, PING_EVERY};
 pub use error::ClientError;
 pub use follow::{Follow, Followed};

@@ -24,7 +24,7 @@ mod tests;
 pub struct Offsets {
     stdout: u64,
     stderr: u64,
-    input: Input,
+    input: UntakenInput,
     resize: Resize,
     /// Output below this offset is stored here for good.
     stored: u64,
@@ -34,7 +34,7 @@ pub struct Offsets {
 
 /// A message of the server.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum SocketMessage {
     /// A piece of output.
     Frame(BinaryFrame),
     /// Anything else.
@@ -63,7 +63,7 @@ pub struct Piece {
 
 /// The reason why a connection cannot be read on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Broken {
+pub enum BrokenOffset {
     /// Output is missing.
     #[error("output came at offset {next} after offset {have}")]
     Missing {
@@ -79,7 +79,7 @@ pub enum Broken {
 
 /// The input that the server has not taken yet.
 #[derive(Debug, Default)]
-struct Input {
+struct UntakenInput {
     /// The offset of the first byte that is held.
     base: u64,
     /// The offset after the last held byte.
@@ -134,10 +134,10 @@ impl Offsets {
     ///
     /// # Errors
     /// Fails if the connection is no longer usable. The offsets stay valid for the next one.
-    pub fn accept(&mut self, heard: Heard) -> Result<Option<Attached>, Broken> {
+    pub fn accept(&mut self, heard: SocketMessage) -> Result<Option<Attached>, BrokenOffset> {
         let message = match heard {
-            Heard::Frame(frame) => return self.output(frame),
-            Heard::Message(message) => message,
+            SocketMessage::Frame(frame) => return self.output(frame),
+            SocketMessage::Message(message) => message,
         };
         self.problem = None;
         Ok(match message {
@@ -207,14 +207,14 @@ impl Offsets {
             .or_else(|| self.input.next_message())
     }
 
-    fn output(&mut self, frame: BinaryFrame) -> Result<Option<Attached>, Broken> {
+    fn output(&mut self, frame: BinaryFrame) -> Result<Option<Attached>, BrokenOffset> {
         let Channel::Output(stream) = frame.channel else {
-            return Err(Broken::Input);
+            return Err(BrokenOffset::Input);
         };
         self.problem = None;
         let have = self.have_mut(stream);
         if frame.offset > *have {
-            return Err(Broken::Missing {
+            return Err(BrokenOffset::Missing {
                 have: *have,
                 next: frame.offset,
             });
@@ -251,7 +251,7 @@ impl Offsets {
     }
 }
 
-impl Input {
+impl UntakenInput {
     fn push(&mut self, piece: Piece) {
         if self.is_ended || piece.at.is_some_and(|at| at != self.end) {
             return;

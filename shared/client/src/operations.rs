@@ -8,7 +8,7 @@ use shared_types::OperationId;
 
 use crate::{
     Attach, Client, ClientError, Controls,
-    attach::{GIVE_UP_AFTER, Target},
+    attach::{AttachTarget, GIVE_UP_AFTER},
     http::Http,
     offsets::Offsets,
 };
@@ -23,7 +23,7 @@ impl Client {
     /// Starts an operation and attaches to it. The start is tried again where its answer was lost:
     /// it happens at most once. Must be called within a tokio runtime.
     pub fn start(&self, request: StartOperation) -> (Attach, Controls) {
-        let target = Target::New(Box::new(request), self.new_client_id());
+        let target = AttachTarget::New(Box::new(request), self.new_client_id());
         Attach::start(
             self.http.clone(),
             self.entropy.clone(),
@@ -38,7 +38,7 @@ impl Client {
         Attach::start(
             self.http.clone(),
             self.entropy.clone(),
-            Target::Known(id),
+            AttachTarget::Known(id),
             Offsets::new(stdout, stderr),
         )
     }

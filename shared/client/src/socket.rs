@@ -32,12 +32,12 @@ const EVENTS_AT_ONCE: usize = 16 * 1024;
 const SILENT_PINGS: u32 = 3;
 
 /// An open connection.
-pub(crate) struct Socket {
+pub(crate) struct ClientSocket {
     stream: WebSocketStream<Upgraded>,
     http: Http,
 }
 
-impl Socket {
+impl ClientSocket {
     /// Connects and authenticates.
     pub(crate) async fn connect(http: &Http) -> Result<Self, ClientError> {
         Ok(Self {

@@ -63,7 +63,7 @@ pub(crate) struct Segment {
     /// Its files.
     pub(crate) redirects: Vec<Redirect>,
     /// Its standard input.
-    pub(crate) input: Input,
+    pub(crate) input: SegmentInput,
     /// The segment that starts this one: a wrapper, a shell.
     pub(crate) parent: Option<usize>,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Redirect {
 
 /// The standard input of a segment.
 #[derive(Debug, Default, Clone)]
-pub(crate) enum Input {
+pub(crate) enum SegmentInput {
     /// The one of the script.
     #[default]
     Inherited,

@@ -73,9 +73,9 @@ pub fn judge<'a, T>(deed: &Deed, terms: &Terms<'a, T>) -> Verdict<'a, T> {
     }
 }
 
-type Answer<'a, T> = (Decision, String, Option<&'a Ruled<T>>);
+type ReasonedDecision<'a, T> = (Decision, String, Option<&'a Ruled<T>>);
 
-fn decide<'a, T>(view: &View, terms: &Terms<'a, T>) -> Answer<'a, T> {
+fn decide<'a, T>(view: &View, terms: &Terms<'a, T>) -> ReasonedDecision<'a, T> {
     let restricting = |decision| {
         let rules = terms
             .rules
@@ -132,7 +132,7 @@ fn decide<'a, T>(view: &View, terms: &Terms<'a, T>) -> Answer<'a, T> {
 }
 
 /// The answer of the allow rules, if they cover the deed.
-fn allowed<'a, T>(view: &View, terms: &Terms<'a, T>) -> Option<Answer<'a, T>> {
+fn allowed<'a, T>(view: &View, terms: &Terms<'a, T>) -> Option<ReasonedDecision<'a, T>> {
     let permitted = terms.ceiling.is_none_or(|ceiling| ceiling >= Mode::Auto);
     if !permitted || mode(terms) == Mode::Plan {
         return None;
@@ -157,7 +157,7 @@ fn mode<T>(terms: &Terms<'_, T>) -> Mode {
 }
 
 /// The answer of the mode.
-fn of_mode<'a, T>(view: &View, terms: &Terms<'a, T>) -> Answer<'a, T> {
+fn of_mode<'a, T>(view: &View, terms: &Terms<'a, T>) -> ReasonedDecision<'a, T> {
     let reason = view.reasons.first().map_or("", String::as_str);
     let (decision, why) = match mode(terms) {
         _ if view.risk == Risk::Low => (Decision::Allow, "it only reads".to_owned()),

@@ -18,7 +18,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use pattern::Pattern;
-use place::{Host, Place};
+use place::{HostPattern, PathPattern};
 
 /// The longest rule, in bytes.
 const MAX_RULE: usize = 500;
@@ -34,9 +34,9 @@ pub struct Rule {
 #[derive(Debug, Clone)]
 pub(crate) enum Subject {
     Shell(Pattern),
-    Read(Place),
-    Write(Place),
-    Fetch(Option<Host>),
+    Read(PathPattern),
+    Write(PathPattern),
+    Fetch(Option<HostPattern>),
     Tool(Option<String>),
 }
 
@@ -99,16 +99,19 @@ impl Rule {
                 ("Shell", pattern.to_string(), Subject::Shell(pattern))
             }
             "Read" => {
-                let place = Place::new(inner)?;
+                let place = PathPattern::new(inner)?;
                 ("Read", place.to_string(), Subject::Read(place))
             }
             "Write" | "Edit" | "Patch" => {
-                let place = Place::new(inner)?;
+                let place = PathPattern::new(inner)?;
                 ("Write", place.to_string(), Subject::Write(place))
             }
             "WebFetch" => {
-                let host = inner.map(Host::new).transpose()?;
-                let text = host.as_ref().map(Host::to_string).unwrap_or_default();
+                let host = inner.map(HostPattern::new).transpose()?;
+                let text = host
+                    .as_ref()
+                    .map(HostPattern::to_string)
+                    .unwrap_or_default();
                 ("WebFetch", text, Subject::Fetch(host))
             }
             "Tool" => {

@@ -24,11 +24,11 @@ const INPUT_EVENTS: usize = 16;
 /// every later reader, and remembers what it was asked.
 #[derive(Debug, Default)]
 pub struct ScriptedSandbox {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ScriptState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScriptState {
     scripts: VecDeque<Script>,
     /// The scripts of the operations that it knows.
     known: HashMap<OperationId, Script>,
@@ -65,9 +65,9 @@ impl ScriptedSandbox {
     /// A sandbox that plays these scripts in order.
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         Self {
-            state: Arc::new(Mutex::new(State {
+            state: Arc::new(Mutex::new(ScriptState {
                 scripts: scripts.into_iter().collect(),
-                ..State::default()
+                ..ScriptState::default()
             })),
         }
     }
@@ -111,7 +111,7 @@ impl ScriptedSandbox {
     /// Every operation whose end its reader has stored, in the order of the ends.
     pub fn stored(&self) -> Vec<OperationId> {
         let mut state = self.lock();
-        let State { tokens, stored, .. } = &mut *state;
+        let ScriptState { tokens, stored, .. } = &mut *state;
         let spent = tokens.extract_if(.., |(_, given)| given.is_spent_by_now());
         stored.extend(spent.map(|(id, _)| id));
         stored.clone()
@@ -154,12 +154,12 @@ impl ScriptedSandbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ScriptState> {
         lock(&self.state)
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<ScriptState>) -> MutexGuard<'_, ScriptState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -170,7 +170,7 @@ struct ScriptedEvents {
     /// Below these offsets its reader needs nothing of stdout and stderr.
     from: [u64; 2],
     came: [u64; 2],
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ScriptState>>,
     operation: OperationId,
     may_store: bool,
     has_ended: bool,
@@ -233,7 +233,7 @@ fn behind(event: OperationEvent, from: [u64; 2]) -> Option<OperationEvent> {
 /// Takes what is passed on to an operation, at once.
 #[derive(Debug)]
 struct ScriptedControls {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ScriptState>>,
     operation: OperationId,
     takes_input: bool,
 }

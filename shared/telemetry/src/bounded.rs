@@ -47,7 +47,7 @@ pub(crate) struct Bounded<F> {
     inner: F,
     json: bool,
     clock: Arc<dyn Clock>,
-    runners: Mutex<Runners>,
+    runners: Mutex<RunnerBounds>,
 }
 
 impl<F> Bounded<F> {
@@ -155,16 +155,16 @@ fn json(line: &str, left_out: u64) -> String {
 
 /// The bounds of the lines about each runner.
 #[derive(Debug, Default)]
-struct Runners(HashMap<String, Written>);
+struct RunnerBounds(HashMap<String, WrittenLines>);
 
 #[derive(Debug, Default)]
-struct Written {
+struct WrittenLines {
     /// The time until which each of its lines takes [`LINE_EVERY`].
     until: Duration,
     left_out: u64,
 }
 
-impl Runners {
+impl RunnerBounds {
     /// Admits one more line about this runner, if there is room; returns how many were left out before it.
     fn admit(&mut self, runner: &str, now: Duration) -> Option<u64> {
         if !self.0.contains_key(runner) && self.0.len() >= MAX_RUNNERS {
@@ -192,7 +192,7 @@ pub(crate) struct RunnerSpans;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for RunnerSpans {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let mut found = Found::default();
+        let mut found = RunnerField::default();
         attributes.record(&mut found);
         if let (Some(runner), Some(span)) = (found.0, context.span(id)) {
             span.extensions_mut().insert(RunnerOf(runner));
@@ -205,7 +205,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    let mut found = Found::default();
+    let mut found = RunnerField::default();
     event.record(&mut found);
     found.0.or_else(|| {
         let mut spans = context.event_scope()?;
@@ -215,9 +215,9 @@ where
 
 /// The value of the field that names a runner.
 #[derive(Default)]
-struct Found(Option<String>);
+struct RunnerField(Option<String>);
 
-impl Visit for Found {
+impl Visit for RunnerField {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == RUNNER {
             self.0 = Some(format!("{value:?}"));

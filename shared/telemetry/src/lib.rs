@@ -17,7 +17,7 @@ mod words;
 
 pub use ::metrics::Counter;
 pub use logs::{JOURNAL_STREAM, LogFilter, LogFormat, Logs, init_logs};
-pub use metrics::{Kind, Metric, MetricsHandle, OTHER, Series, Unit, install_metrics};
+pub use metrics::{Metric, MetricKind, MetricUnit, MetricsHandle, OTHER, Series, install_metrics};
 
 /// The reason why logs, metrics or traces could not be set up. Completes "failed to set up telemetry: …".
 #[derive(Debug, thiserror::Error)]

@@ -22,7 +22,7 @@ pub const OTHER: &str = "other";
 
 /// The type of a metric in Prometheus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// It only grows, until the process starts again.
     Counter,
     /// The present value.
@@ -33,7 +33,7 @@ pub enum Kind {
 
 /// The unit of a metric's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum MetricUnit {
     /// Things.
     Count,
     /// Seconds.
@@ -51,9 +51,9 @@ pub struct Metric {
     /// Its name, with its unit at the end, and `_total` behind that of a counter.
     pub name: &'static str,
     /// Its type in Prometheus.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The unit of its values.
-    pub unit: Unit,
+    pub unit: MetricUnit,
     /// A sentence or two for people.
     pub help: &'static str,
     /// The names of its labels.
@@ -136,24 +136,24 @@ impl Metric {
     fn describe(&self) {
         let (name, unit) = (KeyName::from(self.name), self.unit.described());
         metrics::with_recorder(|recorder| match self.kind {
-            Kind::Counter => recorder.describe_counter(name, unit, self.help.into()),
-            Kind::Gauge => recorder.describe_gauge(name, unit, self.help.into()),
-            Kind::Histogram => recorder.describe_histogram(name, unit, self.help.into()),
+            MetricKind::Counter => recorder.describe_counter(name, unit, self.help.into()),
+            MetricKind::Gauge => recorder.describe_gauge(name, unit, self.help.into()),
+            MetricKind::Histogram => recorder.describe_histogram(name, unit, self.help.into()),
         });
     }
 
     fn register(&self) {
         for values in self.combinations() {
             match self.kind {
-                Kind::Counter => drop(self.counter(&values)),
-                Kind::Gauge => drop(self.gauge(&values)),
-                Kind::Histogram => drop(self.histogram(&values)),
+                MetricKind::Counter => drop(self.counter(&values)),
+                MetricKind::Gauge => drop(self.gauge(&values)),
+                MetricKind::Histogram => drop(self.histogram(&values)),
             }
         }
     }
 }
 
-impl Kind {
+impl MetricKind {
     /// The name of the type in Prometheus.
     pub fn word(self) -> &'static str {
         match self {
@@ -164,7 +164,7 @@ impl Kind {
     }
 }
 
-impl Unit {
+impl MetricUnit {
     /// The word for the unit at the end of a name, or nothing.
     pub fn word(self) -> &'static str {
         match self {
@@ -191,8 +191,8 @@ macro_rules! list {
             $(#[doc = $help])+
             pub static $name: $crate::Metric = $crate::Metric {
                 name: $text,
-                kind: $crate::Kind::$kind,
-                unit: $crate::Unit::$unit,
+                kind: $crate::MetricKind::$kind,
+                unit: $crate::MetricUnit::$unit,
                 help: concat!($($help),+).trim_ascii(),
                 labels: &[$($(stringify!($label)),+)?],
                 series: $crate::metrics::or_one(&[$($($of),+)?]),
@@ -244,7 +244,7 @@ pub fn install_metrics(
     list: &'static [&'static Metric],
     version: &str,
 ) -> Result<MetricsHandle, TelemetryError> {
-    let seconds = Matcher::Suffix(Unit::Seconds.word().to_owned());
+    let seconds = Matcher::Suffix(MetricUnit::Seconds.word().to_owned());
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(seconds, &BUCKETS_SECONDS)
         .expect("the list of buckets is not empty")

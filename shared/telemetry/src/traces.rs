@@ -29,7 +29,7 @@ use tracing::{Level, Subscriber};
 use tracing_opentelemetry::{OpenTelemetryLayer, OpenTelemetrySpanExt as _};
 use tracing_subscriber::{Layer, filter::Targets, registry::LookupSpan};
 
-use self::queue::Queue;
+use self::queue::SpanQueue;
 pub use self::span::Span;
 use crate::{Metric, TelemetryError};
 
@@ -69,7 +69,7 @@ pub struct TraceOptions {
 }
 
 struct Traces {
-    queue: Queue,
+    queue: SpanQueue,
     requests: SdkTracer,
 }
 
@@ -82,7 +82,7 @@ pub fn install_traces(
     options: &TraceOptions,
     entropy: Arc<dyn Entropy>,
 ) -> Result<(), TelemetryError> {
-    let queue = Queue::start(collector(&options.endpoint)?, options);
+    let queue = SpanQueue::start(collector(&options.endpoint)?, options);
     let own = Sampler::TraceIdRatioBased(options.sample);
     let provider = SdkTracerProvider::builder()
         .with_span_processor(queue.clone())

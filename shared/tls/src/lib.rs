@@ -10,7 +10,7 @@ mod socket;
 
 pub use certificate::ServerTls;
 pub use client::{Recorder, Trust, client_config};
-pub use socket::Socket;
+pub use socket::TlsSocket;
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -19,14 +19,14 @@ const AHEAD_BYTES: usize = 64 * 1024;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Socket<S> {
+pub struct TlsSocket<S> {
     inner: S,
     ahead: BytesMut,
     /// True if the last read filled its buffer.
     busy: bool,
 }
 
-impl<S> Socket<S> {
+impl<S> TlsSocket<S> {
     /// Reads and writes this.
     pub fn new(inner: S) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl<S> Socket<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Socket<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TlsSocket<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -65,7 +65,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Socket<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TlsSocket<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

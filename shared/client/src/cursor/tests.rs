@@ -375,10 +375,10 @@ fn a_gap_in_the_log_breaks_the_connection_and_moves_nothing() {
         why: None,
     };
     let broken = cursor.accept(event(5, input), &mut items);
-    assert_eq!(broken, Err(Broken::Gap { have: 3, next: 5 }));
+    assert_eq!(broken, Err(BrokenOrder::Gap { have: 3, next: 5 }));
     assert_eq!(
         cursor.accept(caught_up(9), &mut items),
-        Err(Broken::Gap { have: 3, next: 9 })
+        Err(BrokenOrder::Gap { have: 3, next: 9 })
     );
     assert_eq!((cursor.after(), items), (3, Vec::new()));
 }

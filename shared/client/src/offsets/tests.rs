@@ -3,16 +3,16 @@ use shared_types::{Timestamp, limits::MAX_NUMBER};
 
 use super::*;
 
-fn out(offset: u64, data: &[u8]) -> Heard {
-    Heard::Frame(BinaryFrame {
+fn out(offset: u64, data: &[u8]) -> SocketMessage {
+    SocketMessage::Frame(BinaryFrame {
         channel: Channel::Output(StreamName::Stdout),
         offset,
         data: Bytes::copy_from_slice(data),
     })
 }
 
-fn taken(offset: u64) -> Heard {
-    Heard::Message(OperationServerMessage::InputTaken { offset })
+fn taken(offset: u64) -> SocketMessage {
+    SocketMessage::Message(OperationServerMessage::InputTaken { offset })
 }
 
 fn typed(offsets: &mut Offsets, text: &str) {
@@ -56,7 +56,7 @@ fn each_byte_of_output_comes_once_over_any_number_of_connections() {
     assert_eq!(hear(0, b"Hello"), None);
     assert_eq!(hear(3, b"lo, you"), Some((5, ", you".into())));
     let missing = offsets.accept(out(11, b"!"));
-    assert_eq!(missing, Err(Broken::Missing { have: 10, next: 11 }));
+    assert_eq!(missing, Err(BrokenOffset::Missing { have: 10, next: 11 }));
     offsets.connected();
     assert_eq!(offsets.have(StreamName::Stdout), 10);
     assert_eq!(offsets.have(StreamName::Stderr), 0);
@@ -65,7 +65,7 @@ fn each_byte_of_output_comes_once_over_any_number_of_connections() {
 #[test]
 fn a_gap_that_the_server_announces_is_said_once_and_passed_over() {
     let mut offsets = Offsets::new(4, 0);
-    let gap = Heard::Message(OperationServerMessage::Gap {
+    let gap = SocketMessage::Message(OperationServerMessage::Gap {
         stream: StreamName::Stdout,
         from: 2,
         to: 9,
@@ -220,13 +220,17 @@ fn a_problem_is_the_reason_of_a_close_only_as_the_last_word() {
         problem: problem.clone(),
     };
     offsets
-        .accept(Heard::Message(said.clone()))
+        .accept(SocketMessage::Message(said.clone()))
         .expect("it fits");
     assert_eq!(offsets.problem(), Some(problem));
-    offsets.accept(Heard::Message(said)).expect("it fits");
+    offsets
+        .accept(SocketMessage::Message(said))
+        .expect("it fits");
     let since = Timestamp::from_micros(0);
     let later = OperationServerMessage::Unreachable { since };
-    offsets.accept(Heard::Message(later)).expect("it fits");
+    offsets
+        .accept(SocketMessage::Message(later))
+        .expect("it fits");
     assert_eq!(offsets.problem(), None);
 }
 
@@ -279,7 +283,7 @@ impl Server {
         }
     }
 
-    fn take(&mut self, at_most: usize) -> Heard {
+    fn take(&mut self, at_most: usize) -> SocketMessage {
         self.taken = self.received.len().min(self.taken + at_most);
         taken(self.taken as u64)
     }

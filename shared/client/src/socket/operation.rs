@@ -20,7 +20,7 @@ use super::{SILENT_PINGS, closed, failed, open};
 use crate::{
     ClientError,
     http::Http,
-    offsets::{Heard, Outgoing},
+    offsets::{Outgoing, SocketMessage},
 };
 
 /// Bytes of output that are read at once: two of the largest messages.
@@ -43,7 +43,7 @@ pub(crate) enum Turned {
     /// The outgoing message is sent, or nothing that matters came.
     Sent,
     /// The server said something.
-    Heard(Heard),
+    Heard(SocketMessage),
     /// The server closed the connection in order.
     Closed {
         /// True if another connection would end the same way.
@@ -151,11 +151,11 @@ impl OperationSocket {
     fn read(&self, message: Message) -> Result<Turned, ClientError> {
         match message {
             Message::Binary(data) => match BinaryFrame::decode(data) {
-                Ok(frame) => Ok(Turned::Heard(Heard::Frame(frame))),
+                Ok(frame) => Ok(Turned::Heard(SocketMessage::Frame(frame))),
                 Err(error) => Err(self.http.protocol(error.to_string())),
             },
             Message::Text(text) => match understood(&text) {
-                Ok(Some(message)) => Ok(Turned::Heard(Heard::Message(message))),
+                Ok(Some(message)) => Ok(Turned::Heard(SocketMessage::Message(message))),
                 Ok(None) => Ok(Turned::Sent),
                 Err(reason) => Err(self.http.protocol(reason)),
             },

@@ -1,6 +1,6 @@
 //! Brace expansion: `{rm,-rf,/}` is three words.
 
-use super::word::{Hole, Piece, Source, Word};
+use super::word::{Hole, HoleSource, Word, WordPiece};
 
 /// The most words that one word becomes; a word with more is left to the run.
 const MAX_WORDS: usize = 64;
@@ -46,11 +46,11 @@ pub(super) fn word(units: &[Unit]) -> Word {
     let brackets = units.contains(&Unit::Bare(']'));
     for unit in units {
         word.push(match unit {
-            Unit::Bare('[') if !brackets => Piece::Text("[".to_owned()),
-            Unit::Bare(c @ ('*' | '?' | '[')) => Piece::Glob(*c),
-            Unit::Bare(c) => Piece::Text(c.to_string()),
-            Unit::Quoted(text) => Piece::Text(text.clone()),
-            Unit::Hole(hole) => Piece::Hole(hole.clone()),
+            Unit::Bare('[') if !brackets => WordPiece::Text("[".to_owned()),
+            Unit::Bare(c @ ('*' | '?' | '[')) => WordPiece::Glob(*c),
+            Unit::Bare(c) => WordPiece::Text(c.to_string()),
+            Unit::Quoted(text) => WordPiece::Text(text.clone()),
+            Unit::Hole(hole) => WordPiece::Hole(hole.clone()),
         });
     }
     word
@@ -58,8 +58,8 @@ pub(super) fn word(units: &[Unit]) -> Word {
 
 /// A word of which nothing is known.
 fn unknown() -> Word {
-    Word(vec![Piece::Hole(Hole {
-        of: Source::Other,
+    Word(vec![WordPiece::Hole(Hole {
+        of: HoleSource::Other,
         quoted: false,
     })])
 }
@@ -109,7 +109,7 @@ fn alternatives(units: &[Unit], commas: &[usize], close: usize) -> Option<Vec<Ve
         .any(|two| two == [Unit::Bare('.'), Unit::Bare('.')]);
     sequence.then(|| {
         vec![vec![Unit::Hole(Hole {
-            of: Source::Other,
+            of: HoleSource::Other,
             quoted: false,
         })]]
     })

@@ -5,7 +5,7 @@ use super::{
     expand::arithmetic,
     grammar::hole,
     scan::{Read, Reader},
-    word::{Source, Word},
+    word::{HoleSource, Word},
 };
 
 /// The reserved words that end a list. The command that opened it expects the right one.
@@ -124,7 +124,7 @@ impl Reader<'_, '_> {
         } else {
             let name = self.word()?.shown();
             self.add(Segment {
-                assigned: vec![(name, hole(Source::Other))],
+                assigned: vec![(name, hole(HoleSource::Other))],
                 ..Segment::default()
             })?;
             self.lines()?;

@@ -5,7 +5,7 @@ use super::{
     braces::{self, Unit},
     grammar,
     scan::{Read, Reader},
-    word::{Hole, Piece, Source, Word},
+    word::{Hole, HoleSource, Word, WordPiece},
 };
 
 /// The characters that end a word.
@@ -94,9 +94,9 @@ impl Reader<'_, '_> {
         }
         units.push(Unit::Quoted(String::new()));
         units.extend(word.0.into_iter().map(|piece| match piece {
-            Piece::Text(text) => Unit::Quoted(text),
-            Piece::Glob(c) => Unit::Quoted(c.to_string()),
-            Piece::Hole(hole) => Unit::Hole(hole),
+            WordPiece::Text(text) => Unit::Quoted(text),
+            WordPiece::Glob(c) => Unit::Quoted(c.to_string()),
+            WordPiece::Hole(hole) => Unit::Hole(hole),
         }));
         Ok(())
     }
@@ -106,8 +106,8 @@ impl Reader<'_, '_> {
         match self.peek().ok_or(UNCLOSED)? {
             '$' | '`' => {
                 let piece = self.expansion()?.map_or_else(
-                    || Piece::Text("$".to_owned()),
-                    |of| Piece::Hole(Hole { of, quoted: true }),
+                    || WordPiece::Text("$".to_owned()),
+                    |of| WordPiece::Hole(Hole { of, quoted: true }),
                 );
                 word.push(piece);
             }
@@ -115,9 +115,9 @@ impl Reader<'_, '_> {
                 self.at += 1;
                 match self.next() {
                     Some('\n') => {}
-                    Some(c @ ('$' | '`' | '"' | '\\')) => word.push(Piece::Text(c.to_string())),
-                    Some(c) => word.push(Piece::Text(format!("\\{c}"))),
-                    None => word.push(Piece::Text("\\".to_owned())),
+                    Some(c @ ('$' | '`' | '"' | '\\')) => word.push(WordPiece::Text(c.to_string())),
+                    Some(c) => word.push(WordPiece::Text(format!("\\{c}"))),
+                    None => word.push(WordPiece::Text("\\".to_owned())),
                 }
             }
             _ => {
@@ -126,7 +126,7 @@ impl Reader<'_, '_> {
                     .find(['$', '`', '\\', '"'])
                     .unwrap_or(rest.len())
                     .max(1);
-                word.push(Piece::Text(rest[..end].to_owned()));
+                word.push(WordPiece::Text(rest[..end].to_owned()));
                 self.at += end;
             }
         }
@@ -189,7 +189,7 @@ impl Reader<'_, '_> {
     }
 
     /// The expansion at a `$` or a backquote; `None` if the `$` is a plain character.
-    fn expansion(&mut self) -> Read<Option<Source>> {
+    fn expansion(&mut self) -> Read<Option<HoleSource>> {
         if self.sees("`") {
             return self.deeper(Self::backquotes).map(Some);
         }
@@ -200,9 +200,9 @@ impl Reader<'_, '_> {
                 self.at += 2;
                 self.deeper(|r| r.inside('(', ')'))?;
                 self.expect(")")?;
-                Ok(Some(Source::Other))
+                Ok(Some(HoleSource::Other))
             }
-            Some('(') => self.substitution().map(|()| Some(Source::Output)),
+            Some('(') => self.substitution().map(|()| Some(HoleSource::Output)),
             Some('{') => {
                 self.at += 1;
                 self.deeper(Self::braced).map(Some)
@@ -210,18 +210,18 @@ impl Reader<'_, '_> {
             Some('[') => {
                 self.at += 1;
                 self.deeper(|r| r.inside('[', ']'))?;
-                Ok(Some(Source::Other))
+                Ok(Some(HoleSource::Other))
             }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let rest = self.rest();
                 let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
                 let name = &rest[..end.unwrap_or(rest.len())];
                 self.at += name.len();
-                Ok(Some(Source::Variable(name.to_owned())))
+                Ok(Some(HoleSource::Variable(name.to_owned())))
             }
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
                 self.at += 1;
-                Ok(Some(Source::Variable(c.to_string())))
+                Ok(Some(HoleSource::Variable(c.to_string())))
             }
             _ => Ok(None),
         }
@@ -245,7 +245,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    fn backquotes(&mut self) -> Read<Source> {
+    fn backquotes(&mut self) -> Read<HoleSource> {
         self.expect("`")?;
         let mut inner = String::new();
         loop {
@@ -261,11 +261,11 @@ impl Reader<'_, '_> {
             }
         }
         grammar::parse(&inner, self.depth, self.script)?;
-        Ok(Source::Output)
+        Ok(HoleSource::Output)
     }
 
     /// A variable in braces, after `${`.
-    fn braced(&mut self) -> Read<Source> {
+    fn braced(&mut self) -> Read<HoleSource> {
         if self.rest().starts_with([' ', '\t', '\n', '|']) {
             return Err(Unread("it has a command in braces"));
         }
@@ -277,9 +277,9 @@ impl Reader<'_, '_> {
         }
         let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         Ok(if plain {
-            Source::Variable(text.to_owned())
+            HoleSource::Variable(text.to_owned())
         } else {
-            Source::Other
+            HoleSource::Other
         })
     }
 

@@ -1,10 +1,10 @@
 //! Lists, pipelines and simple commands.
 
 use super::{
-    Input, MAX_SCRIPT, MAX_SEGMENTS, Redirect, Script, Segment, Unread,
+    MAX_SCRIPT, MAX_SEGMENTS, Redirect, Script, Segment, SegmentInput, Unread,
     compound::CLOSERS,
     scan::{Awaited, Read, Reader},
-    word::{Hole, Piece, Source, Word},
+    word::{Hole, HoleSource, Word, WordPiece},
 };
 
 /// Reads a whole text, at a depth of the script around it, and adds its segments.
@@ -62,7 +62,7 @@ impl Reader<'_, '_> {
             self.deeper(Self::command)?;
             let to = self.script.segments.len();
             if let Some(fed) = fed {
-                self.feed(from, &Input::Pipe(fed));
+                self.feed(from, &SegmentInput::Pipe(fed));
             }
             self.blanks();
             if self.sees("||") || !(self.eat("|&") || self.eat("|")) {
@@ -74,9 +74,9 @@ impl Reader<'_, '_> {
     }
 
     /// Gives the segments from `from` on their standard input, where they have none of their own.
-    pub(super) fn feed(&mut self, from: usize, input: &Input) {
+    pub(super) fn feed(&mut self, from: usize, input: &SegmentInput) {
         for segment in &mut self.script.segments[from..] {
-            if matches!(segment.input, Input::Inherited) {
+            if matches!(segment.input, SegmentInput::Inherited) {
                 segment.input = input.clone();
             }
         }
@@ -173,14 +173,14 @@ impl Reader<'_, '_> {
             }
         }
         self.expect(")")?;
-        Ok(hole(Source::Other))
+        Ok(hole(HoleSource::Other))
     }
 
     /// Reads a redirection or a process substitution, if one comes next.
     pub(super) fn redirect(&mut self, segment: &mut Segment) -> Read<bool> {
         if self.sees("<(") || self.sees(">(") {
             self.process()?;
-            segment.words.push(hole(Source::Pipe));
+            segment.words.push(hole(HoleSource::Pipe));
             return Ok(true);
         }
         let digits = self.rest().find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
@@ -195,7 +195,7 @@ impl Reader<'_, '_> {
             self.blanks();
             let word = self.word()?;
             self.script.texts.push(word);
-            segment.input = Input::Text(self.script.texts.len() - 1);
+            segment.input = SegmentInput::Text(self.script.texts.len() - 1);
         } else if self.sees("<<") {
             self.here(segment)?;
         } else {
@@ -211,7 +211,7 @@ impl Reader<'_, '_> {
         let from = self.script.segments.len();
         self.substitution()?;
         if reads {
-            self.feed(from, &Input::Pipe(0..0));
+            self.feed(from, &SegmentInput::Pipe(0..0));
         }
         Ok(())
     }
@@ -228,8 +228,8 @@ impl Reader<'_, '_> {
             return Err(Unread("the end of a here-document is left to the run"));
         };
         let number = self.script.texts.len();
-        self.script.texts.push(hole(Source::Other));
-        segment.input = Input::Text(number);
+        self.script.texts.push(hole(HoleSource::Other));
+        segment.input = SegmentInput::Text(number);
         self.awaited.push(Awaited {
             end: end.to_owned(),
             stripped,
@@ -253,10 +253,10 @@ impl Reader<'_, '_> {
         self.blanks();
         if self.sees("<(") || self.sees(">(") {
             self.process()?;
-            segment.input = Input::Inherited;
+            segment.input = SegmentInput::Inherited;
             if operator == "<" {
                 let last = self.script.segments.len();
-                segment.input = Input::Pipe(last.saturating_sub(1)..last);
+                segment.input = SegmentInput::Pipe(last.saturating_sub(1)..last);
             }
             return Ok(());
         }
@@ -267,13 +267,13 @@ impl Reader<'_, '_> {
         }
         if operator.ends_with('&') && descriptor_target(&target) {
             if operator == "<&" {
-                segment.input = Input::Pipe(0..0);
+                segment.input = SegmentInput::Pipe(0..0);
             }
             return Ok(());
         }
         let writes = operator.contains('>');
         if !writes || operator == "<>" {
-            segment.input = Input::File;
+            segment.input = SegmentInput::File;
         }
         segment.redirects.push(Redirect { writes, target });
         Ok(())
@@ -316,6 +316,6 @@ fn descriptor_target(target: &Word) -> bool {
 }
 
 /// A word of which only the run knows anything.
-pub(super) fn hole(of: Source) -> Word {
-    Word(vec![Piece::Hole(Hole { of, quoted: false })])
+pub(super) fn hole(of: HoleSource) -> Word {
+    Word(vec![WordPiece::Hole(Hole { of, quoted: false })])
 }

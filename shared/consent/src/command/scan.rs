@@ -2,7 +2,7 @@
 
 use super::{
     MAX_DEPTH, Script, Unread,
-    word::{Piece, Word},
+    word::{Word, WordPiece},
 };
 
 /// A result of reading; the error says why the text cannot be read.
@@ -142,7 +142,7 @@ impl<'t> Reader<'t, '_> {
             let word = if awaited.expands {
                 self.expanded(&text)?
             } else {
-                Word(vec![Piece::Text(text)])
+                Word(vec![WordPiece::Text(text)])
             };
             self.script.texts[awaited.number] = word;
         }

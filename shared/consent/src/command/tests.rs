@@ -94,9 +94,9 @@ fn input_and_files_belong_to_their_commands() {
     };
     let all: Vec<_> = script.segments.iter().map(files).collect();
     assert_eq!(all, [">b <c", "", "", ">g >h"]);
-    assert!(matches!(script.segments[0].input, Input::File));
-    assert!(matches!(&script.segments[1].input, Input::Pipe(from) if *from == (0..1)));
-    assert!(matches!(script.segments[2].input, Input::Text(0)));
+    assert!(matches!(script.segments[0].input, SegmentInput::File));
+    assert!(matches!(&script.segments[1].input, SegmentInput::Pipe(from) if *from == (0..1)));
+    assert!(matches!(script.segments[2].input, SegmentInput::Text(0)));
     assert_eq!(script.texts[0].literal(), Some("f"));
 }
 

@@ -7,7 +7,7 @@ mod scripts;
 
 use std::sync::LazyLock;
 
-use super::{Input, MAX_LAYERS, MAX_SEGMENTS, Script, Segment, Unread, grammar, word::Word};
+use super::{MAX_LAYERS, MAX_SEGMENTS, Script, Segment, SegmentInput, Unread, grammar, word::Word};
 pub(crate) use scripts::is_shell;
 
 /// A program that starts the program named by the rest of its words.
@@ -96,7 +96,9 @@ fn look_through(script: &mut Script, at: usize) -> Result<(), Unread> {
         grammar::parse(&text, 0, script)?;
         for inner in &mut script.segments[from..] {
             inner.parent = Some(at);
-            if matches!(inner.input, Input::Inherited) && !matches!(segment.input, Input::Text(_)) {
+            if matches!(inner.input, SegmentInput::Inherited)
+                && !matches!(segment.input, SegmentInput::Text(_))
+            {
                 inner.input = segment.input.clone();
             }
         }

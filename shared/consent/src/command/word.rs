@@ -5,11 +5,11 @@
 
 /// A word: its pieces in order. Neighbouring texts are one piece.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Word(pub(crate) Vec<Piece>);
+pub(crate) struct Word(pub(crate) Vec<WordPiece>);
 
 /// A piece of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum WordPiece {
     /// Exactly this text.
     Text(String),
     /// A pattern for file names, as written: `*`, `?` or `[`.
@@ -22,14 +22,14 @@ pub(crate) enum Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hole {
     /// Its source.
-    pub(crate) of: Source,
+    pub(crate) of: HoleSource,
     /// True in double quotes: it never becomes several words.
     pub(crate) quoted: bool,
 }
 
 /// The source of a hole's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum HoleSource {
     /// The variable with this name, without any operator.
     Variable(String),
     /// The output of a command.
@@ -53,14 +53,14 @@ const ONE_PATH: [&str; 6] = [
 impl Word {
     /// A word with exactly this text.
     pub(crate) fn text(text: &str) -> Self {
-        Self(vec![Piece::Text(text.to_owned())])
+        Self(vec![WordPiece::Text(text.to_owned())])
     }
 
     /// Its text, if no part is left to the run.
     pub(crate) fn literal(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),
-            [Piece::Text(text)] => Some(text),
+            [WordPiece::Text(text)] => Some(text),
             _ => None,
         }
     }
@@ -70,15 +70,15 @@ impl Word {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Glob(c) => out.push(*c),
-                Piece::Hole(Hole { of, .. }) => match of {
-                    Source::Variable(name) => {
+                WordPiece::Text(text) => out.push_str(text),
+                WordPiece::Glob(c) => out.push(*c),
+                WordPiece::Hole(Hole { of, .. }) => match of {
+                    HoleSource::Variable(name) => {
                         out.push('$');
                         out.push_str(name);
                     }
-                    Source::Output | Source::Other => out.push_str("$(…)"),
-                    Source::Pipe => out.push_str("<(…)"),
+                    HoleSource::Output | HoleSource::Other => out.push_str("$(…)"),
+                    HoleSource::Pipe => out.push_str("<(…)"),
                 },
             }
         }
@@ -92,20 +92,22 @@ impl Word {
 
     /// True if it has a pattern for file names.
     pub(crate) fn globs(&self) -> bool {
-        self.0.iter().any(|piece| matches!(piece, Piece::Glob(_)))
+        self.0
+            .iter()
+            .any(|piece| matches!(piece, WordPiece::Glob(_)))
     }
 
     /// The holes in it.
     pub(crate) fn holes(&self) -> impl Iterator<Item = &Hole> {
         self.0.iter().filter_map(|piece| match piece {
-            Piece::Hole(hole) => Some(hole),
+            WordPiece::Hole(hole) => Some(hole),
             _ => None,
         })
     }
 
     /// True if it is the name of a pipe: `<(…)`.
     pub(crate) fn is_pipe(&self) -> bool {
-        self.holes().any(|hole| hole.of == Source::Pipe)
+        self.holes().any(|hole| hole.of == HoleSource::Pipe)
     }
 
     /// The name of the program that this word starts: its last path component, if that is certain.
@@ -116,10 +118,10 @@ impl Word {
         }
         let one_word = self.holes().all(|hole| {
             hole.quoted
-                || matches!(&hole.of, Source::Variable(name) if ONE_PATH.contains(&name.as_str()))
+                || matches!(&hole.of, HoleSource::Variable(name) if ONE_PATH.contains(&name.as_str()))
         });
         match self.0.last() {
-            Some(Piece::Text(tail)) if one_word && !self.globs() && tail.contains('/') => {
+            Some(WordPiece::Text(tail)) if one_word && !self.globs() && tail.contains('/') => {
                 Some(base(tail).to_owned()).filter(|name| !name.is_empty())
             }
             _ => None,
@@ -128,21 +130,21 @@ impl Word {
 
     /// The name and the value of a word like `NAME=VALUE`.
     pub(crate) fn assignment(&self) -> Option<(&str, Self)> {
-        let (Piece::Text(text), rest) = self.0.split_first()? else {
+        let (WordPiece::Text(text), rest) = self.0.split_first()? else {
             return None;
         };
         let (name, value) = text.split_once('=')?;
         let mut word = Self::default();
-        word.push(Piece::Text(value.to_owned()));
+        word.push(WordPiece::Text(value.to_owned()));
         word.0.extend_from_slice(rest);
         Some((name, word))
     }
 
     /// Appends a piece; texts grow together, and empty ones leave no trace.
-    pub(crate) fn push(&mut self, piece: Piece) {
+    pub(crate) fn push(&mut self, piece: WordPiece) {
         match (self.0.last_mut(), piece) {
-            (_, Piece::Text(text)) if text.is_empty() => {}
-            (Some(Piece::Text(text)), Piece::Text(more)) => text.push_str(&more),
+            (_, WordPiece::Text(text)) if text.is_empty() => {}
+            (Some(WordPiece::Text(text)), WordPiece::Text(more)) => text.push_str(&more),
             (_, piece) => self.0.push(piece),
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     rule::{
         Rule, Subject,
         pattern::{Fit, Pattern},
-        place::Place,
+        place::PathPattern,
     },
 };
 use shared_types::Risk;
@@ -89,7 +89,7 @@ fn of_segment(subject: &Subject, segment: &Segment, folders: &Folders) -> Fit {
 
 /// Tells if a word names a path of the place: as it stands, after `=` or `@`, or in a folder of the script. Of a word
 /// that only the run completes it may.
-fn names(place: &Place, word: &Word, folders: &Folders) -> Fit {
+fn names(place: &PathPattern, word: &Word, folders: &Folders) -> Fit {
     let Some(text) = word.literal() else {
         let has_holes = word.holes().next().is_some();
         return match has_holes || folders.open || may_become(&word.shown(), place) {
@@ -116,7 +116,7 @@ fn names(place: &Place, word: &Word, folders: &Folders) -> Fit {
 }
 
 /// True if the shell may make a path of the place of this pattern of its own (`.en?`).
-fn may_become(path: &str, place: &Place) -> bool {
+fn may_become(path: &str, place: &PathPattern) -> bool {
     const WILD: [char; 3] = ['*', '?', '['];
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let (of_word, of_place) = (name(path), name(place.pattern()));

@@ -6,8 +6,8 @@ use shared_types::Risk;
 
 use super::Reason;
 use crate::command::{
-    Input, Script, Segment, is_shell,
-    word::{Piece, Word},
+    Script, Segment, SegmentInput, is_shell,
+    word::{Word, WordPiece},
 };
 
 /// Words of code that starts other programs.
@@ -123,10 +123,10 @@ const EVALUATE: [&str; 17] = [
 fn subscript(segment: &Segment, script: &Script) -> Option<Reason> {
     let name = segment.program()?;
     let runs = |word: &Word| {
-        word.0.iter().any(|piece| matches!(piece, Piece::Text(text) if text.contains("[$(") || text.contains("[`")))
+        word.0.iter().any(|piece| matches!(piece, WordPiece::Text(text) if text.contains("[$(") || text.contains("[`")))
     };
     let input = match &segment.input {
-        Input::Text(number) => script.texts.get(*number),
+        SegmentInput::Text(number) => script.texts.get(*number),
         _ => None,
     };
     let found = segment.arguments().iter().chain(input).any(runs);
@@ -192,8 +192,8 @@ fn input(segment: &Segment, script: &Script) -> Vec<Reason> {
             vec![Reason::doubt("runs a text that only the run knows")]
         }
         _ if named => Vec::new(),
-        Input::Text(number) => script.texts.get(*number).map(text).unwrap_or_default(),
-        Input::Pipe(from) => {
+        SegmentInput::Text(number) => script.texts.get(*number).map(text).unwrap_or_default(),
+        SegmentInput::Pipe(from) => {
             let reads = |segment: &Segment| {
                 segment
                     .program()
@@ -213,7 +213,7 @@ fn input(segment: &Segment, script: &Script) -> Vec<Reason> {
                 vec![Reason::doubt("runs a text that only the run knows")]
             }
         }
-        Input::Inherited | Input::File => Vec::new(),
+        SegmentInput::Inherited | SegmentInput::File => Vec::new(),
     }
 }
 
@@ -229,7 +229,8 @@ fn text(code: &Word) -> Vec<Reason> {
             Risk::High,
             "runs inline code that may destroy or send",
         ));
-    } else if code.holes().any(|hole| !hole.quoted) || matches!(code.0.as_slice(), [Piece::Hole(_)])
+    } else if code.holes().any(|hole| !hole.quoted)
+        || matches!(code.0.as_slice(), [WordPiece::Hole(_)])
     {
         reasons.push(Reason::doubt("runs a text that only the run knows"));
     }

@@ -45,7 +45,7 @@ const ABOVE: [&str; 9] = [
 
 /// The reason of a script that leaves the folder and then changes files.
 pub(super) fn of(script: &Script) -> Option<Reason> {
-    let mut place = Place::default();
+    let mut place = ScriptFolder::default();
     for segment in &script.segments {
         if matches!(segment.program().as_deref(), Some("cd" | "pushd")) {
             place.enter(segment);
@@ -61,13 +61,13 @@ pub(super) fn of(script: &Script) -> Option<Reason> {
 
 /// The folder of a script, as far as its words tell.
 #[derive(Default)]
-struct Place {
+struct ScriptFolder {
     /// Folders below the beginning; negative above it.
     depth: i32,
     outside: bool,
 }
 
-impl Place {
+impl ScriptFolder {
     fn enter(&mut self, segment: &Segment) {
         let words = segment.arguments().iter().map(Word::shown);
         let target = words

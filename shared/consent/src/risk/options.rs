@@ -4,8 +4,8 @@ use shared_types::Risk;
 
 use super::{Reason, programs::subs};
 use crate::command::{
-    Input, Segment,
-    word::{Source, Word},
+    Segment, SegmentInput,
+    word::{HoleSource, Word},
 };
 
 /// The reasons that a program's options and values give.
@@ -264,7 +264,7 @@ fn fetch(segment: &Segment) -> Vec<Reason> {
         .any(|start| word.shown().starts_with(start))
     });
     let piped = words.iter().any(|word| word.shown().contains("@-"))
-        && matches!(segment.input, Input::Pipe(_));
+        && matches!(segment.input, SegmentInput::Pipe(_));
     let mut reasons = Vec::new();
     if (words.iter().any(option) || method || piped) && !loopback(words) {
         reasons.push(Reason::own(Risk::High, "sends data out"));
@@ -279,8 +279,8 @@ fn fetch(segment: &Segment) -> Vec<Reason> {
         .iter()
         .flat_map(Word::holes)
         .any(|hole| match &hole.of {
-            Source::Output => true,
-            Source::Variable(name) => secret(name),
+            HoleSource::Output => true,
+            HoleSource::Variable(name) => secret(name),
             _ => false,
         });
     if leaks && !loopback(words) {
@@ -308,7 +308,7 @@ fn loopback(words: &[Word]) -> bool {
         } else if text.contains("://")
             || word
                 .holes()
-                .any(|hole| matches!(hole.of, Source::Variable(_)))
+                .any(|hole| matches!(hole.of, HoleSource::Variable(_)))
                 && text.starts_with('$')
         {
             return false;

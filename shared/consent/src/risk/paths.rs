@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use crate::command::word::{Source, Word};
+use crate::command::word::{HoleSource, Word};
 
 static PROTECTED: LazyLock<GlobSet> = LazyLock::new(|| {
     let mut set = GlobSetBuilder::new();
@@ -69,7 +69,8 @@ pub(crate) fn leaves(word: &Word) -> bool {
     let steps_up = text.split('/').any(|part| part == "..");
     let scratch = SCRATCH.iter().any(|folder| text.starts_with(folder));
     let home = word.holes().next().is_some_and(|hole| {
-        matches!(&hole.of, Source::Variable(name) if name == "HOME") && text.starts_with("$HOME")
+        matches!(&hole.of, HoleSource::Variable(name) if name == "HOME")
+            && text.starts_with("$HOME")
     });
     steps_up || home || (text.starts_with(['/', '~']) && !scratch)
 }

@@ -8,15 +8,15 @@ use crate::command::{Segment, word::Word};
 
 /// A line of the table: words that a command must have, and what follows from them.
 #[derive(Debug)]
-struct Entry {
+struct ProgramEntry {
     subs: Vec<&'static str>,
     options: Vec<&'static str>,
-    known: Known,
+    known: KnownRisk,
 }
 
 /// What is known about a command.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct KnownRisk {
     pub(crate) risk: Risk,
     /// A few words that complete "it …".
     pub(crate) reason: &'static str,
@@ -25,16 +25,16 @@ pub(crate) struct Known {
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    entries: HashMap<&'static str, Vec<Entry>>,
+struct ProgramTable {
+    entries: HashMap<&'static str, Vec<ProgramEntry>>,
     /// The programs that run nothing of what their arguments name.
     plain: Vec<&'static str>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| parse(include_str!("programs.txt")));
+static TABLE: LazyLock<ProgramTable> = LazyLock::new(|| parse(include_str!("programs.txt")));
 
-fn parse(text: &'static str) -> Table {
-    let mut table = Table::default();
+fn parse(text: &'static str) -> ProgramTable {
+    let mut table = ProgramTable::default();
     let mut group = ("", "");
     for line in text
         .lines()
@@ -54,7 +54,7 @@ fn parse(text: &'static str) -> Table {
                 }
                 _ => Risk::Medium,
             };
-            let known = Known {
+            let known = KnownRisk {
                 risk,
                 reason: group.1,
                 doubt: group.0 == "doubt",
@@ -64,18 +64,22 @@ fn parse(text: &'static str) -> Table {
                 continue;
             };
             let (options, subs) = words.partition(|word| word.starts_with('-'));
-            table.entries.entry(program).or_default().push(Entry {
-                subs,
-                options,
-                known,
-            });
+            table
+                .entries
+                .entry(program)
+                .or_default()
+                .push(ProgramEntry {
+                    subs,
+                    options,
+                    known,
+                });
         }
     }
     table
 }
 
 /// The risk of a command by its program, sub-commands and options; `None` if the program is unknown.
-pub(crate) fn look_up(segment: &Segment) -> Option<Known> {
+pub(crate) fn look_up(segment: &Segment) -> Option<KnownRisk> {
     let program = segment.program()?;
     let entries = TABLE.entries.get(program.as_str())?;
     let words = segment.arguments();
@@ -101,7 +105,7 @@ pub(crate) fn look_up(segment: &Segment) -> Option<Known> {
 
 /// True if the program runs nothing of what its arguments name.
 pub(crate) fn is_plain(program: &str) -> bool {
-    let low = |entries: &Vec<Entry>| {
+    let low = |entries: &Vec<ProgramEntry>| {
         entries
             .iter()
             .any(|e| e.known.risk == Risk::Low && e.subs.is_empty() && e.options.is_empty())

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::command::{
     Segment,
-    word::{Source, Word},
+    word::{HoleSource, Word},
 };
 
 /// The reasons that files and variables give.
@@ -63,7 +63,7 @@ fn target(word: &Word) -> Option<Reason> {
         )
     } else if leaves(word) {
         Reason::foreign(Risk::High, format!("writes outside the folder ({shown})"))
-    } else if word.holes().any(|hole| hole.of == Source::Output) {
+    } else if word.holes().any(|hole| hole.of == HoleSource::Output) {
         Reason::foreign(
             Risk::Medium,
             "writes a file whose name only the run decides",
@@ -137,7 +137,7 @@ fn copied_program(program: &str, words: &[Word]) -> Option<Reason> {
     let system = |word: &Word| {
         word.literal()
             .is_some_and(|text| text.contains("bin/") && super::of_the_system(text))
-            || word.holes().any(|hole| hole.of == Source::Output)
+            || word.holes().any(|hole| hole.of == HoleSource::Output)
     };
     let copies = matches!(program, "cp" | "ln" | "mv" | "install");
     (copies && words.iter().any(system)).then(|| Reason::doubt("gives a program another name"))

@@ -9,7 +9,7 @@ use std::fmt;
 use crate::{
     command::{
         Segment,
-        word::{Piece, Source, Word, base},
+        word::{HoleSource, Word, WordPiece, base},
         wrapper,
     },
     risk::{
@@ -253,7 +253,7 @@ fn in_order(program: &str, wanted: &[&String], open: bool, words: &[Word]) -> Fi
             }
             let (word, shown) = (&words[from], words[from].shown());
             let option = shown.starts_with(['-', '+']) && shown.len() > 1;
-            let vanishes = matches!(word.0.as_slice(), [Piece::Hole(hole)] if !hole.quoted);
+            let vanishes = matches!(word.0.as_slice(), [WordPiece::Hole(hole)] if !hole.quoted);
             let mut raise = |to: usize, fit: Fit| {
                 if let Some(place) = reached.get_mut(to) {
                     *place = (*place).max(fit);
@@ -303,12 +303,12 @@ fn could_be(pattern: &str, word: &Word) -> Fit {
     let mut signs: Vec<Sign> = Vec::new();
     for piece in &word.0 {
         match piece {
-            Piece::Text(text) => signs.extend(text.chars().map(Some)),
-            Piece::Glob(_) => signs.push(None),
-            Piece::Hole(hole) if hole.of == Source::Pipe => {
+            WordPiece::Text(text) => signs.extend(text.chars().map(Some)),
+            WordPiece::Glob(_) => signs.push(None),
+            WordPiece::Hole(hole) if hole.of == HoleSource::Pipe => {
                 signs.extend("/dev/fd/".chars().map(Some).chain([None]))
             }
-            Piece::Hole(_) => signs.push(None),
+            WordPiece::Hole(_) => signs.push(None),
         }
     }
     // A bracket pattern has its letters in the word: they stand for one of them.

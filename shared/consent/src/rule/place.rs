@@ -10,9 +10,9 @@ use crate::risk::paths::tidy;
 
 /// A pattern for paths relative to the sandbox's root; without one, every path.
 #[derive(Debug, Clone)]
-pub(crate) struct Place(Option<(String, GlobMatcher)>);
+pub(crate) struct PathPattern(Option<(String, GlobMatcher)>);
 
-impl Place {
+impl PathPattern {
     pub(super) fn new(text: Option<&str>) -> Result<Self, InvalidRule> {
         let Some(text) = text else {
             return Ok(Self(None));
@@ -50,7 +50,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.pattern())
     }
@@ -71,9 +71,9 @@ fn inside(path: &str) -> Option<String> {
 
 /// A host, with its subdomains.
 #[derive(Debug, Clone)]
-pub(crate) struct Host(String);
+pub(crate) struct HostPattern(String);
 
-impl Host {
+impl HostPattern {
     pub(super) fn new(text: &str) -> Result<Self, InvalidRule> {
         let invalid = || InvalidRule::Domain(text.to_owned());
         let name = text.strip_prefix("domain:").ok_or_else(invalid)?.trim();
@@ -93,7 +93,7 @@ impl Host {
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "domain:{}", self.0)
     }

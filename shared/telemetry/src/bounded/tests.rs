@@ -79,7 +79,7 @@ fn a_runner_that_makes_many_lines_is_cut_short_and_others_are_not() {
 
 #[test]
 fn the_next_line_says_how_many_were_left_out() {
-    let mut runners = Runners::default();
+    let mut runners = RunnerBounds::default();
     let at = Duration::from_secs;
     let admitted: Vec<_> = (0..1000).map(|_| runners.admit("run_1", at(1))).collect();
     let first = admitted.iter().filter(|one| one.is_some()).count();
@@ -91,7 +91,7 @@ fn the_next_line_says_how_many_were_left_out() {
 
 #[test]
 fn however_many_runners_there_are_no_more_are_told_apart() {
-    let mut runners = Runners::default();
+    let mut runners = RunnerBounds::default();
     for number in 0..3 * MAX_RUNNERS {
         runners.admit(&format!("run_{number}"), Duration::ZERO);
     }

@@ -17,9 +17,13 @@ fn names_say_their_unit_and_kind_and_every_metric_has_help() {
         assert!(metric.help.ends_with('.'), "{name}: {}", metric.help);
         assert!(!metric.help.contains('\n'), "{name}");
         let of_counter = name.strip_suffix("_total");
-        assert_eq!(of_counter.is_some(), metric.kind == Kind::Counter, "{name}");
+        assert_eq!(
+            of_counter.is_some(),
+            metric.kind == MetricKind::Counter,
+            "{name}"
+        );
         let base = of_counter.unwrap_or(name);
-        for unit in [Unit::Seconds, Unit::Bytes] {
+        for unit in [MetricUnit::Seconds, MetricUnit::Bytes] {
             assert_eq!(base.ends_with(unit.word()), metric.unit == unit, "{name}");
         }
     }
@@ -52,7 +56,7 @@ fn every_series_is_there_from_the_start_and_counts_what_is_recorded() {
         assert!(text.contains(&format!("# HELP {name} {help}\n")), "{name}");
         assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name}");
         let value = match metric.kind {
-            Kind::Histogram => format!("{name}_count"),
+            MetricKind::Histogram => format!("{name}_count"),
             _ => name.to_owned(),
         };
         let lines = text.lines().filter(|line| {

@@ -47,12 +47,12 @@ enum Queued {
 
 /// The way of spans to the task that sends them.
 #[derive(Debug, Clone)]
-pub(super) struct Queue {
+pub(super) struct SpanQueue {
     waiting: mpsc::Sender<Queued>,
     dropped: &'static Metric,
 }
 
-impl Queue {
+impl SpanQueue {
     /// Starts the task, on the runtime that runs now.
     pub(super) fn start(collector: Endpoint, options: &TraceOptions) -> Self {
         let (waiting, queue) = mpsc::channel(SPANS_WAITING);
@@ -79,7 +79,7 @@ impl Queue {
 }
 
 /// Takes the spans of requests.
-impl SpanProcessor for Queue {
+impl SpanProcessor for SpanQueue {
     fn on_start(&self, _: &mut sdk::Span, _: &Context) {}
 
     fn on_end(&self, span: SpanData) {

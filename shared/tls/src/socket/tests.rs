@@ -23,9 +23,9 @@ impl AsyncRead for Counting {
     }
 }
 
-fn scene() -> (DuplexStream, Socket<Counting>) {
+fn scene() -> (DuplexStream, TlsSocket<Counting>) {
     let (far, inner) = tokio::io::duplex(1 << 20);
-    (far, Socket::new(Counting { inner, reads: 0 }))
+    (far, TlsSocket::new(Counting { inner, reads: 0 }))
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
-use shared_tls::Socket;
+use shared_tls::TlsSocket;
 use shared_types::{CredentialId, SessionId};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -145,7 +145,7 @@ impl Connection {
         match tls {
             None => self.serve_http(stream, first_request_by).await,
             Some(acceptor) => {
-                let handshake = acceptor.accept(Socket::new(stream));
+                let handshake = acceptor.accept(TlsSocket::new(stream));
                 match timeout_at(first_request_by, handshake).await {
                     // Boxed, because every future that it passes through would keep room for it.
                     Ok(Ok(mut stream)) => {

@@ -1,8 +1,8 @@
 //! The scripts and commands that stand in the words or the input of a command.
 
 use crate::command::{
-    Input, Script, Segment, Unread,
-    word::{Hole, Piece, Source, Word, base},
+    Script, Segment, SegmentInput, Unread,
+    word::{Hole, HoleSource, Word, WordPiece, base},
 };
 
 const SHELLS: [&str; 9] = [
@@ -122,13 +122,15 @@ fn is_input(word: &Word) -> bool {
 /// The script in a segment's input, if it has one.
 fn of_input(segment: &Segment, script: &Script) -> Result<Vec<String>, Unread> {
     match &segment.input {
-        Input::Inherited if segment.arguments().iter().any(Word::is_pipe) => Err(FROM_ELSEWHERE),
-        Input::Inherited | Input::File => Ok(Vec::new()),
-        Input::Text(number) => {
+        SegmentInput::Inherited if segment.arguments().iter().any(Word::is_pipe) => {
+            Err(FROM_ELSEWHERE)
+        }
+        SegmentInput::Inherited | SegmentInput::File => Ok(Vec::new()),
+        SegmentInput::Text(number) => {
             let text = script.texts.get(*number).and_then(Word::literal);
             Ok(vec![text.ok_or(FROM_ELSEWHERE)?.to_owned()])
         }
-        Input::Pipe(from) => match script.segments.get(from.clone()) {
+        SegmentInput::Pipe(from) => match script.segments.get(from.clone()) {
             Some([one]) => Ok(vec![output(one).ok_or(FROM_ELSEWHERE)?]),
             _ => Err(FROM_ELSEWHERE),
         },
@@ -235,8 +237,8 @@ fn after_options(words: &[Word], valued: &[&str]) -> Vec<Word> {
 /// The words with a hole in place of those in which a program puts what it found.
 pub(super) fn placeholders(words: &[Word], sign: &str) -> Vec<Word> {
     let found = |word: &Word| word.literal().is_some_and(|text| text.contains(sign));
-    let hole = Word(vec![Piece::Hole(Hole {
-        of: Source::Other,
+    let hole = Word(vec![WordPiece::Hole(Hole {
+        of: HoleSource::Other,
         quoted: true,
     })]);
     let replaced = words.iter().map(|word| {
