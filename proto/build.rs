@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .boxed(".gantry.runner.v1.ServerFrame.kind.operation")
         .boxed(".gantry.runner.v1.RunnerFrame.kind.proof")
         .boxed(".gantry.runner.v1.RunnerFrame.kind.hello")
-        .codec_path("crate::codec::Frames")
+        .codec_path("crate::codec::FrameCodec")
         .compile_fds(files)?;
     Ok(())
 }

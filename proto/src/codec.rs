@@ -16,15 +16,15 @@ const HANDED_ON_FROM_BYTES: usize = 32 * 1024;
 
 /// Encodes `T` and decodes `U`.
 #[derive(Debug, Clone)]
-pub struct Frames<T, U>(PhantomData<(T, U)>);
+pub struct FrameCodec<T, U>(PhantomData<(T, U)>);
 
-impl<T, U> Default for Frames<T, U> {
+impl<T, U> Default for FrameCodec<T, U> {
     fn default() -> Self {
         Self(PhantomData)
     }
 }
 
-impl<T, U> Codec for Frames<T, U>
+impl<T, U> Codec for FrameCodec<T, U>
 where
     T: Message + Send + 'static,
     U: Message + Default + Send + 'static,

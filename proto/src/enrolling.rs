@@ -18,7 +18,7 @@ pub const VERSION: u32 = 2;
 pub struct Envelope {
     challenge: Vec<u8>,
     ephemeral_key: Vec<u8>,
-    keys: Keys,
+    keys: EnrolmentKeys,
 }
 
 impl Envelope {
@@ -28,7 +28,7 @@ impl Envelope {
         let ephemeral = Ephemeral::generate(entropy);
         let ephemeral_key = ephemeral.public();
         let (ours, theirs) = (&ephemeral_key, sealing_key);
-        let keys = Keys::agreed(ephemeral, theirs, challenge, [ours, theirs])?;
+        let keys = EnrolmentKeys::agreed(ephemeral, theirs, challenge, [ours, theirs])?;
         Some(Self {
             challenge: challenge.to_vec(),
             ephemeral_key,
@@ -62,7 +62,7 @@ pub fn open(
     request: &v1::EnrolRequest,
 ) -> Result<(v1::EnrolContent, ReplyKey), NotOpened> {
     let (theirs, servers) = (&request.ephemeral_key, ours.public());
-    let keys = Keys::agreed(ours, theirs, &request.challenge, [theirs, &servers]);
+    let keys = EnrolmentKeys::agreed(ours, theirs, &request.challenge, [theirs, &servers]);
     let keys = keys.ok_or(NotOpened)?;
     let content = unseal(&keys.request, &request.sealed)?;
     Ok((content, ReplyKey(keys.reply)))
@@ -98,12 +98,12 @@ impl ReplyKey {
 pub struct NotOpened;
 
 /// The keys of one enrolment.
-struct Keys {
+struct EnrolmentKeys {
     request: [u8; 32],
     reply: [u8; 32],
 }
 
-impl Keys {
+impl EnrolmentKeys {
     fn agreed(
         ours: Ephemeral,
         theirs: &[u8],

@@ -29,7 +29,7 @@ const TAG_BYTES: usize = 16;
 const UNKNOWN_BYTES: usize = 1024;
 
 /// A frame of one of the two directions.
-pub trait Frame: Message + Default {
+pub trait SealedFrame: Message + Default {
     /// True for the first frame, which is not sealed because its own signature proves it.
     fn opens_a_link(&self) -> bool;
     /// The frame that carries this.
@@ -38,7 +38,7 @@ pub trait Frame: Message + Default {
     fn sealed(self) -> Option<Sealed>;
 }
 
-impl Frame for RunnerFrame {
+impl SealedFrame for RunnerFrame {
     fn opens_a_link(&self) -> bool {
         matches!(self.kind, Some(runner_frame::Kind::Proof(_)))
     }
@@ -56,7 +56,7 @@ impl Frame for RunnerFrame {
     }
 }
 
-impl Frame for ServerFrame {
+impl SealedFrame for ServerFrame {
     fn opens_a_link(&self) -> bool {
         matches!(self.kind, Some(server_frame::Kind::Challenge(_)))
     }
@@ -119,7 +119,7 @@ pub struct SealKey<F> {
     of: PhantomData<fn() -> F>,
 }
 
-impl<F: Frame> SealKey<F> {
+impl<F: SealedFrame> SealKey<F> {
     fn new(key: [u8; 32]) -> Self {
         let of = PhantomData;
         Self { key, of }
@@ -203,7 +203,7 @@ pub struct Sealer<F> {
     number: u64,
 }
 
-impl<F: Frame> Sealer<F> {
+impl<F: SealedFrame> Sealer<F> {
     /// Of a link whose key will be here.
     pub fn new(key: KeyPlace<F>) -> Self {
         Self { key, number: 0 }
@@ -227,7 +227,7 @@ pub struct Opener<F> {
     number: u64,
 }
 
-impl<F: Frame> Opener<F> {
+impl<F: SealedFrame> Opener<F> {
     /// Of a link with this key, whose first frame came.
     pub fn new(key: SealKey<F>) -> Self {
         Self { key, number: 1 }

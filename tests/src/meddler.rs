@@ -9,7 +9,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use prost::Message as _;
 use proto::{
-    sealing::Frame,
+    sealing::SealedFrame,
     v1::{RunnerFrame, Sealed, ServerFrame, runner_frame},
 };
 use tokio_tungstenite::{

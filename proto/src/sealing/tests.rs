@@ -24,7 +24,7 @@ fn keys(link: u8) -> [LinkKeys; 2] {
 }
 
 /// One direction of a link.
-trait Direction: Frame + Clone + PartialEq {
+trait Direction: SealedFrame + Clone + PartialEq {
     fn key(keys: LinkKeys) -> SealKey<Self>;
     fn opening() -> Self;
     fn said() -> Vec<Self>;

@@ -16,9 +16,9 @@ use shared_types::{Isolation, Mode, Risk, isolation::Property};
 
 use crate::{
     Deed,
-    rule::{Decision, Rule, Ruled, Subject, pattern::Fit},
+    rule::{Decision, Rule, RuleSubject, Ruled, pattern::Fit},
 };
-use view::View;
+use view::AssessedDeed;
 
 /// What a judgement depends on besides the deed.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ const MAX_REASONS: usize = 8;
 
 /// Judges a deed. Pure: it reads no file, resolves no name and asks nobody.
 pub fn judge<'a, T>(deed: &Deed, terms: &Terms<'a, T>) -> Verdict<'a, T> {
-    let view = View::of(deed, terms.folder);
+    let view = AssessedDeed::of(deed, terms.folder);
     let (decision, why, by) = decide(&view, terms);
     let asked_by_rule = by.is_some_and(|ruled| ruled.decision != Decision::Allow);
     let suggestion = (decision == Decision::Ask && !asked_by_rule)
@@ -75,7 +75,7 @@ pub fn judge<'a, T>(deed: &Deed, terms: &Terms<'a, T>) -> Verdict<'a, T> {
 
 type ReasonedDecision<'a, T> = (Decision, String, Option<&'a Ruled<T>>);
 
-fn decide<'a, T>(view: &View, terms: &Terms<'a, T>) -> ReasonedDecision<'a, T> {
+fn decide<'a, T>(view: &AssessedDeed, terms: &Terms<'a, T>) -> ReasonedDecision<'a, T> {
     let restricting = |decision| {
         let rules = terms
             .rules
@@ -116,7 +116,7 @@ fn decide<'a, T>(view: &View, terms: &Terms<'a, T>) -> ReasonedDecision<'a, T> {
         return (Decision::Ask, why, Some(ruled));
     }
     let denies = |ruled: &&Ruled<T>| {
-        ruled.decision == Decision::Deny && matches!(ruled.rule.subject, Subject::Shell(_))
+        ruled.decision == Decision::Deny && matches!(ruled.rule.subject, RuleSubject::Shell(_))
     };
     match terms.rules.iter().find(denies) {
         Some(ruled) if view.doubtful => {
@@ -132,7 +132,7 @@ fn decide<'a, T>(view: &View, terms: &Terms<'a, T>) -> ReasonedDecision<'a, T> {
 }
 
 /// The answer of the allow rules, if they cover the deed.
-fn allowed<'a, T>(view: &View, terms: &Terms<'a, T>) -> Option<ReasonedDecision<'a, T>> {
+fn allowed<'a, T>(view: &AssessedDeed, terms: &Terms<'a, T>) -> Option<ReasonedDecision<'a, T>> {
     let permitted = terms.ceiling.is_none_or(|ceiling| ceiling >= Mode::Auto);
     if !permitted || mode(terms) == Mode::Plan {
         return None;
@@ -157,7 +157,7 @@ fn mode<T>(terms: &Terms<'_, T>) -> Mode {
 }
 
 /// The answer of the mode.
-fn of_mode<'a, T>(view: &View, terms: &Terms<'a, T>) -> ReasonedDecision<'a, T> {
+fn of_mode<'a, T>(view: &AssessedDeed, terms: &Terms<'a, T>) -> ReasonedDecision<'a, T> {
     let reason = view.reasons.first().map_or("", String::as_str);
     let (decision, why) = match mode(terms) {
         _ if view.risk == Risk::Low => (Decision::Allow, "it only reads".to_owned()),
@@ -175,7 +175,7 @@ fn of_mode<'a, T>(view: &View, terms: &Terms<'a, T>) -> ReasonedDecision<'a, T> 
     (decision, why, None)
 }
 
-fn in_auto<T>(view: &View, terms: &Terms<'_, T>, reason: &str) -> (Decision, String) {
+fn in_auto<T>(view: &AssessedDeed, terms: &Terms<'_, T>, reason: &str) -> (Decision, String) {
     let kept = Isolation::of([
         Property::FileWrites,
         Property::Credential,

@@ -27,12 +27,12 @@ const MAX_RULE: usize = 500;
 #[derive(Debug, Clone)]
 pub struct Rule {
     text: String,
-    pub(crate) subject: Subject,
+    pub(crate) subject: RuleSubject,
 }
 
 /// What a rule speaks of.
 #[derive(Debug, Clone)]
-pub(crate) enum Subject {
+pub(crate) enum RuleSubject {
     Shell(Pattern),
     Read(PathPattern),
     Write(PathPattern),
@@ -96,15 +96,15 @@ impl Rule {
         let (name, inner, subject) = match name {
             "Shell" => {
                 let pattern = Pattern::new(inner);
-                ("Shell", pattern.to_string(), Subject::Shell(pattern))
+                ("Shell", pattern.to_string(), RuleSubject::Shell(pattern))
             }
             "Read" => {
                 let place = PathPattern::new(inner)?;
-                ("Read", place.to_string(), Subject::Read(place))
+                ("Read", place.to_string(), RuleSubject::Read(place))
             }
             "Write" | "Edit" | "Patch" => {
                 let place = PathPattern::new(inner)?;
-                ("Write", place.to_string(), Subject::Write(place))
+                ("Write", place.to_string(), RuleSubject::Write(place))
             }
             "WebFetch" => {
                 let host = inner.map(HostPattern::new).transpose()?;
@@ -112,14 +112,14 @@ impl Rule {
                     .as_ref()
                     .map(HostPattern::to_string)
                     .unwrap_or_default();
-                ("WebFetch", text, Subject::Fetch(host))
+                ("WebFetch", text, RuleSubject::Fetch(host))
             }
             "Tool" => {
                 let tool = inner.map(str::to_owned);
                 (
                     "Tool",
                     tool.clone().unwrap_or_default(),
-                    Subject::Tool(tool),
+                    RuleSubject::Tool(tool),
                 )
             }
             other => return Err(InvalidRule::Name(other.to_owned())),
@@ -140,8 +140,8 @@ impl Rule {
     /// Fails if the rule with the folder is too long, or the folder cannot stand in a pattern.
     pub(crate) fn below(&self, folder: &str) -> Result<Self, InvalidRule> {
         let (name, place) = match &self.subject {
-            Subject::Read(place) if !folder.is_empty() => ("Read", place),
-            Subject::Write(place) if !folder.is_empty() => ("Write", place),
+            RuleSubject::Read(place) if !folder.is_empty() => ("Read", place),
+            RuleSubject::Write(place) if !folder.is_empty() => ("Write", place),
             _ => return Ok(self.clone()),
         };
         if folder.contains('\\') {

@@ -7,7 +7,7 @@ const MAX_WORDS: usize = 64;
 
 /// A piece of a word before brace expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum BraceUnit {
     /// A character without quotes, which may have a meaning.
     Bare(char),
     /// A text in quotes, possibly empty.
@@ -17,7 +17,7 @@ pub(super) enum Unit {
 }
 
 /// The words that a word becomes by its braces.
-pub(super) fn words(units: &[Unit]) -> Vec<Word> {
+pub(super) fn words(units: &[BraceUnit]) -> Vec<Word> {
     let mut done = Vec::new();
     let mut waiting = vec![units.to_vec()];
     while let Some(units) = waiting.pop() {
@@ -41,16 +41,16 @@ pub(super) fn words(units: &[Unit]) -> Vec<Word> {
 }
 
 /// The word of units, with braces as plain characters.
-pub(super) fn word(units: &[Unit]) -> Word {
+pub(super) fn word(units: &[BraceUnit]) -> Word {
     let mut word = Word::default();
-    let brackets = units.contains(&Unit::Bare(']'));
+    let brackets = units.contains(&BraceUnit::Bare(']'));
     for unit in units {
         word.push(match unit {
-            Unit::Bare('[') if !brackets => WordPiece::Text("[".to_owned()),
-            Unit::Bare(c @ ('*' | '?' | '[')) => WordPiece::Glob(*c),
-            Unit::Bare(c) => WordPiece::Text(c.to_string()),
-            Unit::Quoted(text) => WordPiece::Text(text.clone()),
-            Unit::Hole(hole) => WordPiece::Hole(hole.clone()),
+            BraceUnit::Bare('[') if !brackets => WordPiece::Text("[".to_owned()),
+            BraceUnit::Bare(c @ ('*' | '?' | '[')) => WordPiece::Glob(*c),
+            BraceUnit::Bare(c) => WordPiece::Text(c.to_string()),
+            BraceUnit::Quoted(text) => WordPiece::Text(text.clone()),
+            BraceUnit::Hole(hole) => WordPiece::Hole(hole.clone()),
         });
     }
     word
@@ -65,19 +65,19 @@ fn unknown() -> Word {
 }
 
 /// The first group of braces that expands: its two ends and its alternatives.
-fn group(units: &[Unit]) -> Option<(usize, usize, Vec<Vec<Unit>>)> {
+fn group(units: &[BraceUnit]) -> Option<(usize, usize, Vec<Vec<BraceUnit>>)> {
     let opens = units
         .iter()
         .enumerate()
-        .filter(|(_, unit)| **unit == Unit::Bare('{'));
+        .filter(|(_, unit)| **unit == BraceUnit::Bare('{'));
     for (open, _) in opens.take(MAX_WORDS) {
         let mut depth = 0;
         let mut commas = vec![open];
         for (at, unit) in units.iter().enumerate().skip(open) {
             match unit {
-                Unit::Bare('{') => depth += 1,
-                Unit::Bare(',') if depth == 1 => commas.push(at),
-                Unit::Bare('}') => depth -= 1,
+                BraceUnit::Bare('{') => depth += 1,
+                BraceUnit::Bare(',') if depth == 1 => commas.push(at),
+                BraceUnit::Bare('}') => depth -= 1,
                 _ => {}
             }
             if depth == 0 {
@@ -92,7 +92,11 @@ fn group(units: &[Unit]) -> Option<(usize, usize, Vec<Vec<Unit>>)> {
 }
 
 /// The alternatives of a group: between its commas, or one hole for a sequence.
-fn alternatives(units: &[Unit], commas: &[usize], close: usize) -> Option<Vec<Vec<Unit>>> {
+fn alternatives(
+    units: &[BraceUnit],
+    commas: &[usize],
+    close: usize,
+) -> Option<Vec<Vec<BraceUnit>>> {
     if commas.len() > 1 {
         let ends = commas[1..].iter().copied().chain([close]);
         return Some(
@@ -106,9 +110,9 @@ fn alternatives(units: &[Unit], commas: &[usize], close: usize) -> Option<Vec<Ve
     let inside = &units[commas[0] + 1..close];
     let sequence = inside
         .windows(2)
-        .any(|two| two == [Unit::Bare('.'), Unit::Bare('.')]);
+        .any(|two| two == [BraceUnit::Bare('.'), BraceUnit::Bare('.')]);
     sequence.then(|| {
-        vec![vec![Unit::Hole(Hole {
+        vec![vec![BraceUnit::Hole(Hole {
             of: HoleSource::Other,
             quoted: false,
         })]]

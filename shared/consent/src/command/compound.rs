@@ -4,16 +4,16 @@ use super::{
     Segment, Unread,
     expand::arithmetic,
     grammar::hole,
-    scan::{Read, Reader},
+    scan::{ScanResult, ScriptReader},
     word::{HoleSource, Word},
 };
 
 /// The reserved words that end a list. The command that opened it expects the right one.
 pub(super) const CLOSERS: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
-impl Reader<'_, '_> {
+impl ScriptReader<'_, '_> {
     /// One command, compound or simple.
-    pub(super) fn command(&mut self) -> Read<()> {
+    pub(super) fn command(&mut self) -> ScanResult<()> {
         self.prefixes();
         let from = self.script.segments.len();
         if self.sees("((") && arithmetic(self.rest()) {
@@ -67,7 +67,7 @@ impl Reader<'_, '_> {
     }
 
     /// The redirections after a compound command; they feed the segments since `from`.
-    fn redirects_of(&mut self, from: usize) -> Read<()> {
+    fn redirects_of(&mut self, from: usize) -> ScanResult<()> {
         let mut segment = Segment::default();
         self.blanks();
         while self.redirect(&mut segment)? {
@@ -84,20 +84,20 @@ impl Reader<'_, '_> {
         self.add(segment)
     }
 
-    fn group(&mut self) -> Read<()> {
+    fn group(&mut self) -> ScanResult<()> {
         self.expect("{")?;
         self.list()?;
         self.expect("}")
     }
 
     /// `do LIST done`
-    fn body(&mut self) -> Read<()> {
+    fn body(&mut self) -> ScanResult<()> {
         self.expect_word("do")?;
         self.list()?;
         self.expect_word("done")
     }
 
-    fn conditional(&mut self) -> Read<()> {
+    fn conditional(&mut self) -> ScanResult<()> {
         self.expect_word("if")?;
         loop {
             self.list()?;
@@ -116,7 +116,7 @@ impl Reader<'_, '_> {
     }
 
     /// The rest of `for` and `select`.
-    fn each(&mut self) -> Read<()> {
+    fn each(&mut self) -> ScanResult<()> {
         self.blanks();
         if self.eat("((") {
             self.inside('(', ')')?;
@@ -149,7 +149,7 @@ impl Reader<'_, '_> {
         self.body()
     }
 
-    fn case(&mut self) -> Read<()> {
+    fn case(&mut self) -> ScanResult<()> {
         self.expect_word("case")?;
         self.blanks();
         self.word()?;
@@ -176,7 +176,7 @@ impl Reader<'_, '_> {
     }
 
     /// `[[ … ]]`: its words may have expansions with commands.
-    fn test(&mut self) -> Read<()> {
+    fn test(&mut self) -> ScanResult<()> {
         self.expect_word("[[")?;
         let mut words = vec![Word::text("[[")];
         loop {
@@ -197,7 +197,7 @@ impl Reader<'_, '_> {
     }
 
     /// `function NAME BODY`
-    fn function(&mut self) -> Read<()> {
+    fn function(&mut self) -> ScanResult<()> {
         self.expect_word("function")?;
         self.blanks();
         let name = self.word()?.shown();
@@ -210,7 +210,7 @@ impl Reader<'_, '_> {
     }
 
     /// The body of a function; its commands count as if they ran.
-    pub(super) fn function_body(&mut self, name: &str) -> Read<()> {
+    pub(super) fn function_body(&mut self, name: &str) -> ScanResult<()> {
         self.lines()?;
         let compound = ["{", "if", "while", "until", "for", "select", "case", "[["];
         if !self.sees("(") && !compound.iter().any(|word| self.sees_word(word)) {

@@ -2,28 +2,28 @@
 
 use super::{
     Unread,
-    braces::{self, Unit},
+    braces::{self, BraceUnit},
     grammar,
-    scan::{Read, Reader},
+    scan::{ScanResult, ScriptReader},
     word::{Hole, HoleSource, Word, WordPiece},
 };
 
 /// The characters that end a word.
 const ENDS: &str = " \t\n;&|()<>";
 
-impl Reader<'_, '_> {
+impl ScriptReader<'_, '_> {
     /// The words at this place: one, or those that its braces make.
-    pub(super) fn words(&mut self) -> Read<Vec<Word>> {
+    pub(super) fn words(&mut self) -> ScanResult<Vec<Word>> {
         Ok(braces::words(&self.units(ENDS)?))
     }
 
     /// The one word at this place; braces are plain characters.
-    pub(super) fn word(&mut self) -> Read<Word> {
+    pub(super) fn word(&mut self) -> ScanResult<Word> {
         Ok(braces::word(&self.units(ENDS)?))
     }
 
     /// The word of a here-document's text, up to its end.
-    pub(super) fn here_word(&mut self) -> Read<Word> {
+    pub(super) fn here_word(&mut self) -> ScanResult<Word> {
         let mut word = Word::default();
         while self.at < self.text.len() {
             self.in_quotes(&mut word)?;
@@ -31,14 +31,18 @@ impl Reader<'_, '_> {
         Ok(word)
     }
 
-    fn units(&mut self, ends: &str) -> Read<Vec<Unit>> {
+    fn units(&mut self, ends: &str) -> ScanResult<Vec<BraceUnit>> {
         let mut units = Vec::new();
         while let Some(c) = self.peek() {
             if matches!(c, '<' | '>') && self.rest()[1..].starts_with('(') && !units.is_empty() {
                 return Err(Unread("a process substitution stands inside a word"));
             }
             if ends.contains(c) {
-                if c == '(' && matches!(units.last(), Some(Unit::Bare('?' | '*' | '+' | '@' | '!')))
+                if c == '('
+                    && matches!(
+                        units.last(),
+                        Some(BraceUnit::Bare('?' | '*' | '+' | '@' | '!'))
+                    )
                 {
                     return Err(Unread("it has an extended pattern"));
                 }
@@ -49,27 +53,27 @@ impl Reader<'_, '_> {
                     self.at += 1;
                     match self.next() {
                         Some('\n') => {}
-                        Some(c) => units.push(Unit::Quoted(c.to_string())),
+                        Some(c) => units.push(BraceUnit::Quoted(c.to_string())),
                         None => return Err(Unread("it ends in a backslash")),
                     }
                 }
-                '\'' => units.push(Unit::Quoted(self.single()?)),
+                '\'' => units.push(BraceUnit::Quoted(self.single()?)),
                 '"' => self.double(&mut units)?,
                 '$' if self.sees("$'") => {
                     self.at += 1;
-                    units.push(Unit::Quoted(self.ansi()?));
+                    units.push(BraceUnit::Quoted(self.ansi()?));
                 }
                 '$' if self.sees("$\"") => {
                     self.at += 1;
                     self.double(&mut units)?;
                 }
                 '$' | '`' => match self.expansion()? {
-                    Some(of) => units.push(Unit::Hole(Hole { of, quoted: false })),
-                    None => units.push(Unit::Bare('$')),
+                    Some(of) => units.push(BraceUnit::Hole(Hole { of, quoted: false })),
+                    None => units.push(BraceUnit::Bare('$')),
                 },
                 _ => {
                     self.at += c.len_utf8();
-                    units.push(Unit::Bare(c));
+                    units.push(BraceUnit::Bare(c));
                 }
             }
         }
@@ -77,7 +81,7 @@ impl Reader<'_, '_> {
     }
 
     /// A text in single quotes.
-    fn single(&mut self) -> Read<String> {
+    fn single(&mut self) -> ScanResult<String> {
         self.expect("'")?;
         let end = self.rest().find('\'').ok_or(UNCLOSED)?;
         let text = self.rest()[..end].to_owned();
@@ -86,23 +90,23 @@ impl Reader<'_, '_> {
     }
 
     /// A text in double quotes, as one or more units.
-    fn double(&mut self, units: &mut Vec<Unit>) -> Read<()> {
+    fn double(&mut self, units: &mut Vec<BraceUnit>) -> ScanResult<()> {
         self.expect("\"")?;
         let mut word = Word::default();
         while !self.eat("\"") {
             self.in_quotes(&mut word)?;
         }
-        units.push(Unit::Quoted(String::new()));
+        units.push(BraceUnit::Quoted(String::new()));
         units.extend(word.0.into_iter().map(|piece| match piece {
-            WordPiece::Text(text) => Unit::Quoted(text),
-            WordPiece::Glob(c) => Unit::Quoted(c.to_string()),
-            WordPiece::Hole(hole) => Unit::Hole(hole),
+            WordPiece::Text(text) => BraceUnit::Quoted(text),
+            WordPiece::Glob(c) => BraceUnit::Quoted(c.to_string()),
+            WordPiece::Hole(hole) => BraceUnit::Hole(hole),
         }));
         Ok(())
     }
 
     /// The next piece of a text in double quotes or of a here-document.
-    fn in_quotes(&mut self, word: &mut Word) -> Read<()> {
+    fn in_quotes(&mut self, word: &mut Word) -> ScanResult<()> {
         match self.peek().ok_or(UNCLOSED)? {
             '$' | '`' => {
                 let piece = self.expansion()?.map_or_else(
@@ -134,7 +138,7 @@ impl Reader<'_, '_> {
     }
 
     /// A text in `$'…'`, with its escapes resolved.
-    fn ansi(&mut self) -> Read<String> {
+    fn ansi(&mut self) -> ScanResult<String> {
         self.expect("'")?;
         let mut bytes = Vec::new();
         loop {
@@ -147,7 +151,7 @@ impl Reader<'_, '_> {
         String::from_utf8(bytes).map_err(|_| Unread("it has bytes that are no text"))
     }
 
-    fn escape(&mut self, bytes: &mut Vec<u8>) -> Read<()> {
+    fn escape(&mut self, bytes: &mut Vec<u8>) -> ScanResult<()> {
         let c = self.next().ok_or(UNCLOSED)?;
         let code = match c {
             'n' => 10,
@@ -189,7 +193,7 @@ impl Reader<'_, '_> {
     }
 
     /// The expansion at a `$` or a backquote; `None` if the `$` is a plain character.
-    fn expansion(&mut self) -> Read<Option<HoleSource>> {
+    fn expansion(&mut self) -> ScanResult<Option<HoleSource>> {
         if self.sees("`") {
             return self.deeper(Self::backquotes).map(Some);
         }
@@ -228,7 +232,7 @@ impl Reader<'_, '_> {
     }
 
     /// The list in `(…)`, after the characters before it.
-    pub(super) fn substitution(&mut self) -> Read<()> {
+    pub(super) fn substitution(&mut self) -> ScanResult<()> {
         self.expect("(")?;
         let outer = std::mem::take(&mut self.awaited);
         let held = self.held;
@@ -245,7 +249,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    fn backquotes(&mut self) -> Read<HoleSource> {
+    fn backquotes(&mut self) -> ScanResult<HoleSource> {
         self.expect("`")?;
         let mut inner = String::new();
         loop {
@@ -265,7 +269,7 @@ impl Reader<'_, '_> {
     }
 
     /// A variable in braces, after `${`.
-    fn braced(&mut self) -> Read<HoleSource> {
+    fn braced(&mut self) -> ScanResult<HoleSource> {
         if self.rest().starts_with([' ', '\t', '\n', '|']) {
             return Err(Unread("it has a command in braces"));
         }
@@ -284,7 +288,7 @@ impl Reader<'_, '_> {
     }
 
     /// Skips to the closing character, and reads the commands of the expansions before it.
-    pub(super) fn inside(&mut self, open: char, close: char) -> Read<()> {
+    pub(super) fn inside(&mut self, open: char, close: char) -> ScanResult<()> {
         let mut depth = 0;
         loop {
             let c = self.peek().ok_or(UNCLOSED)?;

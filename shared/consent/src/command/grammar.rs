@@ -3,19 +3,19 @@
 use super::{
     MAX_SCRIPT, MAX_SEGMENTS, Redirect, Script, Segment, SegmentInput, Unread,
     compound::CLOSERS,
-    scan::{Awaited, Read, Reader},
+    scan::{Awaited, ScanResult, ScriptReader},
     word::{Hole, HoleSource, Word, WordPiece},
 };
 
 /// Reads a whole text, at a depth of the script around it, and adds its segments.
-pub(super) fn parse(text: &str, depth: usize, script: &mut Script) -> Read<()> {
+pub(super) fn parse(text: &str, depth: usize, script: &mut Script) -> ScanResult<()> {
     if text.len() > MAX_SCRIPT {
         return Err(Unread("it is longer than 64 KiB"));
     }
     if text.contains('\0') {
         return Err(Unread("it has a NUL character"));
     }
-    let mut reader = Reader {
+    let mut reader = ScriptReader {
         text,
         at: 0,
         depth,
@@ -33,9 +33,9 @@ pub(super) fn parse(text: &str, depth: usize, script: &mut Script) -> Read<()> {
     Ok(())
 }
 
-impl Reader<'_, '_> {
+impl ScriptReader<'_, '_> {
     /// Commands up to the end, a closing bracket or a closing reserved word.
-    pub(super) fn list(&mut self) -> Read<()> {
+    pub(super) fn list(&mut self) -> ScanResult<()> {
         loop {
             self.lines()?;
             let over = matches!(self.peek(), None | Some(')' | ';'));
@@ -54,7 +54,7 @@ impl Reader<'_, '_> {
     }
 
     /// Commands with pipes between them.
-    fn pipeline(&mut self) -> Read<()> {
+    fn pipeline(&mut self) -> ScanResult<()> {
         let mut fed = None;
         loop {
             self.blanks();
@@ -83,7 +83,7 @@ impl Reader<'_, '_> {
     }
 
     /// A command without reserved words.
-    pub(super) fn simple(&mut self) -> Read<()> {
+    pub(super) fn simple(&mut self) -> ScanResult<()> {
         let mut segment = Segment::default();
         let from = self.at;
         loop {
@@ -126,7 +126,7 @@ impl Reader<'_, '_> {
     }
 
     /// Adds a segment to the script.
-    pub(super) fn add(&mut self, segment: Segment) -> Read<()> {
+    pub(super) fn add(&mut self, segment: Segment) -> ScanResult<()> {
         if self.script.segments.len() >= MAX_SEGMENTS {
             return Err(Unread("it has too many commands"));
         }
@@ -135,7 +135,7 @@ impl Reader<'_, '_> {
     }
 
     /// Reads an assignment, if one comes next.
-    fn assignment(&mut self, segment: &mut Segment) -> Read<bool> {
+    fn assignment(&mut self, segment: &mut Segment) -> ScanResult<bool> {
         let rest = self.rest();
         let name = rest
             .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
@@ -162,7 +162,7 @@ impl Reader<'_, '_> {
     }
 
     /// The words of an array, as one word that is left to the run.
-    pub(super) fn array(&mut self) -> Read<Word> {
+    pub(super) fn array(&mut self) -> ScanResult<Word> {
         self.expect("(")?;
         loop {
             self.lines()?;
@@ -177,7 +177,7 @@ impl Reader<'_, '_> {
     }
 
     /// Reads a redirection or a process substitution, if one comes next.
-    pub(super) fn redirect(&mut self, segment: &mut Segment) -> Read<bool> {
+    pub(super) fn redirect(&mut self, segment: &mut Segment) -> ScanResult<bool> {
         if self.sees("<(") || self.sees(">(") {
             self.process()?;
             segment.words.push(hole(HoleSource::Pipe));
@@ -205,7 +205,7 @@ impl Reader<'_, '_> {
     }
 
     /// A process substitution. The commands in `>(…)` read what the run gives them.
-    fn process(&mut self) -> Read<()> {
+    fn process(&mut self) -> ScanResult<()> {
         let reads = self.sees(">");
         self.at += 1;
         let from = self.script.segments.len();
@@ -217,7 +217,7 @@ impl Reader<'_, '_> {
     }
 
     /// The beginning of a here-document.
-    fn here(&mut self, segment: &mut Segment) -> Read<()> {
+    fn here(&mut self, segment: &mut Segment) -> ScanResult<()> {
         self.expect("<<")?;
         let stripped = self.eat("-");
         self.blanks();
@@ -240,7 +240,7 @@ impl Reader<'_, '_> {
     }
 
     /// A redirection to a file or to another descriptor.
-    fn file(&mut self, segment: &mut Segment) -> Read<()> {
+    fn file(&mut self, segment: &mut Segment) -> ScanResult<()> {
         const OPERATORS: [&str; 8] = ["&>>", "&>", "<>", ">>", ">|", ">&", "<&", ">"];
         let operator = OPERATORS.into_iter().find(|operator| self.eat(operator));
         let operator = match operator {

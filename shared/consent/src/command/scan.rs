@@ -6,10 +6,10 @@ use super::{
 };
 
 /// A result of reading; the error says why the text cannot be read.
-pub(super) type Read<T> = Result<T, Unread>;
+pub(super) type ScanResult<T> = Result<T, Unread>;
 
 /// A reader at a place of a text. All that it finds goes into one script.
-pub(super) struct Reader<'t, 's> {
+pub(super) struct ScriptReader<'t, 's> {
     pub(super) text: &'t str,
     pub(super) at: usize,
     /// Substitutions and compound commands around this place.
@@ -33,7 +33,7 @@ pub(super) struct Awaited {
     pub(super) number: usize,
 }
 
-impl<'t> Reader<'t, '_> {
+impl<'t> ScriptReader<'t, '_> {
     /// The text from here on.
     pub(super) fn rest(&self) -> &'t str {
         &self.text[self.at..]
@@ -66,7 +66,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Takes `prefix`, which must come next.
-    pub(super) fn expect(&mut self, prefix: &str) -> Read<()> {
+    pub(super) fn expect(&mut self, prefix: &str) -> ScanResult<()> {
         if self.eat(prefix) {
             return Ok(());
         }
@@ -74,7 +74,10 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Runs `read` one level deeper.
-    pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+    pub(super) fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> ScanResult<T>,
+    ) -> ScanResult<T> {
         if self.depth >= MAX_DEPTH {
             return Err(Unread("it is nested too deeply"));
         }
@@ -100,7 +103,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Skips blanks, comments and line ends; reads the here-documents that begin there.
-    pub(super) fn lines(&mut self) -> Read<()> {
+    pub(super) fn lines(&mut self) -> ScanResult<()> {
         loop {
             self.blanks();
             if !self.eat("\n") {
@@ -124,7 +127,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Takes a reserved word, which must come next.
-    pub(super) fn expect_word(&mut self, reserved: &str) -> Read<()> {
+    pub(super) fn expect_word(&mut self, reserved: &str) -> ScanResult<()> {
         if !self.sees_word(reserved) {
             return Err(Unread("its grammar is not plain shell"));
         }
@@ -133,7 +136,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Reads the awaited here-documents, at the beginning of a line.
-    fn here_documents(&mut self) -> Read<()> {
+    fn here_documents(&mut self) -> ScanResult<()> {
         if self.held {
             return Err(Unread("a here-document begins inside a substitution"));
         }
@@ -150,7 +153,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// The lines up to the end of a here-document.
-    fn here_text(&mut self, awaited: &Awaited) -> Read<String> {
+    fn here_text(&mut self, awaited: &Awaited) -> ScanResult<String> {
         let mut text = String::new();
         loop {
             if self.at == self.text.len() {
@@ -191,9 +194,9 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// The text of a here-document with its expansions.
-    fn expanded(&mut self, text: &str) -> Read<Word> {
+    fn expanded(&mut self, text: &str) -> ScanResult<Word> {
         self.deeper(|outer| {
-            let mut reader = Reader {
+            let mut reader = ScriptReader {
                 text,
                 at: 0,
                 depth: outer.depth,

@@ -2,13 +2,13 @@
 
 use globset::Glob;
 
-use super::view::{Folders, View};
+use super::view::{AssessedDeed, Folders};
 use crate::{
     Deed,
     command::{Script, Segment, word::Word},
     risk::{Assessment, Reason, paths, programs::writes_its_files},
     rule::{
-        Rule, Subject,
+        Rule, RuleSubject,
         pattern::{Fit, Pattern},
         place::PathPattern,
     },
@@ -17,22 +17,26 @@ use shared_types::Risk;
 
 /// How a rule that asks or denies fits a deed. Rules about files and hosts also fit the commands
 /// whose words name them.
-pub(super) fn fit(rule: &Rule, view: &View) -> Fit {
+pub(super) fn fit(rule: &Rule, view: &AssessedDeed) -> Fit {
     let yes = |holds: bool| if holds { Fit::Yes } else { Fit::No };
     match (&rule.subject, &view.deed) {
-        (Subject::Shell(Pattern::Exact(text)), deed) if deed.command().as_ref() == Some(text) => {
+        (RuleSubject::Shell(Pattern::Exact(text)), deed)
+            if deed.command().as_ref() == Some(text) =>
+        {
             Fit::Yes
         }
-        (Subject::Read(place), Deed::Read(path)) => yes(place.holds(path)),
-        (Subject::Read(place), Deed::Search(path)) => match place.holds(path) {
+        (RuleSubject::Read(place), Deed::Read(path)) => yes(place.holds(path)),
+        (RuleSubject::Read(place), Deed::Search(path)) => match place.holds(path) {
             true => Fit::Yes,
             // What lies below may be what the rule names.
             false => Fit::Maybe,
         },
-        (Subject::Write(place), Deed::Write(path)) => yes(place.holds(path)),
-        (Subject::Fetch(None), Deed::Fetch(_)) => Fit::Yes,
-        (Subject::Fetch(Some(host)), Deed::Fetch(url)) => host.holds(url).map_or(Fit::Maybe, yes),
-        (Subject::Tool(name), Deed::Tool(tool)) => {
+        (RuleSubject::Write(place), Deed::Write(path)) => yes(place.holds(path)),
+        (RuleSubject::Fetch(None), Deed::Fetch(_)) => Fit::Yes,
+        (RuleSubject::Fetch(Some(host)), Deed::Fetch(url)) => {
+            host.holds(url).map_or(Fit::Maybe, yes)
+        }
+        (RuleSubject::Tool(name), Deed::Tool(tool)) => {
             yes(name.as_ref().is_none_or(|name| name == tool))
         }
         (subject, _) => {
@@ -48,11 +52,11 @@ pub(super) fn fit(rule: &Rule, view: &View) -> Fit {
     }
 }
 
-fn of_segment(subject: &Subject, segment: &Segment, folders: &Folders) -> Fit {
+fn of_segment(subject: &RuleSubject, segment: &Segment, folders: &Folders) -> Fit {
     let yes = |holds: bool| if holds { Fit::Yes } else { Fit::No };
     match subject {
-        Subject::Shell(pattern) => pattern.fits(segment),
-        Subject::Read(place) if !place.pattern().is_empty() => {
+        RuleSubject::Shell(pattern) => pattern.fits(segment),
+        RuleSubject::Read(place) if !place.pattern().is_empty() => {
             let files = segment.redirects.iter().map(|redirect| &redirect.target);
             let words = segment.arguments().iter().chain(files);
             words
@@ -60,7 +64,7 @@ fn of_segment(subject: &Subject, segment: &Segment, folders: &Folders) -> Fit {
                 .max()
                 .unwrap_or(Fit::No)
         }
-        Subject::Write(place) if !place.pattern().is_empty() => {
+        RuleSubject::Write(place) if !place.pattern().is_empty() => {
             let written = segment.redirects.iter().filter(|redirect| redirect.writes);
             let program = segment.program().unwrap_or_default();
             let changed = match writes_its_files(&program) {
@@ -75,7 +79,7 @@ fn of_segment(subject: &Subject, segment: &Segment, folders: &Folders) -> Fit {
                 .max()
                 .unwrap_or(Fit::No)
         }
-        Subject::Fetch(Some(host)) => {
+        RuleSubject::Fetch(Some(host)) => {
             let mut urls = segment
                 .words
                 .iter()
@@ -130,21 +134,23 @@ fn may_become(path: &str, place: &PathPattern) -> bool {
 pub(super) fn covering<R>(
     rules: impl Iterator<Item = R> + Clone,
     rule: impl Fn(&R) -> &Rule,
-    view: &View,
+    view: &AssessedDeed,
 ) -> Option<R> {
     if let Some((script, assessment)) = &view.commands {
         return commands(rules, rule, view, script, assessment);
     }
     let mut rules = rules;
     rules.find(|ruled| match (&rule(ruled).subject, &view.deed) {
-        (Subject::Read(place), Deed::Read(path) | Deed::Search(path)) => place.holds(path),
-        (Subject::Write(place), Deed::Write(path)) => {
+        (RuleSubject::Read(place), Deed::Read(path) | Deed::Search(path)) => place.holds(path),
+        (RuleSubject::Write(place), Deed::Write(path)) => {
             // A wide pattern does not name the few files that others run or trust.
             place.holds(path) && (view.risk < Risk::High || paths::is_protected(place.pattern()))
         }
-        (Subject::Fetch(None), Deed::Fetch(_)) => true,
-        (Subject::Fetch(Some(host)), Deed::Fetch(url)) => host.holds(url) == Some(true),
-        (Subject::Tool(name), Deed::Tool(tool)) => name.as_ref().is_none_or(|name| name == tool),
+        (RuleSubject::Fetch(None), Deed::Fetch(_)) => true,
+        (RuleSubject::Fetch(Some(host)), Deed::Fetch(url)) => host.holds(url) == Some(true),
+        (RuleSubject::Tool(name), Deed::Tool(tool)) => {
+            name.as_ref().is_none_or(|name| name == tool)
+        }
         _ => false,
     })
 }
@@ -152,13 +158,13 @@ pub(super) fn covering<R>(
 fn commands<R>(
     rules: impl Iterator<Item = R> + Clone,
     rule: impl Fn(&R) -> &Rule,
-    view: &View,
+    view: &AssessedDeed,
     script: &Script,
     assessment: &Assessment,
 ) -> Option<R> {
     let text = view.deed.command();
     let exact = rules.clone().find(|ruled| {
-        matches!(&rule(ruled).subject, Subject::Shell(Pattern::Exact(exact)) if Some(exact) == text.as_ref())
+        matches!(&rule(ruled).subject, RuleSubject::Shell(Pattern::Exact(exact)) if Some(exact) == text.as_ref())
     });
     if exact.is_some() || !assessment.whole.is_empty() {
         return exact;
@@ -167,7 +173,7 @@ fn commands<R>(
         .clone()
         .enumerate()
         .filter_map(|(number, ruled)| match &rule(&ruled).subject {
-            Subject::Shell(pattern) => Some((number, pattern.clone())),
+            RuleSubject::Shell(pattern) => Some((number, pattern.clone())),
             _ => None,
         })
         .collect();

@@ -3,7 +3,7 @@
 //! A suggestion is as wide as a person means it: `cargo test *`, not `cargo *`. Programs whose
 //! arguments may be anything get their exact text, and what only the run decides gets no rule.
 
-use super::{cover, view::View};
+use super::{cover, view::AssessedDeed};
 use crate::{
     Deed,
     command::{Segment, is_shell, word::Word, wrapper},
@@ -20,7 +20,7 @@ const ANYTHING: [&str; 36] = [
 ];
 
 /// The rule that would allow the deed, and nothing much wider.
-pub(super) fn rule(view: &View) -> Option<Rule> {
+pub(super) fn rule(view: &AssessedDeed) -> Option<Rule> {
     match view.deed {
         Deed::Shell(_) | Deed::Argv(_) => prefix(view).or_else(|| exact(view)),
         Deed::Write(path) => folder(view, path),
@@ -34,7 +34,7 @@ pub(super) fn rule(view: &View) -> Option<Rule> {
 }
 
 /// `Shell(PROGRAM SUB *)`, if the deed has one command that matters.
-fn prefix(view: &View) -> Option<Rule> {
+fn prefix(view: &AssessedDeed) -> Option<Rule> {
     let (script, assessment) = view.commands.as_ref()?;
     let mut risky = script
         .segments
@@ -103,7 +103,7 @@ fn plain(word: &str) -> bool {
 }
 
 /// `Shell(=TEXT)`, if the text says everything.
-fn exact(view: &View) -> Option<Rule> {
+fn exact(view: &AssessedDeed) -> Option<Rule> {
     let (script, _) = view.commands.as_ref()?;
     let open = |segment: &Segment| {
         let words = segment
@@ -122,7 +122,7 @@ fn exact(view: &View) -> Option<Rule> {
 }
 
 /// `Write(FOLDER/**)`; the file itself at the root and where others run or trust it.
-fn folder(view: &View, path: &str) -> Option<Rule> {
+fn folder(view: &AssessedDeed, path: &str) -> Option<Rule> {
     let folder = path.rsplit_once('/').map(|(folder, _)| folder);
     let pattern = match folder {
         Some(folder) if view.risk < shared_types::Risk::High => {

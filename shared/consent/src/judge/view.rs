@@ -10,7 +10,7 @@ use crate::{
 
 /// A deed that was looked at.
 #[derive(Debug)]
-pub(super) struct View<'a> {
+pub(super) struct AssessedDeed<'a> {
     pub(super) deed: Deed<'a>,
     /// The commands in it, and their risk.
     pub(super) commands: Option<(Script, Assessment)>,
@@ -61,7 +61,7 @@ impl Folders {
     }
 }
 
-impl<'a> View<'a> {
+impl<'a> AssessedDeed<'a> {
     pub(super) fn of(deed: &Deed<'a>, folder: &str) -> Self {
         let simple = |risk, reason: &str| Self {
             deed: *deed,
