@@ -27,8 +27,8 @@ use std::{
 
 use runner_host::{Account, Plan, Whereabouts};
 use runner_supervisor::{
-    Directory, Fate, KillChoice, Place, Pool, PoolError, PoolOptions, Realm, Request, SpoolBounds,
-    StartRecord, Streams, Sync, Terms, User,
+    Directory, Fate, KillChoice, Pool, PoolError, PoolOptions, Realm, Request, SpoolBounds,
+    StartRecord, Streams, Sync, Terms, User, WorkingDirectory,
 };
 use shared_sandbox::{NotStarted, Outcome, TerminalSize};
 use shared_types::{Clock, Entropy, OperationId, Refusal};
@@ -100,7 +100,7 @@ pub(crate) struct Processes {
 #[derive(Debug)]
 pub(crate) struct WaitingSupervisor {
     /// Until it is started.
-    supervisor: Option<runner_supervisor::Waiting>,
+    supervisor: Option<runner_supervisor::IdleSupervisor>,
     name: String,
     pool: Arc<Pool>,
 }
@@ -278,7 +278,7 @@ impl Processes {
         }
     }
 
-    fn waiting(&self, supervisor: runner_supervisor::Waiting) -> WaitingSupervisor {
+    fn waiting(&self, supervisor: runner_supervisor::IdleSupervisor) -> WaitingSupervisor {
         WaitingSupervisor {
             name: name(supervisor.directory().path()).to_owned(),
             supervisor: Some(supervisor),
@@ -303,8 +303,8 @@ impl Processes {
             None => Streams::Separate,
         };
         let (place, handle) = match plan.directory {
-            Whereabouts::Handle(handle) => (Place::Inherited, Some(handle)),
-            Whereabouts::Path(path) => (Place::Path(path), None),
+            Whereabouts::Handle(handle) => (WorkingDirectory::Inherited, Some(handle)),
+            Whereabouts::Path(path) => (WorkingDirectory::Path(path), None),
         };
         let user = plan.account.map(|Account { uid, gid }| User { uid, gid });
         let request = Request {

@@ -4,7 +4,7 @@ use std::{path::Path, thread::sleep, time::Duration};
 
 use anyhow::Context as _;
 use runner_supervisor::{
-    Cause, Directory, Event, Operation, RecordError, Recovered, end_by_force, recover,
+    Cause, Directory, Operation, RecordError, Recovered, SupervisorEvent, end_by_force, recover,
 };
 use shared_program::say;
 use shared_types::limits::KILL_GRACE;
@@ -70,7 +70,7 @@ pub(super) fn end(commands: &Path) -> anyhow::Result<()> {
 fn is_over(operation: &mut Operation) -> bool {
     loop {
         match operation.event(Duration::ZERO) {
-            Ok(Some(Event::Ended(_))) => return true,
+            Ok(Some(SupervisorEvent::Ended(_))) => return true,
             Ok(Some(_)) => {}
             Ok(None) | Err(_) => return false,
         }

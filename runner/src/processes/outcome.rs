@@ -1,6 +1,6 @@
 //! The supervisor's records in the sandbox's words.
 
-use runner_supervisor::{Cause, End, PoolError, RecordError};
+use runner_supervisor::{Cause, PoolError, RecordError, ReportedEnd};
 use rustix::io::Errno;
 use shared_sandbox::{ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, StreamEnd};
 use shared_types::{Refusal, RefusalCode};
@@ -9,10 +9,10 @@ use shared_types::{Refusal, RefusalCode};
 pub(super) fn of(record: runner_supervisor::ExitRecord) -> Outcome {
     Outcome::Exited(ExitRecord {
         status: match record.end {
-            End::Code(code) => ExitStatus::Code(code),
-            End::Signal(signal) => ExitStatus::Signal(signal),
-            End::NotStarted(reason) => ExitStatus::NotStarted(not_started(reason)),
-            End::Unknown => ExitStatus::Unknown,
+            ReportedEnd::Code(code) => ExitStatus::Code(code),
+            ReportedEnd::Signal(signal) => ExitStatus::Signal(signal),
+            ReportedEnd::NotStarted(reason) => ExitStatus::NotStarted(not_started(reason)),
+            ReportedEnd::Unknown => ExitStatus::Unknown,
         },
         cause: match record.cause {
             Cause::Exited => ExitCause::Exited,

@@ -73,10 +73,10 @@ impl Spool {
         };
         let mut bytes = Vec::with_capacity(max);
         Ok(match reader.append_to(&mut bytes, offset)? {
-            runner_supervisor::Found::Bytes(_) => SpoolRead::Bytes(bytes.into()),
-            runner_supervisor::Found::Gap { until }
-            | runner_supervisor::Found::Evicted { until } => SpoolRead::Gap { until },
-            runner_supervisor::Found::Nothing => SpoolRead::Nothing,
+            runner_supervisor::SpoolPiece::Bytes(_) => SpoolRead::Bytes(bytes.into()),
+            runner_supervisor::SpoolPiece::Gap { until }
+            | runner_supervisor::SpoolPiece::Evicted { until } => SpoolRead::Gap { until },
+            runner_supervisor::SpoolPiece::Nothing => SpoolRead::Nothing,
         })
     }
 

@@ -15,8 +15,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    Cause, Cut, Directory, Ended, Event, Operation, OperationError, Pool, Realm, RecordError,
-    Recovered, Stream,
+    Cause, Cut, Directory, Operation, OperationEnd, OperationError, Pool, Realm, RecordError,
+    Recovered, Stream, SupervisorEvent,
 };
 use shared_sandbox::Outcome;
 use shared_types::{Refusal, RefusalCode};
@@ -160,7 +160,7 @@ impl News {
 
 /// The reason why the task stops to listen to a supervisor.
 enum Halt {
-    Ended(Ended),
+    Ended(OperationEnd),
     /// The records tell what holds.
     Cut,
     /// It is to be ended by force, for this reason.
@@ -175,7 +175,7 @@ enum Step {
     Over(Cause),
     /// The start was not reported in time.
     Unheard,
-    Heard(Event),
+    Heard(SupervisorEvent),
     /// Everything that waited to be sent is sent.
     Sent,
     Cut,
@@ -239,15 +239,15 @@ impl Task {
         settled(&self.of, move |directory| realm.settle(directory)).await
     }
 
-    fn ended(&self, ended: Ended, operation: Operation) -> ProcessEnd {
+    fn ended(&self, ended: OperationEnd, operation: Operation) -> ProcessEnd {
         match ended {
-            Ended::Exited(record) => {
+            OperationEnd::Exited(record) => {
                 if let Some((spent, pool)) = operation.into_spent().zip(self.of.pool.as_ref()) {
                     pool.keep(spent);
                 }
                 ProcessEnd::Outcome(outcome::of(record))
             }
-            Ended::Fenced => ProcessEnd::Fenced,
+            OperationEnd::Fenced => ProcessEnd::Fenced,
         }
     }
 
@@ -274,31 +274,31 @@ impl Task {
                     self.ending = Some(Ending::because(cause, self.kill_grace));
                 }
                 Step::Heard(event) => match event {
-                    Event::Started(_) => self.started = true,
-                    Event::Output { out, err } => self.news.readable = [out, err],
-                    Event::Refused(reason) => {
+                    SupervisorEvent::Started(_) => self.started = true,
+                    SupervisorEvent::Output { out, err } => self.news.readable = [out, err],
+                    SupervisorEvent::Refused(reason) => {
                         tracing::warn!(reason, "a supervisor refused what it was told");
                         // The request: then it still waits, and is not to wait for ever.
                         if !self.started {
                             return Halt::Cut;
                         }
                     }
-                    Event::InputTaken(up_to) => {
+                    SupervisorEvent::InputTaken(up_to) => {
                         self.passing.taken(&mut self.sent, up_to);
                         self.news.taken = Some(up_to);
                     }
-                    Event::Done(id) => {
+                    SupervisorEvent::Done(id) => {
                         self.passing.done(&mut self.sent, id);
                         self.news.done.push_back((id, Ok(())));
                     }
-                    Event::NotDone(id, reason) => {
+                    SupervisorEvent::NotDone(id, reason) => {
                         self.not_done(id, RefusalCode::Invalid, reason);
                     }
                     // The same may succeed under a new id.
-                    Event::Overtaken(id, reason) => {
+                    SupervisorEvent::Overtaken(id, reason) => {
                         self.not_done(id, RefusalCode::ResourceExhausted, reason);
                     }
-                    Event::Ended(ended) => return Halt::Ended(ended),
+                    SupervisorEvent::Ended(ended) => return Halt::Ended(ended),
                 },
                 Step::Cut | Step::Unheard => return Halt::Cut,
                 Step::NobodyWishes => self.nobody_wishes = true,

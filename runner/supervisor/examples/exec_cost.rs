@@ -13,8 +13,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    Event, KillChoice, Place, Pool, PoolOptions, Request, SpoolBounds, Streams, Sync, Terms,
-    Waiting, WhenFull,
+    IdleSupervisor, KillChoice, Pool, PoolOptions, Request, SpoolBounds, Streams, SupervisorEvent,
+    Sync, Terms, WhenFull, WorkingDirectory,
 };
 use shared_types::{Clock, OperationId, SystemClock};
 
@@ -123,7 +123,7 @@ fn plain(clock: &SystemClock) -> Result<Duration, Failure> {
 fn supervised(
     clock: &SystemClock,
     pool: &Pool,
-    waiting: Waiting,
+    waiting: IdleSupervisor,
     sync: Sync,
     before: Duration,
     again: bool,
@@ -133,7 +133,7 @@ fn supervised(
     let mut operation = waiting
         .start(&request(sync)?, None)
         .map_err(|(_, error)| error)?;
-    while !matches!(operation.event(LONG)?, Some(Event::Ended(_))) {}
+    while !matches!(operation.event(LONG)?, Some(SupervisorEvent::Ended(_))) {}
     let seen = since();
     // One that was started on the spot serves one command.
     if let Some(spent) = operation.into_spent().filter(|_| again) {
@@ -151,7 +151,7 @@ fn request(sync: Sync) -> Result<Request, Failure> {
         argv: vec![CString::new(PROGRAM)?],
         environment: Vec::new(),
         terms: Terms {
-            place: Place::Path("/".into()),
+            place: WorkingDirectory::Path("/".into()),
             user: None,
             streams: Streams::Separate,
             stdin: false,

@@ -92,7 +92,7 @@ pub enum Order {
 /// The result of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum OrderOutcome {
     /// It is done; the records say what came of it.
     Done,
     /// It could not be done.
@@ -172,7 +172,7 @@ impl Orders {
 
 /// Has the entry process of this folder carry out an order; `None` where it does not run, so that nothing of
 /// its container does. An entry process that accepts no connection, or does not answer, is a time-out.
-pub(crate) fn ask(root: &Path, order: &Order) -> io::Result<Option<Answer>> {
+pub(crate) fn ask(root: &Path, order: &Order) -> io::Result<Option<OrderOutcome>> {
     ask_within(root, order, ACCEPTS_WITHIN, ANSWERS_WITHIN)
 }
 
@@ -181,7 +181,7 @@ fn ask_within(
     order: &Order,
     accepts: Duration,
     answers: Duration,
-) -> io::Result<Option<Answer>> {
+) -> io::Result<Option<OrderOutcome>> {
     let asked = ask_once(root, order, accepts, answers);
     asked.map_err(|error| match is_busy(&error) {
         true => io::ErrorKind::TimedOut.into(),
@@ -194,7 +194,7 @@ fn ask_once(
     order: &Order,
     accepts: Duration,
     answers: Duration,
-) -> io::Result<Option<Answer>> {
+) -> io::Result<Option<OrderOutcome>> {
     let orders = match Orders::connect_within(root, Some(accepts)) {
         Ok(orders) => orders,
         Err(error)

@@ -37,9 +37,11 @@ mod tree;
 mod wire;
 
 pub use directory::Directory;
-pub use entry::{Answer, MAX_ORDER_BYTES, ORDERS, Order, Orders, PROGRAMS_LOCK};
+pub use entry::{MAX_ORDER_BYTES, ORDERS, Order, OrderOutcome, Orders, PROGRAMS_LOCK};
 pub use fault::{Fault, FaultAction, FaultPoint};
-pub use operation::{Cut, Ended, Event, Operation, OperationError, Spent, Waiting};
+pub use operation::{
+    Cut, IdleSupervisor, Operation, OperationEnd, OperationError, Spent, SupervisorEvent,
+};
 pub use pool::{Pool, PoolError, PoolOptions};
 pub use process::{ProcessId, boot_id, is_in_container};
 pub use protocol::{
@@ -48,15 +50,15 @@ pub use protocol::{
 };
 pub use realm::Realm;
 pub use record::{
-    Cause, End, ExitRecord, Fate, Identity, MAX_REASON_BYTES, NotStarted, RecordError, RecordFile,
-    StartRecord, StreamEnd, Times,
+    Cause, ExitRecord, Fate, Identity, MAX_REASON_BYTES, NotStarted, RecordError, RecordFile,
+    ReportedEnd, StartRecord, StreamEnd, Times,
 };
 pub use recover::{Recovered, ask_to_end, end_by_force, recover, remove, settle};
 pub use request::{
-    MAX_CLAIM_BYTES, Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, User,
-    WhenFull, unrenewed_for,
+    MAX_CLAIM_BYTES, Request, RequestError, SpoolBounds, Streams, Sync, Terms, User, WhenFull,
+    WorkingDirectory, unrenewed_for,
 };
-pub use spool::{Found, Gap, GapLog, SpoolReader, Stream, Tail};
+pub use spool::{Gap, GapLog, SpoolPiece, SpoolReader, Stream, Tail};
 pub use tree::{
     Ground, KillChoice, KillMethod, Leaf, LeafNames, descendants, members_of_session,
     remove_abandoned,

@@ -16,14 +16,14 @@ use std::{
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
-    Directory, ExitRecord, Found, FrameError, FromSupervisor, Identity, MAX_INPUT_BYTES,
-    RecordError, Request, RequestError, SpoolReader, StartRecord, Stream, ToSupervisor,
+    Directory, ExitRecord, FrameError, FromSupervisor, Identity, MAX_INPUT_BYTES, RecordError,
+    Request, RequestError, SpoolPiece, SpoolReader, StartRecord, Stream, ToSupervisor,
 };
 pub(crate) use line::Line;
 
 /// A supervisor that waits for its request, its directory made and its files open.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct IdleSupervisor {
     directory: Directory,
     identity: Identity,
     line: Line,
@@ -43,14 +43,14 @@ pub struct Operation {
     identity: Option<Identity>,
     line: Line,
     readers: [Option<SpoolReader>; 2],
-    ended: Option<Ended>,
+    ended: Option<OperationEnd>,
     last_id: u64,
     input: u64,
 }
 
 /// News of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum SupervisorEvent {
     /// Its fate is that it runs. Left out for a command that is over within its first moment.
     Started(Box<StartRecord>),
     /// So many bytes of each stream can be read.
@@ -73,12 +73,12 @@ pub enum Event {
     /// Something that was asked for is not possible.
     Refused(String),
     /// It is over. Comes last, and again whenever it is asked for.
-    Ended(Ended),
+    Ended(OperationEnd),
 }
 
 /// The end of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum OperationEnd {
     /// It has an exit record.
     Exited(ExitRecord),
     /// It never ran and never will.
@@ -107,7 +107,7 @@ pub enum OperationError {
     Io(#[from] io::Error),
 }
 
-impl Waiting {
+impl IdleSupervisor {
     pub(crate) fn new(directory: Directory, identity: Identity, line: Line) -> Self {
         Self {
             directory,
@@ -143,7 +143,7 @@ impl Waiting {
     ///
     /// # Errors
     /// When the request makes no sense, or the supervisor is gone. After the latter only fencing
-    /// [`Waiting::directory`] tells whether it has started; `directory` is given back for that.
+    /// [`IdleSupervisor::directory`] tells whether it has started; `directory` is given back for that.
     pub fn start(
         mut self,
         request: &Request,
@@ -215,10 +215,10 @@ impl Operation {
     ///
     /// # Errors
     /// When the connection is gone.
-    pub fn next_event(&mut self) -> Result<Option<Event>, Cut> {
+    pub fn next_event(&mut self) -> Result<Option<SupervisorEvent>, Cut> {
         loop {
             if let Some(ended) = &self.ended {
-                return Ok(Some(Event::Ended(ended.clone())));
+                return Ok(Some(SupervisorEvent::Ended(ended.clone())));
             }
             match self.line.hear() {
                 Ok(None) => return Ok(None),
@@ -250,14 +250,19 @@ impl Operation {
     ///
     /// # Errors
     /// When the host refuses.
-    pub fn read(&mut self, stream: Stream, offset: u64, bytes: &mut [u8]) -> io::Result<Found> {
+    pub fn read(
+        &mut self,
+        stream: Stream,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> io::Result<SpoolPiece> {
         let reader = &mut self.readers[stream.index()];
         if reader.is_none() {
             *reader = Some(SpoolReader::open(&self.directory, stream)?);
         }
         reader
             .as_ref()
-            .map_or(Ok(Found::Nothing), |reader| reader.read(offset, bytes))
+            .map_or(Ok(SpoolPiece::Nothing), |reader| reader.read(offset, bytes))
     }
 
     /// Reports that output below `offset` is durable elsewhere and may be evicted here.
@@ -329,7 +334,9 @@ impl Operation {
             ..
         } = self;
         match ended {
-            Some(Ended::Exited(record)) if record.tree_gone => Some(Spent { directory, line }),
+            Some(OperationEnd::Exited(record)) if record.tree_gone => {
+                Some(Spent { directory, line })
+            }
             _ => None,
         }
     }
@@ -338,7 +345,7 @@ impl Operation {
         self.line.send(what, &[])
     }
 
-    fn heard(&mut self, said: FromSupervisor) -> Option<Event> {
+    fn heard(&mut self, said: FromSupervisor) -> Option<SupervisorEvent> {
         Some(match said {
             FromSupervisor::Hello {
                 identity,
@@ -349,30 +356,30 @@ impl Operation {
                 self.identity = Some(identity);
                 self.last_id = last_id;
                 self.input = input;
-                Event::InputTaken(input)
+                SupervisorEvent::InputTaken(input)
             }
-            FromSupervisor::Started(start) => Event::Started(Box::new(start)),
-            FromSupervisor::Output { out, err } => Event::Output { out, err },
+            FromSupervisor::Started(start) => SupervisorEvent::Started(Box::new(start)),
+            FromSupervisor::Output { out, err } => SupervisorEvent::Output { out, err },
             FromSupervisor::InputTaken { offset } => {
                 self.input = offset;
-                Event::InputTaken(offset)
+                SupervisorEvent::InputTaken(offset)
             }
-            FromSupervisor::Done { id } => Event::Done(id),
+            FromSupervisor::Done { id } => SupervisorEvent::Done(id),
             FromSupervisor::NotDone {
                 id,
                 reason,
                 overtaken: true,
-            } => Event::Overtaken(id, reason),
-            FromSupervisor::NotDone { id, reason, .. } => Event::NotDone(id, reason),
+            } => SupervisorEvent::Overtaken(id, reason),
+            FromSupervisor::NotDone { id, reason, .. } => SupervisorEvent::NotDone(id, reason),
             FromSupervisor::Refused { reason } | FromSupervisor::Unfit { reason, .. } => {
-                Event::Refused(reason)
+                SupervisorEvent::Refused(reason)
             }
             FromSupervisor::Fenced => {
-                self.ended = Some(Ended::Fenced);
+                self.ended = Some(OperationEnd::Fenced);
                 return None;
             }
             FromSupervisor::Exited(record) => {
-                self.ended = Some(Ended::Exited(record));
+                self.ended = Some(OperationEnd::Exited(record));
                 return None;
             }
             FromSupervisor::Unknown => return None,
@@ -390,7 +397,7 @@ impl Operation {
     }
 
     /// It has ended like this, by its records.
-    pub(crate) fn has_ended(&mut self, ended: Ended) {
+    pub(crate) fn has_ended(&mut self, ended: OperationEnd) {
         self.ended = Some(ended);
     }
 }

@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Fault, Identity, KillChoice, OperationError, Realm, Spent, Waiting};
+use crate::{Fault, Identity, IdleSupervisor, KillChoice, OperationError, Realm, Spent};
 use keeper::{Keeper, Wishes};
 use starter::Starter;
 
@@ -84,7 +84,7 @@ impl PoolError {
 pub struct Pool {
     starter: Starter,
     wishes: Wishes,
-    ready: Mutex<Receiver<Result<Waiting, PoolError>>>,
+    ready: Mutex<Receiver<Result<IdleSupervisor, PoolError>>>,
 }
 
 impl Pool {
@@ -108,7 +108,7 @@ impl Pool {
         Ok((Self::with(starter, Some(first))?, identity))
     }
 
-    fn with(starter: Starter, first: Option<Waiting>) -> io::Result<Self> {
+    fn with(starter: Starter, first: Option<IdleSupervisor>) -> io::Result<Self> {
         let wishes = Wishes::default();
         let (made, ready) = mpsc::channel();
         let waiting = usize::from(first.is_some());
@@ -133,7 +133,7 @@ impl Pool {
     ///
     /// # Errors
     /// When none waits and none can be started.
-    pub fn take(&self) -> Result<Waiting, PoolError> {
+    pub fn take(&self) -> Result<IdleSupervisor, PoolError> {
         let ready = self.ready();
         self.refill();
         match ready.or_else(|| self.starter.again()) {
@@ -144,7 +144,7 @@ impl Pool {
 
     /// One that waits now. Another one takes its place after [`Pool::refill`], which is for when it
     /// has its command: nothing else is to keep the host from that.
-    pub fn ready(&self) -> Option<Waiting> {
+    pub fn ready(&self) -> Option<IdleSupervisor> {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         while let Ok(waiting) = ready.try_recv() {
             self.wishes.taken();
@@ -167,7 +167,7 @@ impl Pool {
     ///
     /// # Errors
     /// When the host does not let it, or it cannot prepare itself.
-    pub fn start(&self) -> Result<Waiting, PoolError> {
+    pub fn start(&self) -> Result<IdleSupervisor, PoolError> {
         self.starter.start()
     }
 
@@ -190,7 +190,7 @@ impl Pool {
 
     /// Ends a supervisor whose command does not come after all, and removes its directory. Never
     /// waits.
-    pub fn discard(&self, waiting: Waiting) {
+    pub fn discard(&self, waiting: IdleSupervisor) {
         self.starter.spent.dismiss(waiting.into_spent());
         self.wishes.look();
     }
@@ -199,7 +199,7 @@ impl Pool {
     ///
     /// # Errors
     /// When there is none in time, or the last one could not be started.
-    pub fn take_ready(&self, within: Duration) -> Result<Waiting, PoolError> {
+    pub fn take_ready(&self, within: Duration) -> Result<IdleSupervisor, PoolError> {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let waiting = ready.recv_timeout(within);

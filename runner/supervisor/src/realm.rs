@@ -8,7 +8,7 @@ use std::io;
 
 use crate::{
     Cause, Directory, Fate, RecordError, Recovered,
-    entry::{self, Answer, Order},
+    entry::{self, Order, OrderOutcome},
     operation::Line,
     process::boot_id,
     recover,
@@ -89,8 +89,8 @@ impl Realm {
         let (root, name) = entry::place(directory.path())?;
         match entry::ask(&root, &Order::Remove { directory: name })? {
             None => directory.remove(),
-            Some(Answer::Done) => Ok(()),
-            Some(Answer::Failed { reason, .. }) => Err(io::Error::other(reason)),
+            Some(OrderOutcome::Done) => Ok(()),
+            Some(OrderOutcome::Failed { reason, .. }) => Err(io::Error::other(reason)),
         }
     }
 
@@ -169,13 +169,13 @@ fn found(directory: Directory) -> Result<Recovered, RecordError> {
     }
 }
 
-fn done(answer: Answer) -> Result<(), RecordError> {
+fn done(answer: OrderOutcome) -> Result<(), RecordError> {
     match answer {
-        Answer::Done => Ok(()),
-        Answer::Failed {
+        OrderOutcome::Done => Ok(()),
+        OrderOutcome::Failed {
             timed_out: true, ..
         } => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
-        Answer::Failed { reason, .. } => Err(io::Error::other(reason).into()),
+        OrderOutcome::Failed { reason, .. } => Err(io::Error::other(reason).into()),
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
         listen(&socket, 4).expect("it listens");
         thread::spawn(move || {
             let daemon = accept(&socket).expect("a daemon");
-            let answer = Answer::Failed {
+            let answer = OrderOutcome::Failed {
                 reason: "no room".to_owned(),
                 timed_out: true,
             };

@@ -100,7 +100,7 @@ pub struct ExitRecord {
     /// The operation; absent where its start record is damaged.
     pub operation: Option<OperationId>,
     /// The command's own report.
-    pub end: End,
+    pub end: ReportedEnd,
     /// The cause of the end.
     pub cause: Cause,
     /// All of stdout, of the merged stream, or of the terminal.
@@ -122,7 +122,7 @@ pub struct ExitRecord {
 /// A command's own report of its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum ReportedEnd {
     /// It returned this code.
     Code(i32),
     /// This signal ended it.

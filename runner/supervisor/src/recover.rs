@@ -8,9 +8,9 @@ mod wait;
 use std::{fs, io, path::Path, time::Duration};
 
 use crate::{
-    Cause, Directory, End, ExitRecord, Fate, KillMethod, Operation, RecordError, SpoolReader,
-    StartRecord, Stream, StreamEnd, operation::Line, process::boot_id, realm::cause_of_death,
-    spool::restore,
+    Cause, Directory, ExitRecord, Fate, KillMethod, Operation, RecordError, ReportedEnd,
+    SpoolReader, StartRecord, Stream, StreamEnd, operation::Line, process::boot_id,
+    realm::cause_of_death, spool::restore,
 };
 pub use force::{ask_to_end, end_by_force};
 pub use remains::remove;
@@ -172,7 +172,7 @@ fn lost(
     let end = |stream| stream_end(&directory, stream);
     let record = ExitRecord {
         operation: start.map(|start| start.operation),
-        end: End::Unknown,
+        end: ReportedEnd::Unknown,
         cause,
         out: end(Stream::Out)?,
         err: end(Stream::Err)?,
@@ -226,7 +226,7 @@ fn stream_end(directory: &Directory, stream: Stream) -> io::Result<StreamEnd> {
     }
     let (mut checksum, mut at) = (crc32fast::Hasher::new(), 0);
     let mut bytes = vec![0; READ_BYTES];
-    while let crate::Found::Bytes(length) = reader.read(at, &mut bytes)? {
+    while let crate::SpoolPiece::Bytes(length) = reader.read(at, &mut bytes)? {
         checksum.update(&bytes[..length]);
         at += length as u64;
     }

@@ -29,7 +29,7 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// The directory where the command runs.
-    pub place: Place,
+    pub place: WorkingDirectory,
     /// The user whose rights it has; else its supervisor's. Only a supervisor that is root can give
     /// others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub struct User {
 /// The directory where a command runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum WorkingDirectory {
     /// In the directory whose descriptor comes with the request.
     Inherited,
     /// In this directory.

@@ -235,7 +235,7 @@ pub struct SpoolReader {
 
 /// The thing at an offset of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum SpoolPiece {
     /// So many bytes were read.
     Bytes(usize),
     /// Bytes were not kept; go on at this offset.
@@ -269,7 +269,7 @@ impl SpoolReader {
     ///
     /// # Errors
     /// When the host refuses.
-    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<Found> {
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<SpoolPiece> {
         let read = self.file.read_at(bytes, offset)?;
         self.found(offset, read)
     }
@@ -279,7 +279,7 @@ impl SpoolReader {
     ///
     /// # Errors
     /// When the host refuses.
-    pub fn append_to(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<Found> {
+    pub fn append_to(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<SpoolPiece> {
         let before = bytes.len();
         let read = match bytes.capacity() - before {
             0 => 0,
@@ -287,7 +287,7 @@ impl SpoolReader {
         };
         let found = self.found(offset, read);
         let kept = match found {
-            Ok(Found::Bytes(length)) => length,
+            Ok(SpoolPiece::Bytes(length)) => length,
             _ => 0,
         };
         bytes.truncate(before + kept);
@@ -295,25 +295,25 @@ impl SpoolReader {
     }
 
     /// Interprets a read of so many bytes at `offset`.
-    fn found(&self, offset: u64, read: usize) -> io::Result<Found> {
+    fn found(&self, offset: u64, read: usize) -> io::Result<SpoolPiece> {
         let (evicted, gaps) = self.gaps.missing(self.stream)?;
         if offset < evicted {
-            return Ok(Found::Evicted { until: evicted });
+            return Ok(SpoolPiece::Evicted { until: evicted });
         }
         let end = offset.saturating_add(read as u64);
         for gap in gaps {
             let until = gap.until();
             if gap.offset <= offset && offset < until {
-                return Ok(Found::Gap { until });
+                return Ok(SpoolPiece::Gap { until });
             }
             if gap.offset > offset && gap.offset < end {
                 let before = usize::try_from(gap.offset - offset).unwrap_or(read);
-                return Ok(Found::Bytes(before.min(read)));
+                return Ok(SpoolPiece::Bytes(before.min(read)));
             }
         }
         Ok(match read {
-            0 => Found::Nothing,
-            read => Found::Bytes(read),
+            0 => SpoolPiece::Nothing,
+            read => SpoolPiece::Bytes(read),
         })
     }
 

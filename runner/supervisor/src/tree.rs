@@ -120,11 +120,11 @@ impl Ground {
 /// The place of one tree.
 #[derive(Debug)]
 pub struct Leaf {
-    kind: Kind,
+    kind: TreeKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum TreeKind {
     V2(cgroup::V2),
     Sweep { root: Pid },
 }
@@ -143,8 +143,8 @@ impl Leaf {
                 continue;
             }
             let made = match method {
-                KillMethod::CgroupKill => cgroup::V2::create(mounts, name).map(Kind::V2),
-                KillMethod::Sweep => Ok(Kind::Sweep {
+                KillMethod::CgroupKill => cgroup::V2::create(mounts, name).map(TreeKind::V2),
+                KillMethod::Sweep => Ok(TreeKind::Sweep {
                     root: rustix::process::getpid(),
                 }),
             };
@@ -169,7 +169,7 @@ impl Leaf {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let kind = match method {
-            KillMethod::CgroupKill => cgroup::V2::open(path).map(Kind::V2),
+            KillMethod::CgroupKill => cgroup::V2::open(path).map(TreeKind::V2),
             KillMethod::Sweep => return Ok(None),
         };
         match kind {
@@ -182,31 +182,31 @@ impl Leaf {
     /// The place of a tree without a cgroup: what comes from this process, which is its subreaper.
     pub fn below(root: Pid) -> Self {
         Self {
-            kind: Kind::Sweep { root },
+            kind: TreeKind::Sweep { root },
         }
     }
 
     /// The way in which it kills.
     pub fn method(&self) -> KillMethod {
         match &self.kind {
-            Kind::V2(_) => KillMethod::CgroupKill,
-            Kind::Sweep { .. } => KillMethod::Sweep,
+            TreeKind::V2(_) => KillMethod::CgroupKill,
+            TreeKind::Sweep { .. } => KillMethod::Sweep,
         }
     }
 
     /// Its cgroup.
     pub fn path(&self) -> Option<PathBuf> {
         match &self.kind {
-            Kind::V2(v2) => Some(v2.path().to_owned()),
-            Kind::Sweep { .. } => None,
+            TreeKind::V2(v2) => Some(v2.path().to_owned()),
+            TreeKind::Sweep { .. } => None,
         }
     }
 
     /// The cgroup that a child can be born into.
     pub fn birthplace(&self) -> Option<BorrowedFd<'_>> {
         match &self.kind {
-            Kind::V2(v2) => Some(v2.directory()),
-            Kind::Sweep { .. } => None,
+            TreeKind::V2(v2) => Some(v2.directory()),
+            TreeKind::Sweep { .. } => None,
         }
     }
 
@@ -216,8 +216,8 @@ impl Leaf {
     /// When the host refuses; then it must not run.
     pub fn adopt(&self, child: Pid) -> io::Result<()> {
         match &self.kind {
-            Kind::V2(v2) => v2.adopt(child),
-            Kind::Sweep { .. } => Ok(()),
+            TreeKind::V2(v2) => v2.adopt(child),
+            TreeKind::Sweep { .. } => Ok(()),
         }
     }
 
@@ -226,8 +226,8 @@ impl Leaf {
     /// its own just then may miss it.
     pub fn signal(&self, signal: Signal) {
         let members = match &self.kind {
-            Kind::V2(v2) => v2.members(),
-            Kind::Sweep { root } => descendants(*root),
+            TreeKind::V2(v2) => v2.members(),
+            TreeKind::Sweep { root } => descendants(*root),
         };
         let members: HashSet<_> = members.unwrap_or_default().into_iter().collect();
         let (mut groups, mut others) = (HashSet::new(), Vec::new());
@@ -250,16 +250,16 @@ impl Leaf {
     /// Kills every process in it; repeat it until it is empty.
     pub fn kill(&self) {
         match &self.kind {
-            Kind::V2(v2) => v2.kill(),
-            Kind::Sweep { root } => sweep::kill_descendants(*root),
+            TreeKind::V2(v2) => v2.kill(),
+            TreeKind::Sweep { root } => sweep::kill_descendants(*root),
         }
     }
 
     /// True if no process runs in it, as far as the method can tell.
     pub fn is_empty(&self) -> bool {
         match &self.kind {
-            Kind::V2(v2) => v2.is_empty(),
-            Kind::Sweep { root } => sweep::has_no_descendants(*root),
+            TreeKind::V2(v2) => v2.is_empty(),
+            TreeKind::Sweep { root } => sweep::has_no_descendants(*root),
         }
     }
 

@@ -6,8 +6,8 @@
 use std::{ffi::CString, path::Path, time::Duration};
 
 use runner_supervisor::{
-    Event, KillChoice, Place, Pool, PoolOptions, Request, SpoolBounds, Streams, Sync, Terms,
-    WhenFull,
+    KillChoice, Pool, PoolOptions, Request, SpoolBounds, Streams, SupervisorEvent, Sync, Terms,
+    WhenFull, WorkingDirectory,
 };
 use shared_types::OperationId;
 use tests::{door::Door, gantry::binary};
@@ -99,7 +99,7 @@ fn supervised(pool: &Pool, directory: &Path, watch: &Stopwatch) -> f64 {
         let mut operation = started.map_err(|(_, error)| error).expect("it starts");
         loop {
             match operation.event(PATIENCE).expect("it can be heard") {
-                Some(Event::Ended(_)) => break operation,
+                Some(SupervisorEvent::Ended(_)) => break operation,
                 Some(_) => {}
                 None => panic!("the supervisor is silent"),
             }
@@ -118,7 +118,7 @@ fn request(directory: &Path) -> Request {
         environment: Vec::new(),
         terms: Terms {
             user: None,
-            place: Place::Path(directory.into()),
+            place: WorkingDirectory::Path(directory.into()),
             streams: Streams::Separate,
             stdin: false,
             run_for: Some(PATIENCE),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{PoolError, spent::LOOKS, starter::Starter};
-use crate::{Realm, Waiting};
+use crate::{IdleSupervisor, Realm};
 
 /// While at least half of the supervisors wait, others are started only after none was taken for
 /// this long: a command that has just begun has the host to itself.
@@ -62,7 +62,7 @@ impl Wishes {
 
     /// Waits until there is something to hear, but no longer than `patience`; while fewer than
     /// `wakes_after` are taken, nothing but the close is worth waking up for.
-    fn wait(&self, patience: Option<Duration>, wakes_after: usize) -> Heard {
+    fn wait(&self, patience: Option<Duration>, wakes_after: usize) -> TakenNews {
         let mut told = self.told();
         told.wakes_after = Some(wakes_after);
         let wakes = |told: &Told| told.closed || (told.look && told.taken >= wakes_after);
@@ -79,7 +79,7 @@ impl Wishes {
             }
         };
         let Told { taken, closed, .. } = std::mem::take(&mut *told);
-        Heard {
+        TakenNews {
             taken,
             closed,
             in_vain,
@@ -92,7 +92,7 @@ impl Wishes {
 }
 
 /// The news that the thread has taken.
-struct Heard {
+struct TakenNews {
     /// The number of supervisors that were taken.
     taken: usize,
     closed: bool,
@@ -104,7 +104,7 @@ struct Heard {
 pub(super) struct Keeper {
     starter: Starter,
     wishes: Wishes,
-    made: Sender<Result<Waiting, PoolError>>,
+    made: Sender<Result<IdleSupervisor, PoolError>>,
     /// The number that wait to be taken. A failure counts as one, so that nothing is tried in vain
     /// until a caller asks.
     waiting: usize,
@@ -115,7 +115,7 @@ impl Keeper {
     pub(super) fn new(
         starter: Starter,
         wishes: Wishes,
-        made: Sender<Result<Waiting, PoolError>>,
+        made: Sender<Result<IdleSupervisor, PoolError>>,
         waiting: usize,
     ) -> Self {
         Self {

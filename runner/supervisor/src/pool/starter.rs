@@ -10,7 +10,9 @@ use std::{
 };
 
 use super::{PoolError, PoolOptions, fork_server::ForkServer, spent::SpentOnes};
-use crate::{Directory, FromSupervisor, Identity, Spent, ToSupervisor, Waiting, operation::Line};
+use crate::{
+    Directory, FromSupervisor, Identity, IdleSupervisor, Spent, ToSupervisor, operation::Line,
+};
 
 /// The longest time that a supervisor may take to make its files.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -45,12 +47,12 @@ impl Starter {
     }
 
     /// One that has served another command before.
-    pub(super) fn again(&self) -> Option<Waiting> {
+    pub(super) fn again(&self) -> Option<IdleSupervisor> {
         while let Some(mut spent) = self.spent.take() {
             match again(&mut spent, &self.name()) {
                 Ok(identity) => {
                     let Spent { directory, line } = spent;
-                    return Some(Waiting::new(directory, identity, line));
+                    return Some(IdleSupervisor::new(directory, identity, line));
                 }
                 // Where one is stopped others may be, and the caller must not wait for them all.
                 Err(PoolError::Silent(None)) => {
@@ -64,7 +66,7 @@ impl Starter {
         None
     }
 
-    pub(super) fn start(&self) -> Result<Waiting, PoolError> {
+    pub(super) fn start(&self) -> Result<IdleSupervisor, PoolError> {
         match self.try_start() {
             // The process that had to do it was killed or stopped.
             Err(PoolError::NotForked(_) | PoolError::Silent(_)) => self.try_start(),
@@ -72,7 +74,7 @@ impl Starter {
         }
     }
 
-    fn try_start(&self) -> Result<Waiting, PoolError> {
+    fn try_start(&self) -> Result<IdleSupervisor, PoolError> {
         let name = self.name();
         let root = &self.server.options().root;
         let directory = Directory::create(&root.join(&name))?;
@@ -84,7 +86,7 @@ impl Starter {
             }
         };
         let error = match greeting(socket) {
-            Ok((identity, line)) => return Ok(Waiting::new(directory, identity, line)),
+            Ok((identity, line)) => return Ok(IdleSupervisor::new(directory, identity, line)),
             Err(error) => error,
         };
         let nobody = matches!(directory.identity(), Ok(None));

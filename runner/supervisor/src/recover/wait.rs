@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use super::{Recovered, settle};
-use crate::{Cut, Directory, Ended, Event, Operation, OperationError, RecordError};
+use crate::{
+    Cut, Directory, Operation, OperationEnd, OperationError, RecordError, SupervisorEvent,
+};
 
 impl Operation {
     /// The next event; waits at most this long for it.
@@ -14,7 +16,7 @@ impl Operation {
     ///
     /// # Errors
     /// When the records cannot be read.
-    pub fn event(&mut self, within: Duration) -> Result<Option<Event>, OperationError> {
+    pub fn event(&mut self, within: Duration) -> Result<Option<SupervisorEvent>, OperationError> {
         loop {
             match self.next_event() {
                 Ok(Some(event)) => return Ok(Some(event)),
@@ -33,8 +35,8 @@ impl Operation {
 fn look_again(operation: &mut Operation) -> Result<(), RecordError> {
     match settle(Directory::open(operation.directory().path())?)? {
         Recovered::Running(attached) => operation.go_on_as(*attached),
-        Recovered::Fenced(_) => operation.has_ended(Ended::Fenced),
-        Recovered::Ended(_, record) => operation.has_ended(Ended::Exited(record)),
+        Recovered::Fenced(_) => operation.has_ended(OperationEnd::Fenced),
+        Recovered::Ended(_, record) => operation.has_ended(OperationEnd::Exited(record)),
     }
     Ok(())
 }

@@ -20,22 +20,34 @@ fn a_reader_never_takes_a_hole_for_output() {
     gaps.add(gap).expect("recorded");
     let reader = SpoolReader::open(&directory, Stream::Out).expect("a reader");
     let mut bytes = [0; 200];
-    assert_eq!(reader.read(0, &mut bytes).expect("read"), Found::Bytes(4));
+    assert_eq!(
+        reader.read(0, &mut bytes).expect("read"),
+        SpoolPiece::Bytes(4)
+    );
     // The bytes behind it are not there yet, but the gap is known.
-    let gap = Found::Gap { until: 100 };
+    let gap = SpoolPiece::Gap { until: 100 };
     assert_eq!(reader.read(4, &mut bytes).expect("read"), gap);
-    assert_eq!(reader.read(100, &mut bytes).expect("read"), Found::Nothing);
+    assert_eq!(
+        reader.read(100, &mut bytes).expect("read"),
+        SpoolPiece::Nothing
+    );
     out.write_all_at(b"tail", 100).expect("written");
-    assert_eq!(reader.read(0, &mut bytes).expect("read"), Found::Bytes(4));
+    assert_eq!(
+        reader.read(0, &mut bytes).expect("read"),
+        SpoolPiece::Bytes(4)
+    );
     assert_eq!(reader.read(50, &mut bytes).expect("read"), gap);
-    assert_eq!(reader.read(100, &mut bytes).expect("read"), Found::Bytes(4));
+    assert_eq!(
+        reader.read(100, &mut bytes).expect("read"),
+        SpoolPiece::Bytes(4)
+    );
     assert_eq!(&bytes[..4], b"tail");
     let mut more = b"so far: ".to_vec();
     more.reserve_exact(100);
     let found = reader.append_to(&mut more, 0).expect("read");
     assert_eq!(
         (found, &*more),
-        (Found::Bytes(4), b"so far: head".as_slice())
+        (SpoolPiece::Bytes(4), b"so far: head".as_slice())
     );
     assert_eq!(reader.append_to(&mut more, 50).expect("read"), gap);
     assert_eq!(more, b"so far: head", "a hole adds nothing");
@@ -59,7 +71,10 @@ fn a_gap_of_one_stream_is_none_of_the_other() {
     gaps.evict(Stream::Out, 7).expect("recorded");
     let reader = SpoolReader::open(&directory, Stream::Err).expect("a reader");
     let mut bytes = [0; 9];
-    assert_eq!(reader.read(0, &mut bytes).expect("read"), Found::Bytes(5));
+    assert_eq!(
+        reader.read(0, &mut bytes).expect("read"),
+        SpoolPiece::Bytes(5)
+    );
     assert!(reader.is_whole().expect("known"));
     assert_eq!(gaps.gaps(Stream::Out).expect("read").len(), 3);
 }
@@ -74,9 +89,12 @@ fn what_was_evicted_says_where_to_go_on() {
     gaps.evict(Stream::Out, 60).expect("recorded");
     let reader = SpoolReader::open(&directory, Stream::Out).expect("a reader");
     let mut bytes = [0; 100];
-    let evicted = Found::Evicted { until: 60 };
+    let evicted = SpoolPiece::Evicted { until: 60 };
     assert_eq!(reader.read(59, &mut bytes).expect("read"), evicted);
-    assert_eq!(reader.read(60, &mut bytes).expect("read"), Found::Bytes(40));
+    assert_eq!(
+        reader.read(60, &mut bytes).expect("read"),
+        SpoolPiece::Bytes(40)
+    );
 }
 
 #[test]

@@ -8,9 +8,9 @@ use std::{
 };
 
 use runner_supervisor::{
-    Cause, End, ExitRecord, Frame, FromSupervisor, Identity, Inbox, KillMethod, MAX_FRAME_BYTES,
-    Outbox, Place, ProcessId, Request, SpoolBounds, Stream, StreamEnd, Streams, Sync, Terms,
-    ToSupervisor, VERSION, WhenFull,
+    Cause, ExitRecord, Frame, FromSupervisor, Identity, Inbox, KillMethod, MAX_FRAME_BYTES, Outbox,
+    ProcessId, ReportedEnd, Request, SpoolBounds, Stream, StreamEnd, Streams, Sync, Terms,
+    ToSupervisor, VERSION, WhenFull, WorkingDirectory,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use shared_fuzz::{Dice, fuzz, peak_of, stored};
@@ -91,7 +91,7 @@ fn operation() -> OperationId {
 fn terms() -> Terms {
     Terms {
         user: None,
-        place: Place::Path("/work".into()),
+        place: WorkingDirectory::Path("/work".into()),
         streams: Streams::Separate,
         stdin: true,
         run_for: Some(Duration::from_secs(60)),
@@ -191,7 +191,7 @@ pub(crate) fn exit_record() -> ExitRecord {
     };
     ExitRecord {
         operation: Some(operation()),
-        end: End::Code(0),
+        end: ReportedEnd::Code(0),
         cause: Cause::Exited,
         out: end(5),
         err: end(0),

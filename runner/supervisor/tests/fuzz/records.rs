@@ -3,8 +3,8 @@
 use std::{fs, time::Duration};
 
 use runner_supervisor::{
-    Directory, Fate, Found, Gap, GapLog, Identity, KillMethod, ProcessId, RecordFile, SpoolReader,
-    StartRecord, Stream, Times,
+    Directory, Fate, Gap, GapLog, Identity, KillMethod, ProcessId, RecordFile, SpoolPiece,
+    SpoolReader, StartRecord, Stream, Times,
 };
 use serde::Serialize;
 use shared_fuzz::{Dice, fuzz, stored};
@@ -90,13 +90,13 @@ fn read_to_the_end(reader: &SpoolReader, dice: &mut Dice) {
     let mut offset = 0;
     for _ in 0..READS {
         let next = match reader.read(offset, &mut bytes) {
-            Ok(Found::Bytes(length)) => {
+            Ok(SpoolPiece::Bytes(length)) => {
                 assert!(bytes[..length].iter().all(|byte| *byte == b'x'));
                 offset + length as u64
             }
-            Ok(Found::Gap { until } | Found::Evicted { until }) => until,
+            Ok(SpoolPiece::Gap { until } | SpoolPiece::Evicted { until }) => until,
             // An offset that no file can have.
-            Ok(Found::Nothing) | Err(_) => return,
+            Ok(SpoolPiece::Nothing) | Err(_) => return,
         };
         assert!(next > offset, "it stays at {offset}");
         offset = next;

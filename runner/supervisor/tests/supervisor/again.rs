@@ -1,7 +1,8 @@
 //! One supervisor, several commands: what one of them has done is not met by the next.
 
 use runner_supervisor::{
-    Cause, End, Found, Gap, GapLog, KillChoice, KillMethod, Operation, Pool, SpoolReader, Stream,
+    Cause, Gap, GapLog, KillChoice, KillMethod, Operation, Pool, ReportedEnd, SpoolPiece,
+    SpoolReader, Stream,
 };
 use rustix::{
     io::Errno,
@@ -32,12 +33,20 @@ fn after_a_command_whose_tree_was_killed_the_next_one_lives_and_can_fork() {
         let mut operation = first.expect("started");
         let served_by = supervisor(&operation);
         for _ in 0..10 {
-            assert_eq!(record(&mut operation).end, End::Code(5), "{method:?}");
+            assert_eq!(
+                record(&mut operation).end,
+                ReportedEnd::Code(5),
+                "{method:?}"
+            );
             assert_eq!(supervisor(&operation), served_by, "{method:?}");
             forget(&pool, operation);
             operation = start(&pool, &scene.shell(script));
         }
-        assert_eq!(record(&mut operation).end, End::Code(5), "{method:?}");
+        assert_eq!(
+            record(&mut operation).end,
+            ReportedEnd::Code(5),
+            "{method:?}"
+        );
     }
 }
 
@@ -59,7 +68,7 @@ fn a_process_that_left_the_cgroup_of_its_command_ends_with_it() {
         let pool = scene.pool_with(0, KillChoice::Only(method), None);
         let mut first = start(&pool, &scene.shell(LEAVE));
         let ended = record(&mut first);
-        assert_eq!((ended.end, ended.tree_gone), (End::Code(0), true));
+        assert_eq!((ended.end, ended.tree_gone), (ReportedEnd::Code(0), true));
         let left = kill_process(who_left(&scene), Signal::CONT);
         assert_eq!(left, Err(Errno::SRCH), "{method:?}");
         std::fs::remove_file(scene.work().join("left")).expect("it is there");
@@ -88,7 +97,7 @@ fn a_stopped_command_takes_with_it_who_left_its_cgroup_and_its_supervisor_serves
         let mut second = waiting
             .start(&scene.shell("exit 6"), None)
             .expect("started");
-        assert_eq!(record(&mut second).end, End::Code(6));
+        assert_eq!(record(&mut second).end, ReportedEnd::Code(6));
     }
 }
 
@@ -108,7 +117,7 @@ fn the_gaps_of_a_command_are_not_the_next_ones() {
     assert_eq!(log.gaps(Stream::Out).expect("readable"), Vec::<Gap>::new());
     let reader = SpoolReader::open(second.directory(), Stream::Out).expect("a spool");
     let found = reader.read(0, &mut [0; 99]).expect("readable");
-    assert_eq!(found, Found::Bytes("second\n".len()));
+    assert_eq!(found, SpoolPiece::Bytes("second\n".len()));
 }
 
 #[test]
@@ -120,7 +129,7 @@ fn a_supervisor_that_dies_while_it_waits_again_leaves_nothing() {
     let mut first = waiting
         .start(&scene.shell("exit 5"), None)
         .expect("started");
-    assert_eq!(record(&mut first).end, End::Code(5));
+    assert_eq!(record(&mut first).end, ReportedEnd::Code(5));
     let directory = first.directory().path().to_owned();
     // Another one waits meanwhile, so that this one is not asked at once.
     while scene.root().read_dir().expect("a folder").count() < 2 {

@@ -1,6 +1,6 @@
 //! One command: what it reports, what it writes, what it gets.
 
-use runner_supervisor::{Cause, End, Streams};
+use runner_supervisor::{Cause, ReportedEnd, Streams};
 
 use crate::scene::Scene;
 
@@ -8,7 +8,7 @@ use crate::scene::Scene;
 fn a_command_ends_with_its_code_and_all_of_its_output() {
     let scene = Scene::new();
     let ended = scene.run(&scene.shell("echo out; echo err >&2; exit 3"));
-    assert_eq!(ended.record.end, End::Code(3));
+    assert_eq!(ended.record.end, ReportedEnd::Code(3));
     assert_eq!(ended.record.cause, Cause::Exited);
     assert_eq!(
         (ended.out, ended.err),
@@ -25,7 +25,7 @@ fn a_command_ends_with_its_code_and_all_of_its_output() {
 fn a_command_that_a_signal_ends_says_which() {
     let scene = Scene::new();
     let ended = scene.run(&scene.shell("kill -KILL $$"));
-    assert_eq!(ended.record.end, End::Signal(9));
+    assert_eq!(ended.record.end, ReportedEnd::Signal(9));
     assert_eq!(ended.record.cause, Cause::Exited);
 }
 

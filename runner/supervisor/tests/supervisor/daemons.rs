@@ -3,8 +3,8 @@
 use std::{io::Write, os::unix::net::UnixStream};
 
 use runner_supervisor::{
-    Cause, End, Ended, Event, Fate, FrameError, FromSupervisor, Inbox, KillChoice, Operation,
-    Outbox, ProcessId, Recovered, Stream, ToSupervisor, VERSION, recover,
+    Cause, Fate, FrameError, FromSupervisor, Inbox, KillChoice, Operation, OperationEnd, Outbox,
+    ProcessId, Recovered, ReportedEnd, Stream, SupervisorEvent, ToSupervisor, VERSION, recover,
 };
 
 use rustix::process::Pid;
@@ -28,17 +28,19 @@ fn a_command_goes_on_without_a_daemon_and_is_found_by_the_next() {
     let mut first = scene.start(&request);
     until_output(&mut first, "one");
     first.input(0, b"tw", false).expect("heard");
-    crate::scene::until(&mut first, |event| *event == Event::InputTaken(2));
+    crate::scene::until(&mut first, |event| *event == SupervisorEvent::InputTaken(2));
     drop(first);
     let mut second = attach(&scene);
     // The new daemon learns how far the input is; what it repeats is harmless.
     second.input(0, b"two", false).expect("heard");
-    crate::scene::until(&mut second, |event| *event == Event::InputTaken(3));
+    crate::scene::until(&mut second, |event| {
+        *event == SupervisorEvent::InputTaken(3)
+    });
     drop(second);
     let mut third = attach(&scene);
     third.input(3, b"\n", true).expect("heard");
     let ended = finish(&mut third);
-    assert_eq!(ended.record.end, End::Code(5));
+    assert_eq!(ended.record.end, ReportedEnd::Code(5));
     assert_eq!(ended.text(), "one\ntwo\n");
 }
 
@@ -51,7 +53,7 @@ fn a_later_daemon_takes_the_place_of_an_earlier_one() {
     until_output(&mut first, "one");
     let mut second = attach(&scene);
     second.input(0, b"", true).expect("heard");
-    assert_eq!(record(&mut second).end, End::Code(5));
+    assert_eq!(record(&mut second).end, ReportedEnd::Code(5));
     assert_eq!(read(&mut first, Stream::Out), b"one\n");
 }
 
@@ -85,10 +87,10 @@ fn without_the_process_that_forked_them_commands_go_on_and_others_can_begin() {
     kill(&parent(&supervisor));
     for _ in 0..3 {
         let mut next = start(&pool, &scene.shell("exit 6"));
-        assert_eq!(record(&mut next).end, End::Code(6));
+        assert_eq!(record(&mut next).end, ReportedEnd::Code(6));
     }
     running.input(0, b"", true).expect("heard");
-    assert_eq!(record(&mut running).end, End::Code(5));
+    assert_eq!(record(&mut running).end, ReportedEnd::Code(5));
 }
 
 #[test]
@@ -97,11 +99,11 @@ fn where_the_process_that_forks_them_is_stopped_another_one_takes_its_place() {
     let pool = scene.pool_with(0, KillChoice::Strongest, None);
     let mut first = start(&pool, &scene.shell("exit 5"));
     let stopped = parent(&first.identity().expect("known").supervisor);
-    assert_eq!(record(&mut first).end, End::Code(5));
+    assert_eq!(record(&mut first).end, ReportedEnd::Code(5));
     let pid = stopped.as_pid().expect("a pid");
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("stopped");
     let mut second = start(&pool, &scene.shell("exit 6"));
-    assert_eq!(record(&mut second).end, End::Code(6));
+    assert_eq!(record(&mut second).end, ReportedEnd::Code(6));
     assert!(!stopped.is_alive(&stopped.boot_id));
 }
 
@@ -149,7 +151,10 @@ fn a_fenced_operation_never_runs_although_its_supervisor_is_asked() {
     let request = scene.shell("touch effect");
     let started = waiting.start(&request, None);
     let mut operation = started.unwrap_or_else(|(_, error)| panic!("{error}"));
-    assert_eq!(event(&mut operation), Event::Ended(Ended::Fenced));
+    assert_eq!(
+        event(&mut operation),
+        SupervisorEvent::Ended(OperationEnd::Fenced)
+    );
     assert!(!scene.work().join("effect").exists());
     assert_eq!(operation.directory().exit().expect("readable"), None);
 }
@@ -257,7 +262,10 @@ fn strangers_are_refused_with_a_reason_and_the_command_goes_on() {
     let mut operation = attach(&scene);
     operation.input(0, b"", true).expect("heard");
     let record = record(&mut operation);
-    assert_eq!((record.end, record.cause), (End::Code(5), Cause::Exited));
+    assert_eq!(
+        (record.end, record.cause),
+        (ReportedEnd::Code(5), Cause::Exited)
+    );
 }
 
 #[test]
@@ -282,7 +290,7 @@ fn an_unknown_request_is_refused_and_the_connection_goes_on() {
             .any(|told| matches!(told, FromSupervisor::Refused { .. }))
     );
     assert!(
-        matches!(told.last(), Some(FromSupervisor::Exited(record)) if record.end == End::Code(5)),
+        matches!(told.last(), Some(FromSupervisor::Exited(record)) if record.end == ReportedEnd::Code(5)),
         "{told:?}"
     );
 }

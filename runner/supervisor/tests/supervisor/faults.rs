@@ -8,8 +8,9 @@ use std::{
 };
 
 use runner_supervisor::{
-    Cause, Directory, End, Ended, Event, ExitRecord, Fate, Fault, FaultAction, FaultPoint,
-    KillChoice, LeafNames, ProcessId, Recovered, Stream, StreamEnd, recover, remove_abandoned,
+    Cause, Directory, ExitRecord, Fate, Fault, FaultAction, FaultPoint, KillChoice, LeafNames,
+    OperationEnd, ProcessId, Recovered, ReportedEnd, Stream, StreamEnd, SupervisorEvent, recover,
+    remove_abandoned,
 };
 
 use crate::scene::{LONG, Scene, event, read, request, start, until_so};
@@ -47,7 +48,7 @@ fn stand_in() {
     let scene = Scene::at(&place);
     let pool = scene.pool_with(0, KillChoice::Strongest, fault);
     let mut operation = start(&pool, &request(&scene.work(), &["sh", "-c", SCRIPT]));
-    while !matches!(event(&mut operation), Event::Ended(_)) {}
+    while !matches!(event(&mut operation), SupervisorEvent::Ended(_)) {}
 }
 
 /// Another one, which forgets its command and has the supervisor wait for a second one.
@@ -63,7 +64,7 @@ fn forgetful_stand_in() {
     let waiting = pool.take_ready(LONG).expect("a supervisor");
     let request = request(&scene.work(), &["sh", "-c", SCRIPT]);
     let mut operation = waiting.start(&request, None).expect("started");
-    while !matches!(event(&mut operation), Event::Ended(_)) {}
+    while !matches!(event(&mut operation), SupervisorEvent::Ended(_)) {}
     // Whoever was started meanwhile makes room for it.
     let other = pool.take_ready(LONG).expect("a supervisor");
     let path = operation.directory().path().to_owned();
@@ -101,8 +102,8 @@ fn settled(scene: &Scene) -> BTreeMap<PathBuf, Fared> {
             Recovered::Ended(directory, record) => ended(directory, record),
             Recovered::Running(mut operation) => loop {
                 match event(&mut operation) {
-                    Event::Ended(Ended::Fenced) => break Fared::Fenced,
-                    Event::Ended(Ended::Exited(record)) => {
+                    SupervisorEvent::Ended(OperationEnd::Fenced) => break Fared::Fenced,
+                    SupervisorEvent::Ended(OperationEnd::Exited(record)) => {
                         let out = read(&mut operation, Stream::Out);
                         break Fared::Ended(record, out);
                     }
@@ -203,7 +204,7 @@ fn a_daemon_without_a_fault_sees_the_end() {
     assert!(matches!(
         all.values().next(),
         Some(Fared::Ended(record, out))
-            if record.end == End::Code(3) && *out == expected_output()
+            if record.end == ReportedEnd::Code(3) && *out == expected_output()
     ));
 }
 
@@ -227,7 +228,7 @@ fn whoever_is_killed_between_two_commands_leaves_nothing_that_runs_or_looks_like
             for (path, recovered) in recover(&scene.root()).expect("a list") {
                 match recovered.expect("settled") {
                     Recovered::Fenced(_) => {}
-                    Recovered::Ended(_, record) => assert_eq!(record.end, End::Code(3)),
+                    Recovered::Ended(_, record) => assert_eq!(record.end, ReportedEnd::Code(3)),
                     Recovered::Running(_) => panic!("{point:?}: {path:?} runs"),
                 }
             }
@@ -257,7 +258,7 @@ fn a_daemon_killed_at_any_point_changes_nothing_that_has_begun() {
             }
             Fared::Ended(record, out) => {
                 assert_eq!(effects(&scene), 1, "{point:?}");
-                assert_eq!(record.end, End::Code(3), "{point:?}");
+                assert_eq!(record.end, ReportedEnd::Code(3), "{point:?}");
                 assert_eq!(record.cause, Cause::Exited, "{point:?}");
                 assert!(*out == expected_output(), "{point:?}");
             }
@@ -290,14 +291,14 @@ fn a_supervisor_killed_at_any_point_is_fenced_or_lost_with_its_tree_dead() {
                 assert!(order(*point) < order(FaultPoint::FateLinked), "{point:?}");
             }
             Fared::Ended(record, _) if order(*point) < order(FaultPoint::ExitLinked) => {
-                assert_eq!(record.end, End::Unknown, "{point:?}");
+                assert_eq!(record.end, ReportedEnd::Unknown, "{point:?}");
                 assert_eq!(record.cause, Cause::SupervisorLost, "{point:?}");
                 if order(*point) < order(FaultPoint::GateOpened) {
                     assert_eq!(effects(&scene), 0, "{point:?}");
                 }
             }
             Fared::Ended(record, out) => {
-                assert_eq!(record.end, End::Code(3), "{point:?}");
+                assert_eq!(record.end, ReportedEnd::Code(3), "{point:?}");
                 assert!(*out == expected_output(), "{point:?}");
                 assert_eq!(effects(&scene), 1, "{point:?}");
             }
@@ -315,7 +316,7 @@ fn a_daemon_that_lives_hears_that_its_supervisor_is_lost() {
     rustix::process::kill_process(supervisor.expect("a pid"), rustix::process::Signal::KILL)
         .expect("killed");
     let record = crate::scene::record(&mut operation);
-    assert_eq!(record.end, End::Unknown);
+    assert_eq!(record.end, ReportedEnd::Unknown);
     assert_eq!(record.cause, Cause::SupervisorLost);
     assert_eq!(record.out.checksum, Some(crc32fast::hash(b"ready\n")));
     assert!(record.tree_gone, "{record:?}");

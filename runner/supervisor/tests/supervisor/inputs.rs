@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runner_supervisor::{End, Event, Stream, Streams};
+use runner_supervisor::{ReportedEnd, Stream, Streams, SupervisorEvent};
 
 use crate::scene::{LONG, Scene, finish, read, until, until_output};
 
@@ -16,13 +16,15 @@ fn input_arrives_once_however_often_it_is_sent() {
     operation.input(0, b"hello ", false).expect("heard");
     operation.input(3, b"lo world", false).expect("heard");
     operation.input(99, b"too far", false).expect("heard");
-    until(&mut operation, |event| matches!(event, Event::Refused(_)));
+    until(&mut operation, |event| {
+        matches!(event, SupervisorEvent::Refused(_))
+    });
     operation.input(11, b"", true).expect("heard");
     // It may have ended by now, and then hears nothing more.
     let _ = operation.input(0, b"hello ", false);
     let ended = finish(&mut operation);
     assert_eq!(ended.text(), "hello world");
-    assert_eq!(ended.record.end, End::Code(0));
+    assert_eq!(ended.record.end, ReportedEnd::Code(0));
 }
 
 /// After so much silence input is sent once more.
@@ -47,14 +49,14 @@ fn input_that_finds_no_room_is_asked_for_again() {
         // That there is room again is said with an offset that is known already.
         while let Some(event) = operation.event(A_WHILE).expect("an event") {
             match event {
-                Event::InputTaken(taken) if taken > offset as u64 => {
+                SupervisorEvent::InputTaken(taken) if taken > offset as u64 => {
                     offset = usize::try_from(taken).expect("64 bits");
                     if offset >= until {
                         break;
                     }
                 }
-                Event::Ended(ended) => panic!("{ended:?}"),
-                Event::Refused(_) => break,
+                SupervisorEvent::Ended(ended) => panic!("{ended:?}"),
+                SupervisorEvent::Refused(_) => break,
                 _ => {}
             }
         }
@@ -68,7 +70,7 @@ fn input_that_finds_no_room_is_asked_for_again() {
 fn a_command_without_input_reads_its_end_at_once() {
     let scene = Scene::new();
     let ended = scene.run(&scene.request(&["cat"]));
-    assert_eq!(ended.record.end, End::Code(0));
+    assert_eq!(ended.record.end, ReportedEnd::Code(0));
     assert_eq!(ended.record.out.offset, 0);
 }
 
@@ -88,17 +90,17 @@ fn a_terminal_has_its_size_its_changes_and_its_end() {
     assert!(text.contains("/dev/pts/"), "{text}");
     assert!(text.contains("40 120"), "{text}");
     operation.resize(1, 50, 200).expect("heard");
-    until(&mut operation, |event| *event == Event::Done(1));
+    until(&mut operation, |event| *event == SupervisorEvent::Done(1));
     operation.input(0, b"word\n", false).expect("heard");
     let text = until_output(&mut operation, "winch");
     assert!(text.contains("50 200"), "{text}");
     // A repeat is answered and changes nothing.
     operation.resize(1, 1, 1).expect("heard");
-    until(&mut operation, |event| *event == Event::Done(1));
+    until(&mut operation, |event| *event == SupervisorEvent::Done(1));
     until_output(&mut operation, "got word");
     operation.input(5, b"", true).expect("heard");
     let ended = finish(&mut operation);
-    assert_eq!(ended.record.end, End::Code(7));
+    assert_eq!(ended.record.end, ReportedEnd::Code(7));
     assert!(ended.record.tree_gone, "{:?}", ended.record);
     assert!(!ended.text().contains("1 1\r"), "{}", ended.text());
     assert_eq!(ended.record.err.offset, 0);
@@ -138,7 +140,7 @@ fn a_signal_reaches_the_command_once() {
     until_output(&mut operation, "ready");
     for id in [1, 1] {
         operation.signal(id, 10).expect("heard");
-        until(&mut operation, |event| *event == Event::Done(1));
+        until(&mut operation, |event| *event == SupervisorEvent::Done(1));
     }
     until_output(&mut operation, "usr1");
     operation.input(0, b"\n\n", true).expect("heard");
@@ -153,13 +155,13 @@ fn a_signal_that_was_overtaken_is_not_said_to_have_been_sent() {
     let mut operation = scene.start(&request);
     until_output(&mut operation, "ready");
     operation.signal(9, 10).expect("heard");
-    until(&mut operation, |event| *event == Event::Done(9));
+    until(&mut operation, |event| *event == SupervisorEvent::Done(9));
     until_output(&mut operation, "usr1");
     // Another reader asks again for what never came.
     operation.signal(5, 10).expect("heard");
     until(&mut operation, |event| {
-        assert_ne!(*event, Event::Done(5));
-        matches!(event, Event::Overtaken(5, _))
+        assert_ne!(*event, SupervisorEvent::Done(5));
+        matches!(event, SupervisorEvent::Overtaken(5, _))
     });
     operation.input(0, b"\n\n", true).expect("heard");
     assert_eq!(finish(&mut operation).text(), "ready\nusr1\n");

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runner_supervisor::{
-    Cause, End, Event, Fate, KillChoice, KillMethod, Operation, SpoolBounds, Stream, Streams,
-    WhenFull,
+    Cause, Fate, KillChoice, KillMethod, Operation, ReportedEnd, SpoolBounds, Stream, Streams,
+    SupervisorEvent, WhenFull,
 };
 
 use crate::scene::{LONG, Scene, event, finish, record, start, until_output, until_so};
@@ -64,7 +64,7 @@ fn a_cancelled_command_is_asked_first_and_may_say_goodbye() {
     let _ = operation.cancel();
     let ended = finish(&mut operation);
     assert_eq!(ended.record.cause, Cause::Cancelled);
-    assert_eq!(ended.record.end, End::Code(4));
+    assert_eq!(ended.record.end, ReportedEnd::Code(4));
     assert_eq!(ended.text(), "ready\nbye\n");
     assert!(ended.record.tree_gone);
 }
@@ -79,7 +79,10 @@ fn who_is_born_while_a_command_is_asked_to_end_is_asked_as_well() {
         operation.cancel().expect("heard");
         // Who had not been asked would live on for the time that all have, and none would be told in time.
         let record = record(&mut operation);
-        assert_eq!((record.end, record.tree_gone), (End::Signal(15), true));
+        assert_eq!(
+            (record.end, record.tree_gone),
+            (ReportedEnd::Signal(15), true)
+        );
     }
 }
 
@@ -100,7 +103,7 @@ fn who_is_in_a_cgroup_below_the_commands_is_asked_as_well() {
     std::fs::write(inner.join("cgroup.procs"), child.pid.to_string()).expect("it moves");
     operation.cancel().expect("heard");
     let ended = finish(&mut operation);
-    assert_eq!(ended.record.end, End::Code(4));
+    assert_eq!(ended.record.end, ReportedEnd::Code(4));
     assert_eq!(ended.text(), "ready\nbye\n");
     for place in [inner, below, own] {
         until_so(|| std::fs::remove_dir(&place).is_ok() || !place.exists());
@@ -116,7 +119,7 @@ fn a_command_that_does_not_listen_is_killed() {
     until_output(&mut operation, "ready");
     operation.cancel().expect("heard");
     let record = record(&mut operation);
-    assert_eq!(record.end, End::Signal(9));
+    assert_eq!(record.end, ReportedEnd::Signal(9));
     assert_eq!(record.cause, Cause::Cancelled);
     assert!(record.tree_gone);
 }
@@ -143,7 +146,10 @@ fn a_shell_that_is_typed_into_ends_with_its_terminal() {
         "trap '' TERM; trap 'echo bye; exit 3' HUP; echo ready; while :; do sleep 0.01; done",
     );
     let record = record(&mut operation);
-    assert_eq!((record.end, record.cause), (End::Code(3), Cause::Cancelled));
+    assert_eq!(
+        (record.end, record.cause),
+        (ReportedEnd::Code(3), Cause::Cancelled)
+    );
 }
 
 #[test]
@@ -153,7 +159,7 @@ fn a_command_in_a_terminal_that_takes_its_time_to_end_has_it() {
         &scene,
         "trap 'asked=1' TERM; echo ready; until [ $asked ]; do sleep 0.01; done; sleep 1.5; exit 3",
     );
-    assert_eq!(record(&mut operation).end, End::Code(3));
+    assert_eq!(record(&mut operation).end, ReportedEnd::Code(3));
 }
 
 #[test]
@@ -163,7 +169,7 @@ fn a_stopped_command_ends_as_well() {
     until_output(&mut operation, "ready");
     operation.cancel().expect("heard");
     let record = record(&mut operation);
-    assert_eq!(record.end, End::Signal(15));
+    assert_eq!(record.end, ReportedEnd::Signal(15));
 }
 
 #[test]
@@ -196,8 +202,8 @@ fn a_command_that_waits_until_its_output_is_taken_is_not_silent() {
     let mut taken = 0;
     while let Some(event) = operation.event(3 * SOON).expect("readable") {
         match event {
-            Event::Output { out, .. } => taken = out,
-            Event::Started(_) => {}
+            SupervisorEvent::Output { out, .. } => taken = out,
+            SupervisorEvent::Started(_) => {}
             other => panic!("unexpected {other:?}"),
         }
     }
@@ -206,8 +212,8 @@ fn a_command_that_waits_until_its_output_is_taken_is_not_silent() {
     let record = loop {
         match event(&mut operation) {
             // Fails once the command has ended, and then nothing waits for it any more.
-            Event::Output { out, .. } => drop(operation.commit(Stream::Out, out)),
-            Event::Ended(_) => break record(&mut operation),
+            SupervisorEvent::Output { out, .. } => drop(operation.commit(Stream::Out, out)),
+            SupervisorEvent::Ended(_) => break record(&mut operation),
             _ => {}
         }
     };
@@ -251,7 +257,7 @@ fn as_root_nobody_outlives_the_command_that_started_him() {
         let script = format!("setsid sh -c '(exec sleep {word}) & (exec sleep {word}) &'; echo $$");
         let mut operation = start_with(&scene, method, &script);
         let record = record(&mut operation);
-        assert_eq!(record.end, End::Code(0));
+        assert_eq!(record.end, ReportedEnd::Code(0));
         assert_eq!(record.cause, Cause::Exited);
         assert_eq!(record.kill, method);
         assert!(record.tree_gone, "{record:?}");
@@ -382,8 +388,8 @@ fn as_root_a_command_that_is_killed_for_want_of_memory_says_so() {
     let enter = format!("echo $$ > {}/cgroup.procs", memory.0.display());
     // With a child that is killed a shell tells of it by its exit code.
     for (hog, end) in [
-        ("exec tail /dev/zero", End::Signal(9)),
-        ("tail /dev/zero; exit $?", End::Code(137)),
+        ("exec tail /dev/zero", ReportedEnd::Signal(9)),
+        ("tail /dev/zero; exit $?", ReportedEnd::Code(137)),
     ] {
         let ended = scene.run(&scene.shell(&format!("{enter}; {hog}")));
         assert_eq!(ended.record.end, end, "{ended:?}");

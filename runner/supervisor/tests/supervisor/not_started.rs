@@ -3,8 +3,8 @@
 use std::{ffi::CString, fs, os::unix::fs::PermissionsExt};
 
 use runner_supervisor::{
-    Cause, End, Event, Fate, NotStarted, OperationError, Place, Request, RequestError, WhenFull,
-    descendants,
+    Cause, Fate, NotStarted, OperationError, ReportedEnd, Request, RequestError, SupervisorEvent,
+    WhenFull, WorkingDirectory, descendants,
 };
 use rustix::process::{Signal, kill_process};
 
@@ -18,7 +18,7 @@ fn reason(scene: &Scene, request: &Request) -> NotStarted {
     let fate = operation.directory().fate().expect("a record");
     assert!(matches!(fate, Some(Fate::Started(_))), "{fate:?}");
     match record.end {
-        End::NotStarted(reason) => reason,
+        ReportedEnd::NotStarted(reason) => reason,
         other => panic!("it ended with {other:?}"),
     }
 }
@@ -44,7 +44,7 @@ fn a_missing_program_is_named() {
 fn a_missing_directory_is_named() {
     let scene = Scene::new();
     let mut request = scene.request(&["true"]);
-    request.terms.place = Place::Path("/no/such/directory".into());
+    request.terms.place = WorkingDirectory::Path("/no/such/directory".into());
     assert_eq!(
         reason(&scene, &request),
         NotStarted::MissingDirectory("/no/such/directory".to_owned())
@@ -114,7 +114,7 @@ fn a_command_runs_in_the_directory_that_is_handed_over() {
     let directory = fs::File::open(scene.work().join("before")).expect("a folder");
     fs::rename(scene.work().join("before"), scene.work().join("after")).expect("renamed");
     let mut request = scene.request(&["pwd"]);
-    request.terms.place = Place::Inherited;
+    request.terms.place = WorkingDirectory::Inherited;
     let pool = scene.pool();
     let waiting = pool.take().expect("a supervisor");
     let started = waiting.start(&request, Some(directory.into()));
@@ -137,11 +137,13 @@ fn a_process_that_is_killed_before_it_begins_has_not_started() {
     let mut operation = waiting
         .start(&scene.shell("echo run > effect"), None)
         .unwrap_or_else(|(_, error)| panic!("{error}"));
-    until(&mut operation, |event| matches!(event, Event::Started(_)));
+    until(&mut operation, |event| {
+        matches!(event, SupervisorEvent::Started(_))
+    });
     kill_process(child, Signal::KILL).expect("it is there");
     let record = record(&mut operation);
     assert!(
-        matches!(record.end, End::NotStarted(NotStarted::Host(_))),
+        matches!(record.end, ReportedEnd::NotStarted(NotStarted::Host(_))),
         "{record:?}"
     );
     assert!(!scene.work().join("effect").exists());

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use runner_supervisor::{End, Ground, KillChoice, Leaf};
+use runner_supervisor::{Ground, KillChoice, Leaf, ReportedEnd};
 
 use crate::scene::{LONG, Scene, event, record, start};
 
@@ -34,7 +34,7 @@ fn a_thousand_commands_leave_no_process_no_descriptor_and_no_cgroup() {
         let request = scene.shell(&format!("exit {code}"));
         let mut operation = start(&pool, &request);
         let record = record(&mut operation);
-        assert_eq!(record.end, End::Code(code));
+        assert_eq!(record.end, ReportedEnd::Code(code));
         assert!(record.tree_gone, "{record:?}");
         let identity = operation.identity().expect("a supervisor");
         cgroups.extend(identity.cgroup.clone());
@@ -60,7 +60,7 @@ fn a_supervisor_serves_one_command_after_another_and_nothing_of_the_first_is_see
     request.terms.orphan_for = Some(LONG);
     request.terms.spool.bytes = 2 * 1024 * 1024;
     let mut first = waiting.start(&request, None).expect("started");
-    assert_eq!(record(&mut first).end, End::Code(9));
+    assert_eq!(record(&mut first).end, ReportedEnd::Code(9));
     let before = first.directory().path().to_owned();
     // Whoever was started meanwhile makes room for it.
     let other = pool.take_ready(LONG).expect("a supervisor");
@@ -75,7 +75,7 @@ fn a_supervisor_serves_one_command_after_another_and_nothing_of_the_first_is_see
     assert!(!before.exists(), "the name is given once");
     let mut second = again.start(&scene.shell("echo second; exit 8"), None);
     let ended = crate::scene::finish(second.as_mut().expect("started"));
-    assert_eq!(ended.record.end, End::Code(8));
+    assert_eq!(ended.record.end, ReportedEnd::Code(8));
     assert_eq!((ended.text(), ended.err.as_slice()), ("second\n", &b""[..]));
     drop(other);
 }
@@ -113,7 +113,10 @@ fn zombies_that_a_command_abandons_are_collected_while_it_runs() {
     let children = children.expect("a list");
     assert_eq!(children.split_whitespace().count(), 1, "{children}");
     operation.input(0, b"", true).expect("heard");
-    while !matches!(event(&mut operation), runner_supervisor::Event::Ended(_)) {}
+    while !matches!(
+        event(&mut operation),
+        runner_supervisor::SupervisorEvent::Ended(_)
+    ) {}
 }
 
 #[test]

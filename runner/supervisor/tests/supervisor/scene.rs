@@ -8,8 +8,9 @@ use std::{
 };
 
 use runner_supervisor::{
-    Ended, Event, ExitRecord, Fault, Found, KillChoice, Operation, Place, Pool, PoolOptions,
-    Request, SpoolBounds, Stream, Streams, Sync, Terms, WhenFull,
+    ExitRecord, Fault, KillChoice, Operation, OperationEnd, Pool, PoolOptions, Request,
+    SpoolBounds, SpoolPiece, Stream, Streams, SupervisorEvent, Sync, Terms, WhenFull,
+    WorkingDirectory,
 };
 use shared_types::OperationId;
 use tempfile::TempDir;
@@ -121,7 +122,7 @@ pub(crate) fn request(work: &Path, argv: &[&str]) -> Request {
         argv: argv.iter().map(|word| string(word)).collect(),
         environment: vec![string("PATH=/usr/local/bin:/usr/bin:/bin")],
         terms: Terms {
-            place: Place::Path(work.to_owned()),
+            place: WorkingDirectory::Path(work.to_owned()),
             user: None,
             streams: Streams::Separate,
             stdin: false,
@@ -147,7 +148,7 @@ pub(crate) fn start(pool: &Pool, request: &Request) -> Operation {
 }
 
 /// The next event; it must come.
-pub(crate) fn event(operation: &mut Operation) -> Event {
+pub(crate) fn event(operation: &mut Operation) -> SupervisorEvent {
     let event = operation.event(LONG).expect("an event");
     event.expect("an event in time")
 }
@@ -165,13 +166,16 @@ pub(crate) fn until_so(so: impl Fn() -> bool) {
 }
 
 /// Waits until the event is what was hoped for.
-pub(crate) fn until(operation: &mut Operation, hoped: impl Fn(&Event) -> bool) -> Event {
+pub(crate) fn until(
+    operation: &mut Operation,
+    hoped: impl Fn(&SupervisorEvent) -> bool,
+) -> SupervisorEvent {
     loop {
         let event = event(operation);
         if hoped(&event) {
             return event;
         }
-        assert!(!matches!(event, Event::Ended(_)), "{event:?}");
+        assert!(!matches!(event, SupervisorEvent::Ended(_)), "{event:?}");
     }
 }
 
@@ -183,7 +187,7 @@ pub(crate) fn until_output(operation: &mut Operation, text: &str) -> String {
             return out;
         }
         match operation.event(LONG).expect("an event") {
-            Some(Event::Ended(ended)) => panic!("{out} {ended:?}"),
+            Some(SupervisorEvent::Ended(ended)) => panic!("{out} {ended:?}"),
             Some(_) => {}
             None => panic!("no {text:?} in {out:?}"),
         }
@@ -193,8 +197,8 @@ pub(crate) fn until_output(operation: &mut Operation, text: &str) -> String {
 pub(crate) fn record(operation: &mut Operation) -> ExitRecord {
     loop {
         match event(operation) {
-            Event::Ended(Ended::Exited(record)) => return record,
-            Event::Ended(Ended::Fenced) => panic!("it was fenced"),
+            SupervisorEvent::Ended(OperationEnd::Exited(record)) => return record,
+            SupervisorEvent::Ended(OperationEnd::Fenced) => panic!("it was fenced"),
             _ => {}
         }
     }
@@ -214,12 +218,12 @@ pub(crate) fn read(operation: &mut Operation, stream: Stream) -> Vec<u8> {
     let (mut all, mut bytes, mut offset) = (Vec::new(), vec![0; 256 * 1024], 0);
     loop {
         match operation.read(stream, offset, &mut bytes).expect("a spool") {
-            Found::Bytes(length) => {
+            SpoolPiece::Bytes(length) => {
                 all.extend_from_slice(&bytes[..length]);
                 offset += length as u64;
             }
-            Found::Gap { until } | Found::Evicted { until } => offset = until,
-            Found::Nothing => return all,
+            SpoolPiece::Gap { until } | SpoolPiece::Evicted { until } => offset = until,
+            SpoolPiece::Nothing => return all,
         }
     }
 }

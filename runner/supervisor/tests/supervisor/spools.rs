@@ -2,7 +2,9 @@
 
 use std::{os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
 
-use runner_supervisor::{Cause, End, Event, Found, GapLog, SpoolBounds, Stream, Streams, WhenFull};
+use runner_supervisor::{
+    Cause, GapLog, ReportedEnd, SpoolBounds, SpoolPiece, Stream, Streams, SupervisorEvent, WhenFull,
+};
 
 use crate::scene::{Scene, finish, read, record, until, until_so};
 
@@ -32,7 +34,7 @@ fn sixty_four_mebibytes_arrive_with_their_checksum() {
     let mut request = scene.shell("cat numbers; cat numbers >&2");
     request.terms.spool.bytes = 65 * MIB as u64;
     let ended = scene.run(&request);
-    assert_eq!(ended.record.end, End::Code(0));
+    assert_eq!(ended.record.end, ReportedEnd::Code(0));
     for (bytes, end) in [
         (&ended.out, ended.record.out),
         (&ended.err, ended.record.err),
@@ -137,7 +139,7 @@ fn output_that_is_committed_makes_room_before_there_is_a_gap() {
         let whole = part * 2 * MIB as u64;
         until(
             &mut operation,
-            |event| matches!(event, Event::Output { out, .. } if *out == whole),
+            |event| matches!(event, SupervisorEvent::Output { out, .. } if *out == whole),
         );
         operation.commit(Stream::Out, whole).expect("it is heard");
         operation
@@ -168,7 +170,7 @@ fn a_stream_that_waits_holds_the_command_back_and_loses_nothing() {
             .read(Stream::Out, offset, &mut bytes)
             .expect("a spool")
         {
-            Found::Bytes(length) => {
+            SpoolPiece::Bytes(length) => {
                 // The pipe holds one more, so the command cannot be through.
                 assert!(all.len() > 9 * MIB || !scene.work().join("written").exists());
                 all.extend_from_slice(&bytes[..length]);
@@ -176,12 +178,12 @@ fn a_stream_that_waits_holds_the_command_back_and_loses_nothing() {
                 // Fails once the command has ended, and then nothing waits for it any more.
                 let _ = operation.commit(Stream::Out, offset);
             }
-            Found::Nothing => {
+            SpoolPiece::Nothing => {
                 let disk = std::fs::metadata(&spool).expect("a file").blocks() * 512;
                 most_on_disk = most_on_disk.max(disk);
-                if let Event::Ended(_) = crate::scene::event(&mut operation) {
+                if let SupervisorEvent::Ended(_) = crate::scene::event(&mut operation) {
                     let rest = operation.read(Stream::Out, offset, &mut bytes);
-                    if rest.expect("a spool") == Found::Nothing {
+                    if rest.expect("a spool") == SpoolPiece::Nothing {
                         break record(&mut operation);
                     }
                 }
@@ -196,7 +198,7 @@ fn a_stream_that_waits_holds_the_command_back_and_loses_nothing() {
     assert!(most_on_disk <= 4 * MIB as u64, "{most_on_disk}");
     // Now it is gone from the disk, and that is said.
     let evicted = operation.read(Stream::Out, 0, &mut bytes).expect("a spool");
-    assert!(matches!(evicted, Found::Evicted { .. }), "{evicted:?}");
+    assert!(matches!(evicted, SpoolPiece::Evicted { .. }), "{evicted:?}");
 }
 
 #[test]
@@ -209,11 +211,11 @@ fn what_waits_for_room_after_the_first_process_is_not_cut_off() {
         when_full: WhenFull::Wait,
     };
     let mut operation = scene.start(&request);
-    let full = |event: &Event| matches!(event, Event::Output { out, .. } if *out == MIB as u64);
+    let full = |event: &SupervisorEvent| matches!(event, SupervisorEvent::Output { out, .. } if *out == MIB as u64);
     until(&mut operation, full);
     // Longer than output may go on that waits for nothing.
     let told = operation.event(Duration::from_millis(2500)).expect("heard");
-    assert!(!matches!(told, Some(Event::Ended(_))), "{told:?}");
+    assert!(!matches!(told, Some(SupervisorEvent::Ended(_))), "{told:?}");
     let (mut offset, mut bytes, mut all) = (0, vec![0; MIB], Vec::new());
     let mut ended = false;
     loop {
@@ -221,16 +223,16 @@ fn what_waits_for_room_after_the_first_process_is_not_cut_off() {
             .read(Stream::Out, offset, &mut bytes)
             .expect("a spool")
         {
-            Found::Bytes(length) => {
+            SpoolPiece::Bytes(length) => {
                 all.extend_from_slice(&bytes[..length]);
                 offset += length as u64;
                 // Fails once the command has ended, and then nothing waits for it any more.
                 let _ = operation.commit(Stream::Out, offset);
             }
-            Found::Nothing if ended => break,
-            Found::Nothing => {
+            SpoolPiece::Nothing if ended => break,
+            SpoolPiece::Nothing => {
                 let event = crate::scene::event(&mut operation);
-                ended = matches!(event, Event::Ended(_));
+                ended = matches!(event, SupervisorEvent::Ended(_));
             }
             other => panic!("unexpected {other:?}"),
         }

@@ -4,8 +4,8 @@
 use std::{fs, path::Path};
 
 use runner_supervisor::{
-    Cause, Directory, End, Fault, FaultAction, FaultPoint, Identity, KillChoice, Operation,
-    ProcessId, Recovered, end_by_force, remove, settle,
+    Cause, Directory, Fault, FaultAction, FaultPoint, Identity, KillChoice, Operation, ProcessId,
+    Recovered, ReportedEnd, end_by_force, remove, settle,
 };
 use rustix::process::{Signal, kill_process};
 
@@ -59,13 +59,15 @@ fn wherever_a_supervisor_is_stopped_its_operation_ends_and_nothing_is_left() {
         let effects = || fs::read_to_string(scene.work().join("effects")).unwrap_or_default();
         match settle(open(&operation)).expect("settled") {
             Recovered::Fenced(_) => assert_eq!(effects(), "", "{point:?}"),
-            Recovered::Ended(_, record) => assert_eq!(record.end, End::Code(3), "{point:?}"),
+            Recovered::Ended(_, record) => {
+                assert_eq!(record.end, ReportedEnd::Code(3), "{point:?}")
+            }
             Recovered::Running(running) => {
                 let forced = end_by_force(open(&running), Cause::Cancelled);
                 let Recovered::Ended(_, record) = forced.expect("settled") else {
                     panic!("{point:?}: it has started and has no end");
                 };
-                assert_eq!(record.end, End::Unknown, "{point:?}");
+                assert_eq!(record.end, ReportedEnd::Unknown, "{point:?}");
                 assert_eq!(record.cause, Cause::Cancelled, "{point:?}");
             }
         }
@@ -89,7 +91,7 @@ fn wherever_a_supervisor_is_stopped_its_command_goes_on_with_it_if_it_had_starte
         if let Recovered::Running(mut running) = settle(open(&operation)).expect("settled") {
             signal(&identity.supervisor, Signal::CONT);
             let ended = finish(&mut running);
-            assert_eq!(ended.record.end, End::Code(3), "{point:?}");
+            assert_eq!(ended.record.end, ReportedEnd::Code(3), "{point:?}");
             assert_eq!(ended.text(), "told\n", "{point:?}");
             let effects = fs::read_to_string(scene.work().join("effects"));
             assert_eq!(effects.expect("the effect"), "effect\n", "{point:?}");
@@ -106,7 +108,7 @@ fn a_supervisor_that_is_well_tells_its_own_end_although_it_is_ended_by_force() {
     let Recovered::Ended(_, forced) = forced else {
         panic!("it has no end: {forced:?}");
     };
-    assert_eq!(forced.end, End::Signal(9));
+    assert_eq!(forced.end, ReportedEnd::Signal(9));
     assert_eq!(record(&mut operation), forced);
 }
 
@@ -119,7 +121,7 @@ fn a_stopped_supervisor_that_is_to_serve_again_is_killed_and_another_one_serves(
         let waiting = pool.start().expect("a supervisor");
         let started = waiting.start(&scene.shell("exit 5"), None);
         let mut operation = started.expect("started");
-        assert_eq!(record(&mut operation).end, End::Code(5));
+        assert_eq!(record(&mut operation).end, ReportedEnd::Code(5));
         let identity = operation.identity().expect("known").clone();
         signal(&identity.supervisor, Signal::STOP);
         assert!(until_stopped(&identity.supervisor));
@@ -129,7 +131,7 @@ fn a_stopped_supervisor_that_is_to_serve_again_is_killed_and_another_one_serves(
         kept.push((identity, path));
     }
     let mut next = start(&pool, &scene.shell("exit 6"));
-    assert_eq!(record(&mut next).end, End::Code(6));
+    assert_eq!(record(&mut next).end, ReportedEnd::Code(6));
     let served_by = &next.identity().expect("known").supervisor;
     for (identity, path) in kept {
         assert_ne!(*served_by, identity.supervisor);

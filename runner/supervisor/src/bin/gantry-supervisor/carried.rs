@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 const REMEMBERED: usize = 64;
 
 /// The result of one.
-type Answer = Result<(), NotDone>;
+type OrderResult = Result<(), NotDone>;
 
 /// One was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl From<String> for NotDone {
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
     /// Oldest first, so by growing ids.
-    answers: VecDeque<(u64, Answer)>,
+    answers: VecDeque<(u64, OrderResult)>,
     /// The largest id whose answer is not kept any more.
     forgotten: u64,
 }
@@ -46,7 +46,7 @@ impl Carried {
     }
 
     /// The stored answer, so that nothing is carried out again; nothing where this id is new.
-    pub(crate) fn answer(&self, id: u64) -> Option<Answer> {
+    pub(crate) fn answer(&self, id: u64) -> Option<OrderResult> {
         if id > self.last_id() {
             return None;
         }
@@ -65,7 +65,7 @@ impl Carried {
     }
 
     /// It was carried out, or cannot be.
-    pub(crate) fn keep(&mut self, id: u64, answer: Answer) {
+    pub(crate) fn keep(&mut self, id: u64, answer: OrderResult) {
         self.answers.push_back((id, answer));
         if self.answers.len() > REMEMBERED
             && let Some((forgotten, _)) = self.answers.pop_front()

@@ -10,8 +10,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    Answer, Directory, Order, PROGRAMS_LOCK, RecordError, User, ask_to_end, end_by_force, remove,
-    settle,
+    Directory, Order, OrderOutcome, PROGRAMS_LOCK, RecordError, User, ask_to_end, end_by_force,
+    remove, settle,
 };
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -41,7 +41,7 @@ pub(crate) fn send(order: Order, socket: OwnedFd, has_root: bool) {
     }
 }
 
-fn done(order: Order) -> Answer {
+fn done(order: Order) -> OrderOutcome {
     let open = |name: String| Directory::open(Path::new(&name));
     let carried_out = || -> Result<(), RecordError> {
         match order {
@@ -56,27 +56,27 @@ fn done(order: Order) -> Answer {
             }
         }
     };
-    carried_out().map_or_else(|error| failed(&error), |()| Answer::Done)
+    carried_out().map_or_else(|error| failed(&error), |()| OrderOutcome::Done)
 }
 
-fn failed(error: &RecordError) -> Answer {
+fn failed(error: &RecordError) -> OrderOutcome {
     let (reason, timed_out) = match error {
         RecordError::Io(io) => (io.to_string(), io.kind() == io::ErrorKind::TimedOut),
         other => (other.to_string(), false),
     };
-    Answer::Failed { reason, timed_out }
+    OrderOutcome::Failed { reason, timed_out }
 }
 
 /// There is no process that does it. Where the container has no room for one more, it may have some later.
-fn not_begun(error: &io::Error) -> Answer {
+fn not_begun(error: &io::Error) -> OrderOutcome {
     let no_room = [io::ErrorKind::WouldBlock, io::ErrorKind::OutOfMemory];
-    Answer::Failed {
+    OrderOutcome::Failed {
         reason: error.to_string(),
         timed_out: no_room.contains(&error.kind()),
     }
 }
 
-fn answer(socket: &OwnedFd, answer: &Answer) {
+fn answer(socket: &OwnedFd, answer: &OrderOutcome) {
     let Ok(text) = serde_json::to_vec(answer) else {
         return;
     };
@@ -141,7 +141,7 @@ mod tests {
             (Errno::NOMEM, true),
             (Errno::NOSYS, false),
         ] {
-            let Answer::Failed { timed_out, .. } = not_begun(&errno.into()) else {
+            let OrderOutcome::Failed { timed_out, .. } = not_begun(&errno.into()) else {
                 panic!("it is not done");
             };
             assert_eq!(timed_out, again, "{errno}");

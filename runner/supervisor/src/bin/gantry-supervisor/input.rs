@@ -13,7 +13,7 @@ const END_OF_TRANSMISSION: u8 = 4;
 
 /// The input of one command.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct CommandInput {
     /// Absent where no process reads: then input is only counted.
     sink: Option<OwnedFd>,
     terminal: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Input {
     ended: bool,
 }
 
-impl Input {
+impl CommandInput {
     pub(crate) fn new(sink: Option<OwnedFd>, terminal: bool) -> Self {
         Self {
             sink,
@@ -51,7 +51,7 @@ impl Input {
         self.waiting.len() < WAITING_BYTES / 2
     }
 
-    /// Takes what is new of a piece and fits; the daemon sends on from [`Input::taken`].
+    /// Takes what is new of a piece and fits; the daemon sends on from [`CommandInput::taken`].
     ///
     /// # Errors
     /// When bytes between are missing, or come after the end.
@@ -158,9 +158,9 @@ pub(crate) fn nothing() -> io::Result<OwnedFd> {
 mod tests {
     use super::*;
 
-    fn input() -> (OwnedFd, Input) {
+    fn input() -> (OwnedFd, CommandInput) {
         let (read, write) = rustix::pipe::pipe().expect("a pipe");
-        (read, Input::new(Some(write), false))
+        (read, CommandInput::new(Some(write), false))
     }
 
     fn arrived(read: &OwnedFd) -> Vec<u8> {

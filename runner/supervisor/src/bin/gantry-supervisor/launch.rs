@@ -8,7 +8,7 @@
 use std::io;
 
 use runner_supervisor::{
-    Cause, End, ExitRecord, Fate, FaultPoint, NotStarted, ProcessId, Request, StartRecord,
+    Cause, ExitRecord, Fate, FaultPoint, NotStarted, ProcessId, ReportedEnd, Request, StartRecord,
     StreamEnd, Sync, Times, unrenewed_for,
 };
 use rustix::fd::OwnedFd;
@@ -137,7 +137,7 @@ fn never_started(
     };
     let record = ExitRecord {
         operation: Some(request.operation),
-        end: End::NotStarted(reason),
+        end: ReportedEnd::NotStarted(reason),
         cause: Cause::Exited,
         out: nothing,
         err: nothing,

@@ -13,7 +13,7 @@ use rustix::{
 use crate::{
     clock,
     gate::Plan,
-    input::Input,
+    input::CommandInput,
     prepare::{Prepared, never_wait},
     program,
     stream::Pump,
@@ -33,7 +33,7 @@ pub(crate) struct Layout {
 #[derive(Debug)]
 pub(crate) struct Ends {
     pub(crate) pumps: Vec<Pump>,
-    pub(crate) input: Input,
+    pub(crate) input: CommandInput,
     pub(crate) terminal: Option<OwnedFd>,
 }
 
@@ -126,7 +126,7 @@ fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, End
     let (stdio, sources, input, terminal) = match request.terms.streams {
         Streams::Pty { rows, columns } => {
             let terminal = terminal::open(rows, columns)?;
-            let input = Input::new(Some(terminal.master.try_clone()?), true);
+            let input = CommandInput::new(Some(terminal.master.try_clone()?), true);
             let source = terminal.master.try_clone()?;
             let stdio = Stdio {
                 input: terminal.slave.try_clone()?,
@@ -170,14 +170,14 @@ fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, End
     Ok((stdio, ends))
 }
 
-fn lay_input(wanted: bool, prepared: &mut Prepared) -> io::Result<(OwnedFd, Input)> {
+fn lay_input(wanted: bool, prepared: &mut Prepared) -> io::Result<(OwnedFd, CommandInput)> {
     if !wanted {
         let nothing = prepared.nothing.take().ok_or(io::ErrorKind::NotFound)?;
-        return Ok((nothing, Input::new(None, false)));
+        return Ok((nothing, CommandInput::new(None, false)));
     }
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     never_wait(&write)?;
-    Ok((read, Input::new(Some(write), false)))
+    Ok((read, CommandInput::new(Some(write), false)))
 }
 
 fn host(error: io::Error) -> NotStarted {

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use runner_supervisor::{NotStarted, Place, Request};
+use runner_supervisor::{NotStarted, Request, WorkingDirectory};
 use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{Access, AtFlags, FileType, Mode, OFlags},
@@ -14,15 +14,18 @@ use rustix::{
 };
 
 /// The directory to run in.
-pub(crate) fn directory(place: &Place, inherited: Option<OwnedFd>) -> Result<OwnedFd, NotStarted> {
+pub(crate) fn directory(
+    place: &WorkingDirectory,
+    inherited: Option<OwnedFd>,
+) -> Result<OwnedFd, NotStarted> {
     let path = match (place, inherited) {
-        (Place::Inherited, Some(directory)) => return Ok(directory),
-        (Place::Inherited, None) => {
+        (WorkingDirectory::Inherited, Some(directory)) => return Ok(directory),
+        (WorkingDirectory::Inherited, None) => {
             return Err(NotStarted::Host(
                 "no directory came with the request".to_owned(),
             ));
         }
-        (Place::Path(path), _) => path,
+        (WorkingDirectory::Path(path), _) => path,
     };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {

@@ -7,8 +7,8 @@ mod over;
 use std::time::Duration;
 
 use runner_supervisor::{
-    Cause, End, FaultPoint, Frame, FromSupervisor, Request, StartRecord, Stream, ToSupervisor,
-    unrenewed_for,
+    Cause, FaultPoint, Frame, FromSupervisor, ReportedEnd, Request, StartRecord, Stream,
+    ToSupervisor, unrenewed_for,
 };
 use rustix::{fd::OwnedFd, io::Errno, process::Signal};
 
@@ -18,7 +18,7 @@ use crate::{
     clock,
     faults::Faults,
     gate::Opened,
-    input::Input,
+    input::CommandInput,
     layout::Ends,
     prepare::Prepared,
     stream::Pump,
@@ -62,16 +62,16 @@ impl Child {
     }
 
     /// Its own report, once it is collected.
-    fn end(&self, program: &[u8]) -> End {
+    fn end(&self, program: &[u8]) -> ReportedEnd {
         let Some((collected, _)) = self.ended else {
-            return End::Unknown;
+            return ReportedEnd::Unknown;
         };
         if let Some(reason) = self.process.not_executed(collected.status, program) {
-            return End::NotStarted(reason);
+            return ReportedEnd::NotStarted(reason);
         }
         match collected.status {
-            Ok(code) => End::Code(code),
-            Err(signal) => End::Signal(signal),
+            Ok(code) => ReportedEnd::Code(code),
+            Err(signal) => ReportedEnd::Signal(signal),
         }
     }
 }
@@ -85,7 +85,7 @@ pub(crate) struct Supervision {
     faults: Faults,
     child: Child,
     pumps: Vec<Pump>,
-    input: Input,
+    input: CommandInput,
     terminal: Option<OwnedFd>,
     began: Duration,
     phase: Phase,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Found, SpoolReader};
+use crate::{SpoolPiece, SpoolReader};
 
 const KEEP: u32 = 100;
 
@@ -36,7 +36,7 @@ fn found(directory: &Directory) -> Vec<(u64, Vec<u8>)> {
     let mut room = [0; 64];
     loop {
         match reader.read(at, &mut room).expect("a spool") {
-            Found::Bytes(length) => {
+            SpoolPiece::Bytes(length) => {
                 let read = &room[..length];
                 match all.last_mut() {
                     Some((from, bytes)) if *from + bytes.len() as u64 == at => {
@@ -46,8 +46,8 @@ fn found(directory: &Directory) -> Vec<(u64, Vec<u8>)> {
                 }
                 at += length as u64;
             }
-            Found::Gap { until } | Found::Evicted { until } => at = until,
-            Found::Nothing => return all,
+            SpoolPiece::Gap { until } | SpoolPiece::Evicted { until } => at = until,
+            SpoolPiece::Nothing => return all,
         }
     }
 }
