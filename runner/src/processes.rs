@@ -27,8 +27,8 @@ use std::{
 
 use runner_host::{Account, Plan, Whereabouts};
 use runner_supervisor::{
-    Directory, Fate, KillChoice, Pool, PoolError, PoolOptions, Realm, Request, SpoolBounds,
-    StartRecord, Streams, Sync, Terms, User, WorkingDirectory,
+    Directory, Fate, KillChoice, PoolError, PoolOptions, Realm, Request, SpoolBounds, StartRecord,
+    Streams, SupervisorPool, Sync, Terms, User, WorkingDirectory,
 };
 use shared_sandbox::{NotStarted, Outcome, TerminalSize};
 use shared_types::{Clock, Entropy, OperationId, Refusal};
@@ -88,7 +88,7 @@ pub(crate) struct ProcessTerms {
 /// Commands under supervisors. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Processes {
-    pool: Arc<Pool>,
+    pool: Arc<SupervisorPool>,
     starts: Arc<Semaphore>,
     root: Arc<Path>,
     realm: Realm,
@@ -102,7 +102,7 @@ pub(crate) struct WaitingSupervisor {
     /// Until it is started.
     supervisor: Option<runner_supervisor::IdleSupervisor>,
     name: String,
-    pool: Arc<Pool>,
+    pool: Arc<SupervisorPool>,
 }
 
 /// A command under its supervisor. Dropping it changes nothing for the command.
@@ -385,8 +385,8 @@ pub(crate) fn name(path: &Path) -> &str {
 }
 
 /// A full disk refuses what is new, and nothing else: what runs is to be taken up all the same.
-fn prepared(options: PoolOptions) -> Result<Pool, PoolError> {
-    match Pool::proven(options.clone()) {
+fn prepared(options: PoolOptions) -> Result<SupervisorPool, PoolError> {
+    match SupervisorPool::proven(options.clone()) {
         Ok((pool, identity)) => {
             tracing::info!(
                 process.kill = identity.kill.as_str(),
@@ -400,7 +400,7 @@ fn prepared(options: PoolOptions) -> Result<Pool, PoolError> {
                 folder = %options.root.display(),
                 "the disk is full; no command begins until some of it is free"
             );
-            Ok(Pool::new(options)?)
+            Ok(SupervisorPool::new(options)?)
         }
         Err(error) => Err(error),
     }

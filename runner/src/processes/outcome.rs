@@ -73,7 +73,7 @@ fn not_started(reason: runner_supervisor::NotStarted) -> NotStarted {
     }
 }
 
-fn stream_end(end: runner_supervisor::StreamEnd) -> StreamEnd {
+fn stream_end(end: runner_supervisor::SpoolEnd) -> StreamEnd {
     StreamEnd {
         offset: end.offset,
         checksum: end.checksum,

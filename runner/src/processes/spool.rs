@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use runner_supervisor::{Directory, Pool, Realm, SpoolReader, Stream};
+use runner_supervisor::{Directory, Realm, SpoolReader, SpoolStream, SupervisorPool};
 use shared_sandbox::OutputStream;
 use tokio::task::spawn_blocking;
 
@@ -23,7 +23,7 @@ pub(crate) struct Spool {
     path: PathBuf,
     realm: Realm,
     /// The pool that its supervisor came from, as long as that is there.
-    pool: Weak<Pool>,
+    pool: Weak<SupervisorPool>,
     readers: [Option<SpoolReader>; 2],
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum SpoolRead {
 }
 
 impl Spool {
-    pub(super) fn new(path: PathBuf, realm: Realm, pool: Weak<Pool>) -> Self {
+    pub(super) fn new(path: PathBuf, realm: Realm, pool: Weak<SupervisorPool>) -> Self {
         Self {
             path,
             realm,
@@ -91,7 +91,7 @@ impl Spool {
     /// When the host refuses.
     pub(crate) fn bytes_on_disk(&self) -> io::Result<u64> {
         let mut bytes = 0;
-        for stream in Stream::ALL {
+        for stream in SpoolStream::ALL {
             let file = self.path.join(stream.file_name());
             bytes += fs::metadata(file)?.blocks() * BLOCK_BYTES;
         }
@@ -118,8 +118,8 @@ impl Spool {
 
 fn open(path: &Path, stream: OutputStream) -> io::Result<SpoolReader> {
     let stream = match stream {
-        OutputStream::Stdout => Stream::Out,
-        OutputStream::Stderr => Stream::Err,
+        OutputStream::Stdout => SpoolStream::Out,
+        OutputStream::Stderr => SpoolStream::Err,
     };
     SpoolReader::open(&Directory::open(path)?, stream)
 }

@@ -15,8 +15,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    Cause, Cut, Directory, Operation, OperationEnd, OperationError, Pool, Realm, RecordError,
-    Recovered, Stream, SupervisorEvent,
+    Cause, Cut, Directory, Operation, OperationEnd, OperationError, Realm, RecordError, Recovered,
+    SpoolStream, SupervisorEvent, SupervisorPool,
 };
 use shared_sandbox::Outcome;
 use shared_types::{Refusal, RefusalCode};
@@ -56,7 +56,7 @@ pub(super) struct Supervised {
     /// The realm of the processes that its records name.
     pub(super) realm: Realm,
     /// The pool that its supervisor goes to afterwards.
-    pub(super) pool: Option<Arc<Pool>>,
+    pub(super) pool: Option<Arc<SupervisorPool>>,
 }
 
 /// Begins to listen to a command that was started, or whose start failed, or whose supervisor lives
@@ -378,7 +378,7 @@ impl Task {
         if wished.renewed != self.obeyed.renewed && !wished.orphan {
             let _ = operation.renew(wished.renewed.1);
         }
-        for stream in Stream::ALL {
+        for stream in SpoolStream::ALL {
             let offset = wished.committed[stream.index()];
             if offset > self.obeyed.committed[stream.index()] {
                 let _ = operation.commit(stream, offset);

@@ -13,8 +13,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    IdleSupervisor, KillChoice, Pool, PoolOptions, Request, SpoolBounds, Streams, SupervisorEvent,
-    Sync, Terms, WhenFull, WorkingDirectory,
+    IdleSupervisor, KillChoice, PoolOptions, Request, SpoolBounds, Streams, SupervisorEvent,
+    SupervisorPool, Sync, Terms, WhenFull, WorkingDirectory,
 };
 use shared_types::{Clock, OperationId, SystemClock};
 
@@ -95,8 +95,8 @@ impl Rows {
     }
 }
 
-fn pool(program: &str, root: &Path, waiting: usize) -> Result<Pool, Failure> {
-    Ok(Pool::new(PoolOptions {
+fn pool(program: &str, root: &Path, waiting: usize) -> Result<SupervisorPool, Failure> {
+    Ok(SupervisorPool::new(PoolOptions {
         program: program.into(),
         root: root.to_owned(),
         prefix: format!("pool{waiting}"),
@@ -122,7 +122,7 @@ fn plain(clock: &SystemClock) -> Result<Duration, Failure> {
 /// When the exit record was there.
 fn supervised(
     clock: &SystemClock,
-    pool: &Pool,
+    pool: &SupervisorPool,
     waiting: IdleSupervisor,
     sync: Sync,
     before: Duration,

@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `ready` | the supervisor ([`Identity`]), linked when it waits |
+//! | `ready` | the supervisor ([`ProcessIdentity`]), linked when it waits |
 //! | `fate` | [`Fate`], linked once |
 //! | `exit` | [`ExitRecord`], linked once |
 //! | `out`, `err` | the streams; a file offset is a stream offset |
@@ -32,7 +32,7 @@ use rustix::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    ExitRecord, Fate, Identity, RecordError, Stream, Tail,
+    ExitRecord, Fate, ProcessIdentity, RecordError, SpoolStream, Tail,
     record::{self},
 };
 
@@ -94,7 +94,7 @@ impl Directory {
     ///
     /// # Errors
     /// When the record is damaged or of a version too far away.
-    pub fn identity(&self) -> Result<Option<Identity>, RecordError> {
+    pub fn identity(&self) -> Result<Option<ProcessIdentity>, RecordError> {
         self.record("ready")
     }
 
@@ -146,7 +146,7 @@ impl Directory {
         self.unlink("exit")?;
         // Else a process that finds the next command's supervisor dead would take the tail for that
         // command's.
-        Stream::ALL
+        SpoolStream::ALL
             .into_iter()
             .try_for_each(|stream| self.unlink(Tail::file_name(stream)))
     }

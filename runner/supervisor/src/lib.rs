@@ -12,7 +12,7 @@
 //! else (the socket, the waiting supervisors) only makes this fast.
 //!
 //! The daemon never forks. It spawns one small process (`posix_spawn`) that supervisors are forked
-//! from. They wait in a [`Pool`], with their files made and the child that becomes the command
+//! from. They wait in a [`SupervisorPool`], with their files made and the child that becomes the command
 //! already behind its gate. None of them needs that process any further, and where it is gone the
 //! next order spawns another. A supervisor whose command is forgotten soon after its end clears its
 //! directory away, gives it another name, and waits again. Then no file is made for a command, and
@@ -42,7 +42,7 @@ pub use fault::{Fault, FaultAction, FaultPoint};
 pub use operation::{
     Cut, IdleSupervisor, Operation, OperationEnd, OperationError, Spent, SupervisorEvent,
 };
-pub use pool::{Pool, PoolError, PoolOptions};
+pub use pool::{PoolError, PoolOptions, SupervisorPool};
 pub use process::{ProcessId, boot_id, is_in_container};
 pub use protocol::{
     FromSupervisor, MAX_INPUT_BYTES, MAX_NAME_BYTES, OLDEST_VERSION, ToSupervisor, VERSION,
@@ -50,15 +50,15 @@ pub use protocol::{
 };
 pub use realm::Realm;
 pub use record::{
-    Cause, ExitRecord, Fate, Identity, MAX_REASON_BYTES, NotStarted, RecordError, RecordFile,
-    ReportedEnd, StartRecord, StreamEnd, Times,
+    Cause, ExitRecord, Fate, MAX_REASON_BYTES, NotStarted, ProcessIdentity, RecordError,
+    RecordFile, ReportedEnd, SpoolEnd, StartRecord, Times,
 };
 pub use recover::{Recovered, ask_to_end, end_by_force, recover, remove, settle};
 pub use request::{
     MAX_CLAIM_BYTES, Request, RequestError, SpoolBounds, Streams, Sync, Terms, User, WhenFull,
     WorkingDirectory, unrenewed_for,
 };
-pub use spool::{Gap, GapLog, SpoolPiece, SpoolReader, Stream, Tail};
+pub use spool::{Gap, GapLog, SpoolPiece, SpoolReader, SpoolStream, Tail};
 pub use tree::{
     Ground, KillChoice, KillMethod, Leaf, LeafNames, descendants, members_of_session,
     remove_abandoned,

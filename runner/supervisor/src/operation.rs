@@ -16,32 +16,33 @@ use std::{
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
-    Directory, ExitRecord, FrameError, FromSupervisor, Identity, MAX_INPUT_BYTES, RecordError,
-    Request, RequestError, SpoolPiece, SpoolReader, StartRecord, Stream, ToSupervisor,
+    Directory, ExitRecord, FrameError, FromSupervisor, MAX_INPUT_BYTES, ProcessIdentity,
+    RecordError, Request, RequestError, SpoolPiece, SpoolReader, SpoolStream, StartRecord,
+    ToSupervisor,
 };
-pub(crate) use line::Line;
+pub(crate) use line::SupervisorLine;
 
 /// A supervisor that waits for its request, its directory made and its files open.
 #[derive(Debug)]
 pub struct IdleSupervisor {
     directory: Directory,
-    identity: Identity,
-    line: Line,
+    identity: ProcessIdentity,
+    line: SupervisorLine,
 }
 
 /// A supervisor whose command has ended, and which can serve another one.
 #[derive(Debug)]
 pub struct Spent {
     pub(crate) directory: Directory,
-    pub(crate) line: Line,
+    pub(crate) line: SupervisorLine,
 }
 
 /// A running or ended operation.
 #[derive(Debug)]
 pub struct Operation {
     directory: Directory,
-    identity: Option<Identity>,
-    line: Line,
+    identity: Option<ProcessIdentity>,
+    line: SupervisorLine,
     readers: [Option<SpoolReader>; 2],
     ended: Option<OperationEnd>,
     last_id: u64,
@@ -108,7 +109,11 @@ pub enum OperationError {
 }
 
 impl IdleSupervisor {
-    pub(crate) fn new(directory: Directory, identity: Identity, line: Line) -> Self {
+    pub(crate) fn new(
+        directory: Directory,
+        identity: ProcessIdentity,
+        line: SupervisorLine,
+    ) -> Self {
         Self {
             directory,
             identity,
@@ -122,7 +127,7 @@ impl IdleSupervisor {
     }
 
     /// The supervisor that waits.
-    pub fn identity(&self) -> &Identity {
+    pub fn identity(&self) -> &ProcessIdentity {
         &self.identity
     }
 
@@ -179,7 +184,7 @@ impl IdleSupervisor {
 
 impl Operation {
     /// One that a supervisor still serves.
-    pub(crate) fn attached(directory: Directory, line: Line) -> Self {
+    pub(crate) fn attached(directory: Directory, line: SupervisorLine) -> Self {
         Self {
             directory,
             identity: None,
@@ -197,7 +202,7 @@ impl Operation {
     }
 
     /// Its supervisor; after re-attaching only once an event came.
-    pub fn identity(&self) -> Option<&Identity> {
+    pub fn identity(&self) -> Option<&ProcessIdentity> {
         self.identity.as_ref()
     }
 
@@ -252,7 +257,7 @@ impl Operation {
     /// When the host refuses.
     pub fn read(
         &mut self,
-        stream: Stream,
+        stream: SpoolStream,
         offset: u64,
         bytes: &mut [u8],
     ) -> io::Result<SpoolPiece> {
@@ -269,7 +274,7 @@ impl Operation {
     ///
     /// # Errors
     /// When the supervisor is gone; [`Operation::event`] tells more.
-    pub fn commit(&mut self, stream: Stream, offset: u64) -> Result<(), OperationError> {
+    pub fn commit(&mut self, stream: SpoolStream, offset: u64) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Commit { stream, offset })
     }
 
@@ -325,7 +330,7 @@ impl Operation {
     }
 
     /// Its supervisor, for another command; `None` where it can serve none. That must be asked for
-    /// within a second ([`Pool::reclaim`](crate::Pool::reclaim)), or the supervisor ends.
+    /// within a second ([`Pool::reclaim`](crate::SupervisorPool::reclaim)), or the supervisor ends.
     pub fn into_spent(self) -> Option<Spent> {
         let Self {
             directory,

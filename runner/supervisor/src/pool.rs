@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Fault, Identity, IdleSupervisor, KillChoice, OperationError, Realm, Spent};
+use crate::{Fault, IdleSupervisor, KillChoice, OperationError, ProcessIdentity, Realm, Spent};
 use keeper::{Keeper, Wishes};
 use starter::Starter;
 
@@ -81,13 +81,13 @@ impl PoolError {
 
 /// Waiting supervisors.
 #[derive(Debug)]
-pub struct Pool {
+pub struct SupervisorPool {
     starter: Starter,
     wishes: Wishes,
     ready: Mutex<Receiver<Result<IdleSupervisor, PoolError>>>,
 }
 
-impl Pool {
+impl SupervisorPool {
     /// Begins to start supervisors.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Pool {
     ///
     /// # Errors
     /// When the program is not there, cannot prepare itself, or is of a version too far away.
-    pub fn proven(options: PoolOptions) -> Result<(Self, Identity), PoolError> {
+    pub fn proven(options: PoolOptions) -> Result<(Self, ProcessIdentity), PoolError> {
         let starter = Starter::new(options);
         let first = starter.start()?;
         let identity = first.identity().clone();
@@ -142,7 +142,7 @@ impl Pool {
         }
     }
 
-    /// One that waits now. Another one takes its place after [`Pool::refill`], which is for when it
+    /// One that waits now. Another one takes its place after [`SupervisorPool::refill`], which is for when it
     /// has its command: nothing else is to keep the host from that.
     pub fn ready(&self) -> Option<IdleSupervisor> {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,7 +214,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for SupervisorPool {
     fn drop(&mut self) {
         // The supervisors that wait end when `ready` is dropped. On a host the next daemon finds their
         // directories; a container comes and goes while its daemon lives.

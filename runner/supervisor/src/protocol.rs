@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use shared_types::OperationId;
 
 use crate::{
-    record::{ExitRecord, Identity, StartRecord},
+    record::{ExitRecord, ProcessIdentity, StartRecord},
     request::{Terms, millis_always},
-    spool::Stream,
+    spool::SpoolStream,
 };
 
 /// The version of protocol and directory that this code writes.
@@ -64,7 +64,7 @@ pub enum ToSupervisor {
     /// Output below this offset is durable elsewhere and may be evicted.
     Commit {
         /// The stream.
-        stream: Stream,
+        stream: SpoolStream,
         /// The offset; less than before changes nothing.
         offset: u64,
     },
@@ -110,7 +110,7 @@ pub enum FromSupervisor {
         /// The supervisor's [`VERSION`].
         version: u32,
         /// The supervisor that speaks.
-        identity: Identity,
+        identity: ProcessIdentity,
         /// The number of input bytes that were taken.
         #[serde(default)]
         input: u64,

@@ -9,7 +9,7 @@ use std::io;
 use crate::{
     Cause, Directory, Fate, RecordError, Recovered,
     entry::{self, Order, OrderOutcome},
-    operation::Line,
+    operation::SupervisorLine,
     process::boot_id,
     recover,
 };
@@ -160,7 +160,7 @@ fn found(directory: Directory) -> Result<Recovered, RecordError> {
     match directory.fate()? {
         Some(Fate::Started(_)) => {
             let line = directory.connect().map_err(RecordError::from)?;
-            let line = Line::new(line).map_err(io::Error::other)?;
+            let line = SupervisorLine::new(line).map_err(io::Error::other)?;
             let operation = crate::Operation::attached(directory, line);
             Ok(Recovered::Running(Box::new(operation)))
         }
@@ -210,7 +210,7 @@ mod tests {
     use shared_types::OperationId;
 
     use super::*;
-    use crate::{Identity, KillMethod, MAX_ORDER_BYTES, ORDERS, ProcessId, StartRecord};
+    use crate::{KillMethod, MAX_ORDER_BYTES, ORDERS, ProcessId, ProcessIdentity, StartRecord};
 
     /// Answers one order as an entry process does that has no room for a process to carry it out.
     fn without_room(root: &Path) -> thread::JoinHandle<()> {
@@ -253,7 +253,7 @@ mod tests {
     fn started() -> Fate {
         Fate::Started(StartRecord {
             operation: OperationId::from_u128(1),
-            identity: Identity {
+            identity: ProcessIdentity {
                 supervisor: ProcessId {
                     pid: 1,
                     start_ticks: 1,

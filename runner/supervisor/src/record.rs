@@ -27,7 +27,7 @@ const MAX_RECORD_BYTES: usize = 16 * 1024;
 
 /// The supervisor of an operation, and its means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ProcessIdentity {
     /// The supervisor.
     pub supervisor: ProcessId,
     /// The way in which it kills.
@@ -55,7 +55,7 @@ pub struct StartRecord {
     /// The operation.
     pub operation: OperationId,
     /// The supervisor of the operation.
-    pub identity: Identity,
+    pub identity: ProcessIdentity,
     /// The command's first process; absent where it was clear before that there is none.
     pub child: Option<ProcessId>,
     /// The limits of its time, for the process that must enforce them in the supervisor's place;
@@ -104,9 +104,9 @@ pub struct ExitRecord {
     /// The cause of the end.
     pub cause: Cause,
     /// All of stdout, of the merged stream, or of the terminal.
-    pub out: StreamEnd,
+    pub out: SpoolEnd,
     /// All of stderr.
-    pub err: StreamEnd,
+    pub err: SpoolEnd,
     /// Processor time of the first process and of those that it waited for, in microseconds.
     pub cpu_us: u64,
     /// The largest resident size of one of them, in bytes.
@@ -194,7 +194,7 @@ pub enum Cause {
 
 /// The end of an output stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamEnd {
+pub struct SpoolEnd {
     /// Bytes that were taken from the command.
     pub offset: u64,
     /// CRC-32 (IEEE) of all of them, also of those that are not kept; absent where not all of

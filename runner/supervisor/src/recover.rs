@@ -8,8 +8,8 @@ mod wait;
 use std::{fs, io, path::Path, time::Duration};
 
 use crate::{
-    Cause, Directory, ExitRecord, Fate, KillMethod, Operation, RecordError, ReportedEnd,
-    SpoolReader, StartRecord, Stream, StreamEnd, operation::Line, process::boot_id,
+    Cause, Directory, ExitRecord, Fate, KillMethod, Operation, RecordError, ReportedEnd, SpoolEnd,
+    SpoolReader, SpoolStream, StartRecord, operation::SupervisorLine, process::boot_id,
     realm::cause_of_death, spool::restore,
 };
 pub use force::{ask_to_end, end_by_force};
@@ -118,7 +118,7 @@ fn started(directory: Directory, start: &StartRecord) -> Result<Recovered, Recor
         }
         // One that is about to end closes its socket before it is gone.
         let socket = directory.connect().ok();
-        line = socket.and_then(|socket| Line::new(socket).ok());
+        line = socket.and_then(|socket| SupervisorLine::new(socket).ok());
         line.is_some()
     });
     if let Some(line) = line {
@@ -164,7 +164,7 @@ fn lost(
 ) -> Result<Recovered, RecordError> {
     // After the host's death the tail may say more than the disk has of it.
     if cause != Cause::HostReboot {
-        for stream in Stream::ALL {
+        for stream in SpoolStream::ALL {
             // Output that cannot be put there is missing, and the end does not claim to have it.
             let _ = restore(&directory, stream);
         }
@@ -174,8 +174,8 @@ fn lost(
         operation: start.map(|start| start.operation),
         end: ReportedEnd::Unknown,
         cause,
-        out: end(Stream::Out)?,
-        err: end(Stream::Err)?,
+        out: end(SpoolStream::Out)?,
+        err: end(SpoolStream::Err)?,
         cpu_us: 0,
         max_rss_bytes: 0,
         wall_us: 0,
@@ -211,15 +211,15 @@ fn lost_without_start(directory: Directory) -> Result<Recovered, RecordError> {
 }
 
 /// The end of a stream on disk, where its supervisor has not reported it.
-fn stream_end(directory: &Directory, stream: Stream) -> io::Result<StreamEnd> {
+fn stream_end(directory: &Directory, stream: SpoolStream) -> io::Result<SpoolEnd> {
     let reader = match SpoolReader::open(directory, stream) {
         Ok(reader) => reader,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(StreamEnd::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SpoolEnd::default()),
         Err(error) => return Err(error),
     };
     let offset = reader.length()?;
     if !reader.is_whole()? {
-        return Ok(StreamEnd {
+        return Ok(SpoolEnd {
             offset,
             checksum: None,
         });
@@ -230,7 +230,7 @@ fn stream_end(directory: &Directory, stream: Stream) -> io::Result<StreamEnd> {
         checksum.update(&bytes[..length]);
         at += length as u64;
     }
-    Ok(StreamEnd {
+    Ok(SpoolEnd {
         offset,
         checksum: Some(checksum.finalize()),
     })

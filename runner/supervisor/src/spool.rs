@@ -32,14 +32,14 @@ const GAP_ROOM: u64 = 128;
 /// An output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stream {
+pub enum SpoolStream {
     /// stdout, both merged, or the terminal.
     Out,
     /// stderr.
     Err,
 }
 
-impl Stream {
+impl SpoolStream {
     /// Both of them.
     pub const ALL: [Self; 2] = [Self::Out, Self::Err];
 
@@ -64,7 +64,7 @@ impl Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// The stream.
-    pub stream: Stream,
+    pub stream: SpoolStream,
     /// The offset of the first missing byte.
     pub offset: u64,
     /// The number of missing bytes.
@@ -108,7 +108,7 @@ impl GapLog {
             gaps: 0,
             evicts: false,
         };
-        log.gaps = Stream::ALL.into_iter().try_fold(0, |gaps, stream| {
+        log.gaps = SpoolStream::ALL.into_iter().try_fold(0, |gaps, stream| {
             Ok::<_, io::Error>(gaps + log.gaps(stream)?.len())
         })?;
         Ok(log)
@@ -144,7 +144,7 @@ impl GapLog {
 
     /// True if there is room for one gap more, besides one of each stream that lasts to its end.
     pub fn has_room(&self) -> bool {
-        self.gaps + Stream::ALL.len() < MAX_GAPS
+        self.gaps + SpoolStream::ALL.len() < MAX_GAPS
     }
 
     /// Records a gap.
@@ -163,7 +163,7 @@ impl GapLog {
     ///
     /// # Errors
     /// When the host refuses; then nothing may be evicted.
-    pub fn evict(&mut self, stream: Stream, offset: u64) -> io::Result<()> {
+    pub fn evict(&mut self, stream: SpoolStream, offset: u64) -> io::Result<()> {
         self.evicts = true;
         let gap = Gap {
             stream,
@@ -179,7 +179,7 @@ impl GapLog {
     ///
     /// # Errors
     /// When the host refuses.
-    pub fn evicted(&self, stream: Stream) -> io::Result<u64> {
+    pub fn evicted(&self, stream: SpoolStream) -> io::Result<u64> {
         let gap = self.line("evicted", stream.index() as u64 * EVICTED_ROOM)?;
         Ok(gap.map_or(0, |gap| gap.length))
     }
@@ -188,7 +188,7 @@ impl GapLog {
     ///
     /// # Errors
     /// When the host refuses.
-    pub fn gaps(&self, stream: Stream) -> io::Result<Vec<Gap>> {
+    pub fn gaps(&self, stream: SpoolStream) -> io::Result<Vec<Gap>> {
         let mut gaps = Vec::new();
         for index in 0..MAX_GAPS as u64 {
             match self.line("gap", GAPS_AT + index * GAP_ROOM)? {
@@ -201,7 +201,7 @@ impl GapLog {
     }
 
     /// Up to where a stream is evicted, and its gaps. Mostly there are none, and one look tells.
-    fn missing(&self, stream: Stream) -> io::Result<(u64, Vec<Gap>)> {
+    fn missing(&self, stream: SpoolStream) -> io::Result<(u64, Vec<Gap>)> {
         let mut bytes = [0; (GAPS_AT + GAP_ROOM) as usize];
         let length = self.file.read_at(&mut bytes, 0)?;
         let mut lines = bytes[..length].chunks(GAP_ROOM as usize);
@@ -230,7 +230,7 @@ fn parsed(kind: &str, room: &[u8]) -> Option<Gap> {
 pub struct SpoolReader {
     file: File,
     gaps: GapLog,
-    stream: Stream,
+    stream: SpoolStream,
 }
 
 /// The thing at an offset of a stream.
@@ -257,7 +257,7 @@ impl SpoolReader {
     ///
     /// # Errors
     /// When there is no spool.
-    pub fn open(directory: &Directory, stream: Stream) -> io::Result<Self> {
+    pub fn open(directory: &Directory, stream: SpoolStream) -> io::Result<Self> {
         Ok(Self {
             file: directory.open_file(stream.file_name())?,
             gaps: GapLog::open(directory)?,

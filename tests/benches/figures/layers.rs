@@ -6,8 +6,8 @@
 use std::{ffi::CString, path::Path, time::Duration};
 
 use runner_supervisor::{
-    KillChoice, Pool, PoolOptions, Request, SpoolBounds, Streams, SupervisorEvent, Sync, Terms,
-    WhenFull, WorkingDirectory,
+    KillChoice, PoolOptions, Request, SpoolBounds, Streams, SupervisorEvent, SupervisorPool, Sync,
+    Terms, WhenFull, WorkingDirectory,
 };
 use shared_types::OperationId;
 use tests::{door::Door, gantry::binary};
@@ -76,7 +76,7 @@ pub(crate) async fn figures(watch: &Stopwatch) -> Vec<Figure> {
 }
 
 /// As a runner has it, with nothing around it.
-fn pool(root: &Path) -> Pool {
+fn pool(root: &Path) -> SupervisorPool {
     let options = PoolOptions {
         realm: runner_supervisor::Realm::Host,
         program: binary("gantry-supervisor"),
@@ -86,11 +86,11 @@ fn pool(root: &Path) -> Pool {
         kill: KillChoice::Strongest,
         fault: None,
     };
-    Pool::new(options).expect("a pool")
+    SupervisorPool::new(options).expect("a pool")
 }
 
 /// Seconds until a supervisor that waits tells of the end of its command.
-fn supervised(pool: &Pool, directory: &Path, watch: &Stopwatch) -> f64 {
+fn supervised(pool: &SupervisorPool, directory: &Path, watch: &Stopwatch) -> f64 {
     let waiting = pool.take_ready(PATIENCE).expect("one is ready");
     let record = waiting.directory().path().to_owned();
     let request = request(directory);

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use runner_host::{Host, HostOptions, allowed_environment};
 pub(super) use runner_supervisor::{
-    Directory, Identity, KillChoice, KillMethod, SpoolBounds, Sync, WhenFull,
+    Directory, KillChoice, KillMethod, ProcessIdentity, SpoolBounds, Sync, WhenFull,
 };
 use rustix::process::{Pid, Signal};
 pub(super) use shared_sandbox::{
@@ -186,7 +186,7 @@ pub(super) async fn until_gone(scene: &Scene, name: &str) {
 }
 
 /// Who supervises what lies in this directory.
-pub(super) fn identity(scene: &Scene, name: &str) -> Identity {
+pub(super) fn identity(scene: &Scene, name: &str) -> ProcessIdentity {
     let directory = Directory::open(&scene.root().join(name)).expect("a directory");
     let identity = directory.identity().expect("readable");
     identity.expect("a supervisor")

@@ -12,7 +12,7 @@ use tokio::time::{pause, resume};
 use super::scene::*;
 
 /// Stops the supervisor of this directory, and waits until it is.
-pub(super) fn stop(scene: &Scene, name: &str) -> Identity {
+pub(super) fn stop(scene: &Scene, name: &str) -> ProcessIdentity {
     let identity = identity(scene, name);
     signal(identity.supervisor.pid, Signal::STOP);
     while state(identity.supervisor.pid) != Some('T') {
@@ -35,7 +35,7 @@ pub(super) fn soon_killed() -> ProcessTerms {
 }
 
 /// Nothing is left of a supervisor but its directory.
-pub(super) fn assert_gone(identity: &Identity) {
+pub(super) fn assert_gone(identity: &ProcessIdentity) {
     assert!(!runs(identity.supervisor.pid), "{identity:?}");
     let cgroup = identity.cgroup.as_deref();
     assert!(!cgroup.is_some_and(Path::exists), "{identity:?}");
@@ -47,7 +47,7 @@ pub(super) struct Stubborn {
     said: String,
     /// One of its processes, in a session of its own.
     survivor: i32,
-    supervisor: Identity,
+    supervisor: ProcessIdentity,
 }
 
 impl Stubborn {

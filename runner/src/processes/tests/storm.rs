@@ -136,7 +136,7 @@ async fn run(scene: &Scene, processes: &Processes, number: u128) -> (u128, Fared
 struct Storm {
     over: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<()>,
-    seen: Arc<Mutex<HashMap<i32, Identity>>>,
+    seen: Arc<Mutex<HashMap<i32, ProcessIdentity>>>,
 }
 
 impl Storm {
@@ -156,7 +156,7 @@ impl Storm {
     }
 
     /// Who was seen.
-    fn end(self) -> Vec<Identity> {
+    fn end(self) -> Vec<ProcessIdentity> {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().expect("no panic");
         let mut seen = self.seen.lock().expect("no panic");
@@ -165,7 +165,7 @@ impl Storm {
 }
 
 /// Some of them are stopped, continued or killed.
-fn strike(root: &Path, dice: &mut Dice, seen: &Mutex<HashMap<i32, Identity>>) {
+fn strike(root: &Path, dice: &mut Dice, seen: &Mutex<HashMap<i32, ProcessIdentity>>) {
     for entry in fs::read_dir(root).expect("a folder").flatten() {
         let identity = Directory::open(&entry.path()).map(|one| one.identity());
         if let Ok(Ok(Some(identity))) = identity {
@@ -202,7 +202,7 @@ fn below(folder: &Path) -> Vec<(i32, PathBuf)> {
 }
 
 /// Waits until no process, no directory and no cgroup is left.
-async fn until_quiet(scene: &Scene, seen: &[Identity]) {
+async fn until_quiet(scene: &Scene, seen: &[ProcessIdentity]) {
     let left = || {
         let mut left = below(&scene.root());
         left.extend(below(&scene.workspace()));

@@ -22,7 +22,7 @@ const WAITING_BYTES: usize = 256 * 1024;
 
 /// A connection to a supervisor.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct SupervisorLine {
     socket: UnixStream,
     inbox: Inbox,
     outbox: Outbox,
@@ -30,7 +30,7 @@ pub(crate) struct Line {
     descriptor: Option<OwnedFd>,
 }
 
-impl Line {
+impl SupervisorLine {
     /// Says hello on a new connection.
     pub(crate) fn new(socket: UnixStream) -> Result<Self, OperationError> {
         let mut link = Self {
@@ -51,7 +51,7 @@ impl Line {
         self.descriptor = Some(descriptor);
     }
 
-    /// Sends a frame, as far as the supervisor reads now; the rest goes with [`Line::flush`].
+    /// Sends a frame, as far as the supervisor reads now; the rest goes with [`SupervisorLine::flush`].
     /// Waits only where more than [`WAITING_BYTES`] wait already.
     pub(crate) fn send(&mut self, what: &ToSupervisor, bytes: &[u8]) -> Result<(), OperationError> {
         while self.outbox.len() > WAITING_BYTES {
@@ -145,7 +145,7 @@ impl Line {
     }
 }
 
-impl AsFd for Line {
+impl AsFd for SupervisorLine {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

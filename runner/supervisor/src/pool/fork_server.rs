@@ -20,11 +20,11 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct ForkServer {
     options: PoolOptions,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<RunningForkServer>>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningForkServer {
     orders: Orders,
     /// `None` for a container's entry process, which is no child of this process.
     child: Option<Child>,
@@ -60,8 +60,8 @@ impl ForkServer {
         }
         // It has died, or there was none yet.
         let another = running.insert(match self.options.realm {
-            Realm::Host => Running::spawn(&self.options)?,
-            Realm::Container => Running::connect(&self.options.root)?,
+            Realm::Host => RunningForkServer::spawn(&self.options)?,
+            Realm::Container => RunningForkServer::connect(&self.options.root)?,
         });
         Ok((another.orders.give(&order)?, another.id()))
     }
@@ -77,7 +77,7 @@ impl ForkServer {
     }
 }
 
-impl Running {
+impl RunningForkServer {
     fn spawn(options: &PoolOptions) -> io::Result<Self> {
         let (socket, far) = socketpair(
             AddressFamily::UNIX,
@@ -140,7 +140,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningForkServer {
     fn drop(&mut self) {
         // Supervisors do not need it. A supervisor that was ordered and does not come was promised
         // to no caller.

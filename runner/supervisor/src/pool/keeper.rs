@@ -23,12 +23,12 @@ pub(super) struct Wishes(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    told: Mutex<Told>,
+    told: Mutex<PoolNews>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct PoolNews {
     /// Supervisors that were taken, and are not counted yet.
     taken: usize,
     /// One can serve another command, or is to end.
@@ -65,8 +65,8 @@ impl Wishes {
     fn wait(&self, patience: Option<Duration>, wakes_after: usize) -> TakenNews {
         let mut told = self.told();
         told.wakes_after = Some(wakes_after);
-        let wakes = |told: &Told| told.closed || (told.look && told.taken >= wakes_after);
-        let nothing = |told: &mut Told| !wakes(told);
+        let wakes = |told: &PoolNews| told.closed || (told.look && told.taken >= wakes_after);
+        let nothing = |told: &mut PoolNews| !wakes(told);
         let (mut told, in_vain) = match patience {
             Some(patience) => {
                 let waited = self.0.changed.wait_timeout_while(told, patience, nothing);
@@ -78,7 +78,7 @@ impl Wishes {
                 (waited.unwrap_or_else(PoisonError::into_inner), false)
             }
         };
-        let Told { taken, closed, .. } = std::mem::take(&mut *told);
+        let PoolNews { taken, closed, .. } = std::mem::take(&mut *told);
         TakenNews {
             taken,
             closed,
@@ -86,7 +86,7 @@ impl Wishes {
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, PoolNews> {
         self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,7 +11,8 @@ use std::{
 
 use super::{PoolError, PoolOptions, fork_server::ForkServer, spent::SpentOnes};
 use crate::{
-    Directory, FromSupervisor, Identity, IdleSupervisor, Spent, ToSupervisor, operation::Line,
+    Directory, FromSupervisor, IdleSupervisor, ProcessIdentity, Spent, ToSupervisor,
+    operation::SupervisorLine,
 };
 
 /// The longest time that a supervisor may take to make its files.
@@ -107,7 +108,7 @@ impl Starter {
 /// One that has served is asked to wait again. The new name is given once everything is cleared
 /// away, so that a directory of that name never holds anything older, not even after a host's
 /// death.
-fn again(spent: &mut Spent, name: &str) -> Result<Identity, PoolError> {
+fn again(spent: &mut Spent, name: &str) -> Result<ProcessIdentity, PoolError> {
     let asked = spent.line.send(&ToSupervisor::Again, &[]);
     asked.map_err(|error| PoolError::Silent(Some(error)))?;
     let identity = ready(&mut spent.line, AGAIN_WITHIN)?;
@@ -116,13 +117,13 @@ fn again(spent: &mut Spent, name: &str) -> Result<Identity, PoolError> {
 }
 
 /// The greeting of a new supervisor that is ready.
-fn greeting(socket: UnixStream) -> Result<(Identity, Line), PoolError> {
-    let mut line = Line::new(socket).map_err(|error| PoolError::Silent(Some(error)))?;
+fn greeting(socket: UnixStream) -> Result<(ProcessIdentity, SupervisorLine), PoolError> {
+    let mut line = SupervisorLine::new(socket).map_err(|error| PoolError::Silent(Some(error)))?;
     let identity = ready(&mut line, READY_WITHIN)?;
     Ok((identity, line))
 }
 
-fn ready(line: &mut Line, within: Duration) -> Result<Identity, PoolError> {
+fn ready(line: &mut SupervisorLine, within: Duration) -> Result<ProcessIdentity, PoolError> {
     match line.receive(within) {
         Ok(Some(FromSupervisor::Hello { identity, .. })) => Ok(identity),
         Ok(Some(FromSupervisor::Unfit { reason, errno })) => {
@@ -149,7 +150,7 @@ mod tests {
         let (near, far) = UnixStream::pair().expect("a socket");
         let hello = FromSupervisor::Hello {
             version: 99,
-            identity: Identity {
+            identity: ProcessIdentity {
                 supervisor: ProcessId {
                     pid: 1,
                     start_ticks: 1,

@@ -45,7 +45,7 @@ fn fields_of_a_neighbouring_version_are_ignored_and_a_far_one_is_refused() {
         let checksum = crc32fast::hash(json.as_bytes());
         format!("{version} end {checksum:08x} {json}\n")
     };
-    let read = |version| read::<StreamEnd>("end", &file_with(line(version).as_bytes()), "end");
+    let read = |version| read::<SpoolEnd>("end", &file_with(line(version).as_bytes()), "end");
     assert_eq!(read(VERSION + 1).expect("a neighbour").offset, 7);
     assert_eq!(read(VERSION - 1).expect("a neighbour").offset, 7);
     assert!(matches!(

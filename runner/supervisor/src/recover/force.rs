@@ -12,7 +12,9 @@ use super::{
     remains::{GONE_WITHIN, empty, kill_tree, put_down, wait_until},
     settle,
 };
-use crate::{Cause, Directory, Fate, Identity, KillMethod, Leaf, RecordError, process::boot_id};
+use crate::{
+    Cause, Directory, Fate, KillMethod, Leaf, ProcessIdentity, RecordError, process::boot_id,
+};
 
 /// Asks a command to end (`SIGTERM`) where its supervisor is stopped and so does not; else nothing
 /// happens.
@@ -70,7 +72,7 @@ pub fn end_by_force(directory: Directory, cause: Cause) -> Result<Recovered, Rec
 
 /// The tree of a supervisor that is there. Without a cgroup the tree is what comes from the
 /// supervisor; once the supervisor is gone, the tree cannot be found any more.
-fn tree(identity: &Identity, boot: &str) -> io::Result<Option<Leaf>> {
+fn tree(identity: &ProcessIdentity, boot: &str) -> io::Result<Option<Leaf>> {
     let supervisor = &identity.supervisor;
     match (identity.kill, supervisor.as_pid()) {
         (KillMethod::Sweep, Some(pid)) if supervisor.is_alive(boot) => Ok(Some(Leaf::below(pid))),

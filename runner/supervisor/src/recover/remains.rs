@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use crate::{
-    Directory, Identity, Leaf, ProcessId, RecordError, members_of_session, process::boot_id,
+    Directory, Leaf, ProcessId, ProcessIdentity, RecordError, members_of_session, process::boot_id,
 };
 
 /// The longest time that a supervisor may take to end by itself: it waits a second for a request to
@@ -80,7 +80,7 @@ pub(super) fn put_down(supervisor: &ProcessId, boot: &str) -> Result<(), RecordE
 }
 
 /// Kills what a dead supervisor has left; whether that is proven to be all of it.
-pub(super) fn kill_tree(identity: &Identity, child: Option<&ProcessId>, boot: &str) -> bool {
+pub(super) fn kill_tree(identity: &ProcessIdentity, child: Option<&ProcessId>, boot: &str) -> bool {
     match Leaf::reopen(identity.kill, identity.cgroup.as_deref()) {
         // Removed once the end is written down.
         Ok(Some(leaf)) => empty(&leaf),

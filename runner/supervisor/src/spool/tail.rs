@@ -15,7 +15,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{GapLog, Stream};
+use super::{GapLog, SpoolStream};
 use crate::{Directory, Gap, record};
 
 /// Room of one statement of what counts; there are two, written in turn.
@@ -31,14 +31,14 @@ const PIECE_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Tail {
     file: File,
-    counts: Counts,
+    counts: RingRange,
     /// The number of statements that were written.
     statements: u64,
 }
 
 /// The part of the ring that counts: the last `keep` bytes of those from `start` to `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Counts {
+struct RingRange {
     keep: u64,
     /// Offsets of the stream.
     start: u64,
@@ -47,10 +47,10 @@ struct Counts {
 
 impl Tail {
     /// The name of its file.
-    pub fn file_name(stream: Stream) -> &'static str {
+    pub fn file_name(stream: SpoolStream) -> &'static str {
         match stream {
-            Stream::Out => "out.tail",
-            Stream::Err => "err.tail",
+            SpoolStream::Out => "out.tail",
+            SpoolStream::Err => "err.tail",
         }
     }
 
@@ -61,7 +61,7 @@ impl Tail {
     pub fn create(path: &Path, keep: u32, start: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(true);
-        let counts = Counts {
+        let counts = RingRange {
             keep: keep.into(),
             start,
             to: start,
@@ -75,22 +75,22 @@ impl Tail {
     }
 
     /// The one that a supervisor has left; `None` where there is none, or nothing in it counts.
-    fn left(directory: &Directory, stream: Stream) -> io::Result<Option<Self>> {
+    fn left(directory: &Directory, stream: SpoolStream) -> io::Result<Option<Self>> {
         let file = match directory.open_file(Self::file_name(stream)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
-        let mut counts: Option<Counts> = None;
+        let mut counts: Option<RingRange> = None;
         for room in 0..2 {
             let mut bytes = [0; STATEMENT_ROOM as usize];
             let length = file.read_at(&mut bytes, room * STATEMENT_ROOM)?;
             let Some(end) = bytes[..length].iter().position(|byte| *byte == b'\n') else {
                 continue;
             };
-            let Ok(said) = record::from_line::<Counts>("tail", &bytes[..end], "tail") else {
+            let Ok(said) = record::from_line::<RingRange>("tail", &bytes[..end], "tail") else {
                 continue;
             };
-            let newest = |known: Counts| (known.to, known.start) < (said.to, said.start);
+            let newest = |known: RingRange| (known.to, known.start) < (said.to, said.start);
             if said.start <= said.to && counts.is_none_or(newest) {
                 counts = Some(said);
             }
@@ -104,7 +104,7 @@ impl Tail {
 
     /// The offset in the stream where the tail begins.
     pub fn from(&self) -> u64 {
-        let Counts { keep, start, to } = self.counts;
+        let RingRange { keep, start, to } = self.counts;
         start.max(to.saturating_sub(keep))
     }
 
@@ -152,7 +152,7 @@ impl Tail {
 
     /// Writes down what counts.
     fn count(&mut self, start: u64, to: u64) -> io::Result<()> {
-        let counts = Counts {
+        let counts = RingRange {
             start,
             to,
             ..self.counts
@@ -190,7 +190,7 @@ impl Tail {
 ///
 /// # Errors
 /// When the host refuses; it can be tried again.
-pub(crate) fn restore(directory: &Directory, stream: Stream) -> io::Result<()> {
+pub(crate) fn restore(directory: &Directory, stream: SpoolStream) -> io::Result<()> {
     let Some(tail) = Tail::left(directory, stream)? else {
         return Ok(());
     };

@@ -13,12 +13,12 @@ fn a_reader_never_takes_a_hole_for_output() {
     let mut gaps = GapLog::create(&directory).expect("a log");
     out.write_all_at(b"head", 0).expect("written");
     let gap = Gap {
-        stream: Stream::Out,
+        stream: SpoolStream::Out,
         offset: 4,
         length: 96,
     };
     gaps.add(gap).expect("recorded");
-    let reader = SpoolReader::open(&directory, Stream::Out).expect("a reader");
+    let reader = SpoolReader::open(&directory, SpoolStream::Out).expect("a reader");
     let mut bytes = [0; 200];
     assert_eq!(
         reader.read(0, &mut bytes).expect("read"),
@@ -62,21 +62,21 @@ fn a_gap_of_one_stream_is_none_of_the_other() {
     let mut gaps = GapLog::create(&directory).expect("a log");
     for offset in [0, 10, 20] {
         let gap = Gap {
-            stream: Stream::Out,
+            stream: SpoolStream::Out,
             offset,
             length: 5,
         };
         gaps.add(gap).expect("recorded");
     }
-    gaps.evict(Stream::Out, 7).expect("recorded");
-    let reader = SpoolReader::open(&directory, Stream::Err).expect("a reader");
+    gaps.evict(SpoolStream::Out, 7).expect("recorded");
+    let reader = SpoolReader::open(&directory, SpoolStream::Err).expect("a reader");
     let mut bytes = [0; 9];
     assert_eq!(
         reader.read(0, &mut bytes).expect("read"),
         SpoolPiece::Bytes(5)
     );
     assert!(reader.is_whole().expect("known"));
-    assert_eq!(gaps.gaps(Stream::Out).expect("read").len(), 3);
+    assert_eq!(gaps.gaps(SpoolStream::Out).expect("read").len(), 3);
 }
 
 #[test]
@@ -85,9 +85,10 @@ fn what_was_evicted_says_where_to_go_on() {
     let out = directory.create_file("out").expect("a file");
     out.write_all_at(&[1; 100], 0).expect("written");
     let mut gaps = GapLog::create(&directory).expect("a log");
-    gaps.evict(Stream::Out, 1_000_000_000).expect("recorded");
-    gaps.evict(Stream::Out, 60).expect("recorded");
-    let reader = SpoolReader::open(&directory, Stream::Out).expect("a reader");
+    gaps.evict(SpoolStream::Out, 1_000_000_000)
+        .expect("recorded");
+    gaps.evict(SpoolStream::Out, 60).expect("recorded");
+    let reader = SpoolReader::open(&directory, SpoolStream::Out).expect("a reader");
     let mut bytes = [0; 100];
     let evicted = SpoolPiece::Evicted { until: 60 };
     assert_eq!(reader.read(59, &mut bytes).expect("read"), evicted);
@@ -105,7 +106,7 @@ fn a_torn_gap_is_no_gap() {
     let line = record::to_line(
         "gap",
         &Gap {
-            stream: Stream::Out,
+            stream: SpoolStream::Out,
             offset: 0,
             length: 5,
         },
@@ -113,5 +114,5 @@ fn a_torn_gap_is_no_gap() {
     .expect("a line");
     let half = &line[..line.len() / 2];
     gaps.file.write_all_at(half, GAPS_AT).expect("written");
-    assert!(gaps.gaps(Stream::Out).expect("read").is_empty());
+    assert!(gaps.gaps(SpoolStream::Out).expect("read").is_empty());
 }

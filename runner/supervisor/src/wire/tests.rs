@@ -1,7 +1,7 @@
 use std::{io::Write, os::unix::net::UnixStream};
 
 use super::*;
-use crate::{FromSupervisor, Stream, ToSupervisor, VERSION, agreed_version};
+use crate::{FromSupervisor, SpoolStream, ToSupervisor, VERSION, agreed_version};
 
 fn raw(head: &[u8], bytes: &[u8]) -> Vec<u8> {
     let number = |value: usize| u32::try_from(value).expect("a small number").to_le_bytes();
@@ -114,7 +114,7 @@ fn kinds_and_fields_of_a_later_version_are_known_as_such() {
     );
     let frame = received(&more).take::<ToSupervisor>().expect("well formed");
     let commit = ToSupervisor::Commit {
-        stream: Stream::Err,
+        stream: SpoolStream::Err,
         offset: 9,
     };
     assert_eq!(frame.expect("whole").head, commit);

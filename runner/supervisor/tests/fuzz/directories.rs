@@ -12,8 +12,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    Directory, ExitRecord, Fate, Identity, KillMethod, ProcessId, RecordError, Recovered,
-    StartRecord, Stream, Tail, boot_id, recover,
+    Directory, ExitRecord, Fate, KillMethod, ProcessId, ProcessIdentity, RecordError, Recovered,
+    SpoolStream, StartRecord, Tail, boot_id, recover,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use shared_fuzz::{Dice, each_seed, mutate};
@@ -163,7 +163,7 @@ fn bait(folder: &Path) -> PathBuf {
 }
 
 fn fill(operation: &Path, stranger: &Stranger, bait: &Path, dice: &mut Dice) {
-    let identity = Identity {
+    let identity = ProcessIdentity {
         supervisor: stranger.taken_for(dice),
         kill: *dice.pick(&KillMethod::ALL),
         cgroup: match dice.below(3) {
@@ -192,7 +192,7 @@ fn fill(operation: &Path, stranger: &Stranger, bait: &Path, dice: &mut Dice) {
         ("gaps", gaps()),
         ("out", vec![b'x'; dice.up_to(5000)]),
         ("err", Vec::new()),
-        (Tail::file_name(Stream::Out), tail(operation)),
+        (Tail::file_name(SpoolStream::Out), tail(operation)),
         ("sock", Vec::new()),
     ];
     let whole: Vec<&[u8]> = files.iter().map(|(_, bytes)| bytes.as_slice()).collect();
@@ -207,7 +207,7 @@ fn fill(operation: &Path, stranger: &Stranger, bait: &Path, dice: &mut Dice) {
 
 /// The tail of a stream that went on for a while.
 fn tail(operation: &Path) -> Vec<u8> {
-    let path = operation.join(Tail::file_name(Stream::Out));
+    let path = operation.join(Tail::file_name(SpoolStream::Out));
     let mut tail = Tail::create(&path, 1000, 5000).expect("a tail");
     for _ in 0..5 {
         tail.push(&[b'y'; 700]).expect("kept");

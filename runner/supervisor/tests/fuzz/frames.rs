@@ -8,9 +8,9 @@ use std::{
 };
 
 use runner_supervisor::{
-    Cause, ExitRecord, Frame, FromSupervisor, Identity, Inbox, KillMethod, MAX_FRAME_BYTES, Outbox,
-    ProcessId, ReportedEnd, Request, SpoolBounds, Stream, StreamEnd, Streams, Sync, Terms,
-    ToSupervisor, VERSION, WhenFull, WorkingDirectory,
+    Cause, ExitRecord, Frame, FromSupervisor, Inbox, KillMethod, MAX_FRAME_BYTES, Outbox,
+    ProcessId, ProcessIdentity, ReportedEnd, Request, SpoolBounds, SpoolEnd, SpoolStream, Streams,
+    Sync, Terms, ToSupervisor, VERSION, WhenFull, WorkingDirectory,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use shared_fuzz::{Dice, fuzz, peak_of, stored};
@@ -122,7 +122,7 @@ fn to_supervisor() -> Vec<(ToSupervisor, &'static [u8])> {
         (input(10, true), b""),
         (
             ToSupervisor::Commit {
-                stream: Stream::Out,
+                stream: SpoolStream::Out,
                 offset: 5,
             },
             b"",
@@ -147,7 +147,7 @@ fn to_supervisor() -> Vec<(ToSupervisor, &'static [u8])> {
 }
 
 fn from_supervisor() -> Vec<(FromSupervisor, &'static [u8])> {
-    let identity = Identity {
+    let identity = ProcessIdentity {
         supervisor: ProcessId {
             pid: 12,
             start_ticks: 34,
@@ -185,7 +185,7 @@ fn from_supervisor() -> Vec<(FromSupervisor, &'static [u8])> {
 
 /// An end as they usually are.
 pub(crate) fn exit_record() -> ExitRecord {
-    let end = |offset| StreamEnd {
+    let end = |offset| SpoolEnd {
         offset,
         checksum: Some(7),
     };

@@ -3,8 +3,8 @@
 use std::{fs, time::Duration};
 
 use runner_supervisor::{
-    Directory, Fate, Gap, GapLog, Identity, KillMethod, ProcessId, RecordFile, SpoolPiece,
-    SpoolReader, StartRecord, Stream, Times,
+    Directory, Fate, Gap, GapLog, KillMethod, ProcessId, ProcessIdentity, RecordFile, SpoolPiece,
+    SpoolReader, SpoolStream, StartRecord, Times,
 };
 use serde::Serialize;
 use shared_fuzz::{Dice, fuzz, stored};
@@ -71,13 +71,13 @@ fn a_record_is_read_as_it_was_written_or_not_at_all() {
 #[test]
 fn a_spool_whose_gaps_are_mangled_is_read_to_its_end() {
     let (_folder, directory) = empty();
-    for stream in Stream::ALL {
+    for stream in SpoolStream::ALL {
         let path = directory.path().join(stream.file_name());
         fs::write(path, vec![b'x'; OUTPUT_BYTES]).expect("a file");
     }
     fuzz(&corpus("gaps"), SEEDS, |input, dice| {
         fs::write(directory.path().join("gaps"), input).expect("a file");
-        for stream in Stream::ALL {
+        for stream in SpoolStream::ALL {
             let reader = SpoolReader::open(&directory, stream).expect("a spool");
             reader.is_whole().expect("readable");
             read_to_the_end(&reader, dice);
@@ -125,9 +125,9 @@ pub(crate) fn gaps() -> Vec<u8> {
     let (folder, directory) = empty();
     let mut log = GapLog::create(&directory).expect("a log");
     for (stream, offset, length) in [
-        (Stream::Out, 1000, 500),
-        (Stream::Err, 10, 1),
-        (Stream::Out, 2000, 2000),
+        (SpoolStream::Out, 1000, 500),
+        (SpoolStream::Err, 10, 1),
+        (SpoolStream::Out, 2000, 2000),
     ] {
         let gap = Gap {
             stream,
@@ -136,14 +136,14 @@ pub(crate) fn gaps() -> Vec<u8> {
         };
         log.add(gap).expect("room");
     }
-    log.evict(Stream::Out, 100).expect("room");
+    log.evict(SpoolStream::Out, 100).expect("room");
     fs::read(folder.path().join("gaps")).expect("a log")
 }
 
 #[test]
 #[ignore = "writes the corpus anew, after a change of the records"]
 fn write_the_records() {
-    let identity = Identity {
+    let identity = ProcessIdentity {
         supervisor: ProcessId {
             pid: 12,
             start_ticks: 34,

@@ -1,8 +1,8 @@
 //! One supervisor, several commands: what one of them has done is not met by the next.
 
 use runner_supervisor::{
-    Cause, Gap, GapLog, KillChoice, KillMethod, Operation, Pool, ReportedEnd, SpoolPiece,
-    SpoolReader, Stream,
+    Cause, Gap, GapLog, KillChoice, KillMethod, Operation, ReportedEnd, SpoolPiece, SpoolReader,
+    SpoolStream, SupervisorPool,
 };
 use rustix::{
     io::Errno,
@@ -12,7 +12,7 @@ use rustix::{
 use crate::scene::{LONG, Scene, finish, record, start, until_output};
 
 /// The command is forgotten, and its supervisor is to serve the next one.
-fn forget(pool: &Pool, operation: Operation) {
+fn forget(pool: &SupervisorPool, operation: Operation) {
     let directory = operation.directory().path().to_owned();
     pool.keep(operation.into_spent().expect("it can serve another one"));
     assert!(pool.reclaim(&directory));
@@ -114,8 +114,11 @@ fn the_gaps_of_a_command_are_not_the_next_ones() {
     let mut second = start(&pool, &scene.shell("echo second"));
     assert_eq!(finish(&mut second).text(), "second\n");
     let log = GapLog::open(second.directory()).expect("a log");
-    assert_eq!(log.gaps(Stream::Out).expect("readable"), Vec::<Gap>::new());
-    let reader = SpoolReader::open(second.directory(), Stream::Out).expect("a spool");
+    assert_eq!(
+        log.gaps(SpoolStream::Out).expect("readable"),
+        Vec::<Gap>::new()
+    );
+    let reader = SpoolReader::open(second.directory(), SpoolStream::Out).expect("a spool");
     let found = reader.read(0, &mut [0; 99]).expect("readable");
     assert_eq!(found, SpoolPiece::Bytes("second\n".len()));
 }

@@ -4,7 +4,8 @@ use std::{io::Write, os::unix::net::UnixStream};
 
 use runner_supervisor::{
     Cause, Fate, FrameError, FromSupervisor, Inbox, KillChoice, Operation, OperationEnd, Outbox,
-    ProcessId, Recovered, ReportedEnd, Stream, SupervisorEvent, ToSupervisor, VERSION, recover,
+    ProcessId, Recovered, ReportedEnd, SpoolStream, SupervisorEvent, ToSupervisor, VERSION,
+    recover,
 };
 
 use rustix::process::Pid;
@@ -54,7 +55,7 @@ fn a_later_daemon_takes_the_place_of_an_earlier_one() {
     let mut second = attach(&scene);
     second.input(0, b"", true).expect("heard");
     assert_eq!(record(&mut second).end, ReportedEnd::Code(5));
-    assert_eq!(read(&mut first, Stream::Out), b"one\n");
+    assert_eq!(read(&mut first, SpoolStream::Out), b"one\n");
 }
 
 /// Kills a process of ours, and waits until it is gone.

@@ -9,8 +9,8 @@ use std::{
 
 use runner_supervisor::{
     Cause, Directory, ExitRecord, Fate, Fault, FaultAction, FaultPoint, KillChoice, LeafNames,
-    OperationEnd, ProcessId, Recovered, ReportedEnd, Stream, StreamEnd, SupervisorEvent, recover,
-    remove_abandoned,
+    OperationEnd, ProcessId, Recovered, ReportedEnd, SpoolEnd, SpoolStream, SupervisorEvent,
+    recover, remove_abandoned,
 };
 
 use crate::scene::{LONG, Scene, event, read, request, start, until_so};
@@ -104,7 +104,7 @@ fn settled(scene: &Scene) -> BTreeMap<PathBuf, Fared> {
                 match event(&mut operation) {
                     SupervisorEvent::Ended(OperationEnd::Fenced) => break Fared::Fenced,
                     SupervisorEvent::Ended(OperationEnd::Exited(record)) => {
-                        let out = read(&mut operation, Stream::Out);
+                        let out = read(&mut operation, SpoolStream::Out);
                         break Fared::Ended(record, out);
                     }
                     _ => {}
@@ -172,7 +172,7 @@ fn check(path: &Path, fared: &Fared) {
             assert_eq!(exit.as_ref(), Some(record));
             assert_eq!(record.operation, Some(start.operation));
             assert!(expected_output().starts_with(out), "an exact prefix");
-            let end = StreamEnd {
+            let end = SpoolEnd {
                 offset: out.len() as u64,
                 checksum: Some(crc32fast::hash(out)),
             };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runner_supervisor::{ReportedEnd, Stream, Streams, SupervisorEvent};
+use runner_supervisor::{ReportedEnd, SpoolStream, Streams, SupervisorEvent};
 
 use crate::scene::{LONG, Scene, finish, read, until, until_output};
 
@@ -106,7 +106,7 @@ fn a_terminal_has_its_size_its_changes_and_its_end() {
     assert_eq!(ended.record.err.offset, 0);
     assert_eq!(
         ended.record.out.checksum,
-        Some(crc32fast::hash(&read(&mut operation, Stream::Out)))
+        Some(crc32fast::hash(&read(&mut operation, SpoolStream::Out)))
     );
 }
 

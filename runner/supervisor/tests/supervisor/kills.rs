@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runner_supervisor::{
-    Cause, Fate, KillChoice, KillMethod, Operation, ReportedEnd, SpoolBounds, Stream, Streams,
+    Cause, Fate, KillChoice, KillMethod, Operation, ReportedEnd, SpoolBounds, SpoolStream, Streams,
     SupervisorEvent, WhenFull,
 };
 
@@ -208,11 +208,11 @@ fn a_command_that_waits_until_its_output_is_taken_is_not_silent() {
         }
     }
     assert!(!scene.work().join("written").exists());
-    operation.commit(Stream::Out, taken).expect("heard");
+    operation.commit(SpoolStream::Out, taken).expect("heard");
     let record = loop {
         match event(&mut operation) {
             // Fails once the command has ended, and then nothing waits for it any more.
-            SupervisorEvent::Output { out, .. } => drop(operation.commit(Stream::Out, out)),
+            SupervisorEvent::Output { out, .. } => drop(operation.commit(SpoolStream::Out, out)),
             SupervisorEvent::Ended(_) => break record(&mut operation),
             _ => {}
         }

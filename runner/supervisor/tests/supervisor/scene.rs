@@ -8,8 +8,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    ExitRecord, Fault, KillChoice, Operation, OperationEnd, Pool, PoolOptions, Request,
-    SpoolBounds, SpoolPiece, Stream, Streams, SupervisorEvent, Sync, Terms, WhenFull,
+    ExitRecord, Fault, KillChoice, Operation, OperationEnd, PoolOptions, Request, SpoolBounds,
+    SpoolPiece, SpoolStream, Streams, SupervisorEvent, SupervisorPool, Sync, Terms, WhenFull,
     WorkingDirectory,
 };
 use shared_types::OperationId;
@@ -70,12 +70,17 @@ impl Scene {
         self.place.join("work")
     }
 
-    pub(crate) fn pool(&self) -> Pool {
+    pub(crate) fn pool(&self) -> SupervisorPool {
         self.pool_with(1, KillChoice::Strongest, None)
     }
 
-    pub(crate) fn pool_with(&self, waiting: usize, kill: KillChoice, fault: Option<Fault>) -> Pool {
-        Pool::new(PoolOptions {
+    pub(crate) fn pool_with(
+        &self,
+        waiting: usize,
+        kill: KillChoice,
+        fault: Option<Fault>,
+    ) -> SupervisorPool {
+        SupervisorPool::new(PoolOptions {
             program: program(),
             root: self.root(),
             prefix: prefix(),
@@ -140,7 +145,7 @@ pub(crate) fn request(work: &Path, argv: &[&str]) -> Request {
     }
 }
 
-pub(crate) fn start(pool: &Pool, request: &Request) -> Operation {
+pub(crate) fn start(pool: &SupervisorPool, request: &Request) -> Operation {
     let waiting = pool.take().expect("a supervisor");
     waiting
         .start(request, None)
@@ -182,7 +187,7 @@ pub(crate) fn until(
 /// Waits until the first stream holds this text.
 pub(crate) fn until_output(operation: &mut Operation, text: &str) -> String {
     loop {
-        let out = String::from_utf8_lossy(&read(operation, Stream::Out)).into_owned();
+        let out = String::from_utf8_lossy(&read(operation, SpoolStream::Out)).into_owned();
         if out.contains(text) {
             return out;
         }
@@ -208,13 +213,13 @@ pub(crate) fn finish(operation: &mut Operation) -> Finished {
     let record = record(operation);
     Finished {
         record,
-        out: read(operation, Stream::Out),
-        err: read(operation, Stream::Err),
+        out: read(operation, SpoolStream::Out),
+        err: read(operation, SpoolStream::Err),
     }
 }
 
 /// All that is kept of a stream.
-pub(crate) fn read(operation: &mut Operation, stream: Stream) -> Vec<u8> {
+pub(crate) fn read(operation: &mut Operation, stream: SpoolStream) -> Vec<u8> {
     let (mut all, mut bytes, mut offset) = (Vec::new(), vec![0; 256 * 1024], 0);
     loop {
         match operation.read(stream, offset, &mut bytes).expect("a spool") {

@@ -3,7 +3,8 @@
 use std::{os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
 
 use runner_supervisor::{
-    Cause, GapLog, ReportedEnd, SpoolBounds, SpoolPiece, Stream, Streams, SupervisorEvent, WhenFull,
+    Cause, GapLog, ReportedEnd, SpoolBounds, SpoolPiece, SpoolStream, Streams, SupervisorEvent,
+    WhenFull,
 };
 
 use crate::scene::{Scene, finish, read, record, until, until_so};
@@ -59,14 +60,14 @@ fn more_than_fits_leaves_its_head_a_recorded_gap_and_its_tail() {
     assert_eq!(ended.record.out.offset, data.len() as u64);
     assert_eq!(ended.record.out.checksum, Some(crc32fast::hash(&data)));
     let log = GapLog::open(operation.directory()).expect("a log");
-    let gaps = log.gaps(Stream::Out).expect("readable");
+    let gaps = log.gaps(SpoolStream::Out).expect("readable");
     let [gap] = gaps.as_slice() else {
         panic!("{gaps:?}");
     };
     assert_eq!((gap.offset, gap.length), (2 * MIB as u64, 7 * MIB as u64));
     assert!(ended.out[..2 * MIB] == data[..2 * MIB], "the head");
     assert!(ended.out[2 * MIB..] == data[9 * MIB..], "the tail");
-    assert!(log.gaps(Stream::Err).expect("readable").is_empty());
+    assert!(log.gaps(SpoolStream::Err).expect("readable").is_empty());
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn the_tail_outlives_a_supervisor_that_is_killed() {
     assert!(ended.out[..2 * MIB] == data[..2 * MIB], "the head");
     assert!(ended.out[2 * MIB..] == data[9 * MIB..], "the tail");
     let log = GapLog::open(operation.directory()).expect("a log");
-    let gaps = log.gaps(Stream::Out).expect("readable");
+    let gaps = log.gaps(SpoolStream::Out).expect("readable");
     let [gap] = gaps.as_slice() else {
         panic!("{gaps:?}");
     };
@@ -141,7 +142,9 @@ fn output_that_is_committed_makes_room_before_there_is_a_gap() {
             &mut operation,
             |event| matches!(event, SupervisorEvent::Output { out, .. } if *out == whole),
         );
-        operation.commit(Stream::Out, whole).expect("it is heard");
+        operation
+            .commit(SpoolStream::Out, whole)
+            .expect("it is heard");
         operation
             .input(part - 1, b"\n", false)
             .expect("it is heard");
@@ -149,7 +152,7 @@ fn output_that_is_committed_makes_room_before_there_is_a_gap() {
     let record = record(&mut operation);
     assert_eq!(record.out.checksum, Some(crc32fast::hash(&data)));
     let log = GapLog::open(operation.directory()).expect("a log");
-    assert!(log.gaps(Stream::Out).expect("readable").is_empty());
+    assert!(log.gaps(SpoolStream::Out).expect("readable").is_empty());
 }
 
 #[test]
@@ -167,7 +170,7 @@ fn a_stream_that_waits_holds_the_command_back_and_loses_nothing() {
     let spool = operation.directory().path().join("out");
     let record = loop {
         match operation
-            .read(Stream::Out, offset, &mut bytes)
+            .read(SpoolStream::Out, offset, &mut bytes)
             .expect("a spool")
         {
             SpoolPiece::Bytes(length) => {
@@ -176,13 +179,13 @@ fn a_stream_that_waits_holds_the_command_back_and_loses_nothing() {
                 all.extend_from_slice(&bytes[..length]);
                 offset += length as u64;
                 // Fails once the command has ended, and then nothing waits for it any more.
-                let _ = operation.commit(Stream::Out, offset);
+                let _ = operation.commit(SpoolStream::Out, offset);
             }
             SpoolPiece::Nothing => {
                 let disk = std::fs::metadata(&spool).expect("a file").blocks() * 512;
                 most_on_disk = most_on_disk.max(disk);
                 if let SupervisorEvent::Ended(_) = crate::scene::event(&mut operation) {
-                    let rest = operation.read(Stream::Out, offset, &mut bytes);
+                    let rest = operation.read(SpoolStream::Out, offset, &mut bytes);
                     if rest.expect("a spool") == SpoolPiece::Nothing {
                         break record(&mut operation);
                     }
@@ -197,7 +200,9 @@ fn a_stream_that_waits_holds_the_command_back_and_loses_nothing() {
     // One bound, one piece that is not given back yet, one pipe at the end.
     assert!(most_on_disk <= 4 * MIB as u64, "{most_on_disk}");
     // Now it is gone from the disk, and that is said.
-    let evicted = operation.read(Stream::Out, 0, &mut bytes).expect("a spool");
+    let evicted = operation
+        .read(SpoolStream::Out, 0, &mut bytes)
+        .expect("a spool");
     assert!(matches!(evicted, SpoolPiece::Evicted { .. }), "{evicted:?}");
 }
 
@@ -220,14 +225,14 @@ fn what_waits_for_room_after_the_first_process_is_not_cut_off() {
     let mut ended = false;
     loop {
         match operation
-            .read(Stream::Out, offset, &mut bytes)
+            .read(SpoolStream::Out, offset, &mut bytes)
             .expect("a spool")
         {
             SpoolPiece::Bytes(length) => {
                 all.extend_from_slice(&bytes[..length]);
                 offset += length as u64;
                 // Fails once the command has ended, and then nothing waits for it any more.
-                let _ = operation.commit(Stream::Out, offset);
+                let _ = operation.commit(SpoolStream::Out, offset);
             }
             SpoolPiece::Nothing if ended => break,
             SpoolPiece::Nothing => {
@@ -250,11 +255,11 @@ fn as_root_a_full_disk_ends_the_command_and_is_said_in_its_record() {
     let record = record(&mut operation);
     assert_eq!(record.cause, Cause::DiskFull);
     assert!(record.tree_gone);
-    let kept = read(&mut operation, Stream::Out);
+    let kept = read(&mut operation, SpoolStream::Out);
     assert!(kept.starts_with(b"begin\ny\ny\n"));
     assert!((kept.len() as u64) < record.out.offset);
     let log = GapLog::open(operation.directory()).expect("a log");
-    let gaps = log.gaps(Stream::Out).expect("readable");
+    let gaps = log.gaps(SpoolStream::Out).expect("readable");
     let [gap] = gaps.as_slice() else {
         panic!("{gaps:?}");
     };

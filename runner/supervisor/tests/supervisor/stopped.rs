@@ -4,8 +4,8 @@
 use std::{fs, path::Path};
 
 use runner_supervisor::{
-    Cause, Directory, Fault, FaultAction, FaultPoint, Identity, KillChoice, Operation, ProcessId,
-    Recovered, ReportedEnd, end_by_force, remove, settle,
+    Cause, Directory, Fault, FaultAction, FaultPoint, KillChoice, Operation, ProcessId,
+    ProcessIdentity, Recovered, ReportedEnd, end_by_force, remove, settle,
 };
 use rustix::process::{Signal, kill_process};
 
@@ -28,7 +28,7 @@ pub(crate) fn until_stopped(process: &ProcessId) -> bool {
     false
 }
 
-fn assert_gone(identity: &Identity) {
+fn assert_gone(identity: &ProcessIdentity) {
     let supervisor = &identity.supervisor;
     assert!(!supervisor.is_alive(&supervisor.boot_id), "{identity:?}");
     let cgroup = identity.cgroup.as_deref();

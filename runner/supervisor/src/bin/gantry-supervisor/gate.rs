@@ -21,7 +21,7 @@ use rustix::{
 };
 
 use crate::{program, sys, victims};
-pub(crate) use plan::{Plan, Told};
+pub(crate) use plan::{ChildPlan, ReceivedPlan};
 
 /// The exit code of a child whose gate was never opened; no process reads it.
 const NEVER_RELEASED: i32 = 126;
@@ -39,7 +39,7 @@ pub(crate) struct Gated {
 
 /// A child whose gate was opened.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct StartedChild {
     pub(crate) pid: Pid,
     /// Closes without a word where the program is executed.
     gate: OwnedFd,
@@ -73,13 +73,13 @@ impl Gated {
     }
 
     /// Opens the gate. A child that does not take its plan is killed, and is collected as usual.
-    pub(crate) fn open(self, plan: &Plan<'_>) -> Opened {
+    pub(crate) fn open(self, plan: &ChildPlan<'_>) -> StartedChild {
         let handed_over = plan.send(&self.gate).is_ok();
         if !handed_over {
             let _ = rustix::process::kill_process(self.pid, Signal::KILL);
         }
         let _ = self.gate.set_nonblocking(true);
-        Opened {
+        StartedChild {
             pid: self.pid,
             gate: self.gate.into(),
             handed_over,
@@ -93,7 +93,7 @@ impl Gated {
     }
 }
 
-impl Opened {
+impl StartedChild {
     /// Of a child that is collected with this status: why it never became its program, if it did
     /// not. One that was sent another signal than SIGKILL has ended by that, as it would have later.
     pub(crate) fn not_executed(
@@ -134,7 +134,7 @@ fn fork(behind: &UnixStream, born_in: Option<BorrowedFd<'_>>) -> io::Result<Pid>
 fn wait_behind(mut gate: &UnixStream) -> i32 {
     // Where there is nothing left to do it with, the plan will not be carried out either.
     let _ = rehearse(gate);
-    let Ok(told) = Told::receive(gate) else {
+    let Ok(told) = ReceivedPlan::receive(gate) else {
         return NEVER_RELEASED;
     };
     let errno = told.carry_out().raw_os_error().unwrap_or(0);
@@ -150,7 +150,7 @@ fn rehearse(gate: &UnixStream) -> io::Result<()> {
     let (near, far) = UnixStream::pair()?;
     let gate = gate.as_fd();
     let nothing = [CString::default()];
-    let plan = Plan {
+    let plan = ChildPlan {
         directory: gate,
         stdio: [gate; 3],
         terminal: false,
@@ -161,7 +161,7 @@ fn rehearse(gate: &UnixStream) -> io::Result<()> {
         environment: &nothing,
     };
     plan.send(&near)?;
-    let told = Told::receive(&far)?;
+    let told = ReceivedPlan::receive(&far)?;
     // There is no program without a name.
     sys::execute(&told.program, &told.argv, &told.environment);
     Ok(())

@@ -8,8 +8,8 @@
 use std::io;
 
 use runner_supervisor::{
-    Cause, ExitRecord, Fate, FaultPoint, NotStarted, ProcessId, ReportedEnd, Request, StartRecord,
-    StreamEnd, Sync, Times, unrenewed_for,
+    Cause, ExitRecord, Fate, FaultPoint, NotStarted, ProcessId, ReportedEnd, Request, SpoolEnd,
+    StartRecord, Sync, Times, unrenewed_for,
 };
 use rustix::fd::OwnedFd;
 
@@ -131,7 +131,7 @@ fn never_started(
         fenced(prepared, client);
         return;
     }
-    let nothing = StreamEnd {
+    let nothing = SpoolEnd {
         offset: 0,
         checksum: Some(0),
     };

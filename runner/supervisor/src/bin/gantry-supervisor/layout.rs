@@ -2,7 +2,7 @@
 
 use std::{ffi::CString, fs::File, io};
 
-use runner_supervisor::{NotStarted, Request, Stream, Streams, User};
+use runner_supervisor::{NotStarted, Request, SpoolStream, Streams, User};
 use rustix::{
     fd::{AsFd, OwnedFd},
     fs::FileType,
@@ -12,7 +12,7 @@ use rustix::{
 
 use crate::{
     clock,
-    gate::Plan,
+    gate::ChildPlan,
     input::CommandInput,
     prepare::{Prepared, never_wait},
     program,
@@ -61,13 +61,13 @@ impl Stdio {
 
 impl Layout {
     /// The plan for the child.
-    pub(crate) fn plan<'a>(&'a self, request: &'a Request) -> Plan<'a> {
+    pub(crate) fn plan<'a>(&'a self, request: &'a Request) -> ChildPlan<'a> {
         let Stdio {
             input,
             output,
             error,
         } = &self.stdio;
-        Plan {
+        ChildPlan {
             directory: self.directory.as_fd(),
             stdio: [input.as_fd(), output.as_fd(), error.as_fd()],
             terminal: self.ends.terminal.is_some(),
@@ -156,7 +156,7 @@ fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, End
             (stdio, vec![out.read, err.read], input, None)
         }
     };
-    let pumps = Stream::ALL
+    let pumps = SpoolStream::ALL
         .into_iter()
         .zip(sources)
         .zip(files)

@@ -60,7 +60,7 @@ use fork_server::{Reception, Supervised};
 use launch::Launched;
 use prepare::{Host, Prepared};
 use root::Rules;
-use supervise::Over;
+use supervise::EndedSupervision;
 
 /// It could not begin to wait.
 const UNFIT: u8 = 70;
@@ -235,7 +235,7 @@ fn supervise(order: Supervised, host: io::Result<Host>) -> ExitCode {
 }
 
 /// Waits for a command and serves it to its end; `None` where there was none.
-fn serve(prepared: Prepared, mut client: Client, faults: Faults) -> Option<Over> {
+fn serve(prepared: Prepared, mut client: Client, faults: Faults) -> Option<EndedSupervision> {
     faults.at(FaultPoint::Prepared, Some(&client));
     client.say(&waiting::hello(&prepared.identity, 0, 0));
     faults.at(FaultPoint::Waiting, Some(&client));

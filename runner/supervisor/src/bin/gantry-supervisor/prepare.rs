@@ -4,8 +4,8 @@ use std::{fs::File, io, path::Path};
 
 use nix::sys::signalfd::SignalFd;
 use runner_supervisor::{
-    Directory, FaultPoint, GapLog, Ground, Identity, KillChoice, Leaf, LeafNames, ProcessId,
-    RecordFile, Stream, boot_id,
+    Directory, FaultPoint, GapLog, Ground, KillChoice, Leaf, LeafNames, ProcessId, ProcessIdentity,
+    RecordFile, SpoolStream, boot_id,
 };
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -79,7 +79,7 @@ pub(crate) struct Records {
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) directory: Directory,
-    pub(crate) identity: Identity,
+    pub(crate) identity: ProcessIdentity,
     pub(crate) leaf: Leaf,
     pub(crate) signals: SignalFd,
     pub(crate) listener: OwnedFd,
@@ -112,7 +112,7 @@ pub(crate) fn prepare(
     let directory = Directory::open(Path::new("."))?;
     let supervisor = ProcessId::of(rustix::process::getpid(), &host.boot_id)?;
     let signals = sys::signals()?;
-    let spools = Stream::ALL
+    let spools = SpoolStream::ALL
         .into_iter()
         .map(|stream| directory.create_file(stream.file_name()))
         .collect::<io::Result<_>>()?;
@@ -132,7 +132,7 @@ pub(crate) fn prepare(
     let ready = RecordFile::create(&directory, "ready")?;
     let leaf = Leaf::create(&host.ground, &host.names.of(&supervisor))?;
     failing(FaultPoint::Placed);
-    let identity = Identity {
+    let identity = ProcessIdentity {
         supervisor,
         kill: leaf.method(),
         cgroup: leaf.path(),

@@ -38,7 +38,7 @@ use rustix::{
 use shared_program::note;
 
 use crate::{
-    gate::Told,
+    gate::ReceivedPlan,
     privilege, program,
     sys::{self, Peer},
     victims,
@@ -173,7 +173,7 @@ impl Desk {
 fn serve(socket: &UnixStream, rules: Rules, kill_order: i32) -> io::Result<()> {
     rustix::process::chdir("/")?;
     socket.set_read_timeout(Some(ASKS_WITHIN))?;
-    let told = Told::receive(socket)?;
+    let told = ReceivedPlan::receive(socket)?;
     socket.set_read_timeout(None)?;
     for descriptor in &told.descriptors {
         if rules.is_record(descriptor)? {
@@ -245,7 +245,7 @@ fn accompany(
 }
 
 /// Becomes the command. Returns only where that fails.
-fn become_command(told: &Told) -> io::Error {
+fn become_command(told: &ReceivedPlan) -> io::Error {
     let prepare = || -> io::Result<()> {
         let [directory, input, output, error] = &told.descriptors;
         rustix::stdio::dup2_stderr(error)?;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use runner_supervisor::{Gap, GapLog, SpoolBounds, Stream, StreamEnd, Tail, WhenFull};
+use runner_supervisor::{Gap, GapLog, SpoolBounds, SpoolEnd, SpoolStream, Tail, WhenFull};
 use rustix::{fd::OwnedFd, fs::FallocateFlags, io::Errno};
 
 /// Bytes that are read at once.
@@ -26,7 +26,7 @@ const EVICT_BYTES: u64 = 1024 * 1024;
 /// One output stream.
 #[derive(Debug)]
 pub(crate) struct Pump {
-    stream: Stream,
+    stream: SpoolStream,
     /// Absent once no process can write to it any more.
     source: Option<OwnedFd>,
     file: File,
@@ -47,7 +47,7 @@ pub(crate) struct Pump {
 
 impl Pump {
     pub(crate) fn new(
-        stream: Stream,
+        stream: SpoolStream,
         source: Option<OwnedFd>,
         file: File,
         bounds: SpoolBounds,
@@ -147,7 +147,7 @@ impl Pump {
     }
 
     /// Writes what has no place yet and says how much it was.
-    pub(crate) fn finish(&mut self, buffer: &mut [u8], gaps: &mut GapLog) -> StreamEnd {
+    pub(crate) fn finish(&mut self, buffer: &mut [u8], gaps: &mut GapLog) -> SpoolEnd {
         self.put_tail(buffer, gaps);
         if self.written < self.taken {
             let gap = self.gap_until(self.taken);
@@ -155,7 +155,7 @@ impl Pump {
             let _ = gaps.add(gap);
             self.written = self.taken;
         }
-        StreamEnd {
+        SpoolEnd {
             offset: self.taken,
             checksum: Some(self.checksum.clone().finalize()),
         }

@@ -25,7 +25,7 @@ use rustix::{
 use shared_program::note;
 
 use crate::{
-    gate::Plan,
+    gate::ChildPlan,
     root::{self, ANSWER_BYTES, EXITED, PATH, SIGNALLED},
     sys,
 };
@@ -66,7 +66,7 @@ const USAGE: &str =
 
 /// A request for a command.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Ask {
+struct SudoRequest {
     keeps_all: bool,
     variables: Vec<OsString>,
     /// The program and its words; at least one.
@@ -88,7 +88,7 @@ pub(crate) fn run(
 }
 
 fn obey(
-    ask: &Ask,
+    ask: &SudoRequest,
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<ExitCode, String> {
     let strings = |all: Vec<OsString>| -> Result<Vec<CString>, String> {
@@ -194,7 +194,7 @@ fn lend(socket: &UnixStream, argv: &[CString], environment: &[CString]) -> io::R
     .map(own);
     let [input, output, error] = standard;
     let (input, output, error) = (input?, output?, error?);
-    let plan = Plan {
+    let plan = ChildPlan {
         directory: directory.as_fd(),
         stdio: [input.as_fd(), output.as_fd(), error.as_fd()],
         terminal: false,
@@ -222,7 +222,10 @@ fn own(standard: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// The environment of the command.
-fn kept(ask: &Ask, environment: impl Iterator<Item = (OsString, OsString)>) -> Vec<OsString> {
+fn kept(
+    ask: &SudoRequest,
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> Vec<OsString> {
     let assigned = |name: &OsStr, value: &OsStr| {
         let mut variable = name.to_owned();
         variable.push("=");
@@ -268,8 +271,8 @@ fn kept(ask: &Ask, environment: impl Iterator<Item = (OsString, OsString)>) -> V
     all
 }
 
-fn read(mut words: impl Iterator<Item = OsString>) -> Result<Ask, String> {
-    let mut ask = Ask::default();
+fn read(mut words: impl Iterator<Item = OsString>) -> Result<SudoRequest, String> {
+    let mut ask = SudoRequest::default();
     let not_root = || {
         "in a sandbox only root can be named; for another user: sudo su USER -c COMMAND".to_owned()
     };
@@ -338,7 +341,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(words: &[&str]) -> Result<Ask, String> {
+    fn asked(words: &[&str]) -> Result<SudoRequest, String> {
         read(words.iter().map(OsString::from))
     }
 

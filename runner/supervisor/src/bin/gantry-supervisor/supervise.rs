@@ -7,7 +7,7 @@ mod over;
 use std::time::Duration;
 
 use runner_supervisor::{
-    Cause, FaultPoint, Frame, FromSupervisor, ReportedEnd, Request, StartRecord, Stream,
+    Cause, FaultPoint, Frame, FromSupervisor, ReportedEnd, Request, SpoolStream, StartRecord,
     ToSupervisor, unrenewed_for,
 };
 use rustix::{fd::OwnedFd, io::Errno, process::Signal};
@@ -17,7 +17,7 @@ use crate::{
     client::Client,
     clock,
     faults::Faults,
-    gate::Opened,
+    gate::StartedChild,
     input::CommandInput,
     layout::Ends,
     prepare::Prepared,
@@ -26,12 +26,12 @@ use crate::{
     terminal, victims, waiting,
 };
 use ending::{FIRST_MOMENT, Phase};
-pub(crate) use over::Over;
+pub(crate) use over::EndedSupervision;
 
 /// The command's first process.
 #[derive(Debug)]
 pub(crate) struct Child {
-    process: Opened,
+    process: StartedChild,
     opened: Duration,
     /// The record for the daemon, until it is sent.
     start: Option<StartRecord>,
@@ -41,7 +41,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    pub(crate) fn new(process: Opened, opened: Duration, start: StartRecord) -> Self {
+    pub(crate) fn new(process: StartedChild, opened: Duration, start: StartRecord) -> Self {
         Self {
             process,
             opened,
@@ -127,7 +127,7 @@ impl Supervision {
     }
 
     /// Serves the command until it is over and written down.
-    pub(crate) fn run(mut self) -> Over {
+    pub(crate) fn run(mut self) -> EndedSupervision {
         // Frames that came together with the request are here already, and wake nothing.
         self.heed();
         while !self.advance() {
@@ -346,7 +346,7 @@ impl Supervision {
             });
         }
         let mut readable = [0; 2];
-        for (stream, pump) in Stream::ALL.into_iter().zip(&self.pumps) {
+        for (stream, pump) in SpoolStream::ALL.into_iter().zip(&self.pumps) {
             readable[stream.index()] = pump.readable();
         }
         if readable != self.told && !just_begun && !client.is_behind() {

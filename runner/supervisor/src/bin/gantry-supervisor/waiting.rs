@@ -1,6 +1,6 @@
 //! The time before the request.
 
-use runner_supervisor::{FromSupervisor, Identity, Request, ToSupervisor, VERSION};
+use runner_supervisor::{FromSupervisor, ProcessIdentity, Request, ToSupervisor, VERSION};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::OwnedFd,
@@ -10,7 +10,7 @@ use rustix::{
 use crate::{client::Client, prepare::Prepared, sys};
 
 /// The first frame on each connection.
-pub(crate) fn hello(identity: &Identity, input: u64, last_id: u64) -> FromSupervisor {
+pub(crate) fn hello(identity: &ProcessIdentity, input: u64, last_id: u64) -> FromSupervisor {
     FromSupervisor::Hello {
         version: VERSION,
         identity: identity.clone(),

@@ -25,13 +25,13 @@ fn bytes(from: u64, to: u64) -> Vec<u8> {
 fn with_head(directory: &Directory) -> Tail {
     let spool = directory.open_to_write("out").expect("a file");
     spool.write_all_at(&bytes(0, 50), 0).expect("written");
-    let path = directory.path().join(Tail::file_name(Stream::Out));
+    let path = directory.path().join(Tail::file_name(SpoolStream::Out));
     Tail::create(&path, KEEP, 50).expect("a tail")
 }
 
 /// What a reader finds: bytes and where they begin.
 fn found(directory: &Directory) -> Vec<(u64, Vec<u8>)> {
-    let reader = SpoolReader::open(directory, Stream::Out).expect("a reader");
+    let reader = SpoolReader::open(directory, SpoolStream::Out).expect("a reader");
     let (mut all, mut at) = (Vec::<(u64, Vec<u8>)>::new(), 0);
     let mut room = [0; 64];
     loop {
@@ -67,14 +67,14 @@ fn the_newest_bytes_are_kept_however_they_come() {
             let length = tail.read(from, &mut room).expect("readable");
             assert_eq!(room[..length], bytes(from, to), "{step}, {to}");
             // At each of these moments the supervisor may be killed.
-            let left = Tail::left(&directory, Stream::Out).expect("readable");
+            let left = Tail::left(&directory, SpoolStream::Out).expect("readable");
             assert_eq!(left.expect("a tail").counts, tail.counts);
         }
-        restore(&directory, Stream::Out).expect("restored");
+        restore(&directory, SpoolStream::Out).expect("restored");
         let newest = bytes(to - u64::from(KEEP), to);
         let expected = [(0, bytes(0, 50)), (to - u64::from(KEEP), newest)];
         assert_eq!(found(&directory), expected, "{step}");
-        restore(&directory, Stream::Out).expect("restored");
+        restore(&directory, SpoolStream::Out).expect("restored");
         assert_eq!(found(&directory), expected, "again");
     }
 }
@@ -91,7 +91,7 @@ fn what_is_written_and_not_stated_changes_nothing_that_counts() {
         file.write_all_at(&unstated[part], at)
     })
     .expect("written");
-    restore(&directory, Stream::Out).expect("restored");
+    restore(&directory, SpoolStream::Out).expect("restored");
     let expected = [(0, bytes(0, 50)), (100, bytes(100, 200))];
     assert_eq!(found(&directory), expected);
 }
@@ -104,7 +104,7 @@ fn a_tail_that_was_put_in_its_place_already_or_in_part_is_not_put_there_twice() 
         tail.push(&bytes(50, 400)).expect("kept");
         let mut gaps = GapLog::reopen(&directory).expect("a log");
         let gap = Gap {
-            stream: Stream::Out,
+            stream: SpoolStream::Out,
             offset: 50,
             length: 250,
         };
@@ -113,11 +113,11 @@ fn a_tail_that_was_put_in_its_place_already_or_in_part_is_not_put_there_twice() 
         spool
             .write_all_at(&bytes(300, 300 + put), 300)
             .expect("written");
-        restore(&directory, Stream::Out).expect("restored");
+        restore(&directory, SpoolStream::Out).expect("restored");
         let expected = [(0, bytes(0, 50)), (300, bytes(300, 400))];
         assert_eq!(found(&directory), expected, "{put}");
         let log = GapLog::open(&directory).expect("a log");
-        assert_eq!(log.gaps(Stream::Out).expect("readable"), [gap]);
+        assert_eq!(log.gaps(SpoolStream::Out).expect("readable"), [gap]);
     }
 }
 
@@ -126,7 +126,7 @@ fn a_tail_that_goes_on_where_the_head_ends_leaves_no_gap() {
     let (_folder, directory) = scene();
     let mut tail = with_head(&directory);
     tail.push(&bytes(50, 90)).expect("kept");
-    restore(&directory, Stream::Out).expect("restored");
+    restore(&directory, SpoolStream::Out).expect("restored");
     assert_eq!(found(&directory), [(0, bytes(0, 90))]);
 }
 
@@ -134,24 +134,24 @@ fn a_tail_that_goes_on_where_the_head_ends_leaves_no_gap() {
 fn a_file_that_makes_no_sense_is_no_tail() {
     let (_folder, directory) = scene();
     let file = directory
-        .create_file(Tail::file_name(Stream::Out))
+        .create_file(Tail::file_name(SpoolStream::Out))
         .expect("a file");
     for content in [&b""[..], b"\n", &[0xff; 600], &[0; 4096]] {
         file.write_all_at(content, 0).expect("written");
-        restore(&directory, Stream::Out).expect("nothing to restore");
+        restore(&directory, SpoolStream::Out).expect("nothing to restore");
     }
     for counts in [
-        Counts {
+        RingRange {
             keep: u64::MAX,
             start: 0,
             to: u64::MAX,
         },
-        Counts {
+        RingRange {
             keep: 10,
             start: 9,
             to: 3,
         },
-        Counts {
+        RingRange {
             keep: 0,
             start: 0,
             to: 900,
@@ -160,7 +160,7 @@ fn a_file_that_makes_no_sense_is_no_tail() {
         let line = record::to_line("tail", &counts).expect("a line");
         file.set_len(0).expect("emptied");
         file.write_all_at(&line, 0).expect("written");
-        let restored = restore(&directory, Stream::Out);
+        let restored = restore(&directory, SpoolStream::Out);
         assert!(found(&directory).is_empty(), "{restored:?}");
     }
 }

@@ -34,7 +34,7 @@ const HEAD_BYTES: usize = 8 * 4;
 
 /// All that a child needs.
 #[derive(Debug)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct ChildPlan<'a> {
     /// The directory in which it runs.
     pub(crate) directory: BorrowedFd<'a>,
     /// Its input, output and error output.
@@ -50,7 +50,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) environment: &'a [CString],
 }
 
-impl Plan<'_> {
+impl ChildPlan<'_> {
     /// Hands it over, which opens the gate.
     pub(crate) fn send(&self, mut gate: &UnixStream) -> io::Result<()> {
         let bytes = self.to_bytes()?;
@@ -97,7 +97,7 @@ impl Plan<'_> {
 
 /// A plan as the child has got it.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ReceivedPlan {
     pub(crate) descriptors: [OwnedFd; DESCRIPTORS],
     terminal: bool,
     user: Option<User>,
@@ -107,7 +107,7 @@ pub(crate) struct Told {
     pub(crate) environment: Vec<CString>,
 }
 
-impl Told {
+impl ReceivedPlan {
     /// Waits for the gate to open.
     pub(crate) fn receive(mut gate: &UnixStream) -> io::Result<Self> {
         let mut head = [0; HEAD_BYTES];

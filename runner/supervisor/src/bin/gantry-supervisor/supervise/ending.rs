@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use runner_supervisor::{Cause, ExitRecord, FaultPoint, KillMethod, Leaf, StreamEnd, Sync};
+use runner_supervisor::{Cause, ExitRecord, FaultPoint, KillMethod, Leaf, SpoolEnd, Sync};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use super::{Over, Supervision};
+use super::{EndedSupervision, Supervision};
 use crate::{clock, last_words, stream::Pump, sys};
 
 /// The time that a command which says nothing has for itself before its supervisor attends to its start.
@@ -166,10 +166,10 @@ impl Supervision {
     }
 
     /// Takes what is left, writes the end down and tells it.
-    pub(super) fn finish(mut self) -> Over {
+    pub(super) fn finish(mut self) -> EndedSupervision {
         let now = clock::monotonic();
         let (buffer, gaps) = (&mut self.prepared.buffer, &mut self.prepared.gaps);
-        let mut ends = [StreamEnd {
+        let mut ends = [SpoolEnd {
             offset: 0,
             checksum: Some(0),
         }; 2];
@@ -195,13 +195,13 @@ impl Supervision {
         // A supervisor serves again only where nothing of the tree is left and no command can be root, which
         // may have changed what the supervisor uses.
         let again = written && record.tree_gone && self.prepared.rules.is_none();
-        Over {
+        EndedSupervision {
             prepared: self.prepared,
             client: self.client.filter(|_| again),
         }
     }
 
-    fn record(&self, [out, err]: [StreamEnd; 2]) -> ExitRecord {
+    fn record(&self, [out, err]: [SpoolEnd; 2]) -> ExitRecord {
         let leaf = &self.prepared.leaf;
         let used = self.child.ended.map(|(collected, _)| collected);
         let ended_at = self.child.ended.map_or_else(clock::monotonic, |(_, at)| at);

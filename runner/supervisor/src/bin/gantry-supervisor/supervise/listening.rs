@@ -29,7 +29,7 @@ pub(super) struct Ready {
 
 /// A source of events.
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum EventSource {
     Signals,
     Orphan,
     Listener,
@@ -63,13 +63,13 @@ impl Supervision {
                 continue;
             }
             match source {
-                Source::Signals => ready.signals = true,
-                Source::Orphan => ready.orphan = true,
-                Source::Listener => ready.listener = true,
-                Source::Desk => ready.desk = true,
-                Source::Client => ready.client = true,
-                Source::Input => ready.input = true,
-                Source::Output => ready.output = true,
+                EventSource::Signals => ready.signals = true,
+                EventSource::Orphan => ready.orphan = true,
+                EventSource::Listener => ready.listener = true,
+                EventSource::Desk => ready.desk = true,
+                EventSource::Client => ready.client = true,
+                EventSource::Input => ready.input = true,
+                EventSource::Output => ready.output = true,
             }
         }
         ready
@@ -82,39 +82,39 @@ impl Supervision {
         desk.filter(|_| matches!(self.phase, Phase::Running))
     }
 
-    fn wanted(&self) -> Vec<(Source, BorrowedFd<'_>, PollFlags)> {
+    fn wanted(&self) -> Vec<(EventSource, BorrowedFd<'_>, PollFlags)> {
         let mut wanted = vec![
             (
-                Source::Signals,
+                EventSource::Signals,
                 self.prepared.signals.as_fd(),
                 PollFlags::IN,
             ),
             (
-                Source::Orphan,
+                EventSource::Orphan,
                 self.prepared.orphan.0.as_fd(),
                 PollFlags::IN,
             ),
             (
-                Source::Listener,
+                EventSource::Listener,
                 self.prepared.listener.as_fd(),
                 PollFlags::IN,
             ),
         ];
         if let Some(desk) = self.open_desk() {
-            wanted.push((Source::Desk, desk.listener().as_fd(), PollFlags::IN));
+            wanted.push((EventSource::Desk, desk.listener().as_fd(), PollFlags::IN));
         }
         if let Some(client) = &self.client {
             let mut flags = PollFlags::IN;
             if client.is_behind() {
                 flags |= PollFlags::OUT;
             }
-            wanted.push((Source::Client, client.socket().as_fd(), flags));
+            wanted.push((EventSource::Client, client.socket().as_fd(), flags));
         }
         if let Some(input) = self.input.wanted() {
-            wanted.push((Source::Input, input.as_fd(), PollFlags::OUT));
+            wanted.push((EventSource::Input, input.as_fd(), PollFlags::OUT));
         }
         for output in self.pumps.iter().filter_map(Pump::wanted) {
-            wanted.push((Source::Output, output.as_fd(), PollFlags::IN));
+            wanted.push((EventSource::Output, output.as_fd(), PollFlags::IN));
         }
         wanted
     }

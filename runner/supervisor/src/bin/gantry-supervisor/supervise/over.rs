@@ -28,13 +28,13 @@ const REMOVE_AFTER: Duration = Duration::from_millis(1);
 
 /// The remains of a supervision.
 #[derive(Debug)]
-pub(crate) struct Over {
+pub(crate) struct EndedSupervision {
     pub(super) prepared: Prepared,
     /// A daemon, if there can be another command.
     pub(super) client: Option<Client>,
 }
 
-impl Over {
+impl EndedSupervision {
     /// Ready for another command, should the daemon want one; else everything is left behind.
     pub(crate) fn again(self, host: &Host, faults: Faults) -> Option<(Prepared, Client)> {
         let mut prepared = self.prepared;
