@@ -27,8 +27,8 @@ use std::{
 
 use runner_host::{Account, Plan, Whereabouts};
 use runner_supervisor::{
-    Directory, Fate, KillChoice, PoolError, PoolOptions, Realm, Request, SpoolBounds, StartRecord,
-    Streams, SupervisorPool, Sync, Terms, User, WorkingDirectory,
+    CommandRequest, CommandTerms, CommandUser, Directory, Fate, KillChoice, PoolError, PoolOptions,
+    Realm, SpoolBounds, StartRecord, Streams, SupervisorPool, Sync, WorkingDirectory,
 };
 use shared_sandbox::{NotStarted, Outcome, TerminalSize};
 use shared_types::{Clock, Entropy, OperationId, Refusal};
@@ -306,12 +306,14 @@ impl Processes {
             Whereabouts::Handle(handle) => (WorkingDirectory::Inherited, Some(handle)),
             Whereabouts::Path(path) => (WorkingDirectory::Path(path), None),
         };
-        let user = plan.account.map(|Account { uid, gid }| User { uid, gid });
-        let request = Request {
+        let user = plan
+            .account
+            .map(|Account { uid, gid }| CommandUser { uid, gid });
+        let request = CommandRequest {
             operation,
             argv: plan.argv,
             environment: plan.environment,
-            terms: Terms {
+            terms: CommandTerms {
                 place,
                 user,
                 streams,

@@ -4,7 +4,8 @@ use std::{path::Path, thread::sleep, time::Duration};
 
 use anyhow::Context as _;
 use runner_supervisor::{
-    Cause, Directory, Operation, RecordError, Recovered, SupervisorEvent, end_by_force, recover,
+    Cause, Directory, RecordError, Recovered, SupervisedOperation, SupervisorEvent, end_by_force,
+    recover,
 };
 use shared_program::say;
 use shared_types::limits::KILL_GRACE;
@@ -67,7 +68,7 @@ pub(super) fn end(commands: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn is_over(operation: &mut Operation) -> bool {
+fn is_over(operation: &mut SupervisedOperation) -> bool {
     loop {
         match operation.event(Duration::ZERO) {
             Ok(Some(SupervisorEvent::Ended(_))) => return true,

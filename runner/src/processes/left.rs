@@ -11,8 +11,8 @@ use std::{
 
 use futures_util::{StreamExt as _, future, stream};
 use runner_supervisor::{
-    Directory, Fate, Operation, OperationError, Realm, RecordError, Recovered, Times,
-    remove_abandoned,
+    CommandTimes, Directory, Fate, OperationError, Realm, RecordError, Recovered,
+    SupervisedOperation, remove_abandoned,
 };
 use shared_sandbox::Outcome;
 use shared_types::{Clock, OperationId, limits::KILL_GRACE};
@@ -121,12 +121,12 @@ fn left(
 fn attend(
     path: PathBuf,
     realm: Realm,
-    attached: Result<Operation, OperationError>,
+    attached: Result<SupervisedOperation, OperationError>,
     clock: &Arc<dyn Clock>,
 ) -> Process {
     // One without times is of an earlier program: only its supervisor counts.
     let times = times(&path);
-    let run_left = times.as_ref().and_then(Times::run_left);
+    let run_left = times.as_ref().and_then(CommandTimes::run_left);
     let orphan_for = times.as_ref().and_then(|times| times.orphan_for);
     let overdue = Overdue::new(Arc::clone(clock), run_left, orphan_for);
     let kill_grace = times.map_or(KILL_GRACE, |times| times.kill_grace);
@@ -139,7 +139,7 @@ fn attend(
 }
 
 /// The times that a command of an earlier daemon was given.
-fn times(path: &Path) -> Option<Times> {
+fn times(path: &Path) -> Option<CommandTimes> {
     match Directory::open(path).ok()?.fate().ok()?? {
         Fate::Started(start) => start.times,
         Fate::Fenced { .. } => None,

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use runner_supervisor::Operation;
+use runner_supervisor::SupervisedOperation;
 use rustix::process::Signal as Number;
 use shared_link::feed::Feed;
 use shared_sandbox::{Control, Input, Signal};
@@ -107,7 +107,7 @@ impl Passing {
 
     /// Passes on what the supervisor can take. If the supervisor is gone, the next read finds that
     /// out, not this.
-    pub(super) fn pass_on(&self, sent: &mut Sent, operation: &mut Operation) {
+    pub(super) fn pass_on(&self, sent: &mut Sent, operation: &mut SupervisedOperation) {
         let mut waiting = self.lock();
         while let Some((id, control)) = waiting.controls.get(sent.controls)
             && !operation.is_behind()

@@ -15,8 +15,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    Cause, Cut, Directory, Operation, OperationEnd, OperationError, Realm, RecordError, Recovered,
-    SpoolStream, SupervisorEvent, SupervisorPool,
+    Cause, Cut, Directory, OperationEnd, OperationError, Realm, RecordError, Recovered,
+    SpoolStream, SupervisedOperation, SupervisorEvent, SupervisorPool,
 };
 use shared_sandbox::Outcome;
 use shared_types::{Refusal, RefusalCode};
@@ -63,7 +63,7 @@ pub(super) struct Supervised {
 /// and accepts no connection for now.
 pub(super) fn spawn(
     of: Supervised,
-    started: Result<Operation, OperationError>,
+    started: Result<SupervisedOperation, OperationError>,
     passing: Passing,
     overdue: Overdue,
     kill_grace: Duration,
@@ -186,7 +186,7 @@ enum Step {
 }
 
 impl Task {
-    async fn run(mut self, started: Result<Operation, OperationError>) {
+    async fn run(mut self, started: Result<SupervisedOperation, OperationError>) {
         let end = match started {
             Ok(operation) => self.follow(operation).await,
             Err(OperationError::Request(error)) => {
@@ -206,7 +206,7 @@ impl Task {
     }
 
     /// Follows it to its end, over as many connections as that takes.
-    async fn follow(&mut self, mut operation: Operation) -> ProcessEnd {
+    async fn follow(&mut self, mut operation: SupervisedOperation) -> ProcessEnd {
         loop {
             let halt = match observe(operation) {
                 Ok(mut socket) => match self.listen(&mut socket).await {
@@ -234,12 +234,12 @@ impl Task {
     }
 
     /// Settles the command by its records.
-    async fn settled(&self) -> Result<Operation, ProcessEnd> {
+    async fn settled(&self) -> Result<SupervisedOperation, ProcessEnd> {
         let realm = self.of.realm;
         settled(&self.of, move |directory| realm.settle(directory)).await
     }
 
-    fn ended(&self, ended: OperationEnd, operation: Operation) -> ProcessEnd {
+    fn ended(&self, ended: OperationEnd, operation: SupervisedOperation) -> ProcessEnd {
         match ended {
             OperationEnd::Exited(record) => {
                 if let Some((spent, pool)) = operation.into_spent().zip(self.of.pool.as_ref()) {
@@ -252,7 +252,7 @@ impl Task {
     }
 
     /// Listens until the end, or as long as that is of use.
-    async fn listen(&mut self, socket: &mut AsyncFd<Operation>) -> Halt {
+    async fn listen(&mut self, socket: &mut AsyncFd<SupervisedOperation>) -> Halt {
         let mut unheard = pin!(sleep(STARTED_WITHIN));
         // One that was attached to says so first; a new one has taken nothing.
         let taken = socket.get_ref().identity().map(|_| 0);
@@ -314,7 +314,11 @@ impl Task {
             .push_back((id, Err(Refusal::new(code, reason))));
     }
 
-    async fn step(&mut self, socket: &mut AsyncFd<Operation>, unheard: Pin<&mut Sleep>) -> Step {
+    async fn step(
+        &mut self,
+        socket: &mut AsyncFd<SupervisedOperation>,
+        unheard: Pin<&mut Sleep>,
+    ) -> Step {
         let untold = self.news.next(self.started).is_some();
         let ends = self.ending.is_some();
         tokio::select! {
@@ -357,7 +361,7 @@ impl Task {
 
     /// Passes the wishes on, unless the supervisor is still busy with earlier ones. If the
     /// supervisor is gone, the next read finds that out, not this.
-    fn obey(&mut self, operation: &mut Operation) {
+    fn obey(&mut self, operation: &mut SupervisedOperation) {
         let wished = *self.wishes.borrow_and_update();
         if self.ending.is_none() {
             self.ending = Ending::wished(&wished, self.kill_grace);
@@ -389,7 +393,7 @@ impl Task {
 }
 
 /// The next event of the supervisor; in that time it sends what is left to send.
-async fn heard(socket: &mut AsyncFd<Operation>) -> Result<Step, Cut> {
+async fn heard(socket: &mut AsyncFd<SupervisedOperation>) -> Result<Step, Cut> {
     loop {
         let behind = socket.get_ref().is_behind();
         let interest = if behind {
@@ -419,7 +423,7 @@ async fn heard(socket: &mut AsyncFd<Operation>) -> Result<Step, Cut> {
     deprecated,
     reason = "its successor is unsafe for those who close a registered descriptor; an owned one stays open"
 )]
-fn observe(operation: Operation) -> io::Result<AsyncFd<Operation>> {
+fn observe(operation: SupervisedOperation) -> io::Result<AsyncFd<SupervisedOperation>> {
     AsyncFd::with_interest(operation, Interest::READABLE | Interest::WRITABLE)
 }
 
@@ -434,7 +438,7 @@ async fn ask(of: &Supervised) {
 
 /// Settles by the records once the supervisor is gone, or is not waited for any longer: another
 /// connection to it, or the end.
-async fn settled<S>(of: &Supervised, settle: S) -> Result<Operation, ProcessEnd>
+async fn settled<S>(of: &Supervised, settle: S) -> Result<SupervisedOperation, ProcessEnd>
 where
     S: Fn(Directory) -> Result<Recovered, RecordError> + Copy + Send + 'static,
 {

@@ -13,8 +13,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    IdleSupervisor, KillChoice, PoolOptions, Request, SpoolBounds, Streams, SupervisorEvent,
-    SupervisorPool, Sync, Terms, WhenFull, WorkingDirectory,
+    CommandRequest, CommandTerms, IdleSupervisor, KillChoice, PoolOptions, SpoolBounds, Streams,
+    SupervisorEvent, SupervisorPool, Sync, WhenFull, WorkingDirectory,
 };
 use shared_types::{Clock, OperationId, SystemClock};
 
@@ -145,12 +145,12 @@ fn supervised(
     Ok(seen)
 }
 
-fn request(sync: Sync) -> Result<Request, Failure> {
-    Ok(Request {
+fn request(sync: Sync) -> Result<CommandRequest, Failure> {
+    Ok(CommandRequest {
         operation: OperationId::from_u128(1),
         argv: vec![CString::new(PROGRAM)?],
         environment: Vec::new(),
-        terms: Terms {
+        terms: CommandTerms {
             place: WorkingDirectory::Path("/".into()),
             user: None,
             streams: Streams::Separate,

@@ -27,7 +27,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Cause, User};
+use crate::{Cause, CommandUser};
 
 /// The entry process's socket, in the folder of the operations.
 pub const ORDERS: &str = "orders";
@@ -85,7 +85,7 @@ pub enum Order {
         /// The program and its words, not empty; absolute.
         argv: Vec<String>,
         /// The user whose rights it has.
-        user: User,
+        user: CommandUser,
     },
 }
 

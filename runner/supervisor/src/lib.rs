@@ -40,7 +40,7 @@ pub use directory::Directory;
 pub use entry::{MAX_ORDER_BYTES, ORDERS, Order, OrderOutcome, Orders, PROGRAMS_LOCK};
 pub use fault::{Fault, FaultAction, FaultPoint};
 pub use operation::{
-    Cut, IdleSupervisor, Operation, OperationEnd, OperationError, Spent, SupervisorEvent,
+    Cut, IdleSupervisor, OperationEnd, OperationError, Spent, SupervisedOperation, SupervisorEvent,
 };
 pub use pool::{PoolError, PoolOptions, SupervisorPool};
 pub use process::{ProcessId, boot_id, is_in_container};
@@ -50,17 +50,17 @@ pub use protocol::{
 };
 pub use realm::Realm;
 pub use record::{
-    Cause, ExitRecord, Fate, MAX_REASON_BYTES, NotStarted, ProcessIdentity, RecordError,
-    RecordFile, ReportedEnd, SpoolEnd, StartRecord, Times,
+    Cause, CommandTimes, ExitRecord, Fate, MAX_REASON_BYTES, NotStarted, ProcessIdentity,
+    RecordError, RecordFile, ReportedEnd, SpoolEnd, StartRecord,
 };
 pub use recover::{Recovered, ask_to_end, end_by_force, recover, remove, settle};
 pub use request::{
-    MAX_CLAIM_BYTES, Request, RequestError, SpoolBounds, Streams, Sync, Terms, User, WhenFull,
-    WorkingDirectory, unrenewed_for,
+    CommandRequest, CommandTerms, CommandUser, MAX_CLAIM_BYTES, RequestError, SpoolBounds, Streams,
+    Sync, WhenFull, WorkingDirectory, unrenewed_for,
 };
 pub use spool::{Gap, GapLog, SpoolPiece, SpoolReader, SpoolStream, Tail};
 pub use tree::{
     Ground, KillChoice, KillMethod, Leaf, LeafNames, descendants, members_of_session,
     remove_abandoned,
 };
-pub use wire::{Frame, FrameError, Inbox, MAX_FRAME_BYTES, Outbox};
+pub use wire::{FrameError, MAX_FRAME_BYTES, Outbox, WireFrame, WireInbox};

@@ -1,9 +1,9 @@
 //! The daemon's end of one operation.
 //!
-//! Nothing here needs an async runtime: an [`Operation`] is a descriptor ([`AsFd`]) that becomes
-//! readable when there is an event. A daemon with a runtime takes [`Operation::next_event`], which
+//! Nothing here needs an async runtime: an [`SupervisedOperation`] is a descriptor ([`AsFd`]) that becomes
+//! readable when there is an event. A daemon with a runtime takes [`SupervisedOperation::next_event`], which
 //! never waits; when that says [`Cut`], it lets [`settle`](crate::settle) find out what holds, where
-//! waiting does no harm. [`Operation::event`] is both at once for a daemon that can wait.
+//! waiting does no harm. [`SupervisedOperation::event`] is both at once for a daemon that can wait.
 
 mod line;
 
@@ -16,8 +16,8 @@ use std::{
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
-    Directory, ExitRecord, FrameError, FromSupervisor, MAX_INPUT_BYTES, ProcessIdentity,
-    RecordError, Request, RequestError, SpoolPiece, SpoolReader, SpoolStream, StartRecord,
+    CommandRequest, Directory, ExitRecord, FrameError, FromSupervisor, MAX_INPUT_BYTES,
+    ProcessIdentity, RecordError, RequestError, SpoolPiece, SpoolReader, SpoolStream, StartRecord,
     ToSupervisor,
 };
 pub(crate) use line::SupervisorLine;
@@ -39,7 +39,7 @@ pub struct Spent {
 
 /// A running or ended operation.
 #[derive(Debug)]
-pub struct Operation {
+pub struct SupervisedOperation {
     directory: Directory,
     identity: Option<ProcessIdentity>,
     line: SupervisorLine,
@@ -151,9 +151,9 @@ impl IdleSupervisor {
     /// [`IdleSupervisor::directory`] tells whether it has started; `directory` is given back for that.
     pub fn start(
         mut self,
-        request: &Request,
+        request: &CommandRequest,
         place: Option<OwnedFd>,
-    ) -> Result<Operation, (Directory, OperationError)> {
+    ) -> Result<SupervisedOperation, (Directory, OperationError)> {
         let start = ToSupervisor::Start {
             operation: request.operation,
             words: request.argv.len(),
@@ -168,7 +168,7 @@ impl IdleSupervisor {
             .map_err(OperationError::from)
             .and_then(|()| self.line.send(&start, &request.strings()));
         match sent {
-            Ok(()) => Ok(Operation {
+            Ok(()) => Ok(SupervisedOperation {
                 directory: self.directory,
                 identity: Some(self.identity),
                 line: self.line,
@@ -182,7 +182,7 @@ impl IdleSupervisor {
     }
 }
 
-impl Operation {
+impl SupervisedOperation {
     /// One that a supervisor still serves.
     pub(crate) fn attached(directory: Directory, line: SupervisorLine) -> Self {
         Self {
@@ -237,7 +237,7 @@ impl Operation {
         }
     }
 
-    /// Sends what was too much before; to be called when [`Operation::is_behind`] and the socket
+    /// Sends what was too much before; to be called when [`SupervisedOperation::is_behind`] and the socket
     /// takes more.
     ///
     /// # Errors
@@ -273,7 +273,7 @@ impl Operation {
     /// Reports that output below `offset` is durable elsewhere and may be evicted here.
     ///
     /// # Errors
-    /// When the supervisor is gone; [`Operation::event`] tells more.
+    /// When the supervisor is gone; [`SupervisedOperation::event`] tells more.
     pub fn commit(&mut self, stream: SpoolStream, offset: u64) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Commit { stream, offset })
     }
@@ -281,7 +281,7 @@ impl Operation {
     /// Sends input; pieces longer than [`MAX_INPUT_BYTES`] are cut.
     ///
     /// # Errors
-    /// When the supervisor is gone; [`Operation::event`] tells more.
+    /// When the supervisor is gone; [`SupervisedOperation::event`] tells more.
     pub fn input(&mut self, offset: u64, bytes: &[u8], end: bool) -> Result<(), OperationError> {
         let mut pieces = bytes.chunks(MAX_INPUT_BYTES).peekable();
         let mut offset = offset;
@@ -300,7 +300,7 @@ impl Operation {
     /// Ends it: politely, then by force. Its end comes as an event.
     ///
     /// # Errors
-    /// When the supervisor is gone; [`Operation::event`] tells more.
+    /// When the supervisor is gone; [`SupervisedOperation::event`] tells more.
     pub fn cancel(&mut self) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Cancel)
     }
@@ -308,7 +308,7 @@ impl Operation {
     /// It is not orphaned before this time is over.
     ///
     /// # Errors
-    /// When the supervisor is gone; [`Operation::event`] tells more.
+    /// When the supervisor is gone; [`SupervisedOperation::event`] tells more.
     pub fn renew(&mut self, orphan_for: Duration) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Renew { orphan_for })
     }
@@ -316,7 +316,7 @@ impl Operation {
     /// Gives its terminal another size. `id` must be larger than any before.
     ///
     /// # Errors
-    /// When the supervisor is gone; [`Operation::event`] tells more.
+    /// When the supervisor is gone; [`SupervisedOperation::event`] tells more.
     pub fn resize(&mut self, id: u64, rows: u16, columns: u16) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Resize { id, rows, columns })
     }
@@ -324,7 +324,7 @@ impl Operation {
     /// Sends a signal to its process group. `id` must be larger than any before.
     ///
     /// # Errors
-    /// When the supervisor is gone; [`Operation::event`] tells more.
+    /// When the supervisor is gone; [`SupervisedOperation::event`] tells more.
     pub fn signal(&mut self, id: u64, signal: i32) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Signal { id, signal })
     }
@@ -407,13 +407,13 @@ impl Operation {
     }
 }
 
-impl AsRawFd for Operation {
+impl AsRawFd for SupervisedOperation {
     fn as_raw_fd(&self) -> RawFd {
         self.line.as_fd().as_raw_fd()
     }
 }
 
-impl AsFd for Operation {
+impl AsFd for SupervisedOperation {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.line.as_fd()
     }

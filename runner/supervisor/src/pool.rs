@@ -21,7 +21,7 @@ use std::{
 };
 
 use crate::{Fault, IdleSupervisor, KillChoice, OperationError, ProcessIdentity, Realm, Spent};
-use keeper::{Keeper, Wishes};
+use keeper::{Keeper, PoolWishes};
 use starter::Starter;
 
 /// The options of a pool.
@@ -83,7 +83,7 @@ impl PoolError {
 #[derive(Debug)]
 pub struct SupervisorPool {
     starter: Starter,
-    wishes: Wishes,
+    wishes: PoolWishes,
     ready: Mutex<Receiver<Result<IdleSupervisor, PoolError>>>,
 }
 
@@ -109,7 +109,7 @@ impl SupervisorPool {
     }
 
     fn with(starter: Starter, first: Option<IdleSupervisor>) -> io::Result<Self> {
-        let wishes = Wishes::default();
+        let wishes = PoolWishes::default();
         let (made, ready) = mpsc::channel();
         let waiting = usize::from(first.is_some());
         if let Some(first) = first {

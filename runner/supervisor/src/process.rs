@@ -29,12 +29,12 @@ impl ProcessId {
     /// # Errors
     /// When there is none, or `/proc` is not there.
     pub fn of(pid: Pid, boot_id: &str) -> io::Result<Self> {
-        let stat = Stat::of(pid.as_raw_nonzero().get())?;
+        let stat = ProcessStat::of(pid.as_raw_nonzero().get())?;
         Ok(Self::from_stat(&stat, boot_id))
     }
 
     /// The process that has these figures.
-    pub(crate) fn from_stat(stat: &Stat, boot_id: &str) -> Self {
+    pub(crate) fn from_stat(stat: &ProcessStat, boot_id: &str) -> Self {
         Self {
             pid: stat.pid,
             start_ticks: stat.start_ticks,
@@ -45,7 +45,7 @@ impl ProcessId {
     /// True if it still runs. A process that has ended and was not collected yet does not.
     pub fn is_alive(&self, boot_id: &str) -> bool {
         self.boot_id == boot_id
-            && Stat::of(self.pid)
+            && ProcessStat::of(self.pid)
                 .is_ok_and(|stat| stat.start_ticks == self.start_ticks && stat.runs())
     }
 
@@ -53,7 +53,7 @@ impl ProcessId {
     /// a debugger).
     pub(crate) fn is_stopped(&self, boot_id: &str) -> bool {
         self.boot_id == boot_id
-            && Stat::of(self.pid)
+            && ProcessStat::of(self.pid)
                 .is_ok_and(|stat| stat.start_ticks == self.start_ticks && stat.is_stopped())
     }
 
@@ -82,7 +82,7 @@ impl ProcessId {
 
     /// True if another process has got the pid since.
     pub(crate) fn is_reused(&self) -> bool {
-        Stat::of(self.pid).is_ok_and(|stat| stat.start_ticks != self.start_ticks)
+        ProcessStat::of(self.pid).is_ok_and(|stat| stat.start_ticks != self.start_ticks)
     }
 
     /// The pid as system calls take it.
@@ -105,7 +105,7 @@ pub fn boot_id() -> io::Result<String> {
     if !is_in_container() {
         return Ok(boot);
     }
-    let first = Stat::of(1)?;
+    let first = ProcessStat::of(1)?;
     Ok(format!("{boot}.{}", first.start_ticks))
 }
 
@@ -130,7 +130,7 @@ const STAT_BYTES: usize = 2048;
 
 /// The figures of `/proc/PID/stat` about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stat {
+pub(crate) struct ProcessStat {
     pub(crate) pid: i32,
     pub(crate) state: u8,
     pub(crate) parent: i32,
@@ -138,7 +138,7 @@ pub(crate) struct Stat {
     pub(crate) start_ticks: u64,
 }
 
-impl Stat {
+impl ProcessStat {
     pub(crate) fn of(pid: i32) -> io::Result<Self> {
         let mut text = [0; STAT_BYTES];
         let length = fs::File::open(format!("/proc/{pid}/stat"))?.read(&mut text)?;
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_name_with_brackets_and_spaces_hides_no_field() {
         let text = b"42 (a) S 9 (b) Z 7 40 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 5";
-        let stat = Stat::parse(42, text).expect("a stat line");
+        let stat = ProcessStat::parse(42, text).expect("a stat line");
         assert_eq!((stat.state, stat.parent, stat.session), (b'Z', 7, 41));
         assert_eq!(stat.start_ticks, 98765);
         assert!(!stat.runs());

@@ -11,7 +11,7 @@ use shared_types::OperationId;
 
 use crate::{
     record::{ExitRecord, ProcessIdentity, StartRecord},
-    request::{Terms, millis_always},
+    request::{CommandTerms, millis_always},
     spool::SpoolStream,
 };
 
@@ -51,7 +51,7 @@ pub enum ToSupervisor {
         /// The number of variables.
         variables: usize,
         /// Everything else.
-        terms: Terms,
+        terms: CommandTerms,
     },
     /// Input, in the frame's bytes.
     Input {

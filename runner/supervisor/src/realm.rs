@@ -161,7 +161,7 @@ fn found(directory: Directory) -> Result<Recovered, RecordError> {
         Some(Fate::Started(_)) => {
             let line = directory.connect().map_err(RecordError::from)?;
             let line = SupervisorLine::new(line).map_err(io::Error::other)?;
-            let operation = crate::Operation::attached(directory, line);
+            let operation = crate::SupervisedOperation::attached(directory, line);
             Ok(Recovered::Running(Box::new(operation)))
         }
         Some(Fate::Fenced { .. }) => Ok(Recovered::Fenced(directory)),

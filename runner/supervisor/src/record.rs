@@ -61,16 +61,16 @@ pub struct StartRecord {
     /// The limits of its time, for the process that must enforce them in the supervisor's place;
     /// absent from the record of an earlier program.
     #[serde(default)]
-    pub times: Option<Times>,
-    /// The daemon's own words about the operation (see [`Terms`](crate::Terms)); absent from the
+    pub times: Option<CommandTimes>,
+    /// The daemon's own words about the operation (see [`Terms`](crate::CommandTerms)); absent from the
     /// record of an earlier program.
     #[serde(default)]
     pub claim: Option<String>,
 }
 
-/// The times that a command was given (see [`Terms`](crate::Terms)).
+/// The times that a command was given (see [`Terms`](crate::CommandTerms)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Times {
+pub struct CommandTimes {
     /// When it began, on the monotonic clock of the host's boot, in milliseconds.
     pub began_ms: u64,
     /// The longest time that it may run (monotonic clock).
@@ -84,7 +84,7 @@ pub struct Times {
     pub kill_grace: Duration,
 }
 
-impl Times {
+impl CommandTimes {
     /// The time that is left to run for a command that began in this boot of the host.
     pub fn run_left(&self) -> Option<Duration> {
         let now = clock_gettime(ClockId::Monotonic);

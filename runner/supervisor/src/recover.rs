@@ -8,9 +8,9 @@ mod wait;
 use std::{fs, io, path::Path, time::Duration};
 
 use crate::{
-    Cause, Directory, ExitRecord, Fate, KillMethod, Operation, RecordError, ReportedEnd, SpoolEnd,
-    SpoolReader, SpoolStream, StartRecord, operation::SupervisorLine, process::boot_id,
-    realm::cause_of_death, spool::restore,
+    Cause, Directory, ExitRecord, Fate, KillMethod, RecordError, ReportedEnd, SpoolEnd,
+    SpoolReader, SpoolStream, StartRecord, SupervisedOperation, operation::SupervisorLine,
+    process::boot_id, realm::cause_of_death, spool::restore,
 };
 pub use force::{ask_to_end, end_by_force};
 pub use remains::remove;
@@ -29,7 +29,7 @@ pub enum Recovered {
     /// It never ran and never will.
     Fenced(Directory),
     /// It runs, and is attached.
-    Running(Box<Operation>),
+    Running(Box<SupervisedOperation>),
     /// It has ended, or is lost.
     Ended(Directory, ExitRecord),
 }
@@ -122,7 +122,7 @@ fn started(directory: Directory, start: &StartRecord) -> Result<Recovered, Recor
         line.is_some()
     });
     if let Some(line) = line {
-        let operation = Operation::attached(directory, line);
+        let operation = SupervisedOperation::attached(directory, line);
         return Ok(Recovered::Running(Box::new(operation)));
     }
     if let Some(record) = directory.exit()? {

@@ -13,7 +13,7 @@ const MAX_STRINGS: usize = 64 * 1024;
 
 /// Everything that a supervisor needs before the command starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct CommandRequest {
     /// The operation that the directory becomes.
     pub operation: OperationId,
     /// The program and its words; at least one. A program without a slash is looked up in PATH of
@@ -22,18 +22,18 @@ pub struct Request {
     /// The complete environment, each `NAME=value`.
     pub environment: Vec<CString>,
     /// Everything else.
-    pub terms: Terms,
+    pub terms: CommandTerms,
 }
 
 /// The part of a request that is not a list of strings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct CommandTerms {
     /// The directory where the command runs.
     pub place: WorkingDirectory,
     /// The user whose rights it has; else its supervisor's. Only a supervisor that is root can give
     /// others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<User>,
+    pub user: Option<CommandUser>,
     /// The way of its output.
     pub streams: Streams,
     /// True if its input comes from the daemon; else it is empty. A terminal always has input.
@@ -75,7 +75,7 @@ pub fn unrenewed_for(orphan_for: Duration, run_left: Option<Duration>) -> Durati
 /// The user whose rights a command has: this user's and this group's alone, without any privilege,
 /// and without a way to gain one (an empty bounding set, `no_new_privs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct User {
+pub struct CommandUser {
     /// The user.
     pub uid: u32,
     /// The group.
@@ -175,7 +175,7 @@ pub enum RequestError {
     NoRoom,
 }
 
-impl Request {
+impl CommandRequest {
     /// Checks that the request can be carried out at all.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl Request {
         operation: OperationId,
         words: usize,
         variables: usize,
-        terms: Terms,
+        terms: CommandTerms,
         strings: &[u8],
     ) -> Result<Self, RequestError> {
         if words > MAX_STRINGS || variables > MAX_STRINGS {

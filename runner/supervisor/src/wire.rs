@@ -41,7 +41,7 @@ pub enum FrameError {
 
 /// A frame as it arrived.
 #[derive(Debug)]
-pub struct Frame<T> {
+pub struct WireFrame<T> {
     /// The head of the frame.
     pub head: T,
     /// The bytes that belong to it.
@@ -50,7 +50,7 @@ pub struct Frame<T> {
 
 /// The bytes that arrived and were not taken yet.
 #[derive(Debug, Default)]
-pub struct Inbox {
+pub struct WireInbox {
     bytes: Vec<u8>,
     /// The buffer for reads; empty until the first one, larger once much comes.
     room: Vec<u8>,
@@ -58,9 +58,9 @@ pub struct Inbox {
     closed: bool,
 }
 
-impl Inbox {
+impl WireInbox {
     /// Takes what the socket holds now, at most about one frame more than is waiting here; `false`
-    /// where it holds nothing. The end of the stream is noticed by [`Inbox::take`], behind the last
+    /// where it holds nothing. The end of the stream is noticed by [`WireInbox::take`], behind the last
     /// frame.
     pub fn fill(&mut self, socket: impl AsFd) -> bool {
         if self.closed {
@@ -107,7 +107,7 @@ impl Inbox {
     ///
     /// # Errors
     /// When there never will be one.
-    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<Frame<T>>, FrameError> {
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<WireFrame<T>>, FrameError> {
         let Some(length) = self.number(0) else {
             return self.wait();
         };
@@ -127,7 +127,7 @@ impl Inbox {
             .map_err(|_| FrameError::Malformed("its head is not what it should be"))?;
         let bytes = self.bytes[8 + head..4 + length].to_vec();
         self.bytes.drain(..4 + length);
-        Ok(Some(Frame {
+        Ok(Some(WireFrame {
             head: parsed,
             bytes,
         }))
@@ -139,7 +139,7 @@ impl Inbox {
         self.descriptor.take()
     }
 
-    fn wait<T>(&self) -> Result<Option<Frame<T>>, FrameError> {
+    fn wait<T>(&self) -> Result<Option<WireFrame<T>>, FrameError> {
         if self.closed {
             Err(FrameError::Gone)
         } else {

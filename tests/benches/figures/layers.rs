@@ -6,8 +6,8 @@
 use std::{ffi::CString, path::Path, time::Duration};
 
 use runner_supervisor::{
-    KillChoice, PoolOptions, Request, SpoolBounds, Streams, SupervisorEvent, SupervisorPool, Sync,
-    Terms, WhenFull, WorkingDirectory,
+    CommandRequest, CommandTerms, KillChoice, PoolOptions, SpoolBounds, Streams, SupervisorEvent,
+    SupervisorPool, Sync, WhenFull, WorkingDirectory,
 };
 use shared_types::OperationId;
 use tests::{door::Door, gantry::binary};
@@ -110,13 +110,13 @@ fn supervised(pool: &SupervisorPool, directory: &Path, watch: &Stopwatch) -> f64
     took
 }
 
-fn request(directory: &Path) -> Request {
+fn request(directory: &Path) -> CommandRequest {
     let words = TRUE.iter().map(|word| CString::new(*word).expect("no NUL"));
-    Request {
+    CommandRequest {
         operation: OperationId::from_u128(1),
         argv: words.collect(),
         environment: Vec::new(),
-        terms: Terms {
+        terms: CommandTerms {
             user: None,
             place: WorkingDirectory::Path(directory.into()),
             streams: Streams::Separate,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, io, sync::Arc, time::Duration};
 
 use runner_host::{Account, Inhabited, Inside};
 use runner_supervisor::{
-    KillChoice, KillMethod, ORDERS, Order, Orders, PROGRAMS_LOCK, Realm, User,
+    CommandUser, KillChoice, KillMethod, ORDERS, Order, Orders, PROGRAMS_LOCK, Realm,
 };
 use rustix::fs::FlockOperation;
 use shared_types::{SandboxPrivilege, SandboxState};
@@ -255,7 +255,7 @@ impl Container {
         let Account { uid, gid } = ACCOUNT;
         let order = Order::Program {
             argv: [format!("{OURS}/bin/gantry-files"), WORKSPACE.to_owned()].to_vec(),
-            user: User { uid, gid },
+            user: CommandUser { uid, gid },
         };
         let given = spawn_blocking(move || Orders::connect(&operations)?.give(&order)).await;
         let socket = given

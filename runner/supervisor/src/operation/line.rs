@@ -10,7 +10,7 @@ use rustix::{
 
 use super::OperationError;
 use crate::{
-    Frame, FrameError, FromSupervisor, Inbox, Outbox, ToSupervisor, VERSION, agreed_version,
+    FrameError, FromSupervisor, Outbox, ToSupervisor, VERSION, WireFrame, WireInbox, agreed_version,
 };
 
 /// The longest time that a supervisor may take to read a frame.
@@ -24,7 +24,7 @@ const WAITING_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub(crate) struct SupervisorLine {
     socket: UnixStream,
-    inbox: Inbox,
+    inbox: WireInbox,
     outbox: Outbox,
     /// Goes with the next byte.
     descriptor: Option<OwnedFd>,
@@ -35,7 +35,7 @@ impl SupervisorLine {
     pub(crate) fn new(socket: UnixStream) -> Result<Self, OperationError> {
         let mut link = Self {
             socket,
-            inbox: Inbox::default(),
+            inbox: WireInbox::default(),
             outbox: Outbox::default(),
             descriptor: None,
         };
@@ -83,7 +83,7 @@ impl SupervisorLine {
     /// The next thing that it has said; `None` once the socket is read empty.
     pub(crate) fn hear(&mut self) -> Result<Option<FromSupervisor>, FrameError> {
         loop {
-            if let Some(Frame { head, .. }) = self.inbox.take()? {
+            if let Some(WireFrame { head, .. }) = self.inbox.take()? {
                 if let FromSupervisor::Hello { version, .. } = &head
                     && agreed_version(*version).is_none()
                 {

@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use super::PoolOptions;
 use crate::{
     Fault, Order, Orders, ProcessId, Realm,
-    process::{Stat, boot_id},
+    process::{ProcessStat, boot_id},
 };
 
 /// The process, spawned where there is none; another one where it has died.
@@ -123,7 +123,8 @@ impl RunningForkServer {
         let Some(child) = &self.child else {
             return;
         };
-        let (Ok(boot), Ok(all), Ok(root)) = (boot_id(), Stat::all(), fs::canonicalize(root)) else {
+        let (Ok(boot), Ok(all), Ok(root)) = (boot_id(), ProcessStat::all(), fs::canonicalize(root))
+        else {
             return;
         };
         let places = [root.join(directory), root];

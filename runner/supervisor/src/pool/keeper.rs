@@ -19,7 +19,7 @@ const CLEAR_EVERY: Duration = Duration::from_secs(1);
 /// The news for the pool's thread. It is woken only where it waits for nothing else, or has
 /// something to do at once: most commands begin and end while it waits for calm.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wishes(Arc<Shared>);
+pub(super) struct PoolWishes(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -39,8 +39,8 @@ struct PoolNews {
     wakes_after: Option<usize>,
 }
 
-impl Wishes {
-    /// One was taken. The thread need not learn it before [`Wishes::look`].
+impl PoolWishes {
+    /// One was taken. The thread need not learn it before [`PoolWishes::look`].
     pub(super) fn taken(&self) {
         self.told().taken += 1;
     }
@@ -103,7 +103,7 @@ struct TakenNews {
 /// The state of the pool's thread.
 pub(super) struct Keeper {
     starter: Starter,
-    wishes: Wishes,
+    wishes: PoolWishes,
     made: Sender<Result<IdleSupervisor, PoolError>>,
     /// The number that wait to be taken. A failure counts as one, so that nothing is tried in vain
     /// until a caller asks.
@@ -114,7 +114,7 @@ impl Keeper {
     /// `waiting` of them were made already.
     pub(super) fn new(
         starter: Starter,
-        wishes: Wishes,
+        wishes: PoolWishes,
         made: Sender<Result<IdleSupervisor, PoolError>>,
         waiting: usize,
     ) -> Self {

@@ -66,7 +66,7 @@ fn time_that_has_passed_since_the_start_is_not_left() {
     let now = clock_gettime(ClockId::Monotonic);
     let began = u64::try_from(now.tv_sec).expect("a time") - 1;
     let minute = Duration::from_secs(60);
-    let times = |began: u64| Times {
+    let times = |began: u64| CommandTimes {
         began_ms: began * 1000,
         run_for: Some(minute),
         orphan_for: None,

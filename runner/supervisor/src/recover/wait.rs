@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::{Recovered, settle};
 use crate::{
-    Cut, Directory, Operation, OperationEnd, OperationError, RecordError, SupervisorEvent,
+    Cut, Directory, OperationEnd, OperationError, RecordError, SupervisedOperation, SupervisorEvent,
 };
 
-impl Operation {
+impl SupervisedOperation {
     /// The next event; waits at most this long for it.
     ///
     /// If the supervisor has died, this kills its tree and records that the operation is lost,
@@ -32,7 +32,7 @@ impl Operation {
 }
 
 /// The connection is gone: the records tell what holds.
-fn look_again(operation: &mut Operation) -> Result<(), RecordError> {
+fn look_again(operation: &mut SupervisedOperation) -> Result<(), RecordError> {
     match settle(Directory::open(operation.directory().path())?)? {
         Recovered::Running(attached) => operation.go_on_as(*attached),
         Recovered::Fenced(_) => operation.has_ended(OperationEnd::Fenced),

@@ -17,7 +17,7 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-use crate::process::{Stat, all_pids};
+use crate::process::{ProcessStat, all_pids};
 
 /// The longest time of stopping before the processes that were found are killed; then it looks
 /// again.
@@ -31,7 +31,7 @@ const LOOKS: u32 = 4;
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn descendants(root: Pid) -> io::Result<Vec<Pid>> {
-    let look = Look::at(root, |_| {})?;
+    let look = TreeLook::at(root, |_| {})?;
     Ok(look.running)
 }
 
@@ -40,7 +40,7 @@ pub fn descendants(root: Pid) -> io::Result<Vec<Pid>> {
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn members_of_session(session: i32) -> io::Result<Vec<Pid>> {
-    Ok(Stat::all()?
+    Ok(ProcessStat::all()?
         .iter()
         .filter(|stat| stat.runs() && stat.session == session)
         .filter_map(|stat| Pid::from_raw(stat.pid))
@@ -51,7 +51,7 @@ pub fn members_of_session(session: i32) -> io::Result<Vec<Pid>> {
 pub(crate) fn kill_descendants(root: Pid) {
     let began = clock_gettime(ClockId::Monotonic);
     loop {
-        let look = Look::at(root, |pid| send(pid, Signal::STOP));
+        let look = TreeLook::at(root, |pid| send(pid, Signal::STOP));
         let now = clock_gettime(ClockId::Monotonic);
         let late = Duration::try_from(now - began).is_ok_and(|tried| tried > STOPS_WITHIN);
         match look {
@@ -71,7 +71,7 @@ pub(crate) fn kill_descendants(root: Pid) {
 /// True if no running process is found that comes from `root`.
 pub(crate) fn has_no_descendants(root: Pid) -> bool {
     for _ in 0..LOOKS {
-        match Look::at(root, |_| {}) {
+        match TreeLook::at(root, |_| {}) {
             Ok(look) if look.running.is_empty() && !look.whole => {}
             Ok(look) => return look.running.is_empty(),
             Err(_) => return false,
@@ -82,7 +82,7 @@ pub(crate) fn has_no_descendants(root: Pid) -> bool {
 
 /// The result of one look at all processes.
 #[derive(Debug)]
-struct Look {
+struct TreeLook {
     /// The descendants that run.
     running: Vec<Pid>,
     /// True if all of them are stopped, so that none acts before another process lets it go on.
@@ -91,7 +91,7 @@ struct Look {
     whole: bool,
 }
 
-impl Look {
+impl TreeLook {
     /// Looks for the descendants of `root`, the youngest first, and does this at once to each that
     /// is not stopped.
     fn at(root: Pid, act: impl Fn(Pid)) -> io::Result<Self> {
@@ -129,7 +129,7 @@ impl Look {
 
 /// The processes that one look has read, and those of them that are descendants.
 struct Family {
-    stats: HashMap<i32, Option<Stat>>,
+    stats: HashMap<i32, Option<ProcessStat>>,
     members: HashSet<i32>,
 }
 
@@ -142,12 +142,15 @@ impl Family {
     }
 
     /// The figures of this process; `None` where it is gone.
-    fn stat(&mut self, pid: i32) -> Option<Stat> {
-        *self.stats.entry(pid).or_insert_with(|| Stat::of(pid).ok())
+    fn stat(&mut self, pid: i32) -> Option<ProcessStat> {
+        *self
+            .stats
+            .entry(pid)
+            .or_insert_with(|| ProcessStat::of(pid).ok())
     }
 
     /// True if this one comes from the root.
-    fn has(&mut self, stat: Stat) -> bool {
+    fn has(&mut self, stat: ProcessStat) -> bool {
         let (mut line, mut next) = (vec![stat.pid], stat.parent);
         let found = loop {
             if self.members.contains(&next) {

@@ -14,10 +14,10 @@ fn raw(head: &[u8], bytes: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-fn received(bytes: &[u8]) -> Inbox {
+fn received(bytes: &[u8]) -> WireInbox {
     let (mut near, far) = UnixStream::pair().expect("a pair");
     near.write_all(bytes).expect("written");
-    let mut inbox = Inbox::default();
+    let mut inbox = WireInbox::default();
     inbox.fill(&far);
     inbox
 }
@@ -33,7 +33,7 @@ fn frames_arrive_whole_however_they_are_cut() {
     outbox.push(&input, b"bytes").expect("it fits");
     outbox.push(&ToSupervisor::Cancel, b"").expect("it fits");
     let bytes = std::mem::take(&mut outbox.bytes);
-    let (mut inbox, mut seen) = (Inbox::default(), Vec::new());
+    let (mut inbox, mut seen) = (WireInbox::default(), Vec::new());
     for byte in bytes {
         outbox.bytes.push(byte);
         outbox.flush(&near, None).expect("sent");
@@ -63,7 +63,7 @@ fn a_descriptor_is_not_lost_to_an_earlier_frame() {
     outbox.flush(&near, None).expect("sent");
     outbox.push(&ToSupervisor::Unknown, b"").expect("it fits");
     outbox.flush(&near, Some(file.as_fd())).expect("sent");
-    let mut inbox = Inbox::default();
+    let mut inbox = WireInbox::default();
     inbox.fill(&far);
     for expected in [ToSupervisor::Cancel, ToSupervisor::Unknown] {
         let frame = inbox.take::<ToSupervisor>().expect("well formed");

@@ -8,9 +8,9 @@ use std::{
 };
 
 use runner_supervisor::{
-    Cause, ExitRecord, Frame, FromSupervisor, Inbox, KillMethod, MAX_FRAME_BYTES, Outbox,
-    ProcessId, ProcessIdentity, ReportedEnd, Request, SpoolBounds, SpoolEnd, SpoolStream, Streams,
-    Sync, Terms, ToSupervisor, VERSION, WhenFull, WorkingDirectory,
+    Cause, CommandRequest, CommandTerms, ExitRecord, FromSupervisor, KillMethod, MAX_FRAME_BYTES,
+    Outbox, ProcessId, ProcessIdentity, ReportedEnd, SpoolBounds, SpoolEnd, SpoolStream, Streams,
+    Sync, ToSupervisor, VERSION, WhenFull, WireFrame, WireInbox, WorkingDirectory,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use shared_fuzz::{Dice, fuzz, peak_of, stored};
@@ -30,7 +30,7 @@ const HELD_BYTES: usize = 3 * MAX_FRAME_BYTES;
 #[test]
 fn a_supervisor_survives_whatever_a_daemon_sends() {
     fuzz(&corpus("to-supervisor"), SEEDS, |input, dice| {
-        received(input, dice, |frame: Frame<ToSupervisor>| {
+        received(input, dice, |frame: WireFrame<ToSupervisor>| {
             if let ToSupervisor::Start {
                 operation,
                 words,
@@ -38,7 +38,8 @@ fn a_supervisor_survives_whatever_a_daemon_sends() {
                 terms,
             } = frame.head
             {
-                let read = Request::from_parts(operation, words, variables, terms, &frame.bytes);
+                let read =
+                    CommandRequest::from_parts(operation, words, variables, terms, &frame.bytes);
                 // A request that was understood is one that could have been sent.
                 if let Ok(request) = read {
                     request.check().expect("it makes sense");
@@ -51,15 +52,15 @@ fn a_supervisor_survives_whatever_a_daemon_sends() {
 #[test]
 fn a_daemon_survives_whatever_a_supervisor_sends() {
     fuzz(&corpus("from-supervisor"), SEEDS, |input, dice| {
-        received(input, dice, |_: Frame<FromSupervisor>| {});
+        received(input, dice, |_: WireFrame<FromSupervisor>| {});
     });
 }
 
 /// Sends the input in pieces and takes every frame, until there never will be another.
-fn received<T: DeserializeOwned>(input: &[u8], dice: &mut Dice, with: impl Fn(Frame<T>)) {
+fn received<T: DeserializeOwned>(input: &[u8], dice: &mut Dice, with: impl Fn(WireFrame<T>)) {
     let (mut near, far) = UnixStream::pair().expect("a pair");
     let ((), peak) = peak_of(|| {
-        let mut inbox = Inbox::default();
+        let mut inbox = WireInbox::default();
         let mut rest = input;
         loop {
             let (piece, later) = rest.split_at(rest.len().min(1 + dice.up_to(CHUNK_BYTES)));
@@ -88,8 +89,8 @@ fn operation() -> OperationId {
     OperationId::from_u128(7)
 }
 
-fn terms() -> Terms {
-    Terms {
+fn terms() -> CommandTerms {
+    CommandTerms {
         user: None,
         place: WorkingDirectory::Path("/work".into()),
         streams: Streams::Separate,
@@ -227,7 +228,7 @@ fn the_stored_frames_are_those_of_this_protocol() {
         assert!(found, "{target}: run the ignored test that makes them");
     }
     let word = CString::new("true").expect("no NUL");
-    let request = Request {
+    let request = CommandRequest {
         operation: operation(),
         argv: vec![word],
         environment: Vec::new(),

@@ -3,8 +3,8 @@
 use std::{fs, time::Duration};
 
 use runner_supervisor::{
-    Directory, Fate, Gap, GapLog, KillMethod, ProcessId, ProcessIdentity, RecordFile, SpoolPiece,
-    SpoolReader, SpoolStream, StartRecord, Times,
+    CommandTimes, Directory, Fate, Gap, GapLog, KillMethod, ProcessId, ProcessIdentity, RecordFile,
+    SpoolPiece, SpoolReader, SpoolStream, StartRecord,
 };
 use serde::Serialize;
 use shared_fuzz::{Dice, fuzz, stored};
@@ -163,7 +163,7 @@ fn write_the_records() {
         operation: OperationId::from_u128(7),
         identity: identity.clone(),
         child: None,
-        times: Some(Times {
+        times: Some(CommandTimes {
             began_ms: 1_234_567,
             run_for: Some(Duration::from_secs(60)),
             orphan_for: None,

@@ -1,8 +1,8 @@
 //! One supervisor, several commands: what one of them has done is not met by the next.
 
 use runner_supervisor::{
-    Cause, Gap, GapLog, KillChoice, KillMethod, Operation, ReportedEnd, SpoolPiece, SpoolReader,
-    SpoolStream, SupervisorPool,
+    Cause, Gap, GapLog, KillChoice, KillMethod, ReportedEnd, SpoolPiece, SpoolReader, SpoolStream,
+    SupervisedOperation, SupervisorPool,
 };
 use rustix::{
     io::Errno,
@@ -12,13 +12,13 @@ use rustix::{
 use crate::scene::{LONG, Scene, finish, record, start, until_output};
 
 /// The command is forgotten, and its supervisor is to serve the next one.
-fn forget(pool: &SupervisorPool, operation: Operation) {
+fn forget(pool: &SupervisorPool, operation: SupervisedOperation) {
     let directory = operation.directory().path().to_owned();
     pool.keep(operation.into_spent().expect("it can serve another one"));
     assert!(pool.reclaim(&directory));
 }
 
-fn supervisor(operation: &Operation) -> i32 {
+fn supervisor(operation: &SupervisedOperation) -> i32 {
     operation.identity().expect("known").supervisor.pid
 }
 

@@ -6,7 +6,7 @@
 
 use std::{fs, process::Command, time::Duration};
 
-use runner_supervisor::{Cause, Directory, Fate, Operation, ProcessId, Request};
+use runner_supervisor::{Cause, CommandRequest, Directory, Fate, ProcessId, SupervisedOperation};
 use rustix::time::{ClockId, clock_gettime};
 use shared_types::{Clock, SystemClock};
 
@@ -49,13 +49,13 @@ fn timer(text: &str) -> Option<Timer> {
     })
 }
 
-fn for_ever(scene: &Scene) -> Request {
+fn for_ever(scene: &Scene) -> CommandRequest {
     let mut request = scene.shell("sleep 1000");
     request.terms.kill_grace = Duration::from_millis(100);
     request
 }
 
-fn end(mut operation: Operation) -> Cause {
+fn end(mut operation: SupervisedOperation) -> Cause {
     operation.cancel().expect("a supervisor");
     finish(&mut operation).record.cause
 }

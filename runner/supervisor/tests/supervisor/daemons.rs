@@ -3,9 +3,9 @@
 use std::{io::Write, os::unix::net::UnixStream};
 
 use runner_supervisor::{
-    Cause, Fate, FrameError, FromSupervisor, Inbox, KillChoice, Operation, OperationEnd, Outbox,
-    ProcessId, Recovered, ReportedEnd, SpoolStream, SupervisorEvent, ToSupervisor, VERSION,
-    recover,
+    Cause, Fate, FrameError, FromSupervisor, KillChoice, OperationEnd, Outbox, ProcessId,
+    Recovered, ReportedEnd, SpoolStream, SupervisedOperation, SupervisorEvent, ToSupervisor,
+    VERSION, WireInbox, recover,
 };
 
 use rustix::process::Pid;
@@ -13,7 +13,7 @@ use rustix::process::Pid;
 use crate::scene::{LONG, Scene, event, finish, read, record, start, until_output};
 
 /// The one operation below the scene, attached anew.
-fn attach(scene: &Scene) -> Operation {
+fn attach(scene: &Scene) -> SupervisedOperation {
     let mut all = recover(&scene.root()).expect("a list");
     match all.pop().expect("an operation").1.expect("settled") {
         Recovered::Running(operation) => *operation,
@@ -174,15 +174,15 @@ fn a_started_operation_cannot_be_fenced_any_more() {
 /// Speaks to a supervisor byte by byte.
 struct Stranger {
     socket: UnixStream,
-    inbox: Inbox,
+    inbox: WireInbox,
 }
 
 impl Stranger {
-    fn new(operation: &Operation) -> Self {
+    fn new(operation: &SupervisedOperation) -> Self {
         let path = operation.directory().path().join("sock");
         Self {
             socket: UnixStream::connect(path).expect("a supervisor"),
-            inbox: Inbox::default(),
+            inbox: WireInbox::default(),
         }
     }
 

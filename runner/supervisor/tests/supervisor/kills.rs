@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runner_supervisor::{
-    Cause, Fate, KillChoice, KillMethod, Operation, ReportedEnd, SpoolBounds, SpoolStream, Streams,
-    SupervisorEvent, WhenFull,
+    Cause, Fate, KillChoice, KillMethod, ReportedEnd, SpoolBounds, SpoolStream, Streams,
+    SupervisedOperation, SupervisorEvent, WhenFull,
 };
 
 use crate::scene::{LONG, Scene, event, finish, record, start, until_output, until_so};
@@ -45,7 +45,7 @@ fn proving(scene: &Scene) -> Vec<KillMethod> {
     methods
 }
 
-fn start_with(scene: &Scene, method: KillMethod, script: &str) -> Operation {
+fn start_with(scene: &Scene, method: KillMethod, script: &str) -> SupervisedOperation {
     let mut request = scene.shell(script);
     request.terms.kill_grace = SOON;
     let pool = scene.pool_with(0, KillChoice::Only(method), None);
@@ -125,7 +125,7 @@ fn a_command_that_does_not_listen_is_killed() {
 }
 
 /// A shell script in a terminal that was stopped once it had said that it is ready.
-fn cancelled_in_a_terminal(scene: &Scene, script: &str) -> Operation {
+fn cancelled_in_a_terminal(scene: &Scene, script: &str) -> SupervisedOperation {
     let mut request = scene.shell(script);
     request.terms.kill_grace = Duration::from_secs(600);
     request.terms.streams = Streams::Pty {

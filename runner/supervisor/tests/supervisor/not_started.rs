@@ -3,14 +3,14 @@
 use std::{ffi::CString, fs, os::unix::fs::PermissionsExt};
 
 use runner_supervisor::{
-    Cause, Fate, NotStarted, OperationError, ReportedEnd, Request, RequestError, SupervisorEvent,
-    WhenFull, WorkingDirectory, descendants,
+    Cause, CommandRequest, Fate, NotStarted, OperationError, ReportedEnd, RequestError,
+    SupervisorEvent, WhenFull, WorkingDirectory, descendants,
 };
 use rustix::process::{Signal, kill_process};
 
 use crate::scene::{LONG, Scene, finish, record, until};
 
-fn reason(scene: &Scene, request: &Request) -> NotStarted {
+fn reason(scene: &Scene, request: &CommandRequest) -> NotStarted {
     let mut operation = scene.start(request);
     let record = record(&mut operation);
     assert_eq!(record.cause, Cause::Exited);
@@ -86,7 +86,7 @@ fn words_that_are_too_large_together_are_told_as_such() {
 #[test]
 fn a_request_that_makes_no_sense_is_not_even_sent() {
     let scene = Scene::new();
-    let refused = |request: &Request| {
+    let refused = |request: &CommandRequest| {
         let pool = scene.pool_with(0, runner_supervisor::KillChoice::Strongest, None);
         let waiting = pool.take().expect("a supervisor");
         match waiting.start(request, None) {

@@ -8,9 +8,9 @@ use std::{
 };
 
 use runner_supervisor::{
-    ExitRecord, Fault, KillChoice, Operation, OperationEnd, PoolOptions, Request, SpoolBounds,
-    SpoolPiece, SpoolStream, Streams, SupervisorEvent, SupervisorPool, Sync, Terms, WhenFull,
-    WorkingDirectory,
+    CommandRequest, CommandTerms, ExitRecord, Fault, KillChoice, OperationEnd, PoolOptions,
+    SpoolBounds, SpoolPiece, SpoolStream, Streams, SupervisedOperation, SupervisorEvent,
+    SupervisorPool, Sync, WhenFull, WorkingDirectory,
 };
 use shared_types::OperationId;
 use tempfile::TempDir;
@@ -92,19 +92,19 @@ impl Scene {
         .expect("a pool")
     }
 
-    pub(crate) fn request(&self, argv: &[&str]) -> Request {
+    pub(crate) fn request(&self, argv: &[&str]) -> CommandRequest {
         request(&self.work(), argv)
     }
 
-    pub(crate) fn shell(&self, script: &str) -> Request {
+    pub(crate) fn shell(&self, script: &str) -> CommandRequest {
         self.request(&["sh", "-c", script])
     }
 
-    pub(crate) fn start(&self, request: &Request) -> Operation {
+    pub(crate) fn start(&self, request: &CommandRequest) -> SupervisedOperation {
         start(&self.pool_with(0, KillChoice::Strongest, None), request)
     }
 
-    pub(crate) fn run(&self, request: &Request) -> Finished {
+    pub(crate) fn run(&self, request: &CommandRequest) -> Finished {
         finish(&mut self.start(request))
     }
 }
@@ -120,13 +120,13 @@ pub(crate) fn program() -> PathBuf {
     env!("CARGO_BIN_EXE_gantry-supervisor").into()
 }
 
-pub(crate) fn request(work: &Path, argv: &[&str]) -> Request {
+pub(crate) fn request(work: &Path, argv: &[&str]) -> CommandRequest {
     let string = |text: &str| CString::new(text).expect("no NUL");
-    Request {
+    CommandRequest {
         operation: OperationId::from_u128(7),
         argv: argv.iter().map(|word| string(word)).collect(),
         environment: vec![string("PATH=/usr/local/bin:/usr/bin:/bin")],
-        terms: Terms {
+        terms: CommandTerms {
             place: WorkingDirectory::Path(work.to_owned()),
             user: None,
             streams: Streams::Separate,
@@ -145,7 +145,7 @@ pub(crate) fn request(work: &Path, argv: &[&str]) -> Request {
     }
 }
 
-pub(crate) fn start(pool: &SupervisorPool, request: &Request) -> Operation {
+pub(crate) fn start(pool: &SupervisorPool, request: &CommandRequest) -> SupervisedOperation {
     let waiting = pool.take().expect("a supervisor");
     waiting
         .start(request, None)
@@ -153,7 +153,7 @@ pub(crate) fn start(pool: &SupervisorPool, request: &Request) -> Operation {
 }
 
 /// The next event; it must come.
-pub(crate) fn event(operation: &mut Operation) -> SupervisorEvent {
+pub(crate) fn event(operation: &mut SupervisedOperation) -> SupervisorEvent {
     let event = operation.event(LONG).expect("an event");
     event.expect("an event in time")
 }
@@ -172,7 +172,7 @@ pub(crate) fn until_so(so: impl Fn() -> bool) {
 
 /// Waits until the event is what was hoped for.
 pub(crate) fn until(
-    operation: &mut Operation,
+    operation: &mut SupervisedOperation,
     hoped: impl Fn(&SupervisorEvent) -> bool,
 ) -> SupervisorEvent {
     loop {
@@ -185,7 +185,7 @@ pub(crate) fn until(
 }
 
 /// Waits until the first stream holds this text.
-pub(crate) fn until_output(operation: &mut Operation, text: &str) -> String {
+pub(crate) fn until_output(operation: &mut SupervisedOperation, text: &str) -> String {
     loop {
         let out = String::from_utf8_lossy(&read(operation, SpoolStream::Out)).into_owned();
         if out.contains(text) {
@@ -199,7 +199,7 @@ pub(crate) fn until_output(operation: &mut Operation, text: &str) -> String {
     }
 }
 
-pub(crate) fn record(operation: &mut Operation) -> ExitRecord {
+pub(crate) fn record(operation: &mut SupervisedOperation) -> ExitRecord {
     loop {
         match event(operation) {
             SupervisorEvent::Ended(OperationEnd::Exited(record)) => return record,
@@ -209,7 +209,7 @@ pub(crate) fn record(operation: &mut Operation) -> ExitRecord {
     }
 }
 
-pub(crate) fn finish(operation: &mut Operation) -> Finished {
+pub(crate) fn finish(operation: &mut SupervisedOperation) -> Finished {
     let record = record(operation);
     Finished {
         record,
@@ -219,7 +219,7 @@ pub(crate) fn finish(operation: &mut Operation) -> Finished {
 }
 
 /// All that is kept of a stream.
-pub(crate) fn read(operation: &mut Operation, stream: SpoolStream) -> Vec<u8> {
+pub(crate) fn read(operation: &mut SupervisedOperation, stream: SpoolStream) -> Vec<u8> {
     let (mut all, mut bytes, mut offset) = (Vec::new(), vec![0; 256 * 1024], 0);
     loop {
         match operation.read(stream, offset, &mut bytes).expect("a spool") {

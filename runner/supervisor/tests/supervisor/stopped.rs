@@ -4,8 +4,8 @@
 use std::{fs, path::Path};
 
 use runner_supervisor::{
-    Cause, Directory, Fault, FaultAction, FaultPoint, KillChoice, Operation, ProcessId,
-    ProcessIdentity, Recovered, ReportedEnd, end_by_force, remove, settle,
+    Cause, Directory, Fault, FaultAction, FaultPoint, KillChoice, ProcessId, ProcessIdentity,
+    Recovered, ReportedEnd, SupervisedOperation, end_by_force, remove, settle,
 };
 use rustix::process::{Signal, kill_process};
 
@@ -35,7 +35,7 @@ fn assert_gone(identity: &ProcessIdentity) {
     assert!(!cgroup.is_some_and(Path::exists), "{identity:?}");
 }
 
-fn open(operation: &Operation) -> Directory {
+fn open(operation: &SupervisedOperation) -> Directory {
     Directory::open(operation.directory().path()).expect("a directory")
 }
 

@@ -3,7 +3,7 @@
 use std::{os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 use runner_supervisor::{
-    Cause, Directory, KillChoice, KillMethod, Recovered, Request, end_by_force,
+    Cause, CommandRequest, Directory, KillChoice, KillMethod, Recovered, end_by_force,
 };
 use rustix::process::Signal;
 
@@ -81,7 +81,7 @@ fn without_a_cgroup_a_storm_under_a_stopped_supervisor_is_killed_whole_by_its_da
 }
 
 /// A storm of so many lineages; it has its folder in its command line.
-fn storm(scene: &Scene, lineages: u32) -> Request {
+fn storm(scene: &Scene, lineages: u32) -> CommandRequest {
     std::fs::write(scene.work().join("rage"), "").expect("a file");
     let folder = scene.work().display().to_string();
     scene.request(&["perl", "-e", STORM, &lineages.to_string(), &folder])

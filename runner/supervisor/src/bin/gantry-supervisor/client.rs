@@ -1,7 +1,7 @@
 //! The daemon on the socket: one at a time, and none is fine as well.
 
 use runner_supervisor::{
-    Frame, FromSupervisor, Inbox, Outbox, ToSupervisor, VERSION, agreed_version,
+    FromSupervisor, Outbox, ToSupervisor, VERSION, WireFrame, WireInbox, agreed_version,
 };
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -17,20 +17,20 @@ const WAITING_BYTES: usize = 256 * 1024;
 
 /// A connected daemon.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ControlClient {
     socket: OwnedFd,
-    inbox: Inbox,
+    inbox: WireInbox,
     outbox: Outbox,
     greeted: bool,
     gone: bool,
 }
 
-impl Client {
+impl ControlClient {
     /// Takes a connection, unless it is another user's.
     pub(crate) fn new(socket: OwnedFd) -> Option<Self> {
         sys::is_ours(sys::peer_user(socket.as_fd())?).then(|| Self {
             socket,
-            inbox: Inbox::default(),
+            inbox: WireInbox::default(),
             outbox: Outbox::default(),
             greeted: false,
             gone: false,
@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// The next frame of a daemon that has said hello. One that speaks nonsense is cut off.
-    pub(crate) fn next(&mut self) -> Option<Frame<ToSupervisor>> {
+    pub(crate) fn next(&mut self) -> Option<WireFrame<ToSupervisor>> {
         while !self.gone {
             match self.inbox.take::<ToSupervisor>() {
                 Ok(None) => return None,

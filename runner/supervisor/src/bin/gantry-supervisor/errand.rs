@@ -10,8 +10,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    Directory, Order, OrderOutcome, PROGRAMS_LOCK, RecordError, User, ask_to_end, end_by_force,
-    remove, settle,
+    CommandUser, Directory, Order, OrderOutcome, PROGRAMS_LOCK, RecordError, ask_to_end,
+    end_by_force, remove, settle,
 };
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -89,7 +89,7 @@ fn answer(socket: &OwnedFd, answer: &OrderOutcome) {
 /// Becomes a program that reads and writes the socket as its standard input, and holds the lock.
 fn program(
     argv: &[String],
-    user: User,
+    user: CommandUser,
     socket: &OwnedFd,
     has_root: bool,
 ) -> io::Result<rustix::process::Pid> {

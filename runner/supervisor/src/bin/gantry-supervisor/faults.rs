@@ -2,7 +2,7 @@
 
 use runner_supervisor::{Fault, FaultPoint};
 
-use crate::client::Client;
+use crate::client::ControlClient;
 
 /// The fault that was ordered.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ impl Faults {
     }
 
     /// Fails here, if that was ordered.
-    pub(crate) fn at(self, point: FaultPoint, client: Option<&Client>) {
+    pub(crate) fn at(self, point: FaultPoint, client: Option<&ControlClient>) {
         use runner_supervisor::FaultAction;
         use rustix::process::{Signal, getpid, kill_process};
         let Some(fault) = self.ordered.filter(|fault| fault.point == point) else {
@@ -41,7 +41,7 @@ impl Faults {
         let (victim, signal) = match fault.action {
             FaultAction::KillSupervisor => (Some(getpid()), Signal::KILL),
             FaultAction::StopSupervisor => (Some(getpid()), Signal::STOP),
-            FaultAction::KillDaemon => (client.and_then(Client::pid), Signal::KILL),
+            FaultAction::KillDaemon => (client.and_then(ControlClient::pid), Signal::KILL),
         };
         if let Some(victim) = victim {
             // It may be dead already.
@@ -56,5 +56,5 @@ impl Faults {
         Self::none()
     }
 
-    pub(crate) fn at(self, _point: FaultPoint, _client: Option<&Client>) {}
+    pub(crate) fn at(self, _point: FaultPoint, _client: Option<&ControlClient>) {}
 }

@@ -23,7 +23,7 @@ use rustix::{
 };
 
 use crate::{
-    client::Client,
+    client::ControlClient,
     errand,
     sys::{self, Peer},
 };
@@ -38,7 +38,7 @@ pub(crate) struct Supervised {
     /// The name of its directory.
     pub(crate) directory: String,
     /// Its daemon.
-    pub(crate) client: Client,
+    pub(crate) client: ControlClient,
 }
 
 /// The senders of orders.
@@ -90,13 +90,13 @@ pub(crate) fn serve(mut reception: Reception) -> Option<Supervised> {
     sys::ignore_children();
     loop {
         let (order, socket) = match next(&mut reception) {
-            Received::Order(order, socket) => (order, socket),
-            Received::Nothing => continue,
-            Received::End => return None,
+            ReceivedFork::Order(order, socket) => (order, socket),
+            ReceivedFork::Nothing => continue,
+            ReceivedFork::End => return None,
         };
         match order {
             Order::Supervise { directory } => {
-                let Some(mut client) = Client::new(socket) else {
+                let Some(mut client) = ControlClient::new(socket) else {
                     continue;
                 };
                 match sys::fork(None) {
@@ -117,14 +117,14 @@ pub(crate) fn serve(mut reception: Reception) -> Option<Supervised> {
     }
 }
 
-enum Received {
+enum ReceivedFork {
     Order(Order, OwnedFd),
     /// It cannot be carried out: the daemon that waits for it sees its socket close.
     Nothing,
     End,
 }
 
-fn next(reception: &mut Reception) -> Received {
+fn next(reception: &mut Reception) -> ReceivedFork {
     match reception {
         Reception::Daemon(daemon) => receive(daemon),
         Reception::Entry {
@@ -145,8 +145,8 @@ fn next(reception: &mut Reception) -> Received {
             };
             match ready {
                 Some((_, true)) => match sys::asked_to_end(signals) {
-                    true => Received::End,
-                    false => Received::Nothing,
+                    true => ReceivedFork::End,
+                    false => ReceivedFork::Nothing,
                 },
                 Some((0, false)) => {
                     if let Some(daemon) = welcome(listener, folder.is_some()) {
@@ -155,16 +155,16 @@ fn next(reception: &mut Reception) -> Received {
                         }
                         daemons.push(daemon);
                     }
-                    Received::Nothing
+                    ReceivedFork::Nothing
                 }
                 Some((at, false)) => match receive(&daemons[at - 1]) {
-                    Received::End => {
+                    ReceivedFork::End => {
                         daemons.remove(at - 1);
-                        Received::Nothing
+                        ReceivedFork::Nothing
                     }
                     received => received,
                 },
-                None => Received::Nothing,
+                None => ReceivedFork::Nothing,
             }
         }
     }
@@ -179,15 +179,15 @@ fn welcome(listener: &OwnedFd, only_from_outside: bool) -> Option<OwnedFd> {
     is_ours.then_some(daemon)
 }
 
-fn receive(daemon: &OwnedFd) -> Received {
+fn receive(daemon: &OwnedFd) -> ReceivedFork {
     let mut text = [0; MAX_ORDER_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut room = [IoSliceMut::new(&mut text)];
     let received = match recvmsg(daemon, &mut room, &mut control, RecvFlags::CMSG_CLOEXEC) {
         Ok(received) if received.bytes > 0 => received.bytes,
-        Err(Errno::INTR) => return Received::Nothing,
-        Ok(_) | Err(_) => return Received::End,
+        Err(Errno::INTR) => return ReceivedFork::Nothing,
+        Ok(_) | Err(_) => return ReceivedFork::End,
     };
     let mut socket = None;
     for message in control.drain() {
@@ -196,8 +196,8 @@ fn receive(daemon: &OwnedFd) -> Received {
         }
     }
     match (serde_json::from_slice::<Order>(&text[..received]), socket) {
-        (Ok(order), Some(socket)) if stays_here(&order) => Received::Order(order, socket),
-        _ => Received::Nothing,
+        (Ok(order), Some(socket)) if stays_here(&order) => ReceivedFork::Order(order, socket),
+        _ => ReceivedFork::Nothing,
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runner_supervisor::{ExitRecord, FaultPoint, FromSupervisor, Sync};
 
-use crate::{client::Client, faults::Faults, prepare::Prepared};
+use crate::{client::ControlClient, faults::Faults, prepare::Prepared};
 
 /// The time that the daemon has to hear the last words.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
@@ -13,7 +13,7 @@ const HEARD_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) fn ended(
     prepared: &Prepared,
     record: &ExitRecord,
-    client: &mut Option<Client>,
+    client: &mut Option<ControlClient>,
     sync: Sync,
     faults: Faults,
 ) -> bool {
@@ -41,7 +41,7 @@ pub(crate) fn ended(
 }
 
 /// It never ran, because another process settled that before.
-pub(crate) fn fenced(prepared: Prepared, client: Option<Client>) {
+pub(crate) fn fenced(prepared: Prepared, client: Option<ControlClient>) {
     if let Some(mut client) = client {
         client.say(&FromSupervisor::Fenced);
         client.finish(HEARD_WITHIN);

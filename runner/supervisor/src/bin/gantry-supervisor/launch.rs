@@ -8,13 +8,13 @@
 use std::io;
 
 use runner_supervisor::{
-    Cause, ExitRecord, Fate, FaultPoint, NotStarted, ProcessId, ReportedEnd, Request, SpoolEnd,
-    StartRecord, Sync, Times, unrenewed_for,
+    Cause, CommandRequest, CommandTimes, ExitRecord, Fate, FaultPoint, NotStarted, ProcessId,
+    ReportedEnd, SpoolEnd, StartRecord, Sync, unrenewed_for,
 };
 use rustix::fd::OwnedFd;
 
 use crate::{
-    client::Client,
+    client::ControlClient,
     clock,
     faults::Faults,
     last_words::{ended, fenced},
@@ -35,9 +35,9 @@ pub(crate) enum Launched {
 /// Starts what was asked for.
 pub(crate) fn launch(
     mut prepared: Prepared,
-    request: &Request,
+    request: &CommandRequest,
     inherited: Option<OwnedFd>,
-    client: Option<Client>,
+    client: Option<ControlClient>,
     faults: Faults,
 ) -> Launched {
     let now = clock::monotonic();
@@ -87,9 +87,9 @@ pub(crate) fn launch(
 /// Makes the start the operation's fate; `None` if it has another one.
 fn settle(
     prepared: &Prepared,
-    request: &Request,
+    request: &CommandRequest,
     child: Option<ProcessId>,
-    client: Option<&Client>,
+    client: Option<&ControlClient>,
     faults: Faults,
 ) -> io::Result<Option<StartRecord>> {
     let terms = &request.terms;
@@ -97,7 +97,7 @@ fn settle(
         operation: request.operation,
         identity: prepared.identity.clone(),
         child,
-        times: Some(Times {
+        times: Some(CommandTimes {
             began_ms: u64::try_from(clock::monotonic().as_millis()).unwrap_or(u64::MAX),
             run_for: terms.run_for,
             orphan_for: terms.orphan_for,
@@ -121,9 +121,9 @@ fn settle(
 /// It was clear before the gate was opened that there is nothing to run: that is a fate and an end as well.
 fn never_started(
     prepared: Prepared,
-    request: &Request,
+    request: &CommandRequest,
     reason: NotStarted,
-    mut client: Option<Client>,
+    mut client: Option<ControlClient>,
 ) {
     let no_faults = Faults::none();
     let settled = settle(&prepared, request, None, None, no_faults);

@@ -2,7 +2,7 @@
 
 use std::{ffi::CString, fs::File, io};
 
-use runner_supervisor::{NotStarted, Request, SpoolStream, Streams, User};
+use runner_supervisor::{CommandRequest, CommandUser, NotStarted, SpoolStream, Streams};
 use rustix::{
     fd::{AsFd, OwnedFd},
     fs::FileType,
@@ -46,7 +46,7 @@ struct Stdio {
 
 impl Stdio {
     /// Lets the command open its own input and output again (`/dev/stdout`), as every program can.
-    fn give_to(&self, user: User) -> io::Result<()> {
+    fn give_to(&self, user: CommandUser) -> io::Result<()> {
         let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
         for end in [&self.input, &self.output, &self.error] {
             let mode = rustix::fs::fstat(end)?.st_mode;
@@ -61,7 +61,7 @@ impl Stdio {
 
 impl Layout {
     /// The plan for the child.
-    pub(crate) fn plan<'a>(&'a self, request: &'a Request) -> ChildPlan<'a> {
+    pub(crate) fn plan<'a>(&'a self, request: &'a CommandRequest) -> ChildPlan<'a> {
         let Stdio {
             input,
             output,
@@ -83,7 +83,7 @@ impl Layout {
 /// Finds directory and program, and lays the streams.
 pub(crate) fn lay_out(
     prepared: &mut Prepared,
-    request: &Request,
+    request: &CommandRequest,
     inherited: Option<OwnedFd>,
 ) -> Result<Layout, NotStarted> {
     let (directory, program) = sys::seeing_as(request.terms.user, || {
@@ -113,7 +113,7 @@ pub(crate) fn lay_out(
 }
 
 /// Lays the streams.
-fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, Ends)> {
+fn connect(prepared: &mut Prepared, request: &CommandRequest) -> io::Result<(Stdio, Ends)> {
     let now = clock::monotonic();
     let bounds = request.terms.spool;
     let mut pipes = std::mem::take(&mut prepared.pipes).into_iter();

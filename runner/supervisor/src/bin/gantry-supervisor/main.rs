@@ -46,7 +46,7 @@ mod waiting;
 
 use std::{io, os::fd::AsFd, path::Path, process::ExitCode};
 
-use runner_supervisor::{FaultPoint, FromSupervisor, KillChoice, ORDERS, User, VERSION};
+use runner_supervisor::{CommandUser, FaultPoint, FromSupervisor, KillChoice, ORDERS, VERSION};
 use rustix::{
     fd::OwnedFd,
     net::SocketType,
@@ -54,11 +54,11 @@ use rustix::{
 };
 use shared_program::{note, say};
 
-use client::Client;
+use client::ControlClient;
 use faults::Faults;
 use fork_server::{Reception, Supervised};
 use launch::Launched;
-use prepare::{Host, Prepared};
+use prepare::{Prepared, SupervisorHost};
 use root::Rules;
 use supervise::EndedSupervision;
 
@@ -101,7 +101,7 @@ fn main() -> ExitCode {
     // A session of their own keeps supervisors from what happens to the daemon's terminal and
     // process group; it fails only where this is one already.
     let _ = rustix::process::setsid();
-    let host = Host::settle_in(choice, rules);
+    let host = SupervisorHost::settle_in(choice, rules);
     match fork_server::serve(reception) {
         Some(order) => supervise(order, host),
         None => ExitCode::SUCCESS,
@@ -182,7 +182,7 @@ fn entry() -> io::Result<(Reception, Option<Rules>)> {
 }
 
 /// Gives folders to the user of commands; who that is.
-fn give(mut words: impl Iterator<Item = String>) -> io::Result<Option<User>> {
+fn give(mut words: impl Iterator<Item = String>) -> io::Result<Option<CommandUser>> {
     let Some(user) = words.next() else {
         return Ok(None);
     };
@@ -196,7 +196,7 @@ fn give(mut words: impl Iterator<Item = String>) -> io::Result<Option<User>> {
             rustix::fs::chown(&folder, Some(uid), Some(gid))?;
         }
     }
-    Ok(Some(User { uid, gid }))
+    Ok(Some(CommandUser { uid, gid }))
 }
 
 /// Standard input, moved to where no child inherits it.
@@ -208,7 +208,7 @@ fn daemon() -> io::Result<OwnedFd> {
 }
 
 /// The life of one supervisor: one command after another, each in a directory that is its alone.
-fn supervise(order: Supervised, host: io::Result<Host>) -> ExitCode {
+fn supervise(order: Supervised, host: io::Result<SupervisorHost>) -> ExitCode {
     let Supervised {
         directory,
         mut client,
@@ -235,7 +235,11 @@ fn supervise(order: Supervised, host: io::Result<Host>) -> ExitCode {
 }
 
 /// Waits for a command and serves it to its end; `None` where there was none.
-fn serve(prepared: Prepared, mut client: Client, faults: Faults) -> Option<EndedSupervision> {
+fn serve(
+    prepared: Prepared,
+    mut client: ControlClient,
+    faults: Faults,
+) -> Option<EndedSupervision> {
     faults.at(FaultPoint::Prepared, Some(&client));
     client.say(&waiting::hello(&prepared.identity, 0, 0));
     faults.at(FaultPoint::Waiting, Some(&client));
@@ -252,7 +256,11 @@ fn serve(prepared: Prepared, mut client: Client, faults: Faults) -> Option<Ended
 
 /// Prepares for a command, apart from the other supervisors. A session of its own lets its tree be
 /// found where there is no cgroup. As subreaper it inherits the processes that a command abandons.
-fn alone(host: &Host, directory: &str, failing: impl Fn(FaultPoint)) -> io::Result<Prepared> {
+fn alone(
+    host: &SupervisorHost,
+    directory: &str,
+    failing: impl Fn(FaultPoint),
+) -> io::Result<Prepared> {
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     prepare::prepare(host, directory, failing)

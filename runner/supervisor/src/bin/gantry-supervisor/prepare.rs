@@ -40,7 +40,7 @@ pub(crate) struct Pipe {
 
 /// The facts that hold for every supervisor of this host, found out once.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct SupervisorHost {
     boot_id: String,
     ground: Ground,
     /// The names of the places of its trees.
@@ -51,7 +51,7 @@ pub(crate) struct Host {
     rules: Option<Rules>,
 }
 
-impl Host {
+impl SupervisorHost {
     /// Finds it out, and puts this process, and all that it forks, where supervisors are to be. The
     /// folder of the operations is where this process is.
     pub(crate) fn settle_in(choice: KillChoice, rules: Option<Rules>) -> io::Result<Self> {
@@ -104,7 +104,7 @@ pub(crate) struct Prepared {
 
 /// Makes everything in the directory of this name, which is the operation's.
 pub(crate) fn prepare(
-    host: &Host,
+    host: &SupervisorHost,
     directory: &str,
     failing: impl Fn(FaultPoint),
 ) -> io::Result<Prepared> {
@@ -164,7 +164,11 @@ pub(crate) fn prepare(
 
 impl Prepared {
     /// Clears away what a command has left, and makes what the next one needs.
-    pub(crate) fn renew(&mut self, host: &Host, failing: impl Fn(FaultPoint)) -> io::Result<()> {
+    pub(crate) fn renew(
+        &mut self,
+        host: &SupervisorHost,
+        failing: impl Fn(FaultPoint),
+    ) -> io::Result<()> {
         failing(FaultPoint::AskedAgain);
         self.directory.clear()?;
         for spool in &self.spools {

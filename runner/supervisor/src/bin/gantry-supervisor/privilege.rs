@@ -1,7 +1,7 @@
 //! Gives up the rights of root for those of an ordinary user, or for the few that root has in a container
 //! whose commands may be root: for good.
 
-use runner_supervisor::User;
+use runner_supervisor::CommandUser;
 use rustix::{
     io::Errno,
     process::{Gid, Uid},
@@ -16,8 +16,8 @@ use rustix::{
 const NOBODY_IN_PARTICULAR: u32 = u32::MAX;
 
 /// Becomes this user. Afterwards no capability is left, in no set, and no program brings one back.
-pub(crate) fn become_user(user: User) -> Result<(), Errno> {
-    let User { uid, gid } = user;
+pub(crate) fn become_user(user: CommandUser) -> Result<(), Errno> {
+    let CommandUser { uid, gid } = user;
     if uid == NOBODY_IN_PARTICULAR || gid == NOBODY_IN_PARTICULAR {
         return Err(Errno::INVAL);
     }

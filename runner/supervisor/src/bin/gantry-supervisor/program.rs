@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use runner_supervisor::{NotStarted, Request, WorkingDirectory};
+use runner_supervisor::{CommandRequest, NotStarted, WorkingDirectory};
 use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{Access, AtFlags, FileType, Mode, OFlags},
@@ -37,7 +37,7 @@ pub(crate) fn directory(
 
 /// The program's file: one with a slash where it says (from the directory to run in), any other
 /// in the absolute directories of the request's PATH.
-pub(crate) fn find(request: &Request, directory: &OwnedFd) -> Result<CString, NotStarted> {
+pub(crate) fn find(request: &CommandRequest, directory: &OwnedFd) -> Result<CString, NotStarted> {
     let program = request.argv[0].as_bytes();
     let missing = || NotStarted::MissingProgram(shown(OsStr::from_bytes(program)));
     let mut denied = None;

@@ -26,7 +26,7 @@ use std::{
 };
 
 use nix::sys::signalfd::SignalFd;
-use runner_supervisor::{User, descendants};
+use runner_supervisor::{CommandUser, descendants};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::{AsFd, OwnedFd},
@@ -70,7 +70,7 @@ pub(crate) const ANSWER_BYTES: usize = 5;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// The user that may ask.
-    pub(crate) user: User,
+    pub(crate) user: CommandUser,
     /// The mount of the records.
     pub(crate) records: u64,
 }
@@ -80,7 +80,7 @@ impl Rules {
     ///
     /// # Errors
     /// Where root's commands could not be confined.
-    pub(crate) fn found(user: User) -> io::Result<Self> {
+    pub(crate) fn found(user: CommandUser) -> io::Result<Self> {
         if !sys::can_confine() {
             return Err(io::Error::other(
                 "root's commands cannot be confined here: sudo needs Linux 6.12 or later with Landlock; use a \

@@ -7,14 +7,14 @@ mod over;
 use std::time::Duration;
 
 use runner_supervisor::{
-    Cause, FaultPoint, Frame, FromSupervisor, ReportedEnd, Request, SpoolStream, StartRecord,
-    ToSupervisor, unrenewed_for,
+    Cause, CommandRequest, FaultPoint, FromSupervisor, ReportedEnd, SpoolStream, StartRecord,
+    ToSupervisor, WireFrame, unrenewed_for,
 };
 use rustix::{fd::OwnedFd, io::Errno, process::Signal};
 
 use crate::{
     carried::{Carried, NotDone},
-    client::Client,
+    client::ControlClient,
     clock,
     faults::Faults,
     gate::StartedChild,
@@ -80,8 +80,8 @@ impl Child {
 #[derive(Debug)]
 pub(crate) struct Supervision {
     prepared: Prepared,
-    request: Request,
-    client: Option<Client>,
+    request: CommandRequest,
+    client: Option<ControlClient>,
     faults: Faults,
     child: Child,
     pumps: Vec<Pump>,
@@ -101,8 +101,8 @@ pub(crate) struct Supervision {
 impl Supervision {
     pub(crate) fn new(
         prepared: Prepared,
-        request: &Request,
-        client: Option<Client>,
+        request: &CommandRequest,
+        client: Option<ControlClient>,
         faults: Faults,
         child: Child,
         ends: Ends,
@@ -152,7 +152,7 @@ impl Supervision {
                 self.input.pump();
             }
             if ready.listener
-                && let Some(client) = Client::accept(&self.prepared.listener)
+                && let Some(client) = ControlClient::accept(&self.prepared.listener)
             {
                 self.attach(client);
             }
@@ -170,7 +170,7 @@ impl Supervision {
     }
 
     /// A daemon that connects later takes the place of an earlier one.
-    fn attach(&mut self, mut client: Client) {
+    fn attach(&mut self, mut client: ControlClient) {
         let identity = &self.prepared.identity;
         client.say(&waiting::hello(
             identity,
@@ -224,7 +224,11 @@ impl Supervision {
         self.client = Some(client).filter(|client| !client.is_gone());
     }
 
-    fn obey(&mut self, client: &mut Client, frame: Frame<ToSupervisor>) -> Result<(), String> {
+    fn obey(
+        &mut self,
+        client: &mut ControlClient,
+        frame: WireFrame<ToSupervisor>,
+    ) -> Result<(), String> {
         match frame.head {
             ToSupervisor::Input { offset, end } => {
                 let accepted = self.input.accept(offset, &frame.bytes, end);
@@ -282,7 +286,7 @@ impl Supervision {
     /// Carries something out unless it was before.
     fn once(
         &mut self,
-        client: &mut Client,
+        client: &mut ControlClient,
         id: u64,
         act: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<(), String> {

@@ -22,7 +22,7 @@ use nix::{
     },
     unistd::execve,
 };
-use runner_supervisor::User;
+use runner_supervisor::CommandUser;
 use rustix::{
     fd::{AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd},
     process::Pid,
@@ -217,8 +217,8 @@ pub(crate) fn move_to(descriptor: OwnedFd, number: i32) -> io::Result<()> {
 }
 
 /// Looks at files as this user would, and as no more than that.
-pub(crate) fn seeing_as<T>(user: Option<User>, look: impl FnOnce() -> T) -> T {
-    let Some(User { uid, gid }) = user else {
+pub(crate) fn seeing_as<T>(user: Option<CommandUser>, look: impl FnOnce() -> T) -> T {
+    let Some(CommandUser { uid, gid }) = user else {
         return look();
     };
     // SAFETY: they change what this thread may do with files, and no memory. With another user than root

@@ -1,13 +1,13 @@
 //! The time before the request.
 
-use runner_supervisor::{FromSupervisor, ProcessIdentity, Request, ToSupervisor, VERSION};
+use runner_supervisor::{CommandRequest, FromSupervisor, ProcessIdentity, ToSupervisor, VERSION};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::OwnedFd,
     io::Errno,
 };
 
-use crate::{client::Client, prepare::Prepared, sys};
+use crate::{client::ControlClient, prepare::Prepared, sys};
 
 /// The first frame on each connection.
 pub(crate) fn hello(identity: &ProcessIdentity, input: u64, last_id: u64) -> FromSupervisor {
@@ -22,8 +22,8 @@ pub(crate) fn hello(identity: &ProcessIdentity, input: u64, last_id: u64) -> Fro
 /// Waits for the request; `None` when there will be none, or it could not be carried out.
 pub(crate) fn request(
     prepared: &Prepared,
-    client: &mut Client,
-) -> Option<(Request, Option<OwnedFd>)> {
+    client: &mut ControlClient,
+) -> Option<(CommandRequest, Option<OwnedFd>)> {
     loop {
         while let Some(frame) = client.next() {
             match frame.head {
@@ -33,8 +33,13 @@ pub(crate) fn request(
                     variables,
                     terms,
                 } => {
-                    let parts =
-                        Request::from_parts(operation, words, variables, terms, &frame.bytes);
+                    let parts = CommandRequest::from_parts(
+                        operation,
+                        words,
+                        variables,
+                        terms,
+                        &frame.bytes,
+                    );
                     match parts {
                         Ok(request) => return Some((request, client.descriptor())),
                         Err(error) => refuse(client, &error.to_string()),
@@ -83,7 +88,7 @@ fn child_is_gone(prepared: &Prepared) -> bool {
 }
 
 /// No request will come: the operation never runs, even if a later daemon finds it.
-pub(crate) fn give_up(mut prepared: Prepared, mut client: Client) {
+pub(crate) fn give_up(mut prepared: Prepared, mut client: ControlClient) {
     if let Some(child) = prepared.child.take() {
         child.close();
     }
@@ -95,7 +100,7 @@ pub(crate) fn give_up(mut prepared: Prepared, mut client: Client) {
     let _ = prepared.leaf.remove();
 }
 
-fn refuse(client: &mut Client, reason: &str) {
+fn refuse(client: &mut ControlClient, reason: &str) {
     client.say(&FromSupervisor::Refused {
         reason: reason.to_owned(),
     });

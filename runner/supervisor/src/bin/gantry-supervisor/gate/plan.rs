@@ -16,7 +16,7 @@ use rustix::{
     },
 };
 
-use runner_supervisor::User;
+use runner_supervisor::CommandUser;
 
 use crate::{privilege, root, sys};
 
@@ -42,7 +42,7 @@ pub(crate) struct ChildPlan<'a> {
     /// True if its input is a terminal that becomes its own.
     pub(crate) terminal: bool,
     /// The user whose rights it has, if not this process's.
-    pub(crate) user: Option<User>,
+    pub(crate) user: Option<CommandUser>,
     /// True if it may change only what commands may change where some of them can be root.
     pub(crate) confined: bool,
     pub(crate) program: &'a CStr,
@@ -100,7 +100,7 @@ impl ChildPlan<'_> {
 pub(crate) struct ReceivedPlan {
     pub(crate) descriptors: [OwnedFd; DESCRIPTORS],
     terminal: bool,
-    user: Option<User>,
+    user: Option<CommandUser>,
     confined: bool,
     pub(crate) program: CString,
     pub(crate) argv: Vec<CString>,
@@ -124,7 +124,7 @@ impl ReceivedPlan {
             confined,
         ] = numbers(head);
         let id = |number| u32::try_from(number).map_err(|_| io::ErrorKind::InvalidData);
-        let user = User {
+        let user = CommandUser {
             uid: id(uid)?,
             gid: id(gid)?,
         };

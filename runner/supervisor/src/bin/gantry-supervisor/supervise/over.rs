@@ -10,10 +10,10 @@ use runner_supervisor::{FaultPoint, ToSupervisor};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::{
-    client::Client,
+    client::ControlClient,
     clock::{self, timespec},
     faults::Faults,
-    prepare::{Host, Prepared},
+    prepare::{Prepared, SupervisorHost},
     sys,
 };
 
@@ -31,12 +31,16 @@ const REMOVE_AFTER: Duration = Duration::from_millis(1);
 pub(crate) struct EndedSupervision {
     pub(super) prepared: Prepared,
     /// A daemon, if there can be another command.
-    pub(super) client: Option<Client>,
+    pub(super) client: Option<ControlClient>,
 }
 
 impl EndedSupervision {
     /// Ready for another command, should the daemon want one; else everything is left behind.
-    pub(crate) fn again(self, host: &Host, faults: Faults) -> Option<(Prepared, Client)> {
+    pub(crate) fn again(
+        self,
+        host: &SupervisorHost,
+        faults: Faults,
+    ) -> Option<(Prepared, ControlClient)> {
         let mut prepared = self.prepared;
         if let Some(mut client) = self.client
             && is_asked(&prepared, &mut client)
@@ -58,7 +62,7 @@ impl EndedSupervision {
 }
 
 /// Waits a while to be asked. What else the daemon says came too late for the command.
-fn is_asked(prepared: &Prepared, client: &mut Client) -> bool {
+fn is_asked(prepared: &Prepared, client: &mut ControlClient) -> bool {
     let until = clock::monotonic().saturating_add(FORGOTTEN_WITHIN);
     while !client.is_gone() {
         while let Some(frame) = client.next() {
