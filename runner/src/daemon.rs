@@ -16,7 +16,7 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, thread, time::Duration};
 
-use runner_host::OpenError;
+use runner_host::WorkspaceError;
 use shared_types::{Clock, Entropy, limits::KILL_GRACE};
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -275,7 +275,7 @@ pub(crate) enum DaemonError {
     #[error(transparent)]
     Url(#[from] UrlError),
     #[error("cannot use the workspace: {0}")]
-    Workspace(#[from] OpenError),
+    Workspace(#[from] WorkspaceError),
     #[error("cannot use the journal: {0}")]
     Journal(#[from] JournalError),
     #[error(transparent)]

@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 
-use runner_host::{Account, Plan, Whereabouts};
+use runner_host::{Account, CommandPlan, Whereabouts};
 use runner_supervisor::{
     CommandRequest, CommandTerms, CommandUser, Directory, Fate, KillChoice, PoolError, PoolOptions,
     Realm, SpoolBounds, StartRecord, Streams, SupervisorPool, Sync, WorkingDirectory,
@@ -293,7 +293,7 @@ impl Processes {
         &self,
         mut waiting: WaitingSupervisor,
         operation: OperationId,
-        plan: Plan,
+        plan: CommandPlan,
         terms: ProcessTerms,
         passing: Passing,
     ) -> Process {

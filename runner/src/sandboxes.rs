@@ -7,7 +7,9 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use runner_host::{Change, Host, Inside, Performing, Plan, Settled, There, Unplanned, Uploading};
+use runner_host::{
+    Change, CommandPlan, Host, Inside, Performing, Settled, There, Unplanned, Uploading,
+};
 use shared_sandbox::{Download, Exec, Outcome, Pack, Request, Unpack, Upload};
 use shared_types::{Refusal, RefusalCode, SandboxId};
 use tokio::task::spawn_blocking;
@@ -24,7 +26,7 @@ pub(crate) enum Sandbox {
 }
 
 /// A command that is worked out, and what is to run it.
-pub(crate) type Planned = (Plan, Processes);
+pub(crate) type Planned = (CommandPlan, Processes);
 
 /// All sandboxes that are served, by id.
 #[derive(Debug)]

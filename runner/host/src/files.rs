@@ -34,7 +34,7 @@ use shared_types::{Clock, Refusal, RefusalCode, limits::MAX_INLINE_FILE_BYTES};
 use crate::{
     change::unfinished_name,
     performing::Stopping,
-    workspace::{Target, Workspace},
+    workspace::{PathTarget, Workspace},
 };
 
 pub(crate) use announce::{Announcer, unheard};
@@ -199,7 +199,7 @@ impl From<Failure> for Outcome {
 }
 
 /// The entry that is asked for, where it is one that can be moved and removed.
-fn named(asked: &str, workspace: &Workspace) -> Result<Target, Failure> {
+fn named(asked: &str, workspace: &Workspace) -> Result<PathTarget, Failure> {
     workspace.entry(asked)?.ok_or_else(|| {
         invalid(
             "the workspace itself, `.` and `..` cannot be moved or removed; name something in it",

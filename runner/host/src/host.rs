@@ -12,9 +12,9 @@ use tokio::{
 use tracing::Instrument;
 
 use self::turns::Changes;
-pub use self::turns::Held;
+pub use self::turns::HeldTurn;
 use crate::{
-    Change, HostEvent, OpenError, Performing, Plan, Settled, There, Unplanned,
+    Change, CommandPlan, HostEvent, Performing, Settled, There, Unplanned, WorkspaceError,
     files::{self, Allowance, Announcer, stopped, too_slow},
     performing::{EVENTS_WAITING, Stopping},
     plan::{self, Shells},
@@ -57,7 +57,7 @@ impl Host {
     ///
     /// # Errors
     /// When the root cannot serve as a workspace; the text says what to do.
-    pub fn open(options: HostOptions, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+    pub fn open(options: HostOptions, clock: Arc<dyn Clock>) -> Result<Self, WorkspaceError> {
         Ok(Self {
             workspace: Arc::new(Workspace::open(&options.root)?),
             environment: Arc::new(options.environment),
@@ -74,7 +74,7 @@ impl Host {
     ///
     /// # Errors
     /// As [`Host::open`].
-    pub fn beside(&self, root: &Path) -> Result<Self, OpenError> {
+    pub fn beside(&self, root: &Path) -> Result<Self, WorkspaceError> {
         Ok(Self {
             workspace: Arc::new(Workspace::open(root)?),
             ..self.clone()
@@ -101,13 +101,13 @@ impl Host {
     ///
     /// # Errors
     /// When the request makes no sense, or cannot run here and now; either is its end.
-    pub fn plan(&self, exec: &Exec) -> Result<Plan, Unplanned> {
+    pub fn plan(&self, exec: &Exec) -> Result<CommandPlan, Unplanned> {
         plan::plan(exec, &self.workspace, &self.environment, &self.shells)
     }
 
     /// Plans a command where that needs nothing of the host's file system, so that it may be called
     /// anywhere. `None` means only that the caller must ask [`Host::plan`].
-    pub fn plan_at_once(&self, exec: &Exec) -> Option<Plan> {
+    pub fn plan_at_once(&self, exec: &Exec) -> Option<CommandPlan> {
         plan::plan_at_once(exec, &self.workspace, &self.environment, &self.shells)
     }
 
@@ -166,7 +166,7 @@ impl Host {
         run_for: Duration,
         events: mpsc::Sender<HostEvent>,
         mut stopping: Stopping,
-    ) -> End {
+    ) -> RequestEnd {
         let limit = run_for.min(self.file_operation_within);
         let only_reads = request.only_reads();
         let allowance = Allowance::new(Arc::clone(&self.clock), limit, stopping.clone());
@@ -190,14 +190,14 @@ impl Host {
         };
         let held = match &turn {
             Some(OneOf::Changes(held)) => held.clone(),
-            Some(OneOf::Reads(_)) | None => Held::default(),
+            Some(OneOf::Reads(_)) | None => HeldTurn::default(),
         };
         let workspace = Arc::clone(&self.workspace);
         let announcer = Announcer::new(events);
         let work = tokio::task::spawn_blocking(move || {
             let outcome = files::perform(request, &workspace, &allowance, &announcer);
             drop(turn);
-            End::from(outcome)
+            RequestEnd::from(outcome)
         });
         let end = match timeout(limit.saturating_add(HANGS_AT_MOST), settled(work)).await {
             Ok(end) => end,
@@ -206,7 +206,7 @@ impl Host {
                 lost("the host's file system did not answer in time; read the file to see").into()
             }
         };
-        End { held, ..end }
+        RequestEnd { held, ..end }
     }
 }
 
@@ -217,21 +217,21 @@ impl fmt::Debug for Host {
 }
 
 /// The end of a request.
-struct End {
+struct RequestEnd {
     outcome: Outcome,
-    held: Held,
+    held: HeldTurn,
 }
 
-impl From<Outcome> for End {
+impl From<Outcome> for RequestEnd {
     /// The end of what held no turn.
     fn from(outcome: Outcome) -> Self {
-        let held = Held::default();
+        let held = HeldTurn::default();
         Self { outcome, held }
     }
 }
 
-impl From<End> for HostEvent {
-    fn from(end: End) -> Self {
+impl From<RequestEnd> for HostEvent {
+    fn from(end: RequestEnd) -> Self {
         Self::Ended(end.outcome, end.held)
     }
 }
@@ -240,11 +240,11 @@ impl From<End> for HostEvent {
 #[expect(dead_code, reason = "what they hold is given back with them")]
 enum OneOf {
     Reads(OwnedSemaphorePermit),
-    Changes(Held),
+    Changes(HeldTurn),
 }
 
 /// The work's end; it has one even where the work panics.
-async fn settled(work: JoinHandle<End>) -> End {
+async fn settled(work: JoinHandle<RequestEnd>) -> RequestEnd {
     work.await.unwrap_or_else(|error| {
         tracing::error!(%error, "failed to perform a request");
         lost("the runner failed inside; its log says how").into()

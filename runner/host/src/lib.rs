@@ -3,7 +3,7 @@
 //!
 //! Rules: it knows nothing of identity, links or attaching (the `runner` crate keeps the table of
 //! operations and calls [`Host::perform`] once for each). It starts no process (a supervisor
-//! carries a [`Plan`] out). The kernel resolves a path beneath the workspace root; text is never
+//! carries a [`CommandPlan`] out). The kernel resolves a path beneath the workspace root; text is never
 //! compared. Every end is sent once.
 
 mod change;
@@ -21,8 +21,8 @@ mod workspace;
 pub use change::{Announced, Change, Effect, Identity, Settled, There};
 pub use environment::allowed_environment;
 pub use files::OpenFile;
-pub use host::{Held, Host, HostOptions};
+pub use host::{HeldTurn, Host, HostOptions};
 pub use inside::{ConnectError, Hello, Inside, serve};
 pub use performing::{HostEvent, Performing, Stop, Uploading};
-pub use plan::{Account, Inhabited, Plan, Unplanned, Whereabouts};
-pub use workspace::OpenError;
+pub use plan::{Account, CommandPlan, Inhabited, Unplanned, Whereabouts};
+pub use workspace::WorkspaceError;

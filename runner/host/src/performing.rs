@@ -3,7 +3,7 @@
 use shared_sandbox::{ExitCause, Input, Outcome};
 use tokio::sync::{mpsc, watch};
 
-use crate::{Announced, Held, OpenFile, files};
+use crate::{Announced, HeldTurn, OpenFile, files};
 
 /// Events that wait for a slow reader: a change is announced once, and then there is the end.
 pub(crate) const EVENTS_WAITING: usize = 2;
@@ -42,7 +42,9 @@ impl Performing {
                 Ok(performing) => pass_on(performing, stopping, &events).await,
                 Err(end) => {
                     // The receiver may be gone, and that changes nothing.
-                    let _ = events.send(HostEvent::Ended(end, Held::default())).await;
+                    let _ = events
+                        .send(HostEvent::Ended(end, HeldTurn::default()))
+                        .await;
                 }
             }
         });
@@ -111,7 +113,7 @@ pub enum HostEvent {
     InputTaken(u64),
     /// It ended; nothing follows. Sent exactly once. Changes that meet it wait until what is held
     /// is dropped. Drop it once the end is written down.
-    Ended(Outcome, Held),
+    Ended(Outcome, HeldTurn),
 }
 
 /// Ends a request early. Asking again, or after the end, does nothing; the first call counts.

@@ -35,7 +35,7 @@ const DEFAULT_TERMINAL: &str = "xterm-256color";
 
 /// Everything that a supervisor needs to run a command.
 #[derive(Debug)]
-pub struct Plan {
+pub struct CommandPlan {
     /// The program and its words; at least one. A program without a slash is looked up in PATH of
     /// the environment below.
     pub argv: Vec<CString>,
@@ -100,7 +100,7 @@ pub(crate) fn plan(
     workspace: &Workspace,
     base: &BTreeMap<String, String>,
     shells: &Shells,
-) -> Result<Plan, Unplanned> {
+) -> Result<CommandPlan, Unplanned> {
     check(exec).map_err(Unplanned::Refused)?;
     let directory = open_directory(exec, workspace).map_err(Unplanned::NotStarted)?;
     let variables = variables(exec, base, &directory);
@@ -116,7 +116,7 @@ pub(crate) fn plan_at_once(
     workspace: &Workspace,
     base: &BTreeMap<String, String>,
     shells: &Shells,
-) -> Option<Plan> {
+) -> Option<CommandPlan> {
     check(exec).ok()?;
     let directory = workspace.place_at_once(&exec.directory)?;
     let variables = variables(exec, base, &directory);
@@ -131,14 +131,14 @@ fn put_together(
     words: Vec<String>,
     variables: BTreeMap<String, OsString>,
     directory: Whereabouts,
-) -> Result<Plan, Unplanned> {
+) -> Result<CommandPlan, Unplanned> {
     let environment = variables.into_iter().map(|(name, value)| {
         let mut variable = name.into_bytes();
         variable.push(b'=');
         variable.extend(value.into_vec());
         variable
     });
-    Ok(Plan {
+    Ok(CommandPlan {
         argv: strings(words.into_iter().map(String::into_bytes))?,
         environment: strings(environment)?,
         directory,

@@ -38,7 +38,7 @@ pub(crate) struct Workspace {
 
 /// The reason why a workspace cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum WorkspaceError {
     /// There is nothing there.
     #[error("open the workspace {root:?}: it does not exist; create it or name another folder")]
     Missing {
@@ -88,23 +88,23 @@ pub(crate) enum Links {
 
 /// The place of a file that is there or will be: a name in an open directory, not a symbolic link.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct PathTarget {
     pub(crate) directory: OwnedFd,
     pub(crate) name: OsString,
 }
 
 impl Workspace {
     /// Opens the root; from here on its path is of no importance.
-    pub(crate) fn open(root: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn open(root: &Path) -> Result<Self, WorkspaceError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let failed = |errno| {
             let root = root.to_owned();
             match errno {
-                Errno::NOENT => OpenError::Missing { root },
-                Errno::NOTDIR => OpenError::NotADirectory { root },
-                Errno::ACCESS | Errno::PERM => OpenError::NotReadable { root },
-                Errno::NOSYS => OpenError::Kernel { root },
-                errno => OpenError::Io {
+                Errno::NOENT => WorkspaceError::Missing { root },
+                Errno::NOTDIR => WorkspaceError::NotADirectory { root },
+                Errno::ACCESS | Errno::PERM => WorkspaceError::NotReadable { root },
+                Errno::NOSYS => WorkspaceError::Kernel { root },
+                errno => WorkspaceError::Io {
                     root,
                     source: errno.into(),
                 },
@@ -254,7 +254,7 @@ impl Workspace {
 
     /// Finds the place of a file. Symbolic links at the end are followed one by one, and the kernel resolves each
     /// from the root, so that a link is written through, not replaced.
-    pub(crate) fn locate(&self, asked: &str, parents: Parents) -> Result<Target, FileFailure> {
+    pub(crate) fn locate(&self, asked: &str, parents: Parents) -> Result<PathTarget, FileFailure> {
         let failed = |errno| failure(asked, errno);
         let mut path = self.relative(asked)?;
         if asked.ends_with('/') || asked.ends_with("/.") {
@@ -268,7 +268,7 @@ impl Workspace {
                 Ok(target) => path = parent.join(OsStr::from_bytes(target.as_bytes())),
                 Err(Errno::INVAL | Errno::NOENT) => {
                     let name = name.to_owned();
-                    return Ok(Target { directory, name });
+                    return Ok(PathTarget { directory, name });
                 }
                 Err(errno) => return Err(failed(errno)),
             }
@@ -313,7 +313,7 @@ impl Workspace {
     }
 }
 
-impl Target {
+impl PathTarget {
     /// The target, where it is a symbolic link, with bytes that are not UTF-8 replaced.
     pub(crate) fn leads_to(&self) -> Result<String, Errno> {
         let link = rustix::fs::readlinkat(&self.directory, &self.name, Vec::new())?;

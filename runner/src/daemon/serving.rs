@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use proto::v1;
-use runner_host::{Host, HostOptions, OpenError};
+use runner_host::{Host, HostOptions, WorkspaceError};
 use shared_types::{Clock, RunnerId, SandboxId, limits::FILE_OPERATION_WITHIN};
 use tokio::sync::watch;
 
@@ -54,7 +54,7 @@ impl Serving {
         facts: HostFacts,
         environment: BTreeMap<String, String>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, WorkspaceError> {
         let mut serving = Self {
             runner: enrolled.runner,
             offers,
@@ -220,11 +220,15 @@ impl Serving {
         self.known.push(KnownWorkspace { workspace, host });
     }
 
-    fn open_one(&self, workspace: &Workspace) -> Result<Host, OpenError> {
+    fn open_one(&self, workspace: &Workspace) -> Result<Host, WorkspaceError> {
         self.open_beside(self.hosts().next(), workspace)
     }
 
-    fn open_beside(&self, beside: Option<&Host>, workspace: &Workspace) -> Result<Host, OpenError> {
+    fn open_beside(
+        &self,
+        beside: Option<&Host>,
+        workspace: &Workspace,
+    ) -> Result<Host, WorkspaceError> {
         if let Some(host) = beside {
             return host.beside(&workspace.folder);
         }

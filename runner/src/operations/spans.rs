@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use runner_host::Plan;
+use runner_host::CommandPlan;
 use shared_sandbox::{ExitStatus, Outcome};
 use shared_telemetry::traces::{self, Span};
 use shared_types::{OperationId, SpanId, Timestamp};
@@ -24,7 +24,7 @@ pub(super) struct Begun {
 
 impl OperationsService {
     /// Gives a process its span, unless the caller has set one.
-    pub(super) fn trace_process(&self, id: OperationId, plan: &mut Plan) {
+    pub(super) fn trace_process(&self, id: OperationId, plan: &mut CommandPlan) {
         let Some(operation) = self.table.trace_of(id) else {
             return;
         };

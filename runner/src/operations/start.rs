@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin, time::Duration};
 
 use futures_util::{Stream, StreamExt as _};
-use runner_host::{HostEvent, Plan, Uploading};
+use runner_host::{CommandPlan, HostEvent, Uploading};
 use runner_supervisor::{SpoolBounds, Sync, WhenFull};
 use shared_sandbox::{
     Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, Request, Retention, StreamEnd,
@@ -53,7 +53,7 @@ pub(super) struct Taken {
 
 /// The parts that a command needs to start.
 struct Ready {
-    plan: Plan,
+    plan: CommandPlan,
     waiting: WaitingSupervisor,
     processes: Processes,
 }

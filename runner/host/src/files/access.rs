@@ -11,7 +11,7 @@ use rustix::{
 };
 
 use super::replace::KEPT_MODE;
-use crate::workspace::{Target, handle_path};
+use crate::workspace::{PathTarget, handle_path};
 
 /// The attribute in which Linux has a file's access list (acl(5)). Its form is a version of 4 bytes, then
 /// entries of 8 bytes: tag, permissions, and an id, little-endian (`linux/posix_acl_xattr.h`).
@@ -55,7 +55,7 @@ pub(super) fn set(file: &File, mode: u32, modified_us: i64) -> Result<(), Errno>
 ///
 /// # Errors
 /// When the host refuses the mode.
-pub(super) fn keep(file: &File, target: &Target, before: &Stat) -> Result<(), Errno> {
+pub(super) fn keep(file: &File, target: &PathTarget, before: &Stat) -> Result<(), Errno> {
     let mode = before.st_mode & KEPT_MODE;
     if let Err(errno) = attributes(file, target) {
         tracing::warn!(error = %errno, "failed to keep the attributes of a file");
@@ -100,7 +100,7 @@ fn keep_owner(file: &File, before: &Stat) -> Result<bool, Errno> {
     Ok(is_kept)
 }
 
-fn attributes(file: &File, target: &Target) -> Result<(), Errno> {
+fn attributes(file: &File, target: &PathTarget) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::openat(&target.directory, &target.name, flags, Mode::empty()) {
         Err(Errno::NOENT) => Ok(()),
@@ -109,7 +109,7 @@ fn attributes(file: &File, target: &Target) -> Result<(), Errno> {
 }
 
 /// The access list of what is there; `None` where it has none but its mode.
-fn access_list(target: &Target) -> Result<Option<Vec<u8>>, Errno> {
+fn access_list(target: &PathTarget) -> Result<Option<Vec<u8>>, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(&target.directory, &target.name, flags, Mode::empty());
     let file = match opened {

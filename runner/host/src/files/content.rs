@@ -8,14 +8,14 @@ use std::{
 use shared_types::{DigestAlgorithm, FileDigest, FileHasher};
 
 use super::{Allowance, Failure, failure, io_failure};
-use crate::workspace::{Links, Target, open_ordinary};
+use crate::workspace::{Links, PathTarget, open_ordinary};
 
 /// Read at once.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// The digest of an ordinary file that is there.
 pub(super) fn digest(
-    target: &Target,
+    target: &PathTarget,
     asked: &str,
     algorithm: DigestAlgorithm,
     allowance: &Allowance,

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     Change,
     change::Digests,
-    workspace::{Links, Parents, Target, Workspace, open_ordinary},
+    workspace::{Links, Parents, PathTarget, Workspace, open_ordinary},
 };
 
 /// The mark that some programs put at the beginning of a text file.
@@ -98,7 +98,7 @@ pub(super) fn edit(
 }
 
 /// The whole text file, if it is small enough.
-fn load(target: &Target, asked: &str) -> Result<Vec<u8>, Failure> {
+fn load(target: &PathTarget, asked: &str) -> Result<Vec<u8>, Failure> {
     let (file, stat) = open_ordinary(&target.directory, Path::new(&target.name), Links::Refuse)
         .map_err(|errno| failure(asked, errno))?;
     let limit = MAX_INLINE_FILE_BYTES as u64;

@@ -10,7 +10,7 @@ use shared_types::{Refusal, RefusalCode};
 use super::{Allowance, Announcer, Failure, failure, invalid, must_be_directory, named, step};
 use crate::{
     Change, Effect, There,
-    workspace::{Target, Workspace, entry, sync_directory},
+    workspace::{PathTarget, Workspace, entry, sync_directory},
 };
 
 /// Moves the entry itself, at once.
@@ -75,8 +75,8 @@ pub(super) fn rename(
 
 /// True if both are names that the same file has beside each other, so that one of them can go. The
 /// same name in another spelling, or seen through another mount, is the file's only one.
-fn are_two_names(from: &Target, to: &Target) -> bool {
-    let stat = |target: &Target| {
+fn are_two_names(from: &PathTarget, to: &PathTarget) -> bool {
+    let stat = |target: &PathTarget| {
         rustix::fs::statat(&target.directory, &target.name, AtFlags::SYMLINK_NOFOLLOW)
     };
     match (stat(from), stat(to)) {
@@ -89,7 +89,7 @@ fn are_two_names(from: &Target, to: &Target) -> bool {
     }
 }
 
-fn rename_entry(from: &Target, to: &Target, replace: bool) -> Result<(), Errno> {
+fn rename_entry(from: &PathTarget, to: &PathTarget, replace: bool) -> Result<(), Errno> {
     let flags = match replace {
         true => RenameFlags::empty(),
         false => RenameFlags::NOREPLACE,

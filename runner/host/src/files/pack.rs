@@ -44,7 +44,7 @@ pub(super) fn pack(
     let failed = |error: &io::Error| io_failure(&asked.path, error);
     let directory = workspace.open_directory(&asked.path)?;
     let file = scratch(workspace).map_err(|error| failed(&error))?;
-    let archive = Archive {
+    let archive = DigestedFile {
         file: BufWriter::new(file.try_clone().map_err(|error| failed(&error))?),
         hasher: FileHasher::new(asked.algorithm),
         bytes: 0,
@@ -145,13 +145,13 @@ pub(super) fn scratch(workspace: &Workspace) -> io::Result<File> {
 }
 
 /// Counts and digests what is written.
-struct Archive {
+struct DigestedFile {
     file: BufWriter<File>,
     hasher: FileHasher,
     bytes: u64,
 }
 
-impl Write for Archive {
+impl Write for DigestedFile {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         self.file.write_all(data)?;
         self.hasher.update(data);

@@ -16,7 +16,7 @@ use shared_sandbox::{EntryKind, FileFailure, Outcome, Remove, Removed};
 use super::{Allowance, Announcer, Failure, failure, must_be_directory, named, step};
 use crate::{
     Change, Effect, There,
-    workspace::{Target, Workspace, entry, sync_directory},
+    workspace::{PathTarget, Workspace, entry, sync_directory},
 };
 
 /// The most levels of directories in one that is removed: all of them are open at the same time, in
@@ -95,7 +95,7 @@ pub(super) fn clear(
 }
 
 fn remove_tree(
-    target: &Target,
+    target: &PathTarget,
     aside: &str,
     asked: &str,
     allowance: &Allowance,
@@ -144,13 +144,13 @@ fn partly(asked: &str, why: Failure, left: &str) -> Failure {
     .into()
 }
 
-fn unlink(target: &Target, flags: AtFlags) -> Result<(), Errno> {
+fn unlink(target: &PathTarget, flags: AtFlags) -> Result<(), Errno> {
     rustix::fs::unlinkat(&target.directory, &target.name, flags)?;
     step();
     Ok(())
 }
 
-fn rename(target: &Target, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+fn rename(target: &PathTarget, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     let directory = &target.directory;
     rustix::fs::renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE)
 }

@@ -20,7 +20,7 @@ use shared_program::files::write_with_holes;
 use shared_sandbox::FileFailure;
 
 use super::{Allowance, Failure, access, download::state, failure, io_failure, step};
-use crate::workspace::{Target, handle_path, stat_entry, sync_directory};
+use crate::workspace::{PathTarget, handle_path, stat_entry, sync_directory};
 
 /// The mode bits that a file keeps when its content is replaced. Set-user-id and the like are dropped, as the kernel
 /// drops them when a file is written to.
@@ -33,7 +33,7 @@ pub(super) const NEW_MODE: u32 = 0o666;
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// The file that is there now; `None` where there is nothing.
-pub(super) fn existing(target: &Target, asked: &str) -> Result<Option<Stat>, Failure> {
+pub(super) fn existing(target: &PathTarget, asked: &str) -> Result<Option<Stat>, Failure> {
     let failed = |errno| failure(asked, errno);
     let Some(stat) = stat_entry(&target.directory, target.name.as_os_str()).map_err(failed)? else {
         return Ok(None);
@@ -59,7 +59,7 @@ pub(super) struct Names<'a> {
 /// synced too. The access to what was there is kept as far as permitted; other names of it (hard links) keep
 /// the old content.
 pub(super) fn replace(
-    target: &Target,
+    target: &PathTarget,
     content: &[u8],
     before: Option<&Stat>,
     names: Names<'_>,
@@ -75,7 +75,7 @@ pub(super) fn replace(
 /// Gives a file without a name, which has all of its content and is synced, the target's name, by
 /// way of the change's own. The access is kept as by [`replace`].
 pub(super) fn name(
-    target: &Target,
+    target: &PathTarget,
     file: &File,
     before: Option<&Stat>,
     names: Names<'_>,
@@ -93,7 +93,7 @@ pub(super) fn name(
 
 /// The last step, if all before it `went` well; else what is unfinished is removed.
 fn put_synced(
-    target: &Target,
+    target: &PathTarget,
     file: &File,
     went: io::Result<()>,
     names: Names<'_>,
@@ -136,7 +136,7 @@ pub(super) fn put(
     file: &File,
     directory: &OwnedFd,
     name: &str,
-    target: &Target,
+    target: &PathTarget,
     now: Option<&Stat>,
 ) -> io::Result<()> {
     let stays = now.map_or(Ok(None), |now| stays(file, target, now))?;
@@ -166,7 +166,7 @@ pub(super) fn put(
 }
 
 /// The file that is there, open to be written into, where a new one in its place would have another owner.
-fn stays(new: &File, target: &Target, now: &Stat) -> Result<Option<File>, Errno> {
+fn stays(new: &File, target: &PathTarget, now: &Stat) -> Result<Option<File>, Errno> {
     let has_owner = now.st_uid == rustix::fs::fstat(new)?.st_uid;
     if has_owner || now.st_nlink > 1 {
         return Ok(None);
@@ -194,7 +194,7 @@ fn is_same(before: &Stat, now: &Stat) -> bool {
     key(before) == key(now)
 }
 
-fn create(target: &Target, name: &str, before: Option<&Stat>) -> Result<File, Errno> {
+fn create(target: &PathTarget, name: &str, before: Option<&Stat>) -> Result<File, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // No other process reads it before it has the mode that it is to keep.
     let mode = before.map_or(NEW_MODE, |_| 0o600);
@@ -202,7 +202,12 @@ fn create(target: &Target, name: &str, before: Option<&Stat>) -> Result<File, Er
     Ok(File::from(file))
 }
 
-fn fill(mut file: &File, content: &[u8], target: &Target, before: Option<&Stat>) -> io::Result<()> {
+fn fill(
+    mut file: &File,
+    content: &[u8],
+    target: &PathTarget,
+    before: Option<&Stat>,
+) -> io::Result<()> {
     file.write_all(content)?;
     if let Some(before) = before {
         access::keep(file, target, before)?;

@@ -7,7 +7,7 @@ use super::{Allowance, Failure, content, failure, remove};
 use crate::{
     Change, Effect, Settled, There,
     change::is_unfinished_name,
-    workspace::{Parents, Target, Workspace, entry},
+    workspace::{Parents, PathTarget, Workspace, entry},
 };
 
 /// Compares what is at each path with what the change found there and with what it was to leave.
@@ -44,7 +44,7 @@ fn remove_unfinished(change: &Change, workspace: &Workspace, allowance: &Allowan
     if !is_unfinished_name(name) {
         return false;
     }
-    let Ok(Some(Target { directory, .. })) = target(effect, workspace) else {
+    let Ok(Some(PathTarget { directory, .. })) = target(effect, workspace) else {
         return false;
     };
     remove::clear(&directory, name, allowance).unwrap_or_else(|failure| {
@@ -54,7 +54,7 @@ fn remove_unfinished(change: &Change, workspace: &Workspace, allowance: &Allowan
             "failed to remove what a change has left"
         );
         let name = name.into();
-        entry::look(&Target { directory, name }).is_ok_and(|there| there.is_some())
+        entry::look(&PathTarget { directory, name }).is_ok_and(|there| there.is_some())
     })
 }
 
@@ -83,7 +83,7 @@ fn now(effect: &Effect, workspace: &Workspace, allowance: &Allowance) -> Result<
 }
 
 /// The place of the effect: for content the file that its path leads to, else the entry itself.
-fn target(effect: &Effect, workspace: &Workspace) -> Result<Option<Target>, FileFailure> {
+fn target(effect: &Effect, workspace: &Workspace) -> Result<Option<PathTarget>, FileFailure> {
     match effect.algorithm().is_some() {
         true => workspace.locate(&effect.path, Parents::Expect).map(Some),
         false => workspace.entry(&effect.path),

@@ -36,7 +36,7 @@ const MAX_SMALL_BYTES: u64 = 4096;
 const MAX_NAME: usize = 256;
 
 /// A file with instructions that was found.
-struct Found {
+struct InstructionFile {
     path: String,
     file: File,
     bytes: u64,
@@ -146,7 +146,7 @@ fn whole_text(path: &str, file: File, size: u64) -> Result<String, FileFailure> 
 /// Opens the first of these files that is there. One that is there and is not opened hides those behind it.
 fn look_for(
     names: &[PathBuf],
-    found: &mut Vec<Found>,
+    found: &mut Vec<InstructionFile>,
     unread: &mut Vec<Skipped>,
     open: impl Fn(&str) -> Result<(File, rustix::fs::Stat), FileFailure>,
 ) {
@@ -155,7 +155,7 @@ fn look_for(
         match open(&path) {
             Ok((file, stat)) => {
                 let bytes = bytes(stat.st_size);
-                return found.push(Found { path, file, bytes });
+                return found.push(InstructionFile { path, file, bytes });
             }
             Err(FileFailure::NotFound { .. } | FileFailure::NotADirectory { .. }) => {}
             Err(failure) => return unread.push(Skipped { path, failure }),
@@ -164,8 +164,8 @@ fn look_for(
 }
 
 /// Reads as much of a file as is left of the room.
-fn read(found: Found, left: &mut u64) -> std::io::Result<Instructions> {
-    let Found { path, file, bytes } = found;
+fn read(found: InstructionFile, left: &mut u64) -> std::io::Result<Instructions> {
+    let InstructionFile { path, file, bytes } = found;
     let mut content = Vec::new();
     // One byte more tells if there is more.
     file.take(left.saturating_add(1))

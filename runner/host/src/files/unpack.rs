@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     Change, Effect, There,
-    workspace::{Parents, Target, Workspace, entry},
+    workspace::{Parents, PathTarget, Workspace, entry},
 };
 
 /// Read from the archive at once.
@@ -48,7 +48,7 @@ pub(crate) fn unpack(
     allowance: &Allowance,
     announcer: &Announcer,
 ) -> Result<Unpacked, Failure> {
-    let mut plan = Plan::of(asked, &archive.0, workspace, allowance)?;
+    let mut plan = UnpackPlan::of(asked, &archive.0, workspace, allowance)?;
     let mut done = Unpacked {
         entries: plan.there + u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
         skipped: std::mem::take(&mut plan.skipped),
@@ -65,7 +65,7 @@ pub(crate) fn unpack(
     };
     announcer.announce(change, allowance)?;
     allowance.check()?;
-    let place = Place::make(&plan.steps[0], &unfinished, workspace)?;
+    let place = StagingFolder::make(&plan.steps[0], &unfinished, workspace)?;
     let mut failed = |below: &str, failure| {
         done.entries -= 1;
         done.skipped.push(Skipped {
@@ -110,25 +110,25 @@ pub(crate) fn unpack(
 }
 
 /// The plan of an unpack.
-struct Plan {
-    steps: Vec<Step>,
+struct UnpackPlan {
+    steps: Vec<UnpackStep>,
     /// Entries that are there already.
     there: u32,
     skipped: Vec<Skipped>,
 }
 
 /// One entry that is to be written.
-struct Step {
+struct UnpackStep {
     /// Its path in the archive.
     below: String,
     /// Its path as it would be asked for.
     path: String,
-    content: Content,
+    content: EntryContent,
     effect: Effect,
 }
 
 /// The content of an entry.
-enum Content {
+enum EntryContent {
     Directory {
         mode: u32,
     },
@@ -145,7 +145,7 @@ enum Content {
     },
 }
 
-impl Content {
+impl EntryContent {
     /// True if it is no link, or a link whose text leads to something in the directory that the archive is for. Its
     /// path in the archive is `below`.
     fn leads_nowhere_else(&self, below: &str) -> bool {
@@ -156,7 +156,7 @@ impl Content {
     }
 }
 
-impl Plan {
+impl UnpackPlan {
     fn of(
         asked: &Unpack,
         archive: &File,
@@ -187,7 +187,7 @@ impl Plan {
                 false => Err(FileFailure::OutsideWorkspace { path: path.clone() }.into()),
             };
             match effect {
-                Ok(Some(effect)) => plan.steps.push(Step {
+                Ok(Some(effect)) => plan.steps.push(UnpackStep {
                     below,
                     path,
                     content,
@@ -210,7 +210,7 @@ impl Plan {
 fn read(
     asked: &Unpack,
     archive: &File,
-    mut each: impl FnMut(String, Content) -> Result<(), Failure>,
+    mut each: impl FnMut(String, EntryContent) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let unread = |_: io::Error| invalid("the archive cannot be read: it is no tar archive");
     let mut file = archive;
@@ -228,14 +228,14 @@ fn read(
         };
         let mode = entry.header().mode().map_err(unread)?;
         let content = match entry.header().entry_type() {
-            tar::EntryType::Directory => Content::Directory { mode },
+            tar::EntryType::Directory => EntryContent::Directory { mode },
             tar::EntryType::Symlink => {
                 let to = entry.link_name_bytes().and_then(|to| text(&to));
-                Content::Link {
+                EntryContent::Link {
                     to: to.ok_or_else(|| invalid("a link in the archive leads to no text"))?,
                 }
             }
-            tar::EntryType::Regular => Content::File {
+            tar::EntryType::Regular => EntryContent::File {
                 mode,
                 modified_us: modified_us(entry.header()).map_err(unread)?,
                 at: entry.raw_file_position(),
@@ -273,17 +273,17 @@ fn digest(entry: &mut impl Read, archive: FileDigest) -> io::Result<FileDigest> 
 /// The effect that the entry needs; nothing, where it is there already.
 fn effect(
     path: &str,
-    content: &Content,
+    content: &EntryContent,
     workspace: &Workspace,
     allowance: &Allowance,
 ) -> Result<Option<Effect>, Failure> {
     let (before, after) = match content {
-        Content::Directory { .. } => match workspace.open_place(path) {
+        EntryContent::Directory { .. } => match workspace.open_place(path) {
             Ok(_) => return Ok(None),
             Err(FileFailure::NotFound { .. }) => (There::Nothing, There::Directory),
             Err(failure) => return Err(failure.into()),
         },
-        Content::File { digest, .. } => {
+        EntryContent::File { digest, .. } => {
             let before = match workspace.locate(path, Parents::Expect) {
                 Ok(target) => match replace::existing(&target, path)? {
                     Some(_) => Some(self::content::digest(
@@ -302,14 +302,16 @@ fn effect(
             }
             (There::content(before), There::Content(*digest))
         }
-        Content::Link { to } => match link_before(path, workspace)? {
+        EntryContent::Link { to } => match link_before(path, workspace)? {
             There::Link(before) if before == *to => return Ok(None),
             before => (before, There::Link(to.clone())),
         },
     };
     let path = match content {
-        Content::Link { .. } => workspace.path_of_entry(path),
-        Content::Directory { .. } | Content::File { .. } => workspace.path_of_change(path),
+        EntryContent::Link { .. } => workspace.path_of_entry(path),
+        EntryContent::Directory { .. } | EntryContent::File { .. } => {
+            workspace.path_of_change(path)
+        }
     };
     Ok(Some(Effect {
         path,
@@ -340,19 +342,19 @@ fn link_before(path: &str, workspace: &Workspace) -> Result<There, Failure> {
 }
 
 /// The folder of new files until they are in place.
-struct Place {
+struct StagingFolder {
     /// The directory in which it is.
     above: OwnedFd,
     handle: OwnedFd,
 }
 
-impl Place {
+impl StagingFolder {
     /// In the directory of the first entry, where settling the change looks for it.
-    fn make(first: &Step, unfinished: &str, workspace: &Workspace) -> Result<Self, Failure> {
+    fn make(first: &UnpackStep, unfinished: &str, workspace: &Workspace) -> Result<Self, Failure> {
         let failed = |errno| failure(&first.path, errno);
         let above = match &first.content {
-            Content::File { .. } => workspace.locate(&first.path, Parents::Make)?.directory,
-            Content::Directory { .. } | Content::Link { .. } => {
+            EntryContent::File { .. } => workspace.locate(&first.path, Parents::Make)?.directory,
+            EntryContent::Directory { .. } | EntryContent::Link { .. } => {
                 workspace.make_parent(&first.path)?.directory
             }
         };
@@ -364,18 +366,18 @@ impl Place {
     }
 }
 
-impl Step {
+impl UnpackStep {
     /// Makes a directory, or what is put in place later.
     fn prepare(
         &self,
         archive: &File,
-        place: &Place,
+        place: &StagingFolder,
         name: &str,
         workspace: &Workspace,
     ) -> Result<(), FileFailure> {
         let failed = |errno| crate::workspace::failure(&self.path, errno);
         let made = match &self.content {
-            Content::Directory { mode } => {
+            EntryContent::Directory { mode } => {
                 let target = workspace.make_parent(&self.path)?;
                 let mode = Mode::from_raw_mode(mode & replace::KEPT_MODE | DIRECTORY_MODE);
                 match rustix::fs::mkdirat(&target.directory, &target.name, mode) {
@@ -383,8 +385,8 @@ impl Step {
                     made => made,
                 }
             }
-            Content::Link { to } => rustix::fs::symlinkat(to, &place.handle, name),
-            Content::File {
+            EntryContent::Link { to } => rustix::fs::symlinkat(to, &place.handle, name),
+            EntryContent::File {
                 mode,
                 modified_us,
                 at,
@@ -406,18 +408,23 @@ impl Step {
     }
 
     /// Puts it in place, at once.
-    fn put(&self, place: &Place, name: &str, workspace: &Workspace) -> Result<(), FileFailure> {
+    fn put(
+        &self,
+        place: &StagingFolder,
+        name: &str,
+        workspace: &Workspace,
+    ) -> Result<(), FileFailure> {
         let target = match &self.content {
-            Content::Directory { .. } => return Ok(()),
-            Content::File { .. } => workspace.locate(&self.path, Parents::Expect)?,
-            Content::Link { .. } => workspace.make_parent(&self.path)?,
+            EntryContent::Directory { .. } => return Ok(()),
+            EntryContent::File { .. } => workspace.locate(&self.path, Parents::Expect)?,
+            EntryContent::Link { .. } => workspace.make_parent(&self.path)?,
         };
         let failed = |errno| crate::workspace::failure(&self.path, errno);
         // Since it was looked at first, something else may have come there.
         let now = crate::workspace::stat_entry(&target.directory, &target.name).map_err(failed)?;
         let kind = now.as_ref().map(|now| FileType::from_raw_mode(now.st_mode));
         let wanted = match &self.content {
-            Content::Link { .. } => FileType::Symlink,
+            EntryContent::Link { .. } => FileType::Symlink,
             _ => FileType::RegularFile,
         };
         if kind.is_some_and(|kind| kind != wanted) {
@@ -442,10 +449,10 @@ fn fill(
     archive: &File,
     mut at: u64,
     mut left: u64,
-    place: &Place,
+    place: &StagingFolder,
     name: &str,
     mode: u32,
-    before: Option<(&Target, &Stat)>,
+    before: Option<(&PathTarget, &Stat)>,
 ) -> Result<File, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // No other process reads it before it has the mode that it is to keep.

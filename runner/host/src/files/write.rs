@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Change,
     change::Digests,
-    workspace::{Parents, Target, Workspace},
+    workspace::{Parents, PathTarget, Workspace},
 };
 
 /// Writes the file and says what was there before.
@@ -42,7 +42,7 @@ pub(super) fn write(
 }
 
 /// The place of a file, and the file that is there now.
-pub(super) type Found = (Target, Option<Stat>);
+pub(super) type TargetState = (PathTarget, Option<Stat>);
 
 /// The whole file may be written.
 pub(super) struct Announced {
@@ -51,7 +51,7 @@ pub(super) struct Announced {
     /// The name of the new content until it is in place.
     pub(super) unfinished: String,
     /// Its place, unless its directory is missing.
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<TargetState>,
 }
 
 /// Announces that the whole file is to be written, with so many bytes of this digest.
@@ -91,7 +91,7 @@ pub(super) fn announced(
 }
 
 /// Makes the file's missing directories.
-pub(super) fn make(path: &str, workspace: &Workspace) -> Result<Found, Failure> {
+pub(super) fn make(path: &str, workspace: &Workspace) -> Result<TargetState, Failure> {
     let target = workspace.locate(path, Parents::Make)?;
     let existing = replace::existing(&target, path)?;
     Ok((target, existing))
@@ -108,7 +108,7 @@ pub(super) fn too_large(asked: &str, bytes: u64) -> FileFailure {
 
 /// The place of the file and the file that is there now; `None` where its directory is missing,
 /// which is made only after the change was announced.
-fn find(asked: &str, workspace: &Workspace) -> Result<Option<Found>, Failure> {
+fn find(asked: &str, workspace: &Workspace) -> Result<Option<TargetState>, Failure> {
     let target = match workspace.locate(asked, Parents::Expect) {
         Ok(target) => target,
         Err(FileFailure::NotFound { .. }) => return Ok(None),

@@ -6,7 +6,7 @@ use shared_types::{Isolation, RefusalCode, SystemClock};
 use super::*;
 use crate::testing::{LONG, Scene, end, shell};
 
-fn open(root: impl Into<PathBuf>) -> Result<Host, OpenError> {
+fn open(root: impl Into<PathBuf>) -> Result<Host, WorkspaceError> {
     let options = HostOptions {
         root: root.into(),
         environment: BTreeMap::new(),
@@ -29,10 +29,16 @@ fn a_root_that_cannot_serve_says_what_to_do() {
     let scene = Scene::new();
     scene.put("file", "");
     let missing = open(scene.path("missing")).expect_err("there is nothing");
-    assert!(matches!(missing, OpenError::Missing { .. }), "{missing:?}");
+    assert!(
+        matches!(missing, WorkspaceError::Missing { .. }),
+        "{missing:?}"
+    );
     assert!(missing.to_string().contains("create it"));
     let file = open(scene.path("file")).expect_err("it is a file");
-    assert!(matches!(file, OpenError::NotADirectory { .. }), "{file:?}");
+    assert!(
+        matches!(file, WorkspaceError::NotADirectory { .. }),
+        "{file:?}"
+    );
     assert_eq!(scene.host.isolation(), Isolation::none());
 }
 

@@ -7,7 +7,7 @@ use shared_sandbox::{Download, Input, Outcome, Pack, Unpack, Upload};
 use tokio::{sync::mpsc, task::spawn_blocking, time::sleep};
 use tracing::Instrument as _;
 
-use super::{End, Host, lost, settled};
+use super::{Host, RequestEnd, lost, settled};
 use crate::{
     HostEvent, Performing, Uploading,
     files::{self, Allowance, Announcer, stopped, too_slow},
@@ -63,7 +63,7 @@ impl Host {
         run_for: Duration,
         events: mpsc::Sender<HostEvent>,
         stopping: Stopping,
-    ) -> End {
+    ) -> RequestEnd {
         let turn = async { Arc::clone(&self.reads).acquire_owned().await.ok() };
         let turn = match in_time(turn, run_for, stopping.clone()).await {
             Ok(turn) => turn,
@@ -95,7 +95,7 @@ impl Host {
         pieces: mpsc::Receiver<Input>,
         events: mpsc::Sender<HostEvent>,
         stopping: Stopping,
-    ) -> Result<End, files::Failure> {
+    ) -> Result<RequestEnd, files::Failure> {
         let allowance = Allowance::new(Arc::clone(&self.clock), run_for, stopping.clone());
         let announcer = Announcer::new(events.clone());
         let workspace = Arc::clone(&self.workspace);
@@ -142,7 +142,7 @@ impl Host {
             put.unwrap_or_else(Outcome::from).into()
         });
         let end = settled(put).await;
-        Ok(End { held, ..end })
+        Ok(RequestEnd { held, ..end })
     }
 }
 
@@ -168,7 +168,7 @@ impl Taken {
 }
 
 /// Performs it in a task of its own.
-fn perform<W: Future<Output = End> + Send + 'static>(
+fn perform<W: Future<Output = RequestEnd> + Send + 'static>(
     kind: &'static str,
     work: impl FnOnce(mpsc::Sender<HostEvent>, Stopping) -> W,
 ) -> Performing {

@@ -30,47 +30,49 @@ pub(super) struct Changes {
     /// Held from asking where the paths lead to joining the queue, so that changes that meet are made
     /// in the order in which they came.
     arrival: Arc<Mutex<()>>,
-    queue: Arc<Queue>,
+    queue: Arc<ChangeQueue>,
 }
 
 /// Lets one change be made, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn {
-    queue: Arc<Queue>,
+pub(super) struct ChangeTurn {
+    queue: Arc<ChangeQueue>,
     number: u64,
 }
 
 /// The turn of a change whose end was sent. Changes that meet it wait until this is dropped: drop it
 /// once the end is written down.
 #[derive(Debug, Clone, Default)]
-pub struct Held(#[expect(dead_code, reason = "it is given back with this")] Option<Arc<Kept>>);
+pub struct HeldTurn(
+    #[expect(dead_code, reason = "it is given back with this")] Option<Arc<ReturnedTurn>>,
+);
 
 /// The turn that is given back.
 #[derive(Debug)]
 #[expect(dead_code, reason = "they are given back when dropped")]
-enum Kept {
+enum ReturnedTurn {
     /// A turn of this host.
-    Here(Turn),
+    Here(ChangeTurn),
     /// A turn of the host in a container.
     Inside(Release),
 }
 
-impl Held {
+impl HeldTurn {
     /// The turn of a change in a container.
     pub(crate) fn inside(release: Release) -> Self {
-        Self(Some(Arc::new(Kept::Inside(release))))
+        Self(Some(Arc::new(ReturnedTurn::Inside(release))))
     }
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    changes: StdMutex<Waiting>,
+struct ChangeQueue {
+    changes: StdMutex<WaitingChanges>,
     /// Some of them may begin.
     moved: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingChanges {
     came: u64,
     /// In the order in which they came.
     changes: VecDeque<Waiter>,
@@ -89,7 +91,7 @@ impl Changes {
         &self,
         workspace: &Arc<Workspace>,
         asked: Vec<Changed>,
-    ) -> Option<Held> {
+    ) -> Option<HeldTurn> {
         let arrival = self.arrival.lock().await;
         let workspace = Arc::clone(workspace);
         let places = spawn_blocking(move || {
@@ -99,19 +101,19 @@ impl Changes {
             };
             asked.iter().map(place).collect()
         });
-        let turn = Queue::join(&self.queue, places.await.ok()?);
+        let turn = ChangeQueue::join(&self.queue, places.await.ok()?);
         drop(arrival);
         loop {
             let moved = self.queue.moved.notified();
             if turn.has_come() {
-                return Some(Held(Some(Arc::new(Kept::Here(turn)))));
+                return Some(HeldTurn(Some(Arc::new(ReturnedTurn::Here(turn)))));
             }
             moved.await;
         }
     }
 }
 
-impl Turn {
+impl ChangeTurn {
     fn has_come(&self) -> bool {
         let changes = self.queue.lock();
         let ours = changes.changes.iter().find(|one| one.number == self.number);
@@ -119,7 +121,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ChangeTurn {
     fn drop(&mut self) {
         let mut changes = self.queue.lock();
         changes.changes.retain(|one| one.number != self.number);
@@ -129,8 +131,8 @@ impl Drop for Turn {
     }
 }
 
-impl Queue {
-    fn join(queue: &Arc<Self>, places: Vec<PathBuf>) -> Turn {
+impl ChangeQueue {
+    fn join(queue: &Arc<Self>, places: Vec<PathBuf>) -> ChangeTurn {
         let mut changes = queue.lock();
         let number = changes.came;
         changes.came += 1;
@@ -141,18 +143,18 @@ impl Queue {
         });
         changes.go_on();
         drop(changes);
-        Turn {
+        ChangeTurn {
             queue: Arc::clone(queue),
             number,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingChanges> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl WaitingChanges {
     /// Lets run what meets none that came before it, while there is room.
     fn go_on(&mut self) {
         let mut running = self.changes.iter().filter(|one| one.runs).count();
@@ -181,13 +183,13 @@ impl Waiter {
 mod tests {
     use super::*;
 
-    fn join(queue: &Arc<Queue>, places: &[&str]) -> Turn {
-        Queue::join(queue, places.iter().map(PathBuf::from).collect())
+    fn join(queue: &Arc<ChangeQueue>, places: &[&str]) -> ChangeTurn {
+        ChangeQueue::join(queue, places.iter().map(PathBuf::from).collect())
     }
 
     #[test]
     fn changes_that_meet_run_one_after_the_other_and_others_at_once() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(ChangeQueue::default());
         let folder = join(&queue, &["/a", "/z"]);
         let (beneath, beside, above) = (
             join(&queue, &["/a/b/c"]),
@@ -195,19 +197,19 @@ mod tests {
             join(&queue, &["/"]),
         );
         let all = [&folder, &beneath, &beside, &above];
-        assert_eq!(all.map(Turn::has_come), [true, false, true, false]);
+        assert_eq!(all.map(ChangeTurn::has_come), [true, false, true, false]);
         drop(folder);
-        assert_eq!([&beneath, &above].map(Turn::has_come), [true, false]);
+        assert_eq!([&beneath, &above].map(ChangeTurn::has_come), [true, false]);
         drop((beneath, beside));
         assert!(above.has_come());
     }
 
     #[test]
     fn only_so_many_run_at_once_in_the_order_in_which_they_came() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(ChangeQueue::default());
         let names: Vec<_> = (0..CHANGES_AT_ONCE + 2).map(|i| format!("/{i}")).collect();
         let mut turns: Vec<_> = names.iter().map(|name| join(&queue, &[name])).collect();
-        let come = |turns: &[Turn]| turns.iter().filter(|turn| turn.has_come()).count();
+        let come = |turns: &[ChangeTurn]| turns.iter().filter(|turn| turn.has_come()).count();
         assert_eq!(come(&turns), CHANGES_AT_ONCE);
         turns.remove(3);
         assert_eq!(come(&turns), CHANGES_AT_ONCE);

@@ -29,13 +29,13 @@ use tracing::Instrument as _;
 
 use super::{
     Hello, PIECES_WAITING,
-    follow::{Following, Subject},
-    table::{Reporting, Table, Waiting, lock},
+    follow::{FollowedRequest, Following},
+    table::{FrameReceiver, ReportTable, Reporting, lock},
     wire::{Encoded, Frame, Inbox, TooLarge, WireError},
-    words::{Ask, Said, Verdict},
+    words::{ChangeVerdict, DaemonFrame, ProgramFrame},
 };
 use crate::{
-    Change, Held, HostEvent, Performing, Settled, There, Uploading,
+    Change, HeldTurn, HostEvent, Performing, Settled, There, Uploading,
     host::HANGS_AT_MOST,
     performing::{EVENTS_WAITING, Stopping},
 };
@@ -68,7 +68,7 @@ pub enum ConnectError {
 /// The files of a container. Asked like a [`crate::Host`]; cheap to clone.
 ///
 /// The socket is closed once the last clone is dropped, no request is under way and nothing is
-/// [`Held`].
+/// [`HeldTurn`].
 #[derive(Clone)]
 pub struct Inside {
     link: Arc<Link>,
@@ -80,7 +80,7 @@ pub(super) struct Link {
     outgoing: mpsc::UnboundedSender<Encoded>,
     /// Bytes that wait to be written.
     waiting_bytes: Arc<AtomicUsize>,
-    table: Arc<Mutex<Table>>,
+    table: Arc<Mutex<ReportTable>>,
 }
 
 /// Tells the program that changes may go on, once this is dropped.
@@ -99,10 +99,10 @@ impl Inside {
         socket.set_nonblocking(true)?;
         let socket = Arc::new(UnixStream::from_std(socket)?);
         let mut inbox = Inbox::new(Arc::clone(&socket));
-        let said = timeout(HELLO_WITHIN, inbox.next::<Said>()).await;
+        let said = timeout(HELLO_WITHIN, inbox.next::<ProgramFrame>()).await;
         let hello = match said.map_err(|_| ConnectError::Silent)? {
             Ok(Frame {
-                head: Said::Hello(hello),
+                head: ProgramFrame::Hello(hello),
                 ..
             }) => hello,
             Ok(_) => return Err(ConnectError::NoHello("it said something else".to_owned())),
@@ -112,7 +112,7 @@ impl Inside {
             return Err(ConnectError::Version(hello.version));
         }
         let (outgoing, waiting) = mpsc::unbounded_channel();
-        let table = Arc::new(Mutex::new(Table::default()));
+        let table = Arc::new(Mutex::new(ReportTable::default()));
         let reading = read(inbox, Arc::clone(&socket), Arc::clone(&table));
         tokio::spawn(reading.in_current_span());
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
@@ -165,20 +165,20 @@ impl Inside {
     pub async fn settle(&self, change: Change, later: Vec<Option<There>>) -> Settled {
         let done = Settled::Applied(change.done.clone());
         let (told, verdict) = oneshot::channel();
-        let Some(id) = self.link.enter(Waiting::Settle(told)) else {
+        let Some(id) = self.link.enter(FrameReceiver::Settle(told)) else {
             return Settled::Unclear;
         };
-        let asked = Encoded::new(&Ask::Settle { id, change, later }, &[]);
+        let asked = Encoded::new(&DaemonFrame::Settle { id, change, later }, &[]);
         let limit = FILE_OPERATION_WITHIN + HANGS_AT_MOST + SAID_WITHIN;
         let verdict = match self.link.send(asked) {
             Ok(()) => timeout(limit, verdict).await,
-            Err(_) => Ok(Ok(Verdict::Unclear)),
+            Err(_) => Ok(Ok(ChangeVerdict::Unclear)),
         };
         self.link.forget(id);
         match verdict {
-            Ok(Ok(Verdict::Applied)) => done,
-            Ok(Ok(Verdict::NotApplied)) => Settled::NotApplied,
-            Ok(Ok(Verdict::Unclear) | Err(_)) | Err(_) => Settled::Unclear,
+            Ok(Ok(ChangeVerdict::Applied)) => done,
+            Ok(Ok(ChangeVerdict::NotApplied)) => Settled::NotApplied,
+            Ok(Ok(ChangeVerdict::Unclear) | Err(_)) | Err(_) => Settled::Unclear,
         }
     }
 
@@ -195,15 +195,19 @@ impl Inside {
         pieces: Option<mpsc::Receiver<Input>>,
     ) -> Performing {
         let (reporting, reported) = Reporting::of(&request);
-        let subject = Subject::of(&request);
-        let Some(id) = self.link.enter(Waiting::Request(reporting)) else {
+        let subject = FollowedRequest::of(&request);
+        let Some(id) = self.link.enter(FrameReceiver::Request(reporting)) else {
             return ended(Refusal::new(
                 RefusalCode::ResourceExhausted,
                 "too many operations on the sandbox's files are under way; try again later",
             ));
         };
         let span = tracing::debug_span!("inside.perform", request.kind = request.kind());
-        if self.link.send(Ask::perform(id, request, run_for)).is_err() {
+        if self
+            .link
+            .send(DaemonFrame::perform(id, request, run_for))
+            .is_err()
+        {
             self.link.forget(id);
             return ended(Refusal::new(
                 RefusalCode::Invalid,
@@ -243,14 +247,14 @@ impl Release {
 
 impl Drop for Release {
     fn drop(&mut self) {
-        self.link.say(&Ask::Release { id: self.id }, &[]);
+        self.link.say(&DaemonFrame::Release { id: self.id }, &[]);
     }
 }
 
 impl Link {
     /// Sends a frame about a request that is under way. If the program is gone, the task that waits for
     /// the request notices it.
-    pub(super) fn say(&self, ask: &Ask, bytes: &[u8]) {
+    pub(super) fn say(&self, ask: &DaemonFrame, bytes: &[u8]) {
         if let Err(error) = self.send(Encoded::new(ask, bytes)) {
             tracing::error!(%error, "failed to say something to a sandbox's file helper");
         }
@@ -269,7 +273,7 @@ impl Link {
         Ok(())
     }
 
-    fn enter(&self, waiting: Waiting) -> Option<u64> {
+    fn enter(&self, waiting: FrameReceiver) -> Option<u64> {
         let is_full = self.waiting_bytes.load(Ordering::Relaxed) >= MAX_WAITING_BYTES;
         lock(&self.table).enter(waiting, is_full)
     }
@@ -279,7 +283,7 @@ impl Link {
 fn ended(refusal: Refusal) -> Performing {
     let (events, receiver) = mpsc::channel(EVENTS_WAITING);
     let (stop, _) = Stopping::pair();
-    let end = HostEvent::Ended(Outcome::Refused(refusal), Held::default());
+    let end = HostEvent::Ended(Outcome::Refused(refusal), HeldTurn::default());
     // There is room for it.
     let _ = events.try_send(end);
     Performing {
@@ -289,11 +293,11 @@ fn ended(refusal: Refusal) -> Performing {
 }
 
 /// Reads until the program is gone; then no frame will come for the requests that wait.
-async fn read(mut inbox: Inbox, socket: Arc<UnixStream>, table: Arc<Mutex<Table>>) {
+async fn read(mut inbox: Inbox, socket: Arc<UnixStream>, table: Arc<Mutex<ReportTable>>) {
     let error = loop {
-        match inbox.next::<Said>().await {
+        match inbox.next::<ProgramFrame>().await {
             Ok(frame) => {
-                let opens = matches!(frame.head, Said::Opened { .. });
+                let opens = matches!(frame.head, ProgramFrame::Opened { .. });
                 let descriptor = opens.then(|| inbox.descriptor()).flatten();
                 lock(&table).heard(frame, descriptor);
             }

@@ -15,11 +15,11 @@ use super::{
     PIECES_WAITING,
     client::{Link, Release, SAID_WITHIN},
     received::{is_small, of_size, open_file, sound},
-    table::{Report, Reported},
-    words::Ask,
+    table::{ProgramReport, Reported},
+    words::DaemonFrame,
 };
 use crate::{
-    Announced, Held, HostEvent, OpenFile,
+    Announced, HeldTurn, HostEvent, OpenFile,
     files::unheard,
     host::{HANGS_AT_MOST, lost},
     performing::Stopping,
@@ -29,7 +29,7 @@ use crate::{
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The facts about a request once it is on its way.
-pub(super) struct Subject {
+pub(super) struct FollowedRequest {
     pub(super) only_reads: bool,
     /// The path that it serves, as it was asked for.
     path: String,
@@ -39,7 +39,7 @@ pub(super) struct Subject {
 pub(super) struct Following {
     link: Arc<Link>,
     id: u64,
-    subject: Subject,
+    subject: FollowedRequest,
     events: mpsc::Sender<HostEvent>,
     stopping: Stopping,
     /// The change that waits for its answer.
@@ -48,19 +48,19 @@ pub(super) struct Following {
     is_told_to_change: bool,
     /// The size of the file that was handed over.
     opened: Option<u64>,
-    sent: Sent,
+    sent: UploadProgress,
 }
 
 /// The part of an upload that is on its way.
 #[derive(Default)]
-struct Sent {
+struct UploadProgress {
     bytes: u64,
     pieces: u64,
     /// The bytes that were reported as taken.
     told: u64,
 }
 
-impl Subject {
+impl FollowedRequest {
     pub(super) fn of(request: &Request) -> Self {
         let path = match request {
             Request::Download(download) => download.path.clone(),
@@ -78,7 +78,7 @@ impl Following {
     pub(super) fn new(
         link: Arc<Link>,
         id: u64,
-        subject: Subject,
+        subject: FollowedRequest,
         events: mpsc::Sender<HostEvent>,
         stopping: Stopping,
     ) -> Self {
@@ -91,7 +91,7 @@ impl Following {
             answered: None,
             is_told_to_change: false,
             opened: None,
-            sent: Sent::default(),
+            sent: UploadProgress::default(),
         }
     }
 
@@ -105,8 +105,8 @@ impl Following {
         let outcome = self.outcome(reported, pieces, run_for).await;
         self.link.forget(self.id);
         let held = match self.subject.only_reads {
-            true => Held::default(),
-            false => Held::inside(Release::new(Arc::clone(&self.link), self.id)),
+            true => HeldTurn::default(),
+            false => HeldTurn::inside(Release::new(Arc::clone(&self.link), self.id)),
         };
         // The receiver may be gone, and that changes nothing.
         let _ = self.events.send(HostEvent::Ended(outcome, held)).await;
@@ -132,21 +132,21 @@ impl Following {
                 biased;
                 cause = self.stopping.wanted(), if !stopped => {
                     stopped = true;
-                    self.link.say(&Ask::Stop { id: self.id, cause }, &[]);
+                    self.link.say(&DaemonFrame::Stop { id: self.id, cause }, &[]);
                 }
                 // Before what the program says, which may never cease.
                 () = &mut too_late => return self.without_end("did not answer in time"),
                 answer = answer(&mut self.answered) => self.answer(answer),
                 report = reports.recv() => match report {
-                    Some(Report::Changing(change)) if !is_small(&change) => {
+                    Some(ProgramReport::Changing(change)) if !is_small(&change) => {
                         self.answer(Err(too_large()));
                     }
-                    Some(Report::Changing(change)) => {
+                    Some(ProgramReport::Changing(change)) => {
                         let (announced, answered) = Announced::new(change);
                         self.answered = Some(answered);
                         self.tell(HostEvent::Changing(announced)).await;
                     }
-                    Some(Report::Opened(descriptor, bytes)) => {
+                    Some(ProgramReport::Opened(descriptor, bytes)) => {
                         match looked_at(descriptor, bytes).await {
                             Ok(file) => {
                                 self.opened = Some(file.bytes());
@@ -155,11 +155,11 @@ impl Following {
                             Err(why) => return self.without_end(why),
                         }
                     }
-                    Some(Report::Ended(outcome)) => return match sound(outcome) {
+                    Some(ProgramReport::Ended(outcome)) => return match sound(outcome) {
                         Some(outcome) => of_size(outcome, &self.subject.path, self.opened),
                         None => self.without_end("said what cannot be"),
                     },
-                    Some(Report::Unfit) => return self.without_end("said what cannot be"),
+                    Some(ProgramReport::Unfit) => return self.without_end("said what cannot be"),
                     None => return self.without_end("is gone"),
                 },
                 Ok(()) = progress.changed() => {
@@ -187,26 +187,27 @@ impl Following {
     fn answer(&mut self, answer: Result<(), Refusal>) {
         self.is_told_to_change |= answer.is_ok();
         let (id, refusal) = (self.id, answer.err());
-        self.link.say(&Ask::Answer { id, refusal }, &[]);
+        self.link.say(&DaemonFrame::Answer { id, refusal }, &[]);
     }
 
     /// Passes a piece of input on; says whether it is the last.
     fn pass_on(&mut self, piece: Option<Input>) -> bool {
         let id = self.id;
         let Some(Input { offset, data, end }) = piece else {
-            self.link.say(&Ask::NoMorePieces { id }, &[]);
+            self.link.say(&DaemonFrame::NoMorePieces { id }, &[]);
             return true;
         };
         self.sent.pieces += 1;
         self.sent.bytes = self.sent.bytes.saturating_add(data.len() as u64);
-        self.link.say(&Ask::Piece { id, offset, end }, &data);
+        self.link
+            .say(&DaemonFrame::Piece { id, offset, end }, &data);
         end
     }
 
     /// The end where the program says none that can be believed.
     fn without_end(&self, why: &str) -> Outcome {
         let (id, cause) = (self.id, ExitCause::Cancelled);
-        self.link.say(&Ask::Stop { id, cause }, &[]);
+        self.link.say(&DaemonFrame::Stop { id, cause }, &[]);
         if self.is_told_to_change {
             let message = format!("the sandbox's file helper {why}; read the file to see");
             return lost(&message);
@@ -222,7 +223,7 @@ impl Following {
     }
 }
 
-impl Sent {
+impl UploadProgress {
     /// True if one more piece may be on its way, after so many reports of room.
     fn has_room(&self, rooms: u64) -> bool {
         let passed = rooms.min(self.pieces);

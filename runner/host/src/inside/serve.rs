@@ -13,9 +13,9 @@ use tokio::{net::UnixStream, sync::mpsc};
 use super::{
     Hello, MAX_UNDER_WAY, PIECES_WAITING,
     wire::{Encoded, Frame, Inbox, TooLarge, WireError},
-    words::{Ask, Said, Verdict, with_content},
+    words::{ChangeVerdict, DaemonFrame, ProgramFrame, with_content},
 };
-use crate::{Announced, Change, Held, Host, HostEvent, Performing, Stop, There, Uploading};
+use crate::{Announced, Change, HeldTurn, Host, HostEvent, Performing, Stop, There, Uploading};
 
 /// The most events that wait to be sent; beyond it the sender waits.
 const HAPPENINGS: usize = 16;
@@ -40,10 +40,13 @@ pub async fn serve(socket: StdUnixStream, host: Host, hello: Hello) -> io::Resul
         happenings,
         known: HashMap::new(),
     };
-    serving.say(&Said::Hello(hello)).await.or_else(gone)?;
+    serving
+        .say(&ProgramFrame::Hello(hello))
+        .await
+        .or_else(gone)?;
     loop {
         let done = tokio::select! {
-            frame = inbox.next::<Ask>() => match frame {
+            frame = inbox.next::<DaemonFrame>() => match frame {
                 Ok(frame) => serving.asked(frame).await,
                 Err(error) => return gone(error),
             },
@@ -72,11 +75,11 @@ struct Serving {
     host: Host,
     happenings: mpsc::Sender<(u64, Happening)>,
     /// Until they have ended and what they hold is released.
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, ServedRequest>,
 }
 
 /// A request, as far as the daemon can still say something of it.
-struct Known {
+struct ServedRequest {
     stop: Stop,
     announced: Option<Announced>,
     pieces: Option<mpsc::Sender<Input>>,
@@ -84,7 +87,7 @@ struct Known {
     only_reads: bool,
     is_released: bool,
     /// Held until it is released: it has ended.
-    held: Option<Held>,
+    held: Option<HeldTurn>,
 }
 
 /// An event of a request.
@@ -92,18 +95,18 @@ enum Happening {
     Event(HostEvent),
     /// A piece of its input went to the host.
     Room,
-    Settled(Verdict),
+    Settled(ChangeVerdict),
 }
 
 impl Serving {
-    async fn asked(&mut self, Frame { head, bytes }: Frame<Ask>) -> Result<(), WireError> {
+    async fn asked(&mut self, Frame { head, bytes }: Frame<DaemonFrame>) -> Result<(), WireError> {
         match head {
-            Ask::Perform { id, .. } if self.known.len() >= MAX_KNOWN => {
+            DaemonFrame::Perform { id, .. } if self.known.len() >= MAX_KNOWN => {
                 let message = "too many operations on the sandbox's files are under way";
                 let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);
                 return self.say_end(id, Outcome::Refused(refusal)).await;
             }
-            Ask::Perform {
+            DaemonFrame::Perform {
                 id,
                 request,
                 run_for_ms,
@@ -111,8 +114,8 @@ impl Serving {
                 let run_for = Duration::from_millis(run_for_ms);
                 self.begin(id, with_content(request, bytes), run_for);
             }
-            Ask::Settle { id, change, later } => self.settle(id, change, later),
-            Ask::Piece { id, offset, end } => {
+            DaemonFrame::Settle { id, change, later } => self.settle(id, change, later),
+            DaemonFrame::Piece { id, offset, end } => {
                 let data = bytes.into();
                 let piece = Input { offset, data, end };
                 if let Some(pieces) = self.known.get(&id).and_then(|one| one.pieces.as_ref()) {
@@ -120,10 +123,10 @@ impl Serving {
                     let _ = pieces.try_send(piece);
                 }
             }
-            Ask::NoMorePieces { id } => {
+            DaemonFrame::NoMorePieces { id } => {
                 self.known.entry(id).and_modify(|one| one.pieces = None);
             }
-            Ask::Answer { id, refusal } => {
+            DaemonFrame::Answer { id, refusal } => {
                 let one = self.known.get_mut(&id);
                 match (one.and_then(|one| one.announced.take()), refusal) {
                     (Some(announced), None) => announced.go_ahead(),
@@ -131,12 +134,12 @@ impl Serving {
                     (None, _) => {}
                 }
             }
-            Ask::Stop { id, cause } => match (self.known.get(&id), cause) {
+            DaemonFrame::Stop { id, cause } => match (self.known.get(&id), cause) {
                 (Some(one), ExitCause::Orphaned) => one.stop.orphan(),
                 (Some(one), _) => one.stop.cancel(),
                 (None, _) => {}
             },
-            Ask::Release { id } => match self.known.get_mut(&id) {
+            DaemonFrame::Release { id } => match self.known.get_mut(&id) {
                 Some(one) if one.held.is_none() => one.is_released = true,
                 Some(_) => drop(self.known.remove(&id)),
                 None => {}
@@ -147,18 +150,18 @@ impl Serving {
 
     async fn happened(&mut self, id: u64, happening: Happening) -> Result<(), WireError> {
         match happening {
-            Happening::Room => self.say(&Said::Room { id }).await,
-            Happening::Settled(verdict) => self.say(&Said::Settled { id, verdict }).await,
+            Happening::Room => self.say(&ProgramFrame::Room { id }).await,
+            Happening::Settled(verdict) => self.say(&ProgramFrame::Settled { id, verdict }).await,
             Happening::Event(HostEvent::Changing(announced)) => self.announce(id, announced).await,
             Happening::Event(HostEvent::Opened(file)) => {
                 let bytes = file.bytes();
-                match Encoded::new(&Said::Opened { id, bytes }, &[]) {
+                match Encoded::new(&ProgramFrame::Opened { id, bytes }, &[]) {
                     Ok(frame) => frame.with(file).send(&self.socket).await,
                     Err(TooLarge) => Ok(()),
                 }
             }
             Happening::Event(HostEvent::InputTaken(up_to)) => {
-                self.say(&Said::InputTaken { id, up_to }).await
+                self.say(&ProgramFrame::InputTaken { id, up_to }).await
             }
             Happening::Event(HostEvent::Ended(outcome, held)) => {
                 self.say_end(id, outcome).await?;
@@ -176,7 +179,7 @@ impl Serving {
 
     async fn announce(&mut self, id: u64, announced: Announced) -> Result<(), WireError> {
         let change = announced.change.clone();
-        let Ok(frame) = Encoded::new(&Said::Changing { id, change }, &[]) else {
+        let Ok(frame) = Encoded::new(&ProgramFrame::Changing { id, change }, &[]) else {
             announced.refuse(Refusal::new(
                 RefusalCode::Invalid,
                 "the change has too many parts to be written down; do it in parts",
@@ -198,7 +201,7 @@ impl Serving {
             Request::Unpack(unpack) => self.take(id, self.host.unpack(unpack, run_for)),
             request => (self.host.perform(request, run_for), None),
         };
-        let known = Known {
+        let known = ServedRequest {
             stop: performing.stop,
             announced: None,
             pieces,
@@ -245,7 +248,7 @@ impl Serving {
         });
     }
 
-    async fn say(&self, said: &Said) -> Result<(), WireError> {
+    async fn say(&self, said: &ProgramFrame) -> Result<(), WireError> {
         match Encoded::new(said, &[]) {
             Ok(frame) => frame.send(&self.socket).await,
             // Only an end and a change can be large, and these are looked after.
@@ -254,10 +257,10 @@ impl Serving {
     }
 
     async fn say_end(&self, id: u64, outcome: Outcome) -> Result<(), WireError> {
-        let frame = Said::ended(id, outcome).or_else(|error| {
+        let frame = ProgramFrame::ended(id, outcome).or_else(|error| {
             let message = format!("the result is too large, {error}; ask for less of it");
             let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);
-            Said::ended(id, Outcome::Refused(refusal))
+            ProgramFrame::ended(id, Outcome::Refused(refusal))
         });
         match frame {
             Ok(frame) => frame.send(&self.socket).await,

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::{
     MAX_UNDER_WAY,
     wire::Frame,
-    words::{Said, Verdict, with_read},
+    words::{ChangeVerdict, ProgramFrame, with_read},
 };
 use crate::Change;
 
@@ -23,22 +23,22 @@ const REPORTS: usize = 3;
 
 /// The requests that wait for frames of the program.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct ReportTable {
     last: u64,
     closed: bool,
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, FrameReceiver>,
 }
 
 /// The receiver of such a frame.
-pub(super) enum Waiting {
+pub(super) enum FrameReceiver {
     Request(Reporting),
-    Settle(oneshot::Sender<Verdict>),
+    Settle(oneshot::Sender<ChangeVerdict>),
 }
 
 /// The sending ends of one request's reports.
 pub(super) struct Reporting {
-    reports: mpsc::Sender<Report>,
-    progress: watch::Sender<Progress>,
+    reports: mpsc::Sender<ProgramReport>,
+    progress: watch::Sender<RequestProgress>,
     may_change: bool,
     may_open: bool,
     expects: Expects,
@@ -46,12 +46,12 @@ pub(super) struct Reporting {
 
 /// The receiving ends of one request's reports.
 pub(super) struct Reported {
-    pub(super) reports: mpsc::Receiver<Report>,
-    pub(super) progress: watch::Receiver<Progress>,
+    pub(super) reports: mpsc::Receiver<ProgramReport>,
+    pub(super) progress: watch::Receiver<RequestProgress>,
 }
 
 /// A report about one request.
-pub(super) enum Report {
+pub(super) enum ProgramReport {
     Changing(Change),
     Opened(Option<OwnedFd>, u64),
     Ended(Outcome),
@@ -61,18 +61,18 @@ pub(super) enum Report {
 
 /// The progress of an upload, as the program reports it.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Progress {
+pub(super) struct RequestProgress {
     /// Bytes that are taken.
     pub(super) taken: u64,
     /// Pieces for which there is room beyond those that may wait.
     pub(super) rooms: u64,
 }
 
-impl Table {
+impl ReportTable {
     /// The id of a request that waits from now on. `None` if too much is under way, or `is_full`:
     /// the frames that wait to be written are too many. Where the program is gone, the request ends
     /// at once.
-    pub(super) fn enter(&mut self, waiting: Waiting, is_full: bool) -> Option<u64> {
+    pub(super) fn enter(&mut self, waiting: FrameReceiver, is_full: bool) -> Option<u64> {
         if !self.closed && (is_full || self.waiting.len() >= MAX_UNDER_WAY) {
             return None;
         }
@@ -97,40 +97,42 @@ impl Table {
     /// Passes on a frame; a frame without a request is dropped.
     pub(super) fn heard(
         &mut self,
-        Frame { head, bytes }: Frame<Said>,
+        Frame { head, bytes }: Frame<ProgramFrame>,
         descriptor: Option<OwnedFd>,
     ) {
         let (id, report) = match head {
-            Said::Hello(_) => return,
-            Said::InputTaken { id, up_to } => {
+            ProgramFrame::Hello(_) => return,
+            ProgramFrame::InputTaken { id, up_to } => {
                 return self.progressed(id, |progress| {
                     progress.taken = progress.taken.max(up_to);
                 });
             }
-            Said::Room { id } => {
+            ProgramFrame::Room { id } => {
                 return self.progressed(id, |progress| {
                     progress.rooms = progress.rooms.saturating_add(1);
                 });
             }
-            Said::Settled { id, verdict } => {
-                if matches!(self.waiting.get(&id), Some(Waiting::Settle(_)))
-                    && let Some(Waiting::Settle(told)) = self.waiting.remove(&id)
+            ProgramFrame::Settled { id, verdict } => {
+                if matches!(self.waiting.get(&id), Some(FrameReceiver::Settle(_)))
+                    && let Some(FrameReceiver::Settle(told)) = self.waiting.remove(&id)
                 {
                     // Its caller may have given up.
                     let _ = told.send(verdict);
                 }
                 return;
             }
-            Said::Changing { id, change } => (id, Report::Changing(change)),
-            Said::Opened { id, bytes } => (id, Report::Opened(descriptor, bytes)),
-            Said::Ended { id, outcome } => (id, Report::Ended(with_read(outcome, bytes))),
+            ProgramFrame::Changing { id, change } => (id, ProgramReport::Changing(change)),
+            ProgramFrame::Opened { id, bytes } => (id, ProgramReport::Opened(descriptor, bytes)),
+            ProgramFrame::Ended { id, outcome } => {
+                (id, ProgramReport::Ended(with_read(outcome, bytes)))
+            }
         };
-        let Some(Waiting::Request(reporting)) = self.waiting.get_mut(&id) else {
+        let Some(FrameReceiver::Request(reporting)) = self.waiting.get_mut(&id) else {
             return;
         };
         let is_last = match reporting.fitting(report) {
             Some(report) => {
-                let is_last = matches!(report, Report::Ended(_) | Report::Unfit);
+                let is_last = matches!(report, ProgramReport::Ended(_) | ProgramReport::Unfit);
                 // There is room for all reports, unless the receiver is gone.
                 let _ = reporting.reports.try_send(report);
                 is_last
@@ -142,8 +144,8 @@ impl Table {
         }
     }
 
-    fn progressed(&mut self, id: u64, moved: impl FnOnce(&mut Progress)) {
-        if let Some(Waiting::Request(reporting)) = self.waiting.get(&id) {
+    fn progressed(&mut self, id: u64, moved: impl FnOnce(&mut RequestProgress)) {
+        if let Some(FrameReceiver::Request(reporting)) = self.waiting.get(&id) {
             reporting.progress.send_modify(moved);
         }
     }
@@ -153,7 +155,7 @@ impl Reporting {
     /// The way for a request, and its other end.
     pub(super) fn of(request: &Request) -> (Self, Reported) {
         let (reports, reported) = mpsc::channel(REPORTS);
-        let (progress, progressed) = watch::channel(Progress::default());
+        let (progress, progressed) = watch::channel(RequestProgress::default());
         let reporting = Self {
             reports,
             progress,
@@ -169,18 +171,22 @@ impl Reporting {
     }
 
     /// The report to pass on: each once, and only where the request can have it.
-    fn fitting(&mut self, report: Report) -> Option<Report> {
+    fn fitting(&mut self, report: ProgramReport) -> Option<ProgramReport> {
         match report {
-            Report::Changing(_) if !std::mem::take(&mut self.may_change) => None,
-            Report::Opened(..) if !std::mem::take(&mut self.may_open) => None,
-            Report::Changing(change) if !(self.expects)(&change.done) => Some(Report::Unfit),
-            Report::Ended(outcome) if !(self.expects)(&outcome) => Some(Report::Unfit),
+            ProgramReport::Changing(_) if !std::mem::take(&mut self.may_change) => None,
+            ProgramReport::Opened(..) if !std::mem::take(&mut self.may_open) => None,
+            ProgramReport::Changing(change) if !(self.expects)(&change.done) => {
+                Some(ProgramReport::Unfit)
+            }
+            ProgramReport::Ended(outcome) if !(self.expects)(&outcome) => {
+                Some(ProgramReport::Unfit)
+            }
             report => Some(report),
         }
     }
 }
 
 /// The table, even if another task has panicked.
-pub(super) fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+pub(super) fn lock(table: &Mutex<ReportTable>) -> MutexGuard<'_, ReportTable> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,7 +15,7 @@ use crate::{Change, Settled, There};
 /// A frame of the daemon to the program. An id names one request for as long as the socket lives.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ask {
+pub(super) enum DaemonFrame {
     /// Perform a request. Its bytes are the content of a write.
     Perform {
         id: u64,
@@ -43,7 +43,7 @@ pub(super) enum Ask {
 /// A frame of the program to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Said {
+pub(super) enum ProgramFrame {
     /// It is ready. The first frame.
     Hello(Hello),
     /// A change waits for its answer.
@@ -57,19 +57,19 @@ pub(super) enum Said {
     /// A request ended. Its bytes are the content of what was read.
     Ended { id: u64, outcome: Outcome },
     /// The result of a change.
-    Settled { id: u64, verdict: Verdict },
+    Settled { id: u64, verdict: ChangeVerdict },
 }
 
 /// The result of a change; the outcome of one that was made stands in the change.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
+pub(super) enum ChangeVerdict {
     Applied,
     NotApplied,
     Unclear,
 }
 
-impl Ask {
+impl DaemonFrame {
     /// The frame that asks for a request.
     pub(super) fn perform(
         id: u64,
@@ -90,7 +90,7 @@ impl Ask {
     }
 }
 
-impl Said {
+impl ProgramFrame {
     /// The frame that says the end of a request.
     pub(super) fn ended(id: u64, mut outcome: Outcome) -> Result<Encoded, TooLarge> {
         let content = match &mut outcome {
@@ -117,7 +117,7 @@ pub(super) fn with_read(mut outcome: Outcome, content: Vec<u8>) -> Outcome {
     outcome
 }
 
-impl From<Settled> for Verdict {
+impl From<Settled> for ChangeVerdict {
     fn from(settled: Settled) -> Self {
         match settled {
             Settled::Applied(_) => Self::Applied,

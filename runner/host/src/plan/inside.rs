@@ -7,7 +7,7 @@ use std::{
 
 use shared_sandbox::{Exec, NotStarted};
 
-use super::{Plan, Unplanned, Whereabouts, asked_for, check, put_together, words};
+use super::{CommandPlan, Unplanned, Whereabouts, asked_for, check, put_together, words};
 
 /// The user and the group whose rights a command has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Inhabited {
     ///
     /// # Errors
     /// When the request makes no sense, or cannot run in this container; either is its end.
-    pub fn plan(&self, exec: &Exec) -> Result<Plan, Unplanned> {
+    pub fn plan(&self, exec: &Exec) -> Result<CommandPlan, Unplanned> {
         check(exec).map_err(Unplanned::Refused)?;
         let directory = self.place(&exec.directory);
         let mut variables = asked_for(exec, &self.environment);
@@ -44,7 +44,7 @@ impl Inhabited {
         let shell = || self.shell.as_deref().ok_or(NotStarted::MissingShell);
         let words = words(&exec.command, shell).map_err(Unplanned::NotStarted)?;
         let directory = Whereabouts::Path(directory);
-        Ok(Plan {
+        Ok(CommandPlan {
             account: Some(self.account),
             ..put_together(exec, words, variables, directory)?
         })

@@ -25,10 +25,10 @@ const KNOWN_FOR: Duration = Duration::from_secs(60);
 pub(crate) struct Shells {
     clock: Arc<dyn Clock>,
     /// The last one.
-    found: Mutex<Option<Found>>,
+    found: Mutex<Option<CachedShell>>,
 }
 
-struct Found {
+struct CachedShell {
     path: OsString,
     shell: &'static str,
     /// Of the monotonic clock.
@@ -46,7 +46,7 @@ impl Shells {
     /// The best one under this PATH. Asks the host's file system.
     pub(super) fn find(&self, path: &OsStr) -> Result<&'static str, NotStarted> {
         let shell = find(path)?;
-        *self.found() = Some(Found {
+        *self.found() = Some(CachedShell {
             path: path.to_owned(),
             shell,
             until: self.clock.monotonic().saturating_add(KNOWN_FOR),
@@ -62,7 +62,7 @@ impl Shells {
         (known.path == path && now < known.until).then_some(known.shell)
     }
 
-    fn found(&self) -> MutexGuard<'_, Option<Found>> {
+    fn found(&self) -> MutexGuard<'_, Option<CachedShell>> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -90,7 +90,7 @@ fn in_the_root_a_plan_is_there_at_once_and_the_same() {
     let scene = Scene::new();
     fs::create_dir(scene.path("sub")).expect("a folder");
     let mut exec = argv(&["tool", "x y"]);
-    let told = |plan: Plan| {
+    let told = |plan: CommandPlan| {
         let place = whereabouts(&plan);
         (plan.argv, plan.environment, place)
     };
@@ -149,7 +149,7 @@ fn what_makes_no_sense_is_refused() {
     }
 }
 
-fn whereabouts(plan: &Plan) -> PathBuf {
+fn whereabouts(plan: &CommandPlan) -> PathBuf {
     let Whereabouts::Handle(directory) = &plan.directory else {
         panic!("no handle");
     };

@@ -10,12 +10,12 @@ use rustix::{
 };
 use shared_sandbox::{EntryKind, FileFailure};
 
-use super::{Links, Parents, Target, Workspace, failure, open_beneath, real_path};
+use super::{Links, Parents, PathTarget, Workspace, failure, open_beneath, real_path};
 use crate::Identity;
 
 /// The host's facts about an entry.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct HostEntry {
     pub(crate) identity: Identity,
     pub(crate) stat: Statx,
 }
@@ -23,14 +23,14 @@ pub(crate) struct Entry {
 impl Workspace {
     /// Finds an entry by its name in its directory, which must be there. `None` for the root, and
     /// for a path that ends in `.` or `..`: these have no name of their own.
-    pub(crate) fn entry(&self, asked: &str) -> Result<Option<Target>, FileFailure> {
+    pub(crate) fn entry(&self, asked: &str) -> Result<Option<PathTarget>, FileFailure> {
         let path = self.relative(asked)?;
         let Some(name) = path.file_name() else {
             return Ok(None);
         };
         let parent = path.parent().unwrap_or(Path::new(""));
         let directory = self.parent(parent, Parents::Expect);
-        Ok(Some(Target {
+        Ok(Some(PathTarget {
             directory: directory.map_err(|errno| failure(asked, errno))?,
             name: name.to_owned(),
         }))
@@ -52,12 +52,12 @@ impl Workspace {
     }
 
     /// Finds an entry by its name in its directory, which is made where it is missing.
-    pub(crate) fn make_parent(&self, asked: &str) -> Result<Target, FileFailure> {
+    pub(crate) fn make_parent(&self, asked: &str) -> Result<PathTarget, FileFailure> {
         let failed = |errno| failure(asked, errno);
         let path = self.relative(asked)?;
         let name = path.file_name().ok_or(Errno::ISDIR).map_err(failed)?;
         let parent = path.parent().unwrap_or(Path::new(""));
-        Ok(Target {
+        Ok(PathTarget {
             directory: self.parent(parent, Parents::Make).map_err(failed)?,
             name: name.to_owned(),
         })
@@ -72,7 +72,7 @@ impl Workspace {
 }
 
 /// The entry of this name in the directory; `None` where there is nothing.
-pub(crate) fn look(target: &Target) -> Result<Option<Entry>, Errno> {
+pub(crate) fn look(target: &PathTarget) -> Result<Option<HostEntry>, Errno> {
     match stat(&target.directory, &target.name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(entry) => Ok(Some(entry)),
         Err(Errno::NOENT) => Ok(None),
@@ -81,7 +81,7 @@ pub(crate) fn look(target: &Target) -> Result<Option<Entry>, Errno> {
 }
 
 /// The facts about an open file.
-pub(crate) fn look_at(handle: impl AsFd) -> Result<Entry, Errno> {
+pub(crate) fn look_at(handle: impl AsFd) -> Result<HostEntry, Errno> {
     stat(handle, "", AtFlags::EMPTY_PATH)
 }
 
@@ -89,7 +89,7 @@ fn stat(
     directory: impl AsFd,
     name: impl rustix::path::Arg,
     flags: AtFlags,
-) -> Result<Entry, Errno> {
+) -> Result<HostEntry, Errno> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let stat = rustix::fs::statx(directory, name, flags, wanted)?;
     let known = StatxFlags::from_bits_retain(stat.stx_mask);
@@ -102,7 +102,7 @@ fn stat(
             seconds.checked_add(born.tv_nsec.into())
         }),
     };
-    Ok(Entry { identity, stat })
+    Ok(HostEntry { identity, stat })
 }
 
 /// The kind of an entry of this type.

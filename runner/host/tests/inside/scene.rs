@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use runner_host::{Held, Hello, HostEvent, Inside, OpenFile, Performing};
+use runner_host::{HeldTurn, Hello, HostEvent, Inside, OpenFile, Performing};
 use shared_sandbox::{Outcome, Request, Write};
 use shared_types::RefusalCode;
 use tempfile::TempDir;
@@ -33,7 +33,7 @@ pub(crate) struct Program(Child);
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
-    pub(crate) held: Held,
+    pub(crate) held: HeldTurn,
     pub(crate) changes: usize,
     pub(crate) opened: Option<OpenFile>,
     pub(crate) taken: u64,

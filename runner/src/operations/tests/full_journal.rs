@@ -1,6 +1,6 @@
 //! A journal that is full, or cannot hold what is to be written down.
 
-use runner_host::{Change, Effect, Held, HostEvent, There};
+use runner_host::{Change, Effect, HeldTurn, HostEvent, There};
 use shared_sandbox::{FileFailure, MadeDirectory, Outcome, Skipped, Unpacked};
 use shared_types::OsEntropy;
 
@@ -56,7 +56,7 @@ fn unpacked(characters: usize) -> Outcome {
 async fn an_end_that_is_too_long_for_the_journal_is_told_as_lost_and_the_daemon_goes_on() {
     let folder = tempfile::tempdir().expect("a directory");
     let (mut service, id) = under_way(folder.path()).await;
-    let ended = HostEvent::Ended(unpacked(MAX_LINE_BYTES / 5), Held::default());
+    let ended = HostEvent::Ended(unpacked(MAX_LINE_BYTES / 5), HeldTurn::default());
     let written = service.happened(id, Happened::Host(ended));
     written.expect("the daemon goes on");
     assert!(!service.table.is_open(id));

@@ -33,13 +33,13 @@ fn shared(group: u8) -> Vec<u8> {
 }
 
 /// A folder with a file `old` of this mode.
-fn folder(mode: u32) -> (TempDir, Target) {
+fn folder(mode: u32) -> (TempDir, PathTarget) {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("old"), "").expect("a file");
     fs::set_permissions(folder.path().join("old"), fs::Permissions::from_mode(mode)).expect("mode");
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let directory = rustix::fs::openat(CWD, folder.path(), flags, Mode::empty());
-    let target = Target {
+    let target = PathTarget {
         directory: directory.expect("it opens"),
         name: "old".into(),
     };
@@ -47,7 +47,7 @@ fn folder(mode: u32) -> (TempDir, Target) {
 }
 
 /// Makes the replacement, and gives it the access of `old`.
-fn replaced(folder: &Path, target: &Target) -> File {
+fn replaced(folder: &Path, target: &PathTarget) -> File {
     let before = rustix::fs::stat(folder.join("old")).expect("it is there");
     let new = File::create(folder.join("new")).expect("a file");
     keep(&new, target, &before).expect("it is kept");

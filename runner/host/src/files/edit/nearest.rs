@@ -36,7 +36,7 @@ pub(super) fn nearest(file: &str, old: &str) -> Nearest {
     let lines: Vec<&str> = file.split('\n').collect();
     let place = same_in_plain(file, text).or_else(|| {
         let first = most_lines(&lines, text).or_else(|| most_alike(&lines, text))?;
-        Some(Place::of_lines(&lines, text, first))
+        Some(NearMatch::of_lines(&lines, text, first))
     });
     let Some(place) = place else {
         return Nearest::Nowhere;
@@ -63,7 +63,7 @@ pub(super) fn nearest(file: &str, old: &str) -> Nearest {
 }
 
 /// A place that is like the text.
-struct Place<'a> {
+struct NearMatch<'a> {
     /// Its lines, from 0.
     lines: Range<usize>,
     /// Its lines with those of the text.
@@ -72,7 +72,7 @@ struct Place<'a> {
     is_same_in_plain: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> NearMatch<'a> {
     /// The lines from this one on, with those of the text in their order.
     fn of_lines(lines: &[&'a str], text: &'a str, (first, skipped): (usize, usize)) -> Self {
         let last = text.split('\n').count() - 1;
@@ -108,7 +108,7 @@ fn without_numbers(text: &str) -> Option<String> {
 }
 
 /// The first search.
-fn same_in_plain<'a>(file: &'a str, text: &'a str) -> Option<Place<'a>> {
+fn same_in_plain<'a>(file: &'a str, text: &'a str) -> Option<NearMatch<'a>> {
     let wanted = plain(text);
     if wanted.is_empty() {
         return None;
@@ -138,7 +138,7 @@ fn same_in_plain<'a>(file: &'a str, text: &'a str) -> Option<Place<'a>> {
     let count = theirs.split('\n').count();
     let is_at_start = file[..start].is_empty() || file[..start].ends_with('\n');
     let pairs = theirs.split('\n').zip(yours.split('\n')).enumerate();
-    Some(Place {
+    Some(NearMatch {
         lines: first..first + count,
         pairs: pairs
             .map(|(n, (theirs, yours))| Pair {
