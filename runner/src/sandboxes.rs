@@ -8,7 +8,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use runner_host::{
-    Change, CommandPlan, Host, Inside, Performing, Settled, There, Unplanned, Uploading,
+    Change, CommandPlan, Host, Inside, Performing, SettledChange, There, Unplanned, Uploading,
 };
 use shared_sandbox::{Download, Exec, Outcome, Pack, Request, Unpack, Upload};
 use shared_types::{Refusal, RefusalCode, SandboxId};
@@ -181,12 +181,12 @@ impl Sandbox {
     }
 
     /// Finds out what became of a change whose maker died: [`Host::settle`].
-    pub(crate) async fn settle(&self, change: Change, later: Vec<Option<There>>) -> Settled {
+    pub(crate) async fn settle(&self, change: Change, later: Vec<Option<There>>) -> SettledChange {
         match self {
             Self::Workspace(host) => host.settle(change, later).await,
             Self::Container(container) => match container.ready().await {
                 Ok(running) => running.files.settle(change, later).await,
-                Err(_) => Settled::Unclear,
+                Err(_) => SettledChange::Unclear,
             },
         }
     }

@@ -61,12 +61,12 @@ pub enum There {
     /// A symbolic link that leads to this path.
     Link(String),
     /// This very file, directory or link, with any content.
-    This(Identity),
+    This(ChangeIdentity),
 }
 
 /// The identity of a file, directory or link for its life; a move keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ChangeIdentity {
     /// Its kind.
     pub kind: EntryKind,
     /// Its number in the file system.
@@ -86,7 +86,7 @@ pub(crate) struct Digests {
 
 /// The result of a change whose maker died.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Settled {
+pub enum SettledChange {
     /// It was made, and this is its outcome.
     Applied(Outcome),
     /// It was not made, and never will be.
@@ -146,7 +146,7 @@ impl Change {
     /// The result of the change, by what is found at the path of each effect: `None` where that
     /// cannot be found out. `not_made`: the file with the unfinished name was there, so that it was
     /// not renamed.
-    pub(crate) fn judged(&self, found: &[Option<There>], not_made: bool) -> Settled {
+    pub(crate) fn judged(&self, found: &[Option<There>], not_made: bool) -> SettledChange {
         let (mut made, mut left, mut unclear) = (0, 0, 0);
         for (effect, found) in self.effects.iter().zip(found) {
             match found {
@@ -158,10 +158,10 @@ impl Change {
             }
         }
         match (made, left, unclear) {
-            (_, 0, 0) => Settled::Applied(self.done.clone()),
-            (0, _, 0) => Settled::NotApplied,
-            (0, _, _) if not_made => Settled::NotApplied,
-            _ => Settled::Unclear,
+            (_, 0, 0) => SettledChange::Applied(self.done.clone()),
+            (0, _, 0) => SettledChange::NotApplied,
+            (0, _, _) if not_made => SettledChange::NotApplied,
+            _ => SettledChange::Unclear,
         }
     }
 }

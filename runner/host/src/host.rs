@@ -14,7 +14,7 @@ use tracing::Instrument;
 use self::turns::Changes;
 pub use self::turns::HeldTurn;
 use crate::{
-    Change, CommandPlan, HostEvent, Performing, Settled, There, Unplanned, WorkspaceError,
+    Change, CommandPlan, HostEvent, Performing, SettledChange, There, Unplanned, WorkspaceError,
     files::{self, Allowance, Announcer, stopped, too_slow},
     performing::{EVENTS_WAITING, Stopping},
     plan::{self, Shells},
@@ -138,14 +138,14 @@ impl Host {
     /// said the end, and removes what it left unfinished. Nothing else is changed. Files are read
     /// whole, for at most the time of a file operation. `later` says for each effect what the next
     /// change of its path found there, where one was made; then that counts.
-    pub async fn settle(&self, change: Change, later: Vec<Option<There>>) -> Settled {
+    pub async fn settle(&self, change: Change, later: Vec<Option<There>>) -> SettledChange {
         let limit = self.file_operation_within;
         let (_stop, stopping) = Stopping::pair();
         let paths = change.effects.iter();
         let paths = paths.map(|effect| files::Changed::Entry(effect.path.clone()));
         let turn = self.changes.turn(&self.workspace, paths.collect());
         let Ok(Some(turn)) = timeout(limit, turn).await else {
-            return Settled::Unclear;
+            return SettledChange::Unclear;
         };
         let allowance = Allowance::new(Arc::clone(&self.clock), limit, stopping);
         let workspace = Arc::clone(&self.workspace);
@@ -156,7 +156,7 @@ impl Host {
         });
         match timeout(limit.saturating_add(HANGS_AT_MOST), work).await {
             Ok(Ok(settled)) => settled,
-            Ok(Err(_)) | Err(_) => Settled::Unclear,
+            Ok(Err(_)) | Err(_) => SettledChange::Unclear,
         }
     }
 

@@ -18,11 +18,11 @@ mod testing;
 mod text;
 mod workspace;
 
-pub use change::{Announced, Change, Effect, Identity, Settled, There};
+pub use change::{Announced, Change, ChangeIdentity, Effect, SettledChange, There};
 pub use environment::allowed_environment;
 pub use files::OpenFile;
 pub use host::{HeldTurn, Host, HostOptions};
 pub use inside::{ConnectError, Hello, Inside, serve};
-pub use performing::{HostEvent, Performing, Stop, Uploading};
+pub use performing::{HostEvent, Performing, StopRequest, Uploading};
 pub use plan::{Account, CommandPlan, Inhabited, Unplanned, Whereabouts};
 pub use workspace::WorkspaceError;

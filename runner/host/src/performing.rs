@@ -14,7 +14,7 @@ pub struct Performing {
     /// Its events; the last one is [`HostEvent::Ended`].
     pub events: mpsc::Receiver<HostEvent>,
     /// Ends it early.
-    pub stop: Stop,
+    pub stop: StopRequest,
 }
 
 /// An upload that is being performed.
@@ -118,9 +118,9 @@ pub enum HostEvent {
 
 /// Ends a request early. Asking again, or after the end, does nothing; the first call counts.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Sender<Option<ExitCause>>);
+pub struct StopRequest(watch::Sender<Option<ExitCause>>);
 
-impl Stop {
+impl StopRequest {
     /// Ends it because a caller asked: the cause is [`ExitCause::Cancelled`].
     pub fn cancel(&self) {
         self.wish(ExitCause::Cancelled);
@@ -140,15 +140,15 @@ impl Stop {
     }
 }
 
-/// The other side of [`Stop`].
+/// The other side of [`StopRequest`].
 #[derive(Debug, Clone)]
 pub(crate) struct Stopping(watch::Receiver<Option<ExitCause>>);
 
 impl Stopping {
     /// A sender of the request to stop, and its receiver.
-    pub(crate) fn pair() -> (Stop, Self) {
+    pub(crate) fn pair() -> (StopRequest, Self) {
         let (wish, heard) = watch::channel(None);
-        (Stop(wish), Self(heard))
+        (StopRequest(wish), Self(heard))
     }
 
     /// The request to stop so far.

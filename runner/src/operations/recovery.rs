@@ -16,7 +16,7 @@
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
-use runner_host::Settled;
+use runner_host::SettledChange;
 use shared_link::runner::OperationTable;
 use shared_sandbox::Outcome;
 use shared_types::{Clock, Entropy, Incarnation, JournalId, OperationId, Refusal, RefusalCode};
@@ -325,13 +325,13 @@ impl OperationsService {
                     return self.table.ended(id, lost(reason), 0);
                 }
             },
-            None if same_boot => Settled::NotApplied,
-            None => Settled::Unclear,
+            None if same_boot => SettledChange::NotApplied,
+            None => SettledChange::Unclear,
         };
         match settled {
-            Settled::Applied(outcome) => self.table.ended(id, outcome, 0),
-            Settled::NotApplied => self.table.release(id),
-            Settled::Unclear => {
+            SettledChange::Applied(outcome) => self.table.ended(id, outcome, 0),
+            SettledChange::NotApplied => self.table.release(id),
+            SettledChange::Unclear => {
                 let reason = match same_boot {
                     true => "what is there is neither as it was nor as it was to be",
                     false => "the host was restarted while it was under way",

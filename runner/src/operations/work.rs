@@ -3,7 +3,7 @@
 use std::{pin::Pin, time::Duration};
 
 use futures_util::Stream;
-use runner_host::{HostEvent, Stop};
+use runner_host::{HostEvent, StopRequest};
 use shared_link::feed::Feed;
 use shared_sandbox::{ExitCause, FileFailure, Input, Outcome, OutputStream};
 use shared_telemetry::{OTHER, runner::OPERATIONS_ENDED};
@@ -39,21 +39,21 @@ pub(super) enum Work {
     /// A command that runs.
     Running(Control),
     /// An operation on files.
-    Files(Stop),
+    Files(StopRequest),
     /// A file that is taken piece by piece.
     Upload(Box<Upload>),
 }
 
 /// An upload, and what of its input its task has no room for yet.
 pub(super) struct Upload {
-    stop: Stop,
+    stop: StopRequest,
     feed: Feed,
     pieces: mpsc::Sender<Input>,
 }
 
 impl Upload {
     /// All of it is yet to come; `pieces` goes to its task.
-    pub(super) fn begin(stop: Stop, pieces: mpsc::Sender<Input>) -> Self {
+    pub(super) fn begin(stop: StopRequest, pieces: mpsc::Sender<Input>) -> Self {
         let mut feed = Feed::new(INPUT_WINDOW_BYTES as usize);
         feed.taken(0);
         Self { stop, feed, pieces }

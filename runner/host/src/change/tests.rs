@@ -97,11 +97,11 @@ fn a_change_is_made_where_each_effect_is_and_not_made_where_none_is() {
         for second in &founds {
             let change = change(2);
             let expected = match (first, second) {
-                _ if first == second && *first == founds[0] => Settled::NotApplied,
+                _ if first == second && *first == founds[0] => SettledChange::NotApplied,
                 _ if first == second && *first == founds[1] => {
-                    Settled::Applied(change.done.clone())
+                    SettledChange::Applied(change.done.clone())
                 }
-                _ => Settled::Unclear,
+                _ => SettledChange::Unclear,
             };
             let found = [first.clone(), second.clone()];
             assert_eq!(change.judged(&found, false), expected, "{found:?}");
@@ -115,10 +115,10 @@ fn an_effect_that_changes_nothing_says_nothing_of_the_others() {
     change.effects[1].after = change.effects[1].before.clone();
     let same = Some(content("old"));
     let made = change.judged(&[Some(content("new")), same.clone()], false);
-    assert_eq!(made, Settled::Applied(change.done.clone()));
+    assert_eq!(made, SettledChange::Applied(change.done.clone()));
     assert_eq!(
         change.judged(&[Some(content("old")), same], false),
-        Settled::NotApplied
+        SettledChange::NotApplied
     );
 }
 
@@ -127,10 +127,10 @@ fn what_was_not_renamed_was_not_made_unless_something_of_it_was() {
     let change = change(2);
     assert_eq!(
         change.judged(&[None, Some(content("old"))], true),
-        Settled::NotApplied
+        SettledChange::NotApplied
     );
     assert_eq!(
         change.judged(&[None, Some(content("new"))], true),
-        Settled::Unclear
+        SettledChange::Unclear
     );
 }

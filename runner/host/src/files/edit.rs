@@ -16,7 +16,7 @@ use nearest::nearest;
 use super::{
     Allowance, Announcer, Failure, bytes, failure, invalid, io_failure,
     read::PROBED_BYTES,
-    replace::{self, Names},
+    replace::{self, ReplacementNames},
     write::too_large,
 };
 use crate::{
@@ -88,7 +88,7 @@ pub(super) fn edit(
         ),
         allowance,
     )?;
-    let names = Names {
+    let names = ReplacementNames {
         asked: &edit.path,
         unfinished: &unfinished,
         expected: Some(&existing),

@@ -11,7 +11,7 @@ use shared_sandbox::{FileFailure, Grep, GrepMatch, Grepped, Skipped};
 use super::{
     Allowance, Failure, MAX_RESULT_BYTES, glob,
     read::{is_binary, is_utf_16},
-    walk::{Seen, Start},
+    walk::{Start, WalkFacts},
     wanted,
 };
 use crate::{text, workspace::Workspace};
@@ -91,7 +91,7 @@ fn one_file(
         }
         skipped => {
             search.skipped.extend(skipped);
-            Ok(search.result(Seen::default()))
+            Ok(search.result(WalkFacts::default()))
         }
     }
 }
@@ -156,7 +156,7 @@ impl<'a> Search<'a> {
     /// Adds the lines of a file that fit; of a binary file none, which is noted.
     fn file(&mut self, file: File, path: impl FnOnce() -> String) -> Result<(), Failure> {
         let is_text = is_utf_16(&file).and_then(|wide| Ok(wide || !is_binary(&file)?));
-        let mut lines = Lines {
+        let mut lines = MatchingLines {
             room: (self.wanted - self.matches.len()).saturating_add(1),
             bytes: 0,
             lines: Vec::new(),
@@ -214,7 +214,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn result(self, seen: Seen) -> Grepped {
+    fn result(self, seen: WalkFacts) -> Grepped {
         Grepped {
             matches: self.matches,
             more: self.full || seen.part,
@@ -241,13 +241,13 @@ impl io::Read for Guarded<'_> {
 }
 
 /// The matching lines of one file.
-struct Lines {
+struct MatchingLines {
     room: usize,
     bytes: usize,
     lines: Vec<(u64, String)>,
 }
 
-impl Sink for Lines {
+impl Sink for MatchingLines {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {

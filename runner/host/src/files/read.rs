@@ -48,7 +48,7 @@ pub(super) fn read(
         more,
         digest,
     };
-    let mut lines = Lines {
+    let mut lines = FileLines {
         reader: BufReader::with_capacity(BUFFER_BYTES, Cursor::new(all).chain(rest)),
         path: &read.path,
         allowance,
@@ -101,13 +101,13 @@ pub(super) fn is_binary(file: &File) -> std::io::Result<bool> {
 }
 
 /// A file line by line, buffer by buffer.
-struct Lines<'a, R> {
+struct FileLines<'a, R> {
     reader: BufReader<R>,
     path: &'a str,
     allowance: &'a Allowance,
 }
 
-impl<R: io::Read> Lines<'_, R> {
+impl<R: io::Read> FileLines<'_, R> {
     /// Passes over a line; `false` at the end of the file.
     fn skip(&mut self) -> Result<bool, Failure> {
         let mut any = false;

@@ -46,7 +46,7 @@ pub(super) fn existing(target: &PathTarget, asked: &str) -> Result<Option<Stat>,
 
 /// The names of a replacement, and what it replaces.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Names<'a> {
+pub(super) struct ReplacementNames<'a> {
     /// The file, as it was asked for.
     pub(super) asked: &'a str,
     /// The name of the new content until it is in place.
@@ -62,7 +62,7 @@ pub(super) fn replace(
     target: &PathTarget,
     content: &[u8],
     before: Option<&Stat>,
-    names: Names<'_>,
+    names: ReplacementNames<'_>,
     allowance: &Allowance,
 ) -> Result<(), Failure> {
     let file = create(target, names.unfinished, before);
@@ -78,7 +78,7 @@ pub(super) fn name(
     target: &PathTarget,
     file: &File,
     before: Option<&Stat>,
-    names: Names<'_>,
+    names: ReplacementNames<'_>,
     allowance: &Allowance,
 ) -> Result<(), Failure> {
     let kept = before.map_or(Ok(()), |before| access::keep(file, target, before));
@@ -96,10 +96,10 @@ fn put_synced(
     target: &PathTarget,
     file: &File,
     went: io::Result<()>,
-    names: Names<'_>,
+    names: ReplacementNames<'_>,
     allowance: &Allowance,
 ) -> Result<(), Failure> {
-    let Names {
+    let ReplacementNames {
         asked,
         unfinished,
         expected,

@@ -5,7 +5,7 @@ use shared_sandbox::{EntryKind, FileFailure};
 
 use super::{Allowance, Failure, content, failure, remove};
 use crate::{
-    Change, Effect, Settled, There,
+    Change, Effect, SettledChange, There,
     change::is_unfinished_name,
     workspace::{Parents, PathTarget, Workspace, entry},
 };
@@ -18,7 +18,7 @@ pub(crate) fn settle(
     later: Vec<Option<There>>,
     workspace: &Workspace,
     allowance: &Allowance,
-) -> Settled {
+) -> SettledChange {
     let mut later = later.into_iter();
     let mut found: Vec<_> = change
         .effects

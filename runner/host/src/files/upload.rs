@@ -20,7 +20,7 @@ use tokio::{runtime::Handle, sync::mpsc, time::sleep};
 
 use super::{
     Allowance, Announcer, Failure, access, failure, invalid, io_failure,
-    replace::{self, Names},
+    replace::{self, ReplacementNames},
     stopped, too_slow,
 };
 use crate::{
@@ -145,7 +145,7 @@ pub(crate) fn put(
         Some(found) => found,
         None => write::make(&upload.path, workspace)?,
     };
-    let names = Names {
+    let names = ReplacementNames {
         asked: &upload.path,
         unfinished: &announced.unfinished,
         expected: None,

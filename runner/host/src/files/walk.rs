@@ -57,7 +57,7 @@ pub(super) struct Start {
 
 /// The facts about a walk that has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct WalkFacts {
     /// It was stopped, or left something out to keep its bound.
     pub(super) part: bool,
     /// So many `.gitignore` files were too large, so that what they name was seen as well.
@@ -74,11 +74,11 @@ struct Rules {
 }
 
 /// A file system and a number in it, by which a directory is known again.
-type Identity = (u64, u64);
+type FileIdentity = (u64, u64);
 
 /// A directory that is being visited.
 struct VisitedDirectory {
-    identity: Identity,
+    identity: FileIdentity,
     /// Its path below the start.
     below: PathBuf,
     names: std::vec::IntoIter<(OsString, FileType)>,
@@ -144,14 +144,14 @@ impl Start {
         &self,
         allowance: &Allowance,
         mut visit: impl FnMut(&Path) -> Result<ControlFlow<()>, Failure>,
-    ) -> Result<Seen, Failure> {
+    ) -> Result<WalkFacts, Failure> {
         let mut walk = Walk {
             start: self,
             allowance,
             levels: Vec::new(),
             pending: 0,
             linked: HashSet::new(),
-            seen: Seen {
+            seen: WalkFacts {
                 part: false,
                 unread_rules: self.unread_rules,
             },
@@ -189,8 +189,8 @@ struct Walk<'a> {
     /// Names in all levels.
     pending: usize,
     /// Directories that were entered by way of a link.
-    linked: HashSet<Identity>,
-    seen: Seen,
+    linked: HashSet<FileIdentity>,
+    seen: WalkFacts,
 }
 
 impl Walk<'_> {

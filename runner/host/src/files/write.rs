@@ -6,7 +6,7 @@ use shared_types::{DigestAlgorithm, FileDigest, limits::MAX_INLINE_FILE_BYTES};
 
 use super::{
     Allowance, Announcer, Failure, content,
-    replace::{self, Names},
+    replace::{self, ReplacementNames},
 };
 use crate::{
     Change,
@@ -31,7 +31,7 @@ pub(super) fn write(
         Some(found) => found,
         None => make(&write.path, workspace)?,
     };
-    let names = Names {
+    let names = ReplacementNames {
         asked: &write.path,
         unfinished: &announced.unfinished,
         expected: None,

@@ -31,11 +31,11 @@ use super::{
     Hello, PIECES_WAITING,
     follow::{FollowedRequest, Following},
     table::{FrameReceiver, ReportTable, Reporting, lock},
-    wire::{Encoded, Frame, Inbox, TooLarge, WireError},
+    wire::{Encoded, ProgramInbox, ProgramWireFrame, TooLarge, WireError},
     words::{ChangeVerdict, DaemonFrame, ProgramFrame},
 };
 use crate::{
-    Change, HeldTurn, HostEvent, Performing, Settled, There, Uploading,
+    Change, HeldTurn, HostEvent, Performing, SettledChange, There, Uploading,
     host::HANGS_AT_MOST,
     performing::{EVENTS_WAITING, Stopping},
 };
@@ -71,11 +71,11 @@ pub enum ConnectError {
 /// [`HeldTurn`].
 #[derive(Clone)]
 pub struct Inside {
-    link: Arc<Link>,
+    link: Arc<ProgramLink>,
 }
 
 /// The shared end of the connection, which keeps it up.
-pub(super) struct Link {
+pub(super) struct ProgramLink {
     /// Bounded by [`MAX_WAITING_BYTES`] and by the little that requests which were begun have to say.
     outgoing: mpsc::UnboundedSender<Encoded>,
     /// Bytes that wait to be written.
@@ -85,7 +85,7 @@ pub(super) struct Link {
 
 /// Tells the program that changes may go on, once this is dropped.
 pub(crate) struct Release {
-    link: Arc<Link>,
+    link: Arc<ProgramLink>,
     id: u64,
 }
 
@@ -98,10 +98,10 @@ impl Inside {
     pub async fn connect(socket: StdUnixStream) -> Result<(Self, Hello), ConnectError> {
         socket.set_nonblocking(true)?;
         let socket = Arc::new(UnixStream::from_std(socket)?);
-        let mut inbox = Inbox::new(Arc::clone(&socket));
+        let mut inbox = ProgramInbox::new(Arc::clone(&socket));
         let said = timeout(HELLO_WITHIN, inbox.next::<ProgramFrame>()).await;
         let hello = match said.map_err(|_| ConnectError::Silent)? {
-            Ok(Frame {
+            Ok(ProgramWireFrame {
                 head: ProgramFrame::Hello(hello),
                 ..
             }) => hello,
@@ -117,7 +117,7 @@ impl Inside {
         tokio::spawn(reading.in_current_span());
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         tokio::spawn(write(socket, waiting, Arc::clone(&waiting_bytes)).in_current_span());
-        let link = Link {
+        let link = ProgramLink {
             outgoing,
             waiting_bytes,
             table,
@@ -162,11 +162,11 @@ impl Inside {
     }
 
     /// Settles a change whose maker died, as [`crate::Host::settle`].
-    pub async fn settle(&self, change: Change, later: Vec<Option<There>>) -> Settled {
-        let done = Settled::Applied(change.done.clone());
+    pub async fn settle(&self, change: Change, later: Vec<Option<There>>) -> SettledChange {
+        let done = SettledChange::Applied(change.done.clone());
         let (told, verdict) = oneshot::channel();
         let Some(id) = self.link.enter(FrameReceiver::Settle(told)) else {
-            return Settled::Unclear;
+            return SettledChange::Unclear;
         };
         let asked = Encoded::new(&DaemonFrame::Settle { id, change, later }, &[]);
         let limit = FILE_OPERATION_WITHIN + HANGS_AT_MOST + SAID_WITHIN;
@@ -177,8 +177,8 @@ impl Inside {
         self.link.forget(id);
         match verdict {
             Ok(Ok(ChangeVerdict::Applied)) => done,
-            Ok(Ok(ChangeVerdict::NotApplied)) => Settled::NotApplied,
-            Ok(Ok(ChangeVerdict::Unclear) | Err(_)) | Err(_) => Settled::Unclear,
+            Ok(Ok(ChangeVerdict::NotApplied)) => SettledChange::NotApplied,
+            Ok(Ok(ChangeVerdict::Unclear) | Err(_)) | Err(_) => SettledChange::Unclear,
         }
     }
 
@@ -240,7 +240,7 @@ impl fmt::Debug for Release {
 }
 
 impl Release {
-    pub(super) fn new(link: Arc<Link>, id: u64) -> Self {
+    pub(super) fn new(link: Arc<ProgramLink>, id: u64) -> Self {
         Self { link, id }
     }
 }
@@ -251,7 +251,7 @@ impl Drop for Release {
     }
 }
 
-impl Link {
+impl ProgramLink {
     /// Sends a frame about a request that is under way. If the program is gone, the task that waits for
     /// the request notices it.
     pub(super) fn say(&self, ask: &DaemonFrame, bytes: &[u8]) {
@@ -293,7 +293,7 @@ fn ended(refusal: Refusal) -> Performing {
 }
 
 /// Reads until the program is gone; then no frame will come for the requests that wait.
-async fn read(mut inbox: Inbox, socket: Arc<UnixStream>, table: Arc<Mutex<ReportTable>>) {
+async fn read(mut inbox: ProgramInbox, socket: Arc<UnixStream>, table: Arc<Mutex<ReportTable>>) {
     let error = loop {
         match inbox.next::<ProgramFrame>().await {
             Ok(frame) => {

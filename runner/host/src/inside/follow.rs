@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     PIECES_WAITING,
-    client::{Link, Release, SAID_WITHIN},
+    client::{ProgramLink, Release, SAID_WITHIN},
     received::{is_small, of_size, open_file, sound},
     table::{ProgramReport, Reported},
     words::DaemonFrame,
@@ -37,7 +37,7 @@ pub(super) struct FollowedRequest {
 
 /// A request that is followed.
 pub(super) struct Following {
-    link: Arc<Link>,
+    link: Arc<ProgramLink>,
     id: u64,
     subject: FollowedRequest,
     events: mpsc::Sender<HostEvent>,
@@ -76,7 +76,7 @@ impl FollowedRequest {
 
 impl Following {
     pub(super) fn new(
-        link: Arc<Link>,
+        link: Arc<ProgramLink>,
         id: u64,
         subject: FollowedRequest,
         events: mpsc::Sender<HostEvent>,

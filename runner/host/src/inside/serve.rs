@@ -12,10 +12,12 @@ use tokio::{net::UnixStream, sync::mpsc};
 
 use super::{
     Hello, MAX_UNDER_WAY, PIECES_WAITING,
-    wire::{Encoded, Frame, Inbox, TooLarge, WireError},
+    wire::{Encoded, ProgramInbox, ProgramWireFrame, TooLarge, WireError},
     words::{ChangeVerdict, DaemonFrame, ProgramFrame, with_content},
 };
-use crate::{Announced, Change, HeldTurn, Host, HostEvent, Performing, Stop, There, Uploading};
+use crate::{
+    Announced, Change, HeldTurn, Host, HostEvent, Performing, StopRequest, There, Uploading,
+};
 
 /// The most events that wait to be sent; beyond it the sender waits.
 const HAPPENINGS: usize = 16;
@@ -32,9 +34,9 @@ const MAX_KNOWN: usize = 2 * MAX_UNDER_WAY;
 pub async fn serve(socket: StdUnixStream, host: Host, hello: Hello) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     let socket = Arc::new(UnixStream::from_std(socket)?);
-    let mut inbox = Inbox::new(Arc::clone(&socket));
+    let mut inbox = ProgramInbox::new(Arc::clone(&socket));
     let (happenings, mut happened) = mpsc::channel(HAPPENINGS);
-    let mut serving = Serving {
+    let mut serving = RequestServer {
         socket,
         host,
         happenings,
@@ -70,7 +72,7 @@ fn gone(error: WireError) -> io::Result<()> {
     }
 }
 
-struct Serving {
+struct RequestServer {
     socket: Arc<UnixStream>,
     host: Host,
     happenings: mpsc::Sender<(u64, Happening)>,
@@ -80,7 +82,7 @@ struct Serving {
 
 /// A request, as far as the daemon can still say something of it.
 struct ServedRequest {
-    stop: Stop,
+    stop: StopRequest,
     announced: Option<Announced>,
     pieces: Option<mpsc::Sender<Input>>,
     /// True if it only reads: then it needs no release.
@@ -98,8 +100,11 @@ enum Happening {
     Settled(ChangeVerdict),
 }
 
-impl Serving {
-    async fn asked(&mut self, Frame { head, bytes }: Frame<DaemonFrame>) -> Result<(), WireError> {
+impl RequestServer {
+    async fn asked(
+        &mut self,
+        ProgramWireFrame { head, bytes }: ProgramWireFrame<DaemonFrame>,
+    ) -> Result<(), WireError> {
         match head {
             DaemonFrame::Perform { id, .. } if self.known.len() >= MAX_KNOWN => {
                 let message = "too many operations on the sandbox's files are under way";

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     MAX_UNDER_WAY,
-    wire::Frame,
+    wire::ProgramWireFrame,
     words::{ChangeVerdict, ProgramFrame, with_read},
 };
 use crate::Change;
@@ -97,7 +97,7 @@ impl ReportTable {
     /// Passes on a frame; a frame without a request is dropped.
     pub(super) fn heard(
         &mut self,
-        Frame { head, bytes }: Frame<ProgramFrame>,
+        ProgramWireFrame { head, bytes }: ProgramWireFrame<ProgramFrame>,
         descriptor: Option<OwnedFd>,
     ) {
         let (id, report) = match head {

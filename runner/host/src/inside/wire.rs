@@ -53,7 +53,7 @@ pub(super) struct TooLarge;
 
 /// A frame as it arrived.
 #[derive(Debug)]
-pub(super) struct Frame<T> {
+pub(super) struct ProgramWireFrame<T> {
     /// The head of the frame.
     pub(super) head: T,
     /// The bytes that belong to it.
@@ -118,7 +118,7 @@ impl Encoded {
 
 /// The bytes that arrived and were not taken yet.
 #[derive(Debug)]
-pub(super) struct Inbox {
+pub(super) struct ProgramInbox {
     socket: Arc<UnixStream>,
     bytes: Vec<u8>,
     /// The buffer for reads.
@@ -126,7 +126,7 @@ pub(super) struct Inbox {
     descriptors: VecDeque<OwnedFd>,
 }
 
-impl Inbox {
+impl ProgramInbox {
     /// Reads from this socket.
     pub(super) fn new(socket: Arc<UnixStream>) -> Self {
         Self {
@@ -141,7 +141,9 @@ impl Inbox {
     ///
     /// # Errors
     /// When there is no next one.
-    pub(super) async fn next<T: DeserializeOwned>(&mut self) -> Result<Frame<T>, WireError> {
+    pub(super) async fn next<T: DeserializeOwned>(
+        &mut self,
+    ) -> Result<ProgramWireFrame<T>, WireError> {
         loop {
             if let Some(frame) = self.take()? {
                 return Ok(frame);
@@ -172,7 +174,7 @@ impl Inbox {
         Ok(())
     }
 
-    fn take<T: DeserializeOwned>(&mut self) -> Result<Option<Frame<T>>, WireError> {
+    fn take<T: DeserializeOwned>(&mut self) -> Result<Option<ProgramWireFrame<T>>, WireError> {
         let Some(length) = self.number(0) else {
             return Ok(None);
         };
@@ -195,7 +197,7 @@ impl Inbox {
         if self.bytes.len() < READ_BYTES {
             self.bytes.shrink_to(READ_BYTES);
         }
-        Ok(Some(Frame {
+        Ok(Some(ProgramWireFrame {
             head: parsed,
             bytes,
         }))

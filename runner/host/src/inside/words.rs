@@ -10,7 +10,7 @@ use super::{
     Hello,
     wire::{Encoded, TooLarge},
 };
-use crate::{Change, Settled, There};
+use crate::{Change, SettledChange, There};
 
 /// A frame of the daemon to the program. An id names one request for as long as the socket lives.
 #[derive(Debug, Serialize, Deserialize)]
@@ -117,12 +117,12 @@ pub(super) fn with_read(mut outcome: Outcome, content: Vec<u8>) -> Outcome {
     outcome
 }
 
-impl From<Settled> for ChangeVerdict {
-    fn from(settled: Settled) -> Self {
+impl From<SettledChange> for ChangeVerdict {
+    fn from(settled: SettledChange) -> Self {
         match settled {
-            Settled::Applied(_) => Self::Applied,
-            Settled::NotApplied => Self::NotApplied,
-            Settled::Unclear => Self::Unclear,
+            SettledChange::Applied(_) => Self::Applied,
+            SettledChange::NotApplied => Self::NotApplied,
+            SettledChange::Unclear => Self::Unclear,
         }
     }
 }

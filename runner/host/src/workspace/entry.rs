@@ -11,12 +11,12 @@ use rustix::{
 use shared_sandbox::{EntryKind, FileFailure};
 
 use super::{Links, Parents, PathTarget, Workspace, failure, open_beneath, real_path};
-use crate::Identity;
+use crate::ChangeIdentity;
 
 /// The host's facts about an entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostEntry {
-    pub(crate) identity: Identity,
+    pub(crate) identity: ChangeIdentity,
     pub(crate) stat: Statx,
 }
 
@@ -94,7 +94,7 @@ fn stat(
     let stat = rustix::fs::statx(directory, name, flags, wanted)?;
     let known = StatxFlags::from_bits_retain(stat.stx_mask);
     let born = known.contains(StatxFlags::BTIME).then_some(stat.stx_btime);
-    let identity = Identity {
+    let identity = ChangeIdentity {
         kind: kind(FileType::from_raw_mode(stat.stx_mode.into())),
         inode: stat.stx_ino,
         born_ns: born.and_then(|born| {

@@ -3,7 +3,7 @@
 use std::{fs, process::Command};
 
 use bytes::Bytes;
-use runner_host::{Change, HostEvent, Settled, Uploading};
+use runner_host::{Change, HostEvent, SettledChange, Uploading};
 use rustix::process::Signal;
 use serde_json::json;
 use shared_sandbox::{
@@ -261,14 +261,14 @@ async fn a_change_whose_program_dies_in_the_middle_is_lost_and_can_be_settled() 
     let (outcome, change) = killed_in_the_middle(&scene).await;
     assert_eq!(refused(outcome).0, RefusalCode::Lost);
     let settled = scene.inside.settle(change.clone(), vec![None]).await;
-    assert_eq!(settled, Settled::Unclear, "nobody can look");
+    assert_eq!(settled, SettledChange::Unclear, "nobody can look");
     let (_program, inside) = scene.another().await;
     let settle = || inside.settle(change.clone(), vec![None]);
-    assert_eq!(settle().await, Settled::NotApplied);
+    assert_eq!(settle().await, SettledChange::NotApplied);
     scene.put("file", "new");
-    assert_eq!(settle().await, Settled::Applied(change.done.clone()));
+    assert_eq!(settle().await, SettledChange::Applied(change.done.clone()));
     scene.put("file", "else");
-    assert_eq!(settle().await, Settled::Unclear);
+    assert_eq!(settle().await, SettledChange::Unclear);
 }
 
 #[tokio::test]

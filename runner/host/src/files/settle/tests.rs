@@ -9,7 +9,7 @@ use shared_sandbox::{Edit, Outcome, Request, Write};
 use shared_types::{Digest, Refusal, RefusalCode};
 
 use crate::{
-    Announced, Change, Effect, HostEvent, Performing, Settled, There,
+    Announced, Change, Effect, HostEvent, Performing, SettledChange, There,
     testing::{Scene, end},
 };
 
@@ -62,7 +62,7 @@ impl Scene {
         change
     }
 
-    async fn settle(&self, change: &Change) -> Settled {
+    async fn settle(&self, change: &Change) -> SettledChange {
         self.host.settle(change.clone(), Vec::new()).await
     }
 
@@ -172,7 +172,7 @@ async fn a_death_before_the_rename_leaves_the_old_content() {
             if let Some(bytes) = left {
                 scene.put(unfinished(&change), &NEW[..bytes]);
             }
-            assert_eq!(scene.settle(&change).await, Settled::NotApplied);
+            assert_eq!(scene.settle(&change).await, SettledChange::NotApplied);
             assert_eq!(scene.content("file").as_deref(), Some(OLD));
             assert_eq!(scene.names(), ["file"]);
         }
@@ -183,9 +183,9 @@ async fn a_death_before_the_rename_leaves_the_old_content() {
 async fn a_death_before_a_new_file_is_there_leaves_none() {
     let scene = Scene::new();
     let change = scene.announced_only(write("a/b/file")).await;
-    assert_eq!(scene.settle(&change).await, Settled::NotApplied);
+    assert_eq!(scene.settle(&change).await, SettledChange::NotApplied);
     scene.put(&format!("a/b/{}", unfinished(&change)), NEW);
-    assert_eq!(scene.settle(&change).await, Settled::NotApplied);
+    assert_eq!(scene.settle(&change).await, SettledChange::NotApplied);
     assert_eq!(
         fs::read_dir(scene.path("a/b")).expect("a folder").count(),
         0
@@ -204,7 +204,7 @@ async fn a_death_after_the_rename_is_told_as_the_outcome_that_it_had() {
         let change = scene.announced_only(request).await;
         scene.put(path, NEW);
         let settled = scene.settle(&change).await;
-        assert_eq!(settled, Settled::Applied(change.done.clone()));
+        assert_eq!(settled, SettledChange::Applied(change.done.clone()));
         assert_eq!(scene.content(path).as_deref(), Some(NEW));
     }
 }
@@ -216,7 +216,7 @@ async fn a_change_of_nothing_is_settled_as_made() {
     let change = scene.announced_only(write("file")).await;
     assert_eq!(change.effects[0].before, change.effects[0].after);
     let settled = scene.settle(&change).await;
-    assert_eq!(settled, Settled::Applied(change.done.clone()));
+    assert_eq!(settled, SettledChange::Applied(change.done.clone()));
 }
 
 #[tokio::test]
@@ -225,15 +225,15 @@ async fn what_somebody_else_changed_since_is_not_guessed() {
     scene.put("file", OLD);
     let change = scene.announced_only(edit()).await;
     scene.put("file", "something else");
-    assert_eq!(scene.settle(&change).await, Settled::Unclear);
+    assert_eq!(scene.settle(&change).await, SettledChange::Unclear);
     // What is still called unfinished was never renamed.
     scene.put(unfinished(&change), NEW);
-    assert_eq!(scene.settle(&change).await, Settled::NotApplied);
+    assert_eq!(scene.settle(&change).await, SettledChange::NotApplied);
     assert_eq!(scene.names(), ["file"]);
     fs::remove_file(scene.path("file")).expect("a file");
-    assert_eq!(scene.settle(&change).await, Settled::Unclear);
+    assert_eq!(scene.settle(&change).await, SettledChange::Unclear);
     fs::create_dir(scene.path("file")).expect("a folder");
-    assert_eq!(scene.settle(&change).await, Settled::Unclear);
+    assert_eq!(scene.settle(&change).await, SettledChange::Unclear);
 }
 
 #[tokio::test]
@@ -252,7 +252,7 @@ async fn settling_removes_nothing_but_what_a_change_has_named() {
         "folder/.gantry-1-2",
     ] {
         change.unfinished = Some(name.to_owned());
-        assert_eq!(scene.settle(&change).await, Settled::NotApplied);
+        assert_eq!(scene.settle(&change).await, SettledChange::NotApplied);
     }
     assert!(scene.outside().join("victim").exists());
     assert!(scene.path("folder/.gantry-1-2").exists());

@@ -72,16 +72,16 @@ async fn a_killed_maker_has_changed_the_file_once_or_not_at_all() {
         let found = There::content(found);
         let effect = &change.effects[0];
         match scene.settle(&change).await {
-            Settled::Applied(outcome) => {
+            SettledChange::Applied(outcome) => {
                 applied += 1;
                 assert_eq!(found, effect.after);
                 assert_eq!(outcome, change.done);
             }
-            Settled::NotApplied => {
+            SettledChange::NotApplied => {
                 not_applied += 1;
                 assert_eq!(found, effect.before);
             }
-            Settled::Unclear => panic!("{change:?} cannot be told from what is there"),
+            SettledChange::Unclear => panic!("{change:?} cannot be told from what is there"),
         }
         let left = scene.names();
         assert!(left.iter().all(|name| name == "file"), "{left:?}");

@@ -203,16 +203,16 @@ async fn a_change_of_any_kind_is_made_once_wherever_its_maker_is_killed() {
                 break;
             };
             match scene.settle(&change).await {
-                Settled::Applied(outcome) => {
+                SettledChange::Applied(outcome) => {
                     assert_eq!(outcome, expected, "{}, step {step}", request.title());
                     applied += 1;
                 }
-                Settled::NotApplied => {
+                SettledChange::NotApplied => {
                     let outcome = perform(&scene.host, request.clone()).await;
                     assert_eq!(outcome, expected, "{}, step {step}", request.title());
                     not_applied += 1;
                 }
-                Settled::Unclear => panic!("{}, step {step}: {change:?}", request.title()),
+                SettledChange::Unclear => panic!("{}, step {step}: {change:?}", request.title()),
             }
             let left = everything(&scene);
             assert_eq!(left, everything_after, "{}, step {step}", request.title());
@@ -232,7 +232,11 @@ async fn a_change_of_which_a_part_was_undone_by_somebody_is_unclear() {
             fs::rename(scene.path("file"), scene.path("tree/d")).expect("a move");
         }
         fs::remove_file(scene.path(gone)).expect("it is there");
-        assert_eq!(scene.settle(&change).await, Settled::Unclear, "{gone}");
+        assert_eq!(
+            scene.settle(&change).await,
+            SettledChange::Unclear,
+            "{gone}"
+        );
     }
 }
 
@@ -244,7 +248,7 @@ async fn a_tree_that_was_put_aside_is_removed_whatever_is_called_so_now() {
     fs::rename(scene.path("tree"), scene.path(unfinished(&change))).expect("a move");
     scene.put("tree/new", NEW);
     let settled = scene.settle(&change).await;
-    assert_eq!(settled, Settled::Applied(change.done.clone()));
+    assert_eq!(settled, SettledChange::Applied(change.done.clone()));
     assert!(!scene.path(unfinished(&change)).exists());
     assert_eq!(scene.content("tree/new").as_deref(), Some(NEW));
 }
@@ -268,9 +272,9 @@ async fn what_a_killed_unpacking_leaves_is_old_or_new_and_unpacking_again_makes_
             break;
         };
         settled[match scene.settle(&change).await {
-            Settled::Applied(_) => 0,
-            Settled::NotApplied => 1,
-            Settled::Unclear => 2,
+            SettledChange::Applied(_) => 0,
+            SettledChange::NotApplied => 1,
+            SettledChange::Unclear => 2,
         }] += 1;
         assert!(!scene.path(unfinished(&change)).exists(), "step {step}");
         assert!([OLD, NEW].contains(&scene.content("tree/c").expect("a file").as_slice()));
