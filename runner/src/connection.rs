@@ -61,7 +61,7 @@ pub(crate) struct Route {
 }
 
 /// An open connection.
-pub(crate) struct Connection {
+pub(crate) struct ServerConnection {
     /// Speaks over exactly this connection; once it is lost every call fails.
     pub(crate) wire: Wire,
     /// SHA-256 of the certificate at the other end; `None` with plain text, and where the
@@ -87,7 +87,7 @@ impl Wire {
     }
 }
 
-impl Connection {
+impl ServerConnection {
     /// Dials the server: the first of the addresses to answer.
     pub(crate) async fn open(
         route: &Route,

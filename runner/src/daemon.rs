@@ -35,7 +35,7 @@ use crate::{
     key::KeyError,
     link::{LinkError, LinkKeeper},
     model_server::ModelServer,
-    operations::{Operations, Unfinished},
+    operations::{OperationsHandle, Unfinished},
     policy::PolicySource,
     processes,
     server_url::UrlError,
@@ -198,7 +198,7 @@ fn on_its_own_thread(
 }
 
 /// Takes nothing new, and lets the server take what has ended; what runs goes on.
-async fn hand_over(operations: &Operations, within: Duration) {
+async fn hand_over(operations: &OperationsHandle, within: Duration) {
     operations.drain().await;
     let mut unfinished = operations.unfinished();
     let taken = unfinished.wait_for(|left| left.unforgotten <= left.running);
@@ -213,7 +213,7 @@ async fn hand_over(operations: &Operations, within: Duration) {
 }
 
 /// Lets what runs end within `patience`, stops the rest, and lets the server take what is left.
-async fn drain(operations: &Operations, patience: Duration) {
+async fn drain(operations: &OperationsHandle, patience: Duration) {
     let mut unfinished = operations.unfinished();
     operations.drain().await;
     let running = unfinished.borrow_and_update().running;
@@ -236,7 +236,7 @@ async fn drain(operations: &Operations, patience: Duration) {
 }
 
 /// Stops everything without waiting for it.
-async fn cut(operations: &Operations) {
+async fn cut(operations: &OperationsHandle) {
     tracing::warn!("told to stop again: leaving at once");
     operations.orphan().await;
     let mut unfinished = operations.unfinished();

@@ -101,7 +101,7 @@ pub(crate) struct Pool {
 }
 
 /// A container as the engine lists it: its id there, and whose it is.
-type Listed = (String, Option<SandboxId>);
+type ListedContainer = (String, Option<SandboxId>);
 
 /// The removal of a container with its volumes.
 #[derive(Debug)]
@@ -429,7 +429,7 @@ impl Pool {
     /// Looks after the containers for as long as the daemon lives. It removes containers without a sandbox, notices
     /// those that ended by themselves, and reports whenever the engine is away, and back.
     pub(crate) async fn look_after(self, said: watch::Sender<v1::Capabilities>) {
-        let (mut unswept, mut tried) = (None::<Vec<Listed>>, HashSet::new());
+        let (mut unswept, mut tried) = (None::<Vec<ListedContainer>>, HashSet::new());
         loop {
             let facts = self.facts().await;
             let look_again_in = match facts.problem.is_empty() {
@@ -466,7 +466,7 @@ impl Pool {
     /// Goes on with the containers that an earlier daemon has left running, and removes containers without a
     /// note. Their volumes stay: they may hold a person's files, where this runner's home is an older copy.
     /// Returns those that could not be removed.
-    async fn sweep(&self, engine: &Engine, all: Vec<Listed>) -> Vec<Listed> {
+    async fn sweep(&self, engine: &Engine, all: Vec<ListedContainer>) -> Vec<ListedContainer> {
         let (sandboxes, mut left) = (self.sandboxes(), Vec::new());
         for (container, body) in all {
             let mut known = sandboxes.iter().map(|(_, container)| container);

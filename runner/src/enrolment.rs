@@ -21,7 +21,8 @@ use tonic::{Code, Response, Status, transport::Channel};
 
 use crate::{
     connection::{
-        Accept, ConnectError, Connection, MAX_ANSWER_BYTES, Offer, Route, Transport, Wire, heard,
+        Accept, ConnectError, MAX_ANSWER_BYTES, Offer, Route, ServerConnection, Transport, Wire,
+        heard,
     },
     home::{Home, HomeError, JoinState},
     key::{RunnerKey, ServerIdentity},
@@ -97,7 +98,7 @@ impl Proven {
         entropy: &dyn Entropy,
     ) -> Result<Self, EnrolmentError> {
         let url = &route.url;
-        let mut connection = Connection::open(route, Accept::Any, offer).await?;
+        let mut connection = ServerConnection::open(route, Accept::Any, offer).await?;
         let reply = identify(&mut connection.wire, url, identity, entropy).await?;
         let at_the_other_end = connection.certificate;
         let Some(seen) = at_the_other_end else {
@@ -106,7 +107,7 @@ impl Proven {
         if reply.certificate_sha256 == seen {
             return Ok(Self::of(url, connection, reply));
         }
-        let mut behind_proxy = Connection::open(route, Accept::PlatformRoots, offer)
+        let mut behind_proxy = ServerConnection::open(route, Accept::PlatformRoots, offer)
             .await
             .map_err(EnrolmentError::Interposed)?;
         let reply = identify(&mut behind_proxy.wire, url, identity, entropy).await?;
@@ -209,7 +210,7 @@ impl Proven {
         }
     }
 
-    fn of(url: &ServerUrl, connection: Connection, reply: v1::IdentifyReply) -> Self {
+    fn of(url: &ServerUrl, connection: ServerConnection, reply: v1::IdentifyReply) -> Self {
         let reached = Reached {
             server: url.clone(),
             address: connection.address,

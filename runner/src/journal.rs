@@ -34,7 +34,7 @@ use shared_types::{Clock, Entropy, JournalId, Timestamp};
 
 pub(crate) use error::JournalError;
 use file::failed;
-use line::End;
+use line::JournalEnd;
 use read::Damaged;
 pub(crate) use sync::Synced;
 use sync::Syncing;
@@ -78,7 +78,7 @@ pub(crate) struct Journal<R> {
     header: Header,
     file: File,
     /// Behind the last record.
-    end: End,
+    end: JournalEnd,
     /// The size up to which there is room, in bytes; without a bound where the file system allocates nothing in
     /// advance.
     allocated: u64,
@@ -285,7 +285,12 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         Ok(journal)
     }
 
-    fn over(folder: &Path, header: Header, file: File, end: End) -> Result<Self, JournalError> {
+    fn over(
+        folder: &Path,
+        header: Header,
+        file: File,
+        end: JournalEnd,
+    ) -> Result<Self, JournalError> {
         let syncing = file.try_clone().and_then(Syncing::start);
         Ok(Self {
             syncing: syncing.map_err(failed("sync", &folder.join(file::NAME)))?,
@@ -321,7 +326,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
     }
 
     /// The records as the next lines, and where the journal ends behind them.
-    fn lines(&self, records: &[R]) -> Result<(Vec<u8>, End), JournalError> {
+    fn lines(&self, records: &[R]) -> Result<(Vec<u8>, JournalEnd), JournalError> {
         let (mut lines, mut end) = (Vec::new(), self.end);
         for record in records {
             lines.append(&mut end.write(record)?);
@@ -329,7 +334,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         Ok((lines, end))
     }
 
-    fn write(&mut self, lines: &[u8], end: End) -> Result<(), JournalError> {
+    fn write(&mut self, lines: &[u8], end: JournalEnd) -> Result<(), JournalError> {
         let before = self.end.bytes;
         if let Err(error) = self.file.write_all_at(lines, before) {
             if let Err(second) = self.file.set_len(before) {

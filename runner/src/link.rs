@@ -35,8 +35,8 @@ use crate::{
     key::RunnerKey,
     model_server::{KnownModels, ModelServer},
     network::NetworkNews,
-    operations::{Gone, Operations},
-    room::Room,
+    operations::{OperationsGone, OperationsHandle},
+    room::DiskRoom,
 };
 
 /// An attempt that takes longer than this after a change of the host's network is started again.
@@ -49,8 +49,8 @@ pub(crate) struct LinkKeeper {
     pub(crate) enrolled: Enrolled,
     pub(crate) key: RunnerKey,
     pub(crate) introduction: Introduction,
-    pub(crate) operations: Operations,
-    pub(crate) room: watch::Receiver<Option<Room>>,
+    pub(crate) operations: OperationsHandle,
+    pub(crate) room: watch::Receiver<Option<DiskRoom>>,
     pub(crate) model_server: Option<ModelServer>,
     /// The models of that server, as last seen.
     pub(crate) models: KnownModels,
@@ -262,7 +262,7 @@ pub(crate) enum LinkError {
     #[error(transparent)]
     Ended(#[from] LinkEndReason),
     #[error(transparent)]
-    Gone(#[from] Gone),
+    Gone(#[from] OperationsGone),
 }
 
 impl LinkError {

@@ -1,5 +1,5 @@
 //! The operations of this runner: one task owns what is remembered of them, and all other tasks
-//! have an [`Operations`] handle.
+//! have an [`OperationsHandle`] handle.
 //!
 //! The task outlives every link, and what it remembers outlives the daemon. Commands run under
 //! supervisors of their own, and a new daemon reads the journal, finds them and goes on (see
@@ -45,7 +45,7 @@ use self::{
     journaled::Journaled,
     spans::Begun,
     start::{Starting, Taken, Times},
-    work::{Happened, Happenings, Work},
+    work::{Happened, Happenings, OperationControl},
 };
 pub(crate) use self::{journaled::JournalEntry, recovery::OperationsParts};
 use crate::{
@@ -71,67 +71,70 @@ const RENEWALS: u32 = 100;
 
 /// The operations, as seen by links and by the daemon.
 #[derive(Debug, Clone)]
-pub(crate) struct Operations {
+pub(crate) struct OperationsHandle {
     orders: mpsc::Sender<(LinkId, Order)>,
-    wishes: mpsc::Sender<Wish>,
+    wishes: mpsc::Sender<OperationsRequest>,
     unfinished: watch::Receiver<Unfinished>,
 }
 
 /// The task that owns the operations has ended; the daemon cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[error("the runner's table of operations is gone")]
-pub(crate) struct Gone;
+pub(crate) struct OperationsGone;
 
-impl Operations {
+impl OperationsHandle {
     /// Begins a link: frames go to `outgoing` until it is dropped, closed or replaced.
     pub(crate) async fn open_link(
         &self,
         outgoing: mpsc::Sender<v1::RunnerFrame>,
-    ) -> Result<OpenedLink, Gone> {
+    ) -> Result<OpenedLink, OperationsGone> {
         let (reply, opened) = oneshot::channel();
-        let wish = Wish::OpenLink { outgoing, reply };
-        self.wishes.send(wish).await.map_err(|_| Gone)?;
-        opened.await.map_err(|_| Gone)
+        let wish = OperationsRequest::OpenLink { outgoing, reply };
+        self.wishes.send(wish).await.map_err(|_| OperationsGone)?;
+        opened.await.map_err(|_| OperationsGone)
     }
 
     /// The server has welcomed the link.
     pub(crate) async fn welcomed(&self, link: LinkId) {
-        self.wish(Wish::Welcomed(link)).await;
+        self.wish(OperationsRequest::Welcomed(link)).await;
     }
 
     /// Passes an order on; waits while the link has no room for the answers.
-    pub(crate) async fn order(&self, link: LinkId, order: Order) -> Result<(), Gone> {
-        self.orders.send((link, order)).await.map_err(|_| Gone)
+    pub(crate) async fn order(&self, link: LinkId, order: Order) -> Result<(), OperationsGone> {
+        self.orders
+            .send((link, order))
+            .await
+            .map_err(|_| OperationsGone)
     }
 
     /// Ends a link; a newer one stays.
     pub(crate) async fn close_link(&self, link: LinkId) {
-        self.wish(Wish::CloseLink(link)).await;
+        self.wish(OperationsRequest::CloseLink(link)).await;
     }
 
     /// Forgets everything: what is remembered is not what happened.
     pub(crate) async fn begin_journal(&self, journal: JournalId) {
-        self.wish(Wish::BeginJournal(journal)).await;
+        self.wish(OperationsRequest::BeginJournal(journal)).await;
     }
 
     /// Serves a sandbox from now on; one with the same id is replaced.
     pub(crate) async fn add_sandbox(&self, id: SandboxId, sandbox: Sandbox) {
-        self.wish(Wish::AddSandbox(id, sandbox)).await;
+        self.wish(OperationsRequest::AddSandbox(id, sandbox)).await;
     }
 
     /// Serves a sandbox no longer: nothing new starts there, and what is under way goes on.
     pub(crate) async fn remove_sandbox(&self, id: SandboxId) {
-        self.wish(Wish::RemoveSandbox(id)).await;
+        self.wish(OperationsRequest::RemoveSandbox(id)).await;
     }
 
     /// Takes nothing new from now on.
     pub(crate) async fn drain(&self) {
-        self.wish(Wish::Drain).await;
+        self.wish(OperationsRequest::Drain).await;
     }
 
     /// Stops everything that runs.
     pub(crate) async fn orphan(&self) {
-        self.wish(Wish::Orphan).await;
+        self.wish(OperationsRequest::Orphan).await;
     }
 
     /// The unfinished work, now and whenever it changes.
@@ -139,14 +142,14 @@ impl Operations {
         self.unfinished.clone()
     }
 
-    async fn wish(&self, wish: Wish) {
+    async fn wish(&self, wish: OperationsRequest) {
         // Without the task no wish can be fulfilled; the daemon sees that it ended.
         let _ = self.wishes.send(wish).await;
     }
 }
 
 #[derive(Debug)]
-enum Wish {
+enum OperationsRequest {
     OpenLink {
         outgoing: mpsc::Sender<v1::RunnerFrame>,
         reply: oneshot::Sender<OpenedLink>,
@@ -160,7 +163,7 @@ enum Wish {
     Orphan,
 }
 
-/// The task behind [`Operations`].
+/// The task behind [`OperationsHandle`].
 pub(crate) struct OperationsService {
     sandboxes: Sandboxes,
     /// Makes more of them, as the server wants them.
@@ -169,11 +172,11 @@ pub(crate) struct OperationsService {
     table: OperationTable,
     journaled: Journaled,
     orders: mpsc::Receiver<(LinkId, Order)>,
-    wishes: mpsc::Receiver<Wish>,
+    wishes: mpsc::Receiver<OperationsRequest>,
     unfinished: watch::Sender<Unfinished>,
     /// Of the present link.
     outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
-    under_way: UnderWay,
+    under_way: OperationUnderWay,
     files: Files,
     disk: Disk,
     guard: Guard,
@@ -184,8 +187,8 @@ pub(crate) struct OperationsService {
 
 /// The operations that are under way.
 #[derive(Default)]
-struct UnderWay {
-    work: HashMap<OperationId, Work>,
+struct OperationUnderWay {
+    work: HashMap<OperationId, OperationControl>,
     /// Commands that are about to start.
     starting: FuturesUnordered<Starting>,
     /// The operations that this daemon has begun and that are not over; for metrics and traces.
@@ -193,8 +196,8 @@ struct UnderWay {
     happenings: StreamMap<OperationId, Happenings>,
 }
 
-enum Event {
-    Wish(Wish),
+enum OperationsEvent {
+    Wish(OperationsRequest),
     Order(LinkId, Order),
     Taken(OperationId, Box<Taken>),
     Happened(OperationId, Happened),
@@ -216,27 +219,27 @@ impl OperationsService {
     pub(crate) async fn run(mut self) -> Result<(), JournalError> {
         loop {
             match self.next_event().await {
-                Event::Wish(wish) => self.wish(wish)?,
-                Event::Order(link, order) => self.order(link, order)?,
-                Event::Taken(id, taken) => self.taken(id, *taken)?,
-                Event::Happened(id, happened) => {
+                OperationsEvent::Wish(wish) => self.wish(wish)?,
+                OperationsEvent::Order(link, order) => self.order(link, order)?,
+                OperationsEvent::Taken(id, taken) => self.taken(id, *taken)?,
+                OperationsEvent::Happened(id, happened) => {
                     self.happened(id, happened)?;
                     self.gather()?;
                 }
-                Event::Room(permit) => self.send(permit),
-                Event::Read(id) => self.table.can_read(id),
-                Event::News(reports) => {
+                OperationsEvent::Room(permit) => self.send(permit),
+                OperationsEvent::Read(id) => self.table.can_read(id),
+                OperationsEvent::News(reports) => {
                     for report in reports {
                         self.table.report(report);
                     }
                 }
-                Event::Renew => {
+                OperationsEvent::Renew => {
                     self.renew();
                     self.look_for_room_again();
                 }
                 // The session sees it as well, and closes the link.
-                Event::LinkGone => self.outgoing = None,
-                Event::NobodyLeft => return Ok(()),
+                OperationsEvent::LinkGone => self.outgoing = None,
+                OperationsEvent::NobodyLeft => return Ok(()),
             }
             self.close_dropped();
             let now = self.table.unfinished();
@@ -251,20 +254,20 @@ impl OperationsService {
         }
     }
 
-    async fn next_event(&mut self) -> Event {
+    async fn next_event(&mut self) -> OperationsEvent {
         let tells = self.table.has_frames() && !self.table.can_wait();
         let outgoing = self.outgoing.clone().filter(|_| tells);
         tokio::select! {
-            wish = self.wishes.recv() => wish.map_or(Event::NobodyLeft, Event::Wish),
+            wish = self.wishes.recv() => wish.map_or(OperationsEvent::NobodyLeft, OperationsEvent::Wish),
             Some((link, order)) = self.orders.recv(), if self.table.takes_orders() => {
-                Event::Order(link, order)
+                OperationsEvent::Order(link, order)
             }
-            Some((id, taken)) = self.under_way.starting.next() => Event::Taken(id, Box::new(taken)),
-            Some((id, happened)) = self.under_way.happenings.next() => Event::Happened(id, happened),
-            Some(id) = self.files.downloads.read_on() => Event::Read(id),
-            reports = news(self.pool.as_ref()) => Event::News(reports),
-            permit = room(outgoing) => permit.map_or(Event::LinkGone, Event::Room),
-            _ = self.renewals.tick() => Event::Renew,
+            Some((id, taken)) = self.under_way.starting.next() => OperationsEvent::Taken(id, Box::new(taken)),
+            Some((id, happened)) = self.under_way.happenings.next() => OperationsEvent::Happened(id, happened),
+            Some(id) = self.files.downloads.read_on() => OperationsEvent::Read(id),
+            reports = news(self.pool.as_ref()) => OperationsEvent::News(reports),
+            permit = room(outgoing) => permit.map_or(OperationsEvent::LinkGone, OperationsEvent::Room),
+            _ = self.renewals.tick() => OperationsEvent::Renew,
         }
     }
 
@@ -279,31 +282,35 @@ impl OperationsService {
         Ok(())
     }
 
-    fn wish(&mut self, wish: Wish) -> Result<(), JournalError> {
+    fn wish(&mut self, wish: OperationsRequest) -> Result<(), JournalError> {
         match wish {
-            Wish::OpenLink { outgoing, reply } => {
+            OperationsRequest::OpenLink { outgoing, reply } => {
                 self.outgoing = Some(outgoing);
                 // A link that gave up in between is closed or replaced by its owner.
                 let _ = reply.send(self.table.open_link());
                 self.renew();
             }
-            Wish::Welcomed(link) => self.table.welcomed(link),
-            Wish::CloseLink(link) if self.table.close_link(link) => {
+            OperationsRequest::Welcomed(link) => self.table.welcomed(link),
+            OperationsRequest::CloseLink(link) if self.table.close_link(link) => {
                 self.renew();
                 self.outgoing = None;
             }
-            Wish::CloseLink(_) => {}
-            Wish::BeginJournal(journal) => self.begin_journal(journal)?,
-            Wish::AddSandbox(id, sandbox) => {
+            OperationsRequest::CloseLink(_) => {}
+            OperationsRequest::BeginJournal(journal) => self.begin_journal(journal)?,
+            OperationsRequest::AddSandbox(id, sandbox) => {
                 self.sandboxes.add(id, sandbox);
                 self.table.add_sandbox(id);
             }
-            Wish::RemoveSandbox(id) => {
+            OperationsRequest::RemoveSandbox(id) => {
                 self.table.remove_sandbox(id);
                 self.sandboxes.remove(id);
             }
-            Wish::Drain => self.table.drain(),
-            Wish::Orphan => self.under_way.work.values_mut().for_each(Work::orphan),
+            OperationsRequest::Drain => self.table.drain(),
+            OperationsRequest::Orphan => self
+                .under_way
+                .work
+                .values_mut()
+                .for_each(OperationControl::orphan),
         }
         Ok(())
     }
@@ -350,7 +357,7 @@ impl OperationsService {
                 self.under_way
                     .work
                     .entry(operation)
-                    .and_modify(Work::cancel);
+                    .and_modify(OperationControl::cancel);
             }
             Some(Act::Commit {
                 operation,

@@ -22,9 +22,9 @@ use tokio::sync::watch;
 
 pub(crate) use self::file::PolicySource;
 use self::{
-    file::{Found, Mark},
+    file::{Mark, PolicyFile},
     rules::Policy,
-    ruling::{Forbidden, Place},
+    ruling::{Forbidden, OperationPlace},
 };
 use crate::sandboxes::Sandbox;
 
@@ -32,7 +32,7 @@ use crate::sandboxes::Sandbox;
 #[derive(Debug)]
 pub(crate) struct Guard {
     source: PolicySource,
-    found: Found,
+    found: PolicyFile,
     marks: [Option<Mark>; 2],
     /// The runner's description of itself, which tells the server the policy's mode.
     said: watch::Sender<v1::Capabilities>,
@@ -42,7 +42,7 @@ impl Guard {
     /// Reads the policy; `said` says its mode from now on.
     pub(crate) fn open(source: PolicySource, said: watch::Sender<v1::Capabilities>) -> Self {
         let mut guard = Self {
-            found: Found::Nothing,
+            found: PolicyFile::Nothing,
             marks: source.marks(),
             source,
             said,
@@ -61,12 +61,12 @@ impl Guard {
             return Ok(());
         };
         match &self.found {
-            Found::Nothing => Ok(()),
-            Found::Policy(policy) => {
+            PolicyFile::Nothing => Ok(()),
+            PolicyFile::Policy(policy) => {
                 let permitted = policy.permits(request, asked.consent, &place(sandbox));
                 permitted.map_err(|why| self.refusal(&why))
             }
-            Found::Broken(reason) => Err(self.refusal(&Unusable(reason))),
+            PolicyFile::Broken(reason) => Err(self.refusal(&Unusable(reason))),
         }
     }
 
@@ -78,25 +78,25 @@ impl Guard {
         self.read_if_changed();
         let wants_network = spec.network == SandboxNetwork::Open;
         match &self.found {
-            Found::Policy(policy) if wants_network && !policy.network => {
+            PolicyFile::Policy(policy) if wants_network && !policy.network => {
                 Err(self.refusal(&Forbidden::Network))
             }
-            Found::Broken(reason) => Err(self.refusal(&Unusable(reason))),
-            Found::Policy(_) | Found::Nothing => Ok(()),
+            PolicyFile::Broken(reason) => Err(self.refusal(&Unusable(reason))),
+            PolicyFile::Policy(_) | PolicyFile::Nothing => Ok(()),
         }
     }
 
     /// Leaves out of a result the texts of files that the policy denies to be read. A request that names such a file is
     /// refused; this is for those that name a folder.
     pub(crate) fn hide(&self, outcome: &mut Outcome) {
-        if let Found::Policy(policy) = &self.found {
+        if let PolicyFile::Policy(policy) = &self.found {
             policy.hide(outcome);
         }
     }
 
     /// True if the machine's policy permits sandboxes no network.
     pub(crate) fn cuts_networks(&self) -> bool {
-        matches!(&self.found, Found::Policy(policy) if !policy.network)
+        matches!(&self.found, PolicyFile::Policy(policy) if !policy.network)
     }
 
     /// Reads the policy again, also where it seems the same: two changes within one tick of the file system's clock
@@ -114,7 +114,7 @@ impl Guard {
             changed
         });
         if changed {
-            tracing::info!(policy = %Shown { source: &self.source, found: &self.found }, "the machine's policy counts");
+            tracing::info!(policy = %ShownPolicy { source: &self.source, found: &self.found }, "the machine's policy counts");
         }
     }
 
@@ -134,10 +134,10 @@ impl Guard {
 /// The policy of a machine in one line, for people.
 pub(crate) fn shown(source: &PolicySource) -> String {
     let found = &source.read();
-    Shown { source, found }.to_string()
+    ShownPolicy { source, found }.to_string()
 }
 
-impl Found {
+impl PolicyFile {
     /// The most freedom of an agent, where there is a bound. Of a policy that cannot be used it is the least.
     fn ceiling(&self) -> Option<Mode> {
         match self {
@@ -149,19 +149,19 @@ impl Found {
 }
 
 /// The place of an operation in this sandbox.
-fn place(sandbox: &Sandbox) -> Place {
+fn place(sandbox: &Sandbox) -> OperationPlace {
     match sandbox {
         Sandbox::Workspace(host) => {
             // One whose path the kernel does not tell lies beneath no root.
             let real = host.real_root().unwrap_or_default();
-            Place {
+            OperationPlace {
                 roots: vec![host.root().to_owned(), real.clone()],
                 workspace: Some(real),
                 isolation: host.isolation(),
                 has_network: false,
             }
         }
-        Sandbox::Container(container) => Place {
+        Sandbox::Container(container) => OperationPlace {
             workspace: None,
             roots: vec![container.root().into()],
             isolation: container.isolation(),
@@ -183,20 +183,20 @@ impl fmt::Display for Unusable<'_> {
     }
 }
 
-struct Shown<'a> {
+struct ShownPolicy<'a> {
     source: &'a PolicySource,
-    found: &'a Found,
+    found: &'a PolicyFile,
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ShownPolicy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.source.path.display();
         let policy = match self.found {
-            Found::Nothing => return write!(f, "none: there is no {path}"),
-            Found::Broken(reason) => {
+            PolicyFile::Nothing => return write!(f, "none: there is no {path}"),
+            PolicyFile::Broken(reason) => {
                 return write!(f, "{path} cannot be used, and nothing may run: {reason}");
             }
-            Found::Policy(policy) => policy,
+            PolicyFile::Policy(policy) => policy,
         };
         write!(f, "{path}: agents at most in mode {}", policy.mode)?;
         if let Some(roots) = &policy.roots {

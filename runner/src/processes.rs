@@ -40,7 +40,7 @@ use tokio::{
 pub(crate) use control::Control;
 pub(crate) use left::Left;
 use overdue::Overdue;
-pub(crate) use passing::Passing;
+pub(crate) use passing::PassingControls;
 pub(crate) use spool::{Spool, SpoolRead};
 use task::Supervised;
 
@@ -295,7 +295,7 @@ impl Processes {
         operation: OperationId,
         plan: CommandPlan,
         terms: ProcessTerms,
-        passing: Passing,
+        passing: PassingControls,
     ) -> Process {
         let streams = match plan.terminal {
             Some(TerminalSize { rows, columns }) => Streams::Pty { rows, columns },

@@ -25,7 +25,7 @@ const BLOCK_BYTES: u64 = 512;
 
 /// The room on the disk, as seen in one look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct DiskRoom {
     /// Output of commands that is kept until the server has it, in bytes.
     pub(crate) spool_bytes: u64,
     /// The bytes that the runner's user may still write.
@@ -33,7 +33,7 @@ pub(crate) struct Room {
 }
 
 /// Looks until no receiver is left. There is nothing to tell before the first look is over.
-pub(crate) fn watch(home: Home) -> watch::Receiver<Option<Room>> {
+pub(crate) fn watch(home: Home) -> watch::Receiver<Option<DiskRoom>> {
     let (tell, told) = watch::channel(None);
     tokio::spawn(async move {
         let mut tick = interval(LOOK_EVERY);
@@ -52,9 +52,9 @@ pub(crate) fn watch(home: Home) -> watch::Receiver<Option<Room>> {
     told
 }
 
-fn look(home: &Home) -> Option<Room> {
+fn look(home: &Home) -> Option<DiskRoom> {
     let disk = rustix::fs::statvfs(home.folder()).ok()?;
-    Some(Room {
+    Some(DiskRoom {
         spool_bytes: spooled(home),
         free_bytes: disk.f_bavail.saturating_mul(disk.f_frsize),
     })

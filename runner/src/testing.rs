@@ -20,7 +20,7 @@ use shared_types::{Clock, OsEntropy, SystemClock, limits::DISCONNECTED_AT_MOST};
 use crate::{
     endpoints::Endpoints,
     journal::{Journal, Opened, Repair},
-    operations::{Operations, OperationsParts, OperationsService},
+    operations::{OperationsHandle, OperationsParts, OperationsService},
     policy::{Guard, PolicySource},
     processes::{ProcessOptions, Processes},
     sandboxes::{Sandbox, Sandboxes},
@@ -68,9 +68,9 @@ pub(crate) use over_both;
 
 /// The operations of a daemon whose home and `workspace` lie in this folder, which may have been
 /// used before, in this boot of the host.
-pub(crate) async fn operations(folder: &Path, boot: &str) -> (Operations, OperationsService) {
+pub(crate) async fn operations(folder: &Path, boot: &str) -> (OperationsHandle, OperationsService) {
     let found = found(folder, boot, Arc::new(SystemClock::new())).await;
-    Operations::open(found).await.expect("a table")
+    OperationsHandle::open(found).await.expect("a table")
 }
 
 /// The remains that such a daemon finds.

@@ -112,16 +112,16 @@ pub(crate) fn remove(home: &Home, name: &str) -> Result<Report, WorkspaceError> 
 
 /// All workspaces of a home.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct WorkspaceList {
     workspaces: Vec<Workspace>,
     /// The state of them in the daemon, where one runs.
     served: Option<Vec<Served>>,
 }
 
 /// All workspaces of a home, the first one first.
-pub(crate) fn list(home: &Home) -> Result<Listed, WorkspaceError> {
+pub(crate) fn list(home: &Home) -> Result<WorkspaceList, WorkspaceError> {
     let enrolled = home.enrolled()?.ok_or(WorkspaceError::NotEnrolled)?;
-    Ok(Listed {
+    Ok(WorkspaceList {
         workspaces: enrolled.all_workspaces().collect(),
         served: home.is_taken().then(|| home.serving()),
     })
@@ -246,7 +246,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl fmt::Display for Listed {
+impl fmt::Display for WorkspaceList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widest = self.workspaces.iter().map(|known| known.name.len()).max();
         let widest = widest.unwrap_or_default();

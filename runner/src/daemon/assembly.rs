@@ -22,7 +22,7 @@ use crate::{
     journal::{Journal, JournalError, Opened, Repair},
     link::{Introduction, LinkKeeper},
     model_server::KnownModels,
-    operations::{JournalEntry, Operations, OperationsParts, OperationsService},
+    operations::{JournalEntry, OperationsHandle, OperationsParts, OperationsService},
     policy::Guard,
     processes::{Left, ProcessOptions, Processes},
     room,
@@ -64,7 +64,7 @@ pub(super) async fn assemble(
     if let Some(pool) = pool.clone() {
         tokio::spawn(pool.look_after(said.clone()));
     }
-    let (operations, service) = Operations::open(OperationsParts {
+    let (operations, service) = OperationsHandle::open(OperationsParts {
         sandboxes,
         pool,
         left: left.into_iter().chain(left_in_pool).collect(),

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::HostFacts;
 use crate::{
     home::{Enrolled, Home, HomeError, Served, Watch, Workspace},
-    operations::Operations,
+    operations::OperationsHandle,
     sandboxes::Sandbox,
     workspaces,
 };
@@ -139,7 +139,7 @@ impl Serving {
         mut self,
         home: Home,
         mut watch: Watch,
-        operations: Operations,
+        operations: OperationsHandle,
         said: watch::Sender<v1::Capabilities>,
     ) {
         while let Ok(()) = watch.changed().await {
@@ -164,7 +164,7 @@ impl Serving {
         }
     }
 
-    async fn take_up(&mut self, enrolled: &Enrolled, operations: &Operations) {
+    async fn take_up(&mut self, enrolled: &Enrolled, operations: &OperationsHandle) {
         let wanted = self.wanted(enrolled);
         for before in std::mem::take(&mut self.known) {
             let id = self.id(&before.workspace.name);

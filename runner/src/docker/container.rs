@@ -52,7 +52,7 @@ struct ContainerState {
     noting: Mutex<()>,
     /// Held while a task does something with the container itself.
     life: tokio::sync::Mutex<()>,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<RunningContainer>>,
     /// When something happened there last, on the clock that goes on while the host is suspended.
     used_at: Mutex<Duration>,
     /// It was removed, or became a sandbox; another one may have its id by now.
@@ -65,7 +65,7 @@ struct ContainerState {
 
 /// The parts of a container while it runs. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Running {
+pub(crate) struct RunningContainer {
     /// Runs its commands.
     pub(crate) processes: Processes,
     /// Serves its files.
@@ -238,7 +238,7 @@ impl Container {
     }
 
     /// Its parts, where it is known to run.
-    pub(crate) fn running(&self) -> Option<Running> {
+    pub(crate) fn running(&self) -> Option<RunningContainer> {
         let running = lock(&self.0.running);
         if running.is_some() {
             // Before the lock is gone: nothing that is about to happen there is taken for idle.
@@ -276,7 +276,7 @@ impl Container {
     ///
     /// # Errors
     /// The reason why it cannot run; nothing of the operation was done.
-    pub(crate) async fn ready(&self) -> Result<Running, Refusal> {
+    pub(crate) async fn ready(&self) -> Result<RunningContainer, Refusal> {
         if let Some(running) = self.running()
             && self.listens().await
         {

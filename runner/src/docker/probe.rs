@@ -14,8 +14,10 @@ use shared_types::{
 };
 use tokio::time::{Duration, timeout};
 
-use super::{Container, container::Running};
-use crate::processes::{Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, SpoolRead};
+use super::{Container, container::RunningContainer};
+use crate::processes::{
+    PassingControls, Process, ProcessEnd, ProcessEvent, ProcessTerms, SpoolRead,
+};
 
 /// The attempts.
 const SCRIPT: &str = include_str!("probe.sh");
@@ -79,7 +81,7 @@ async fn attempt(container: &Container, home: &Path, canary: &Path) -> Result<Tr
 }
 
 async fn attempt_as(
-    running: &Running,
+    running: &RunningContainer,
     root: bool,
     home: &Path,
     canary: &Path,
@@ -123,7 +125,7 @@ async fn attempt_as(
     let nobody = OperationId::from_u128(0);
     let mut process = running
         .processes
-        .start(waiting, nobody, plan, terms, Passing::new());
+        .start(waiting, nobody, plan, terms, PassingControls::new());
     let mut asked = false;
     let end = loop {
         match process.events.recv().await {

@@ -21,7 +21,9 @@ mod sudo;
 
 use super::*;
 use crate::{
-    processes::{Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool, SpoolRead},
+    processes::{
+        PassingControls, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool, SpoolRead,
+    },
     sandboxes::Sandbox,
     testing::supervisor,
 };
@@ -148,7 +150,7 @@ async fn start(container: &Container, exec: &Exec) -> Process {
     let id = OperationId::from_u128(7);
     running
         .processes
-        .start(waiting, id, plan, terms, Passing::new())
+        .start(waiting, id, plan, terms, PassingControls::new())
 }
 
 async fn record(process: &mut Process) -> ExitRecord {

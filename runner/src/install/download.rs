@@ -14,8 +14,8 @@ use tonic::Status;
 
 use crate::{
     connection::{
-        Accept, ConnectError, Connection, Http1, MAX_ANSWER_BYTES, Offer, Route, Transport, Wire,
-        heard,
+        Accept, ConnectError, Http1, MAX_ANSWER_BYTES, Offer, Route, ServerConnection, Transport,
+        Wire, heard,
     },
     key::ServerIdentity,
     server_url::ServerUrl,
@@ -37,12 +37,12 @@ pub(crate) struct Offered {
 /// The answer; `shared_api`'s `SignedArchive`.
 #[derive(Deserialize)]
 struct Signed {
-    archive: Archive,
+    archive: OfferedArchive,
     signature: String,
 }
 
 #[derive(Deserialize)]
-struct Archive {
+struct OfferedArchive {
     sha256: String,
     name: String,
     bytes: u64,
@@ -59,7 +59,7 @@ impl Offered {
         entropy: &dyn Entropy,
     ) -> Result<Self, DownloadError> {
         let plain = Offer::Only(Transport::WebSocket);
-        let opened = Connection::open(route, Accept::Any, plain).await?;
+        let opened = ServerConnection::open(route, Accept::Any, plain).await?;
         let Wire::Http1(mut connection) = opened.wire else {
             return Err(DownloadError::Nonsense);
         };

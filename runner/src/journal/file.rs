@@ -10,7 +10,9 @@ use std::{
 use rustix::{fs::FallocateFlags, io::Errno};
 use serde::Serialize;
 
-use super::{Header, JournalError, MAX_DAMAGED, MAX_JOURNAL_BYTES, RESERVE_BYTES, line::End};
+use super::{
+    Header, JournalError, MAX_DAMAGED, MAX_JOURNAL_BYTES, RESERVE_BYTES, line::JournalEnd,
+};
 
 /// The journal in use.
 pub(super) const NAME: &str = "journal";
@@ -34,7 +36,7 @@ pub(super) fn write_beside<R: Serialize>(
     folder: &Path,
     header: &Header,
     records: impl Iterator<Item = R>,
-) -> Result<(File, End), JournalError> {
+) -> Result<(File, JournalEnd), JournalError> {
     let path = folder.join(UNFINISHED);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -101,7 +103,7 @@ fn write_new<R: Serialize>(
     path: &Path,
     header: &Header,
     records: impl Iterator<Item = R>,
-) -> Result<(File, End), JournalError> {
+) -> Result<(File, JournalEnd), JournalError> {
     let file = File::options()
         .create_new(true)
         .read(true)
@@ -110,7 +112,7 @@ fn write_new<R: Serialize>(
         .open(path)
         .map_err(failed("create", path))?;
     let mut writer = BufWriter::new(&file);
-    let mut end = End::default();
+    let mut end = JournalEnd::default();
     let mut write = |line: Vec<u8>| writer.write_all(&line).map_err(failed("write", path));
     write(end.write(header)?)?;
     for record in records {

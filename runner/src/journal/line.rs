@@ -12,14 +12,14 @@ const CHECKSUM_BYTES: usize = 9;
 
 /// The end of a journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct JournalEnd {
     /// Its size.
     pub(super) bytes: u64,
     /// The last line's checksum.
     checksum: u32,
 }
 
-impl End {
+impl JournalEnd {
     /// The record as the next line, with the line's end; it ends behind that from now on.
     pub(super) fn write<R: Serialize>(&mut self, record: &R) -> Result<Vec<u8>, JournalError> {
         let json = serde_json::to_string(record).map_err(JournalError::NotJson)?;

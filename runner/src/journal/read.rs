@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{FORMAT, Header, MAX_JOURNAL_BYTES, MAX_LINE_BYTES, line::End};
+use super::{FORMAT, Header, MAX_JOURNAL_BYTES, MAX_LINE_BYTES, line::JournalEnd};
 
 /// The content of a journal.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Contents<R> {
     pub(super) header: Header,
     pub(super) records: Vec<R>,
     /// Behind the last record.
-    pub(super) end: End,
+    pub(super) end: JournalEnd,
     /// The size in bytes of the unfinished line that follows there.
     pub(super) torn: u64,
 }
@@ -83,19 +83,19 @@ pub(super) fn read<R: DeserializeOwned>(
     }))
 }
 
-fn header(line: &[u8]) -> Result<(Header, End), String> {
+fn header(line: &[u8]) -> Result<(Header, JournalEnd), String> {
     #[derive(Deserialize)]
     struct Format {
         format: u32,
     }
     let damaged = |damage| format!("its header: {damage}");
-    let Format { format } = End::default().read(line).map_err(damaged)?;
+    let Format { format } = JournalEnd::default().read(line).map_err(damaged)?;
     if format != FORMAT {
         return Err(format!(
             "it has format {format}, and this runner knows format {FORMAT}"
         ));
     }
-    let mut end = End::default();
+    let mut end = JournalEnd::default();
     let header = end.read(line).map_err(damaged)?;
     Ok((header, end))
 }

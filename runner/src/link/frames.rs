@@ -32,7 +32,7 @@ use super::LinkError;
 use crate::connection::{Http1, WebSocket, Wire, heard};
 
 /// The server's frames on a link. Dropping it hangs up.
-pub(super) enum Frames {
+pub(super) enum ServerFrames {
     Grpc(Box<Streaming<v1::ServerFrame>>),
     WebSocket {
         stream: Box<SplitStream<WebSocket>>,
@@ -71,7 +71,7 @@ pub(super) async fn open(
     token: &str,
     outgoing: Outgoing,
     entropy: &dyn Entropy,
-) -> Result<Frames, LinkError> {
+) -> Result<ServerFrames, LinkError> {
     let bearer = HeaderValue::try_from(format!("Bearer {token}"));
     let mut bearer = bearer.map_err(|_| LinkError::AccessToken)?;
     bearer.set_sensitive(true);
@@ -86,7 +86,7 @@ pub(super) async fn open(
     opened.map_err(|status| LinkError::of(heard(status)))
 }
 
-impl Frames {
+impl ServerFrames {
     /// The next frame; nothing at the end of the link. What was dropped while it waited is not lost.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ async fn call(
     channel: Channel,
     bearer: HeaderValue,
     mut outgoing: Outgoing,
-) -> Result<Frames, Status> {
+) -> Result<ServerFrames, Status> {
     let mut request = Request::new(stream::poll_fn(move |context| outgoing.poll(context)));
     let bearer = MetadataValue::try_from(bearer.as_bytes());
     let mut bearer = bearer.map_err(|_| Status::internal("the access token is no header"))?;
@@ -131,7 +131,7 @@ async fn call(
     request.metadata_mut().insert("authorization", bearer);
     let mut client = RunnerLinkClient::new(channel).max_decoding_message_size(MAX_FRAME_BYTES);
     let stream = client.link(request).await?.into_inner();
-    Ok(Frames::Grpc(Box::new(stream)))
+    Ok(ServerFrames::Grpc(Box::new(stream)))
 }
 
 async fn upgrade(
@@ -139,11 +139,11 @@ async fn upgrade(
     bearer: HeaderValue,
     outgoing: Outgoing,
     entropy: &dyn Entropy,
-) -> Result<Frames, Status> {
+) -> Result<ServerFrames, Status> {
     let socket = connection.upgrade(http1::LINK, bearer, entropy).await?;
     let (sink, stream) = socket.split();
     let writer = tokio::spawn(write(sink, outgoing));
-    Ok(Frames::WebSocket {
+    Ok(ServerFrames::WebSocket {
         stream: Box::new(stream),
         _writer: AbortOnDropHandle::new(writer),
     })

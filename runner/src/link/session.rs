@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     LinkError,
-    frames::{self, Frames, Outgoing},
+    frames::{self, Outgoing, ServerFrames},
     hearing::Hearing,
 };
 use crate::{
@@ -27,8 +27,8 @@ use crate::{
     home::Home,
     key::{RunnerKey, ServerIdentity},
     model_server::{Asks, KnownModels, ModelServer},
-    operations::{Operations, Unfinished},
-    room::Room,
+    operations::{OperationsHandle, Unfinished},
+    room::DiskRoom,
 };
 
 /// Frames that wait for the connection; with 64 KiB of output each this is half a mebibyte.
@@ -52,9 +52,9 @@ pub(crate) struct Session<'a> {
     pub(crate) key: &'a RunnerKey,
     /// The server whose operations are carried out.
     pub(crate) server: &'a ServerIdentity,
-    pub(crate) operations: &'a Operations,
+    pub(crate) operations: &'a OperationsHandle,
     /// The room on the disk, as last seen.
-    pub(crate) room: &'a watch::Receiver<Option<Room>>,
+    pub(crate) room: &'a watch::Receiver<Option<DiskRoom>>,
     pub(crate) model_server: Option<&'a ModelServer>,
     /// The models of that server, as last seen.
     pub(crate) models: &'a KnownModels,
@@ -90,7 +90,7 @@ struct Link<'a> {
 }
 
 /// An event of a link.
-enum Event {
+enum LinkEvent {
     Frame(Box<v1::ServerFrame>),
     Time,
     /// The runner's description of itself has changed.
@@ -152,7 +152,11 @@ impl Session<'_> {
         *self.operations.unfinished().borrow() == Unfinished::default()
     }
 
-    async fn serve(&self, incoming: &mut Frames, link: &mut Link<'_>) -> Result<(), LinkError> {
+    async fn serve(
+        &self,
+        incoming: &mut ServerFrames,
+        link: &mut Link<'_>,
+    ) -> Result<(), LinkError> {
         let (began, outgoing) = (link.began, link.outgoing.clone());
         let mut session = runner::Session::new(Duration::ZERO);
         let mut capabilities = self.introduction.capabilities.clone();
@@ -177,19 +181,19 @@ impl Session<'_> {
             let event = tokio::select! {
                 frame = incoming.next() => {
                     let frame = frame.map_err(LinkError::of)?;
-                    Event::Frame(Box::new(frame.ok_or(LinkError::Closed)?))
+                    LinkEvent::Frame(Box::new(frame.ok_or(LinkError::Closed)?))
                 }
-                () = sleep_until(began + session.wake_at()) => Event::Time,
-                Ok(()) = capabilities.changed() => Event::News,
+                () = sleep_until(began + session.wake_at()) => LinkEvent::Time,
+                Ok(()) = capabilities.changed() => LinkEvent::News,
                 Ok(()) = room.changed(), if !told_figures => continue,
                 Ok(()) = models.changed() => {
                     told_models = false;
                     continue;
                 }
-                () = self.goodbye.cancelled() => Event::Goodbye,
+                () = self.goodbye.cancelled() => LinkEvent::Goodbye,
             };
             match event {
-                Event::Frame(frame) => {
+                LinkEvent::Frame(frame) => {
                     link.progress.heard = true;
                     let frame = link.hearing.open(*frame, self.clock.boot_time())?;
                     let todo = session.frame(frame, began.elapsed())?;
@@ -210,9 +214,9 @@ impl Session<'_> {
                         }
                     }
                 }
-                Event::Time => self.beat(&mut session, began, &outgoing)?,
-                Event::News => return Err(LinkError::Changed),
-                Event::Goodbye => return Ok(()),
+                LinkEvent::Time => self.beat(&mut session, began, &outgoing)?,
+                LinkEvent::News => return Err(LinkError::Changed),
+                LinkEvent::Goodbye => return Ok(()),
             }
         }
     }
@@ -298,7 +302,7 @@ impl Session<'_> {
 
 /// Says goodbye, and gives it and what was sent before it the time to leave.
 async fn leave(
-    mut incoming: Frames,
+    mut incoming: ServerFrames,
     outgoing: mpsc::Sender<v1::RunnerFrame>,
     reason: &str,
     for_good: bool,

@@ -67,7 +67,7 @@ async fn link(directory: &Path, server: &FakeServer, certificate: Option<Digest>
 
 /// The same, for these operations.
 fn link_of(
-    operations: Operations,
+    operations: OperationsHandle,
     directory: &Path,
     server: &FakeServer,
     certificate: Option<Digest>,

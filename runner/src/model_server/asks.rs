@@ -16,7 +16,7 @@ use shared_types::{
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ModelServer, request::Answer};
+use super::{ModelServer, request::ModelReply};
 
 /// Most asks at the same time.
 const ASKS_AT_ONCE: usize = 8;
@@ -28,15 +28,15 @@ const BODIES_BYTES: usize = 2 * MODEL_BODY_BYTES;
 pub(crate) struct Asks {
     server: Option<ModelServer>,
     outgoing: mpsc::Sender<v1::RunnerFrame>,
-    asks: HashMap<u64, Ask>,
+    asks: HashMap<u64, OpenAsk>,
 }
 
-struct Ask {
+struct OpenAsk {
     body_bytes: usize,
-    stage: Stage,
+    stage: AskStage,
 }
 
-enum Stage {
+enum AskStage {
     /// The body is still coming.
     Body {
         kind: AskKind,
@@ -83,7 +83,8 @@ impl Asks {
                 })
             }
             ModelOrder::Credit { ask, up_to } => {
-                if let Some(Stage::Asked { credit, .. }) = self.asks.get(&ask).map(|ask| &ask.stage)
+                if let Some(AskStage::Asked { credit, .. }) =
+                    self.asks.get(&ask).map(|ask| &ask.stage)
                 {
                     credit.send_if_modified(|before| {
                         let grows = up_to > *before;
@@ -128,13 +129,13 @@ impl Asks {
             let what = format!("it takes {ASKS_AT_ONCE} requests at once");
             return Err(failure(AskFailureKind::Busy, &what));
         }
-        let stage = Stage::Body {
+        let stage = AskStage::Body {
             kind,
             // It grows as it comes: what is only announced takes no memory.
             body: BytesMut::new(),
             trace,
         };
-        self.asks.insert(ask, Ask { body_bytes, stage });
+        self.asks.insert(ask, OpenAsk { body_bytes, stage });
         Ok(())
     }
 
@@ -143,7 +144,7 @@ impl Asks {
         let (Some(server), Some(ask_of)) = (&self.server, self.asks.get_mut(&ask)) else {
             return Ok(());
         };
-        let Stage::Body { kind, body, trace } = &mut ask_of.stage else {
+        let AskStage::Body { kind, body, trace } = &mut ask_of.stage else {
             return Err(failure(
                 AskFailureKind::Invalid,
                 "its body goes on behind its end",
@@ -167,7 +168,7 @@ impl Asks {
             room,
         };
         let task = tokio::spawn(asking.run(*kind, std::mem::take(body).freeze(), *trace));
-        ask_of.stage = Stage::Asked {
+        ask_of.stage = AskStage::Asked {
             credit,
             task: AbortOnDropHandle::new(task),
         };
@@ -175,9 +176,9 @@ impl Asks {
     }
 }
 
-impl Ask {
+impl OpenAsk {
     fn is_over(&self) -> bool {
-        matches!(&self.stage, Stage::Asked { task, .. } if task.is_finished())
+        matches!(&self.stage, AskStage::Asked { task, .. } if task.is_finished())
     }
 }
 
@@ -191,7 +192,7 @@ struct Asking {
 }
 
 /// The link or the ask is gone.
-struct Gone;
+struct AskGone;
 
 impl Asking {
     async fn run(mut self, kind: AskKind, body: Bytes, trace: Option<TraceContext>) {
@@ -202,14 +203,14 @@ impl Asking {
             Err(failure) => AnswerPart::Failed(failure),
             Ok(answer) => match self.pass_on(answer).await {
                 Ok(last) => last,
-                Err(Gone) => return,
+                Err(AskGone) => return,
             },
         };
         let _ = self.send(last).await;
     }
 
     /// Passes an answer on; returns its last piece.
-    async fn pass_on(&mut self, mut answer: Answer) -> Result<AnswerPart, Gone> {
+    async fn pass_on(&mut self, mut answer: ModelReply) -> Result<AnswerPart, AskGone> {
         self.send(AnswerPart::Head(head(&answer))).await?;
         let mut sent = 0;
         loop {
@@ -220,7 +221,7 @@ impl Asking {
             };
             while !data.is_empty() {
                 let room = self.room.wait_for(|up_to| *up_to > sent).await;
-                let room = *room.map_err(|_| Gone)? - sent;
+                let room = *room.map_err(|_| AskGone)? - sent;
                 let room = usize::try_from(room).unwrap_or(usize::MAX);
                 let piece = data.split_to(data.len().min(MODEL_PIECE_BYTES).min(room));
                 sent += piece.len() as u64;
@@ -229,13 +230,13 @@ impl Asking {
         }
     }
 
-    async fn send(&self, part: AnswerPart) -> Result<(), Gone> {
+    async fn send(&self, part: AnswerPart) -> Result<(), AskGone> {
         let sent = self.outgoing.send(model_answer(self.ask, part)).await;
-        sent.map_err(|_| Gone)
+        sent.map_err(|_| AskGone)
     }
 }
 
-fn head(answer: &Answer) -> AnswerHead {
+fn head(answer: &ModelReply) -> AnswerHead {
     let response = &answer.response;
     let header = |name: &&str| {
         let value = answer

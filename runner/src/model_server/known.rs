@@ -31,12 +31,12 @@ pub(crate) struct KnownModels {
 }
 
 #[derive(Deserialize)]
-struct List {
-    data: Vec<Listed>,
+struct ModelList {
+    data: Vec<ListedModel>,
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ListedModel {
     id: String,
 }
 
@@ -130,7 +130,7 @@ impl ModelServer {
                 return Err("the model server's list of models is too large".to_owned());
             }
         }
-        let list: List = serde_json::from_slice(&list).map_err(|_| {
+        let list: ModelList = serde_json::from_slice(&list).map_err(|_| {
             "the model server's list of models cannot be read: check --model-server, which usually ends in /v1".to_owned()
         })?;
         Ok(list.data.into_iter().map(|model| model.id).collect())

@@ -32,7 +32,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 pub(super) const SILENT_AT_MOST: Duration = Duration::from_secs(60 * 60);
 
 /// An answer that has begun. Dropping it ends the request.
-pub(super) struct Answer {
+pub(super) struct ModelReply {
     pub(super) response: Response<Incoming>,
     pub(super) redactor: Redactor,
     _connection: AbortOnDropHandle<()>,
@@ -45,7 +45,7 @@ impl ModelServer {
         (method, path): (Method, &str),
         body: Bytes,
         trace: Option<TraceContext>,
-    ) -> Result<Answer, AskFailure> {
+    ) -> Result<ModelReply, AskFailure> {
         let target = &*self.0;
         let mut request = Request::builder()
             .method(method)
@@ -84,7 +84,7 @@ impl ModelServer {
                 reason: "its model server compresses answers: turn that off there".to_owned(),
             });
         }
-        Ok(Answer {
+        Ok(ModelReply {
             response,
             redactor: Redactor::new(target.key.as_ref()),
             _connection: connection,
@@ -92,7 +92,7 @@ impl ModelServer {
     }
 }
 
-impl Answer {
+impl ModelReply {
     /// The next bytes of the body, without the key; none at its end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, AskFailure> {
         loop {

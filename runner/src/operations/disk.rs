@@ -20,12 +20,12 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     room_until: Option<Duration>,
-    told: Told,
+    told: DiskReport,
 }
 
 /// The last report in the log about it.
 #[derive(Debug, Default)]
-struct Told {
+struct DiskReport {
     short: bool,
     /// When it said last that there is too little.
     short_at: Option<Duration>,
@@ -67,7 +67,7 @@ impl OperationsService {
     }
 }
 
-impl Told {
+impl DiskReport {
     /// True if the log must report it now; then it counts as reported.
     fn is_news(&mut self, now: Duration, short: bool) -> bool {
         let told_lately = self.short_at.is_some_and(|at| now < at + TOLD_EVERY);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_log_is_told_once_that_there_is_no_room_and_once_that_there_is_again() {
-        let mut told = Told::default();
+        let mut told = DiskReport::default();
         let news: Vec<_> = [false, true, true, true, false, false]
             .map(|short| told.is_news(NOW, short))
             .into();
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_fills_up_again_and_again_fills_no_log() {
-        let mut told = Told::default();
+        let mut told = DiskReport::default();
         let lines = (0..1000).filter(|i| told.is_news(NOW, i % 2 == 0));
         assert_eq!(lines.count(), 2);
         assert!(!told.is_news(NOW + TOLD_EVERY / 2, true));

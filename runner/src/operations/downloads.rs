@@ -16,26 +16,26 @@ const BLOCK_BYTES: usize = 256 * 1024;
 const READS_AT_ONCE: usize = 64;
 
 /// A reader of a file: at most so many bytes from an offset on.
-type Source = Arc<dyn Fn(u64, usize) -> io::Result<Bytes> + Send + Sync>;
+type BlockSource = Arc<dyn Fn(u64, usize) -> io::Result<Bytes> + Send + Sync>;
 
 /// A read that is under way.
-type Reading = Pin<Box<dyn Future<Output = Block> + Send>>;
+type PendingRead = Pin<Box<dyn Future<Output = ReadBlock> + Send>>;
 
 /// The files of all downloads.
 #[derive(Default)]
 pub(super) struct Downloads {
-    open: HashMap<OperationId, Download>,
-    reads: FuturesUnordered<Reading>,
+    open: HashMap<OperationId, OpenDownload>,
+    reads: FuturesUnordered<PendingRead>,
     /// Downloads that there ever were.
     begun: u64,
 }
 
 /// One file, and what was read of it ahead of the link.
-struct Download {
+struct OpenDownload {
     /// Tells it from an earlier one of the same operation.
     number: u64,
     bytes: u64,
-    source: Source,
+    source: BlockSource,
     /// The offset of the link; `now` begins here.
     at: u64,
     now: Bytes,
@@ -45,7 +45,7 @@ struct Download {
 }
 
 /// The result of a read.
-struct Block {
+struct ReadBlock {
     operation: OperationId,
     number: u64,
     from: u64,
@@ -59,9 +59,9 @@ impl Downloads {
         self.add_source(id, bytes, Arc::new(move |from, max| file.read(from, max)));
     }
 
-    fn add_source(&mut self, id: OperationId, bytes: u64, source: Source) {
+    fn add_source(&mut self, id: OperationId, bytes: u64, source: BlockSource) {
         self.begun += 1;
-        let download = Download {
+        let download = OpenDownload {
             number: self.begun,
             bytes,
             source,
@@ -125,7 +125,7 @@ impl Downloads {
     }
 }
 
-impl Download {
+impl OpenDownload {
     /// Takes what was read.
     fn take(&mut self, from: u64, max: usize) -> Option<io::Result<Bytes>> {
         if from != self.at {
@@ -143,7 +143,7 @@ impl Download {
     }
 
     /// Begins to read what comes behind that which is there, unless that is under way or done.
-    fn read_ahead(&mut self, operation: OperationId) -> Option<Reading> {
+    fn read_ahead(&mut self, operation: OperationId) -> Option<PendingRead> {
         let from = self.at + self.now.len() as u64;
         if self.is_reading || self.next.is_some() || from >= self.bytes {
             return None;
@@ -152,7 +152,7 @@ impl Download {
         let (number, source) = (self.number, Arc::clone(&self.source));
         let read = spawn_blocking(move || source(from, BLOCK_BYTES));
         Some(Box::pin(async move {
-            Block {
+            ReadBlock {
                 operation,
                 number,
                 from,
@@ -164,7 +164,7 @@ impl Download {
     }
 
     /// Keeps what was read, unless the link stands elsewhere by now.
-    fn came(&mut self, block: Block) {
+    fn came(&mut self, block: ReadBlock) {
         self.is_reading = false;
         if block.from == self.at + self.now.len() as u64 {
             self.next = Some(block.read);

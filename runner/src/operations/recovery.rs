@@ -23,8 +23,8 @@ use shared_types::{Clock, Entropy, Incarnation, JournalId, OperationId, Refusal,
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    JournalEntry, ORDERS_WAITING, Operations, OperationsService, UnderWay, Unfinished,
-    WISHES_WAITING,
+    JournalEntry, ORDERS_WAITING, OperationUnderWay, OperationsHandle, OperationsService,
+    Unfinished, WISHES_WAITING,
     claim::Claim,
     disk::Disk,
     files::{Files, bytes_on_disk},
@@ -64,7 +64,7 @@ pub(crate) struct OperationsParts {
     pub(crate) fault: Option<super::tests::Fault>,
 }
 
-impl Operations {
+impl OperationsHandle {
     /// The handle, and the service to be run beside it, with everything that earlier daemons left
     /// settled.
     ///
@@ -109,7 +109,7 @@ impl Operations {
             wishes: wishes_waiting,
             unfinished: unfinished_now,
             outgoing: None,
-            under_way: UnderWay::default(),
+            under_way: OperationUnderWay::default(),
             files: Files::default(),
             disk: Disk::default(),
             guard: found.guard,

@@ -19,11 +19,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::{
     OperationsService,
     claim::Claim,
-    work::{Happened, Upload, Work, no_room},
+    work::{Happened, OpenUpload, OperationControl, no_room},
 };
 use crate::{
     journal::JournalError,
-    processes::{Passing, Process, ProcessTerms, Processes, WaitingSupervisor},
+    processes::{PassingControls, Process, ProcessTerms, Processes, WaitingSupervisor},
     sandboxes::Sandbox,
 };
 
@@ -126,7 +126,7 @@ impl OperationsService {
     ) {
         match request {
             Request::Exec(exec) => match ready {
-                Some(ready) => self.placed(id, ready, times, Passing::new()),
+                Some(ready) => self.placed(id, ready, times, PassingControls::new()),
                 None => self.prepare(id, sandbox, exec, times),
             },
             Request::Upload(upload) => {
@@ -139,26 +139,47 @@ impl OperationsService {
             }
             Request::Download(download) => {
                 let performing = sandbox.download(download, times.run_for);
-                self.perform(id, Work::Files(performing.stop), performing.events);
+                self.perform(
+                    id,
+                    OperationControl::Files(performing.stop),
+                    performing.events,
+                );
             }
             Request::Pack(pack) => {
                 let performing = sandbox.pack(pack, times.run_for);
-                self.perform(id, Work::Files(performing.stop), performing.events);
+                self.perform(
+                    id,
+                    OperationControl::Files(performing.stop),
+                    performing.events,
+                );
             }
             request => {
                 let performing = sandbox.perform(request, times.run_for);
-                self.perform(id, Work::Files(performing.stop), performing.events);
+                self.perform(
+                    id,
+                    OperationControl::Files(performing.stop),
+                    performing.events,
+                );
             }
         }
     }
 
     fn perform_upload(&mut self, id: OperationId, uploading: Uploading) {
         let Uploading { performing, pieces } = uploading;
-        let upload = Upload::begin(performing.stop, pieces);
-        self.perform(id, Work::Upload(Box::new(upload)), performing.events);
+        let upload = OpenUpload::begin(performing.stop, pieces);
+        self.perform(
+            id,
+            OperationControl::Upload(Box::new(upload)),
+            performing.events,
+        );
     }
 
-    fn perform(&mut self, id: OperationId, work: Work, events: mpsc::Receiver<HostEvent>) {
+    fn perform(
+        &mut self,
+        id: OperationId,
+        work: OperationControl,
+        events: mpsc::Receiver<HostEvent>,
+    ) {
         self.under_way.work.insert(id, work);
         self.watch(id, ReceiverStream::new(events).map(Happened::Host));
     }
@@ -167,7 +188,7 @@ impl OperationsService {
         let planning = self.sandboxes.plan(sandbox.clone(), exec);
         self.under_way
             .work
-            .insert(id, Work::Starting(None, Passing::new()));
+            .insert(id, OperationControl::Starting(None, PassingControls::new()));
         self.under_way.starting.push(Box::pin(async move {
             let ready = match planning.await {
                 Ok((plan, processes)) => match processes.take().await {
@@ -197,7 +218,7 @@ impl OperationsService {
             placed,
         } = taken;
         let (stopped, passing) = match self.under_way.work.remove(&id) {
-            Some(Work::Starting(stopped, passing)) => (stopped, passing),
+            Some(OperationControl::Starting(stopped, passing)) => (stopped, passing),
             // Forgotten since, together with everything else.
             _ => return Ok(()),
         };
@@ -221,7 +242,7 @@ impl OperationsService {
     }
 
     /// The place of a command is in the journal.
-    fn placed(&mut self, id: OperationId, ready: Ready, times: Times, passing: Passing) {
+    fn placed(&mut self, id: OperationId, ready: Ready, times: Times, passing: PassingControls) {
         if !self.sync_before_start {
             return self.hand_over(id, ready, times, passing);
         }
@@ -233,7 +254,7 @@ impl OperationsService {
         self.start_when_synced(id, taken, passing);
     }
 
-    fn hand_over(&mut self, id: OperationId, ready: Ready, times: Times, passing: Passing) {
+    fn hand_over(&mut self, id: OperationId, ready: Ready, times: Times, passing: PassingControls) {
         let Ready {
             mut plan,
             waiting,
@@ -248,11 +269,11 @@ impl OperationsService {
     }
 
     /// Starts a command once everything that is written down of it is on the disk.
-    fn start_when_synced(&mut self, id: OperationId, taken: Taken, passing: Passing) {
+    fn start_when_synced(&mut self, id: OperationId, taken: Taken, passing: PassingControls) {
         let synced = self.journaled.journal.sync();
         self.under_way
             .work
-            .insert(id, Work::Starting(None, passing));
+            .insert(id, OperationControl::Starting(None, passing));
         self.under_way.starting.push(Box::pin(async move {
             let taken = match synced.wait().await {
                 Ok(()) => taken,
@@ -299,7 +320,7 @@ impl OperationsService {
         self.files.add(id, process.spool);
         self.under_way
             .work
-            .insert(id, Work::Running(process.control));
+            .insert(id, OperationControl::Running(process.control));
         let events = ReceiverStream::new(process.events).map(Happened::Process);
         self.watch(id, events);
     }

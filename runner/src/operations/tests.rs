@@ -29,7 +29,7 @@ struct Bench {
     folder: PathBuf,
     /// Removes the folder, where nobody else does.
     temporary: Option<tempfile::TempDir>,
-    operations: Operations,
+    operations: OperationsHandle,
     incarnation: Incarnation,
     service: JoinHandle<Result<(), JournalError>>,
     link: LinkId,
@@ -54,7 +54,7 @@ impl Bench {
 
     /// A daemon that finds this in its home.
     async fn of(folder: &Path, found: OperationsParts) -> Self {
-        let (operations, service) = Operations::open(found).await.expect("a table");
+        let (operations, service) = OperationsHandle::open(found).await.expect("a table");
         let service = tokio::spawn(service.run());
         let (outgoing, frames) = mpsc::channel(8);
         let opened = operations.open_link(outgoing).await.expect("a link");

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::{OperationsService, recovery::lost, spans::Begun};
 use crate::{
     journal::JournalError,
-    processes::{Control, Passing, ProcessEnd, ProcessEvent},
+    processes::{Control, PassingControls, ProcessEnd, ProcessEvent},
 };
 
 /// The events of one operation; ends after the last one.
@@ -33,25 +33,25 @@ pub(super) enum Happened {
 }
 
 /// The control of an operation under way.
-pub(super) enum Work {
+pub(super) enum OperationControl {
     /// A command that is about to start, and the reason not to start it, where there is one.
-    Starting(Option<ExitCause>, Passing),
+    Starting(Option<ExitCause>, PassingControls),
     /// A command that runs.
     Running(Control),
     /// An operation on files.
     Files(StopRequest),
     /// A file that is taken piece by piece.
-    Upload(Box<Upload>),
+    Upload(Box<OpenUpload>),
 }
 
 /// An upload, and what of its input its task has no room for yet.
-pub(super) struct Upload {
+pub(super) struct OpenUpload {
     stop: StopRequest,
     feed: Feed,
     pieces: mpsc::Sender<Input>,
 }
 
-impl Upload {
+impl OpenUpload {
     /// All of it is yet to come; `pieces` goes to its task.
     pub(super) fn begin(stop: StopRequest, pieces: mpsc::Sender<Input>) -> Self {
         let mut feed = Feed::new(INPUT_WINDOW_BYTES as usize);
@@ -68,7 +68,7 @@ impl Upload {
     }
 }
 
-impl Work {
+impl OperationControl {
     pub(super) fn cancel(&mut self) {
         match self {
             Self::Starting(stopped, _) => {
@@ -252,7 +252,7 @@ impl OperationsService {
         let begun = self.under_way.begun.remove(&id);
         let kind = begun.map(|begun| begun.kind);
         let kind = kind.or_else(|| match self.under_way.work.get(&id) {
-            Some(Work::Running(_)) => Some("exec"),
+            Some(OperationControl::Running(_)) => Some("exec"),
             _ => None,
         });
         OPERATIONS_ENDED.add(&[kind.unwrap_or(OTHER), outcome.cause()], 1);

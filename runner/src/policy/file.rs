@@ -57,14 +57,14 @@ impl PolicySource {
     }
 
     /// The policy that is there now.
-    pub(super) fn read(&self) -> Found {
+    pub(super) fn read(&self) -> PolicyFile {
         match self.text() {
             Ok(Some(text)) => match rules::parsed(&text) {
-                Ok(policy) => Found::Policy(policy),
-                Err(reason) => Found::Broken(reason),
+                Ok(policy) => PolicyFile::Policy(policy),
+                Err(reason) => PolicyFile::Broken(reason),
             },
-            Ok(None) => Found::Nothing,
-            Err(reason) => Found::Broken(reason),
+            Ok(None) => PolicyFile::Nothing,
+            Err(reason) => PolicyFile::Broken(reason),
         }
     }
 
@@ -136,7 +136,7 @@ fn bounded(file: &File) -> Result<String, String> {
 
 /// What is at the place of a policy.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum PolicyFile {
     /// Nothing: this machine has no policy.
     Nothing,
     /// A policy.

@@ -14,7 +14,7 @@ use super::{deeds, rules::Policy};
 
 /// The place of an operation.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct OperationPlace {
     /// The folder of a workspace, as the kernel knows it; nothing for a sandbox of a pool.
     pub(super) workspace: Option<PathBuf>,
     /// The absolute paths by which its root is known.
@@ -64,7 +64,7 @@ impl Policy {
         &self,
         request: &Request,
         consent: Consent,
-        place: &Place,
+        place: &OperationPlace,
     ) -> Result<(), Forbidden> {
         self.permits_place(place)?;
         if consent == Consent::Caller && !self.callers {
@@ -89,7 +89,7 @@ impl Policy {
         })
     }
 
-    fn permits_place(&self, place: &Place) -> Result<(), Forbidden> {
+    fn permits_place(&self, place: &OperationPlace) -> Result<(), Forbidden> {
         if place.has_network && !self.network {
             return Err(Forbidden::Network);
         }

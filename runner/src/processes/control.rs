@@ -9,14 +9,14 @@ use std::time::Duration;
 use shared_sandbox::{Input, OutputStream};
 use tokio::sync::watch;
 
-use super::passing::Passing;
+use super::passing::PassingControls;
 
 /// Passes wishes on to a command's supervisor. Cheap to clone; never waits. After the command's end
 /// nothing that is wished has an effect.
 #[derive(Debug, Clone)]
 pub(crate) struct Control {
     wishes: watch::Sender<Wishes>,
-    passing: Passing,
+    passing: PassingControls,
 }
 
 /// All that was wished so far.
@@ -31,7 +31,7 @@ pub(super) struct Wishes {
 }
 
 impl Control {
-    pub(super) fn new(passing: Passing) -> (Self, watch::Receiver<Wishes>) {
+    pub(super) fn new(passing: PassingControls) -> (Self, watch::Receiver<Wishes>) {
         let (wishes, heard) = watch::channel(Wishes::default());
         (Self { wishes, passing }, heard)
     }

@@ -18,7 +18,7 @@ use shared_sandbox::Outcome;
 use shared_types::{Clock, OperationId, limits::KILL_GRACE};
 
 use super::{
-    Passing, Process, Spool, name, outcome,
+    PassingControls, Process, Spool, name, outcome,
     overdue::Overdue,
     run_blocking,
     task::{self, Supervised},
@@ -135,7 +135,7 @@ fn attend(
         realm,
         pool: None,
     };
-    task::spawn(of, attached, Passing::new(), overdue, kill_grace)
+    task::spawn(of, attached, PassingControls::new(), overdue, kill_grace)
 }
 
 /// The times that a command of an earlier daemon was given.

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 /// Shared by the senders of wishes and the command's task.
 #[derive(Debug, Clone)]
-pub(crate) struct Passing(Arc<PassingQueue>);
+pub(crate) struct PassingControls(Arc<PassingQueue>);
 
 #[derive(Debug)]
 struct PassingQueue {
@@ -35,13 +35,13 @@ struct Unsent {
 
 /// The part of it that was sent to the supervisor over the present connection; belongs to the task.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SentControls {
     controls: usize,
     /// The number of answers that it has yet to give about input, until another piece may follow.
     input_answers: u8,
 }
 
-impl Passing {
+impl PassingControls {
     /// Of a command that takes nothing yet.
     pub(crate) fn new() -> Self {
         Self(Arc::new(PassingQueue {
@@ -74,8 +74,8 @@ impl Passing {
 
     /// Another connection begins. `taken` is the input that the supervisor took, where that is
     /// known.
-    pub(super) fn connected(&self, sent: &mut Sent, taken: Option<u64>) {
-        *sent = Sent::default();
+    pub(super) fn connected(&self, sent: &mut SentControls, taken: Option<u64>) {
+        *sent = SentControls::default();
         let mut waiting = self.lock();
         waiting.feed.disconnect();
         if let Some(taken) = taken {
@@ -85,7 +85,7 @@ impl Passing {
 
     /// Takes the supervisor's report on input. A piece that it took only in part is answered a
     /// second time, when there is room for the rest.
-    pub(super) fn taken(&self, sent: &mut Sent, up_to: u64) {
+    pub(super) fn taken(&self, sent: &mut SentControls, up_to: u64) {
         let mut waiting = self.lock();
         waiting.feed.taken(up_to);
         sent.input_answers = match sent.input_answers {
@@ -95,7 +95,7 @@ impl Passing {
     }
 
     /// The supervisor has done it.
-    pub(super) fn done(&self, sent: &mut Sent, id: u64) {
+    pub(super) fn done(&self, sent: &mut SentControls, id: u64) {
         let controls = &mut self.lock().controls;
         if let Some(at) = controls.iter().position(|(waiting, _)| *waiting == id) {
             controls.remove(at);
@@ -107,7 +107,7 @@ impl Passing {
 
     /// Passes on what the supervisor can take. If the supervisor is gone, the next read finds that
     /// out, not this.
-    pub(super) fn pass_on(&self, sent: &mut Sent, operation: &mut SupervisedOperation) {
+    pub(super) fn pass_on(&self, sent: &mut SentControls, operation: &mut SupervisedOperation) {
         let mut waiting = self.lock();
         while let Some((id, control)) = waiting.controls.get(sent.controls)
             && !operation.is_behind()

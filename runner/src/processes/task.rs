@@ -31,12 +31,12 @@ use tokio::{
 use tracing::Instrument as _;
 
 use super::{
-    Control, EVENTS_WAITING, Passing, Process, ProcessEnd, ProcessEvent, Spool,
+    Control, EVENTS_WAITING, PassingControls, Process, ProcessEnd, ProcessEvent, Spool,
     control::Wishes,
     ending::{self, Due, Ending},
     outcome,
     overdue::Overdue,
-    passing::Sent,
+    passing::SentControls,
     run_blocking,
 };
 
@@ -64,7 +64,7 @@ pub(super) struct Supervised {
 pub(super) fn spawn(
     of: Supervised,
     started: Result<SupervisedOperation, OperationError>,
-    passing: Passing,
+    passing: PassingControls,
     overdue: Overdue,
     kill_grace: Duration,
 ) -> Process {
@@ -88,7 +88,7 @@ pub(super) fn spawn(
         events,
         news: News::default(),
         passing,
-        sent: Sent::default(),
+        sent: SentControls::default(),
     };
     tokio::spawn(task.run(started).instrument(span));
     Process {
@@ -116,8 +116,8 @@ struct Task {
     nobody_wishes: bool,
     events: mpsc::Sender<ProcessEvent>,
     news: News,
-    passing: Passing,
-    sent: Sent,
+    passing: PassingControls,
+    sent: SentControls,
 }
 
 /// The events of a command that are to be reported.
@@ -168,7 +168,7 @@ enum Halt {
 }
 
 /// An event that a task waits for.
-enum Step {
+enum TaskEvent {
     /// Something is to be done for its end.
     Due(Due),
     /// Its time is over, and its supervisor does not end it.
@@ -264,16 +264,16 @@ impl Task {
             self.passing.pass_on(&mut self.sent, socket.get_mut());
             self.tell();
             match self.step(socket, unheard.as_mut()).await {
-                Step::Due(due) => {
+                TaskEvent::Due(due) => {
                     if let Some(halt) = self.bring_about(due).await {
                         return halt;
                     }
                 }
-                Step::Over(cause) => {
+                TaskEvent::Over(cause) => {
                     tracing::warn!(?cause, "a supervisor does not end its command in time");
                     self.ending = Some(Ending::because(cause, self.kill_grace));
                 }
-                Step::Heard(event) => match event {
+                TaskEvent::Heard(event) => match event {
                     SupervisorEvent::Started(_) => self.started = true,
                     SupervisorEvent::Output { out, err } => self.news.readable = [out, err],
                     SupervisorEvent::Refused(reason) => {
@@ -300,9 +300,9 @@ impl Task {
                     }
                     SupervisorEvent::Ended(ended) => return Halt::Ended(ended),
                 },
-                Step::Cut | Step::Unheard => return Halt::Cut,
-                Step::NobodyWishes => self.nobody_wishes = true,
-                Step::Sent | Step::Wished | Step::Passed | Step::Room => {}
+                TaskEvent::Cut | TaskEvent::Unheard => return Halt::Cut,
+                TaskEvent::NobodyWishes => self.nobody_wishes = true,
+                TaskEvent::Sent | TaskEvent::Wished | TaskEvent::Passed | TaskEvent::Room => {}
             }
         }
     }
@@ -318,20 +318,20 @@ impl Task {
         &mut self,
         socket: &mut AsyncFd<SupervisedOperation>,
         unheard: Pin<&mut Sleep>,
-    ) -> Step {
+    ) -> TaskEvent {
         let untold = self.news.next(self.started).is_some();
         let ends = self.ending.is_some();
         tokio::select! {
             biased;
-            due = ending::due(&mut self.ending), if ends => Step::Due(due),
-            cause = self.overdue.over(), if !ends => Step::Over(cause),
-            step = heard(socket) => step.unwrap_or(Step::Cut),
-            () = unheard, if !self.started => Step::Unheard,
+            due = ending::due(&mut self.ending), if ends => TaskEvent::Due(due),
+            cause = self.overdue.over(), if !ends => TaskEvent::Over(cause),
+            step = heard(socket) => step.unwrap_or(TaskEvent::Cut),
+            () = unheard, if !self.started => TaskEvent::Unheard,
             wished = self.wishes.changed(), if !self.nobody_wishes => {
-                wished.map_or(Step::NobodyWishes, |()| Step::Wished)
+                wished.map_or(TaskEvent::NobodyWishes, |()| TaskEvent::Wished)
             }
-            () = self.passing.changed(), if !socket.get_ref().is_behind() => Step::Passed,
-            _ = self.events.reserve(), if untold => Step::Room,
+            () = self.passing.changed(), if !socket.get_ref().is_behind() => TaskEvent::Passed,
+            _ = self.events.reserve(), if untold => TaskEvent::Room,
         }
     }
 
@@ -393,7 +393,7 @@ impl Task {
 }
 
 /// The next event of the supervisor; in that time it sends what is left to send.
-async fn heard(socket: &mut AsyncFd<SupervisedOperation>) -> Result<Step, Cut> {
+async fn heard(socket: &mut AsyncFd<SupervisedOperation>) -> Result<TaskEvent, Cut> {
     loop {
         let behind = socket.get_ref().is_behind();
         let interest = if behind {
@@ -406,13 +406,13 @@ async fn heard(socket: &mut AsyncFd<SupervisedOperation>) -> Result<Step, Cut> {
         if behind && guard.ready().is_writable() {
             guard.get_inner_mut().flush()?;
             if !guard.get_inner().is_behind() {
-                return Ok(Step::Sent);
+                return Ok(TaskEvent::Sent);
             }
             guard.clear_ready_matching(Ready::WRITABLE);
         }
         if guard.ready().is_readable() {
             match guard.get_inner_mut().next_event()? {
-                Some(event) => return Ok(Step::Heard(event)),
+                Some(event) => return Ok(TaskEvent::Heard(event)),
                 None => guard.clear_ready_matching(Ready::READABLE),
             }
         }

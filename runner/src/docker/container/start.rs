@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    Container, Running, SUDO_IS_FORBIDDEN, lock,
+    Container, RunningContainer, SUDO_IS_FORBIDDEN, lock,
     make::{ACCOUNT, HOME, OURS, WORKSPACE, privilege_of},
 };
 use crate::{
@@ -45,7 +45,7 @@ const HELPERS_END_WITHIN: Duration = Duration::from_secs(10);
 
 impl Container {
     /// Stops a container that has just started, where policy has come to forbid its root in that time.
-    pub(super) async fn stop_if_forbidden(&self, running: &Running) -> Result<(), String> {
+    pub(super) async fn stop_if_forbidden(&self, running: &RunningContainer) -> Result<(), String> {
         let may_sudo = lock(&self.0.spec).may_sudo;
         if may_sudo || running.privilege == SandboxPrivilege::Strict {
             return Ok(());
@@ -58,7 +58,7 @@ impl Container {
     }
 
     /// `why`: what had stopped it, where it was taken to run.
-    pub(super) async fn start(&self, why: &str) -> Result<Running, String> {
+    pub(super) async fn start(&self, why: &str) -> Result<RunningContainer, String> {
         let told = |error: EngineError| error.to_string();
         let id = self.0.body;
         let engine = self.0.around.engine().await.map_err(told)?;
@@ -128,7 +128,7 @@ impl Container {
             ]
             .map(|(name, value)| (name.to_owned(), value.to_owned())),
         );
-        Ok(Running {
+        Ok(RunningContainer {
             processes,
             files,
             inhabited: Arc::new(Inhabited {

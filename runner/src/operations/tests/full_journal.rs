@@ -23,7 +23,7 @@ fn fill(folder: &Path) {
 /// The service of a daemon in this folder that has accepted operation 1, which writes a file.
 async fn under_way(folder: &Path) -> (OperationsService, OperationId) {
     let found = found(folder, &incarnation().boot, Arc::new(SystemClock::new())).await;
-    let (_, mut service) = Operations::open(found).await.expect("a table");
+    let (_, mut service) = OperationsHandle::open(found).await.expect("a table");
     let link = service.table.open_link().link;
     let order = Order::Operation(Box::new(incoming(1, write("file", b"new"))));
     service.order(link, order).expect("it is written down");

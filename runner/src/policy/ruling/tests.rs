@@ -8,8 +8,8 @@ const ALLOW_AND_DENY: &str = r#"
     deny = ["Shell(git push *)", "Write(**/.env)"]
 "#;
 
-fn place() -> Place {
-    Place {
+fn place() -> OperationPlace {
+    OperationPlace {
         workspace: Some("/home/me/work/api".into()),
         roots: vec!["/home/me/work/api".into()],
         isolation: Isolation::none(),
@@ -45,7 +45,12 @@ fn approved(request: &Request) -> Consent {
 }
 
 /// The answer of a policy of this text about a request at a place.
-fn at(place: &Place, text: &str, request: &Request, consent: Consent) -> Result<(), Forbidden> {
+fn at(
+    place: &OperationPlace,
+    text: &str,
+    request: &Request,
+    consent: Consent,
+) -> Result<(), Forbidden> {
     let policy = parsed(text).expect("a policy");
     policy.permits(request, consent, place)
 }
@@ -165,7 +170,7 @@ fn a_workspace_outside_of_the_roots_serves_nobody_and_a_pool_has_none() {
         for consent in [Consent::Caller, Consent::Agent(Mode::Plan)] {
             assert_eq!(here(roots, &list(), consent).as_ref(), Err(&outside));
         }
-        let pool = Place {
+        let pool = OperationPlace {
             workspace: None,
             ..place()
         };
@@ -191,7 +196,7 @@ fn people_and_programs_run_nothing_where_only_agents_may() {
 
 #[test]
 fn a_sandbox_with_a_network_serves_nobody_where_there_must_be_none() {
-    let pool = Place {
+    let pool = OperationPlace {
         has_network: true,
         ..place()
     };

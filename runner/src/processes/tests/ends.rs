@@ -200,7 +200,7 @@ async fn a_supervisor_that_is_killed_before_it_starts_anything_is_fenced() {
     let waiting = processes.take().await.expect("a supervisor");
     kill(supervisor_in(&scene, waiting.name()));
     let plan = scene.host.plan(&shell("touch effect")).expect("a plan");
-    let mut process = processes.start(waiting, id(1), plan, terms(), Passing::new());
+    let mut process = processes.start(waiting, id(1), plan, terms(), PassingControls::new());
     assert_eq!(end(&mut process).await, ProcessEnd::Fenced);
     assert!(!scene.workspace().join("effect").exists());
 }

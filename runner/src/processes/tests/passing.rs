@@ -183,7 +183,7 @@ async fn a_signal_reaches_the_command_also_when_it_was_sent_before_the_start() {
     let processes = scene.open().await;
     let waiting = processes.take().await.expect("a supervisor");
     let plan = scene.host.plan(&argv(&["sleep", "1000"])).expect("a plan");
-    let passing = Passing::new();
+    let passing = PassingControls::new();
     passing.control(1, Control::Signal(Signal::User1));
     let mut process = processes.start(waiting, id(7), plan, terms(), passing);
     let status = record(&mut process).await.status;

@@ -123,7 +123,7 @@ impl Scene {
     ) -> Process {
         let waiting = processes.take().await.expect("a supervisor");
         let plan = self.host.plan(&exec).expect("a plan");
-        processes.start(waiting, id(7), plan, terms, Passing::new())
+        processes.start(waiting, id(7), plan, terms, PassingControls::new())
     }
 }
 

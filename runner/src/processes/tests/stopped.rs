@@ -85,7 +85,7 @@ async fn a_supervisor_that_is_stopped_while_it_waits_never_runs_what_it_is_hande
     let name = waiting.name().to_owned();
     let stopped = stop(&scene, &name);
     let plan = scene.host.plan(&shell("touch effect")).expect("a plan");
-    let mut process = processes.start(waiting, id(1), plan, terms(), Passing::new());
+    let mut process = processes.start(waiting, id(1), plan, terms(), PassingControls::new());
     pause();
     assert_eq!(end(&mut process).await, ProcessEnd::Fenced);
     resume();
@@ -104,7 +104,7 @@ async fn a_cancel_is_not_kept_waiting_by_a_supervisor_that_did_not_start() {
     let waiting = processes.take().await.expect("a supervisor");
     let stopped = stop(&scene, waiting.name());
     let plan = scene.host.plan(&shell("touch effect")).expect("a plan");
-    let mut process = processes.start(waiting, id(1), plan, terms(), Passing::new());
+    let mut process = processes.start(waiting, id(1), plan, terms(), PassingControls::new());
     process.control.cancel();
     pause();
     assert_eq!(end(&mut process).await, ProcessEnd::Fenced);

@@ -111,7 +111,7 @@ async fn run(scene: &Scene, processes: &Processes, number: u128) -> (u128, Fared
         kill_grace: SOON,
         ..terms()
     };
-    let mut process = processes.start(waiting, id(number), plan, terms, Passing::new());
+    let mut process = processes.start(waiting, id(number), plan, terms, PassingControls::new());
     let end = match timeout(PATIENCE, end(&mut process)).await {
         Ok(end) => end,
         Err(_) => {
