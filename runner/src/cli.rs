@@ -16,7 +16,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 77 not enrolled, removed or locked:
 #[command(name = "gantry-runner", version = shared_program::VERSION, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: RunnerVerb,
     /// Gantry's home folder; the runner's state is in its folder `runner` [default: ~/.gantry]
     #[arg(long, value_name = "DIR", env = "GANTRY_HOME", global = true)]
     pub(crate) home: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum RunnerVerb {
     /// Register this machine with a server, using a join token
     Enrol(EnrolArgs),
     /// Connect to the server and run its operations until a signal
@@ -292,7 +292,8 @@ mod tests {
     #[test]
     fn a_token_and_labels_are_read_as_they_stand() {
         let line = "gantry-runner enrol --server https://x - --label os=linux --label gpu=";
-        let Verb::Enrol(args) = Cli::try_parse_from(line.split(' ')).expect("a line").verb else {
+        let RunnerVerb::Enrol(args) = Cli::try_parse_from(line.split(' ')).expect("a line").verb
+        else {
             panic!("another verb");
         };
         let args = args.join;
@@ -307,7 +308,7 @@ mod tests {
     fn the_longest_wait_may_be_a_part_of_a_second_but_no_storm() {
         let run =
             |wait: &str| Cli::try_parse_from(["gantry-runner", "run", "--longest-wait", wait]);
-        let Verb::Run(args) = run("0.2").expect("a line").verb else {
+        let RunnerVerb::Run(args) = run("0.2").expect("a line").verb else {
             panic!("another verb");
         };
         assert_eq!(args.longest_wait, Some(Duration::from_millis(200)));

@@ -93,7 +93,7 @@ pub(crate) struct HostFacts {
 
 /// The way in which the daemon stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum DaemonStop {
     /// Go, and leave what runs to the next daemon.
     HandOver,
     /// Go, and leave nothing running.
@@ -103,7 +103,7 @@ pub(crate) enum Stop {
 /// Runs until a stop is requested, or until the link reports that trying again cannot help.
 pub(crate) async fn run(
     options: DaemonOptions,
-    mut stop: mpsc::Receiver<Stop>,
+    mut stop: mpsc::Receiver<DaemonStop>,
 ) -> Result<(), DaemonError> {
     let drain_for = options.drain_for;
     let mut lock = options.home.lock()?;
@@ -130,7 +130,7 @@ pub(crate) async fn run(
             _ => DaemonError::Broken("table of operations"),
         }),
     };
-    if told == Stop::HandOver {
+    if told == DaemonStop::HandOver {
         let within = match ended {
             None => FORGOTTEN_WITHIN,
             Some(_) => Duration::ZERO,
@@ -165,10 +165,10 @@ pub(crate) async fn run(
 
 /// The stop for running operations once the link has given up: only a dismissal that the server has
 /// proved ends them.
-fn stop_after(ended: &Result<(), DaemonError>) -> Stop {
+fn stop_after(ended: &Result<(), DaemonError>) -> DaemonStop {
     match ended {
-        Err(DaemonError::Link(error)) if error.is_dismissal() => Stop::End,
-        _ => Stop::HandOver,
+        Err(DaemonError::Link(error)) if error.is_dismissal() => DaemonStop::End,
+        _ => DaemonStop::HandOver,
     }
 }
 
@@ -246,15 +246,15 @@ async fn cut(operations: &OperationsHandle) {
 }
 
 /// One message for each SIGTERM and SIGINT that reaches this process.
-pub(crate) fn signals() -> io::Result<mpsc::Receiver<Stop>> {
+pub(crate) fn signals() -> io::Result<mpsc::Receiver<DaemonStop>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (told, stop) = mpsc::channel(3);
     tokio::spawn(async move {
         loop {
             let signal = tokio::select! {
-                _ = terminate.recv() => Stop::HandOver,
-                _ = interrupt.recv() => Stop::End,
+                _ = terminate.recv() => DaemonStop::HandOver,
+                _ = interrupt.recv() => DaemonStop::End,
             };
             // More than three say no more than three do.
             let _ = told.try_send(signal);
@@ -279,7 +279,7 @@ pub(crate) enum DaemonError {
     #[error("cannot use the journal: {0}")]
     Journal(#[from] JournalError),
     #[error(transparent)]
-    Processes(#[from] processes::OpenError),
+    Processes(#[from] processes::ProcessesError),
     #[error(transparent)]
     Pool(#[from] PoolError),
     #[error("cannot start the link's thread: {0}")]

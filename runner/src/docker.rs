@@ -91,7 +91,7 @@ pub(crate) struct Template {
 
 /// See the module. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Pool {
+pub(crate) struct ContainerPool {
     around: Arc<Surroundings>,
     containers: Arc<Mutex<HashMap<SandboxId, Container>>>,
     /// Running containers that wait for a new sandbox.
@@ -159,7 +159,7 @@ pub(crate) enum PoolError {
     },
 }
 
-impl Pool {
+impl ContainerPool {
     /// The pool as earlier daemons left it, with what they left running.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use shared_types::{Entropy, Isolation, Token, limits};
 use crate::{
     endpoints::Endpoints,
     enrolment::{EnrolmentError, Introduction, Proven},
-    home::{Enrolled, Home, HomeError},
+    home::{EnrolledHome, Home, HomeError},
     key::ServerIdentity,
 };
 
@@ -38,7 +38,7 @@ pub(crate) async fn enrol(
     home: &Home,
     mut wanted: Enrolment,
     entropy: &dyn Entropy,
-) -> Result<Report, EnrolError> {
+) -> Result<EnrolReport, EnrolError> {
     let pin = wanted.token.pin().copied();
     let server_identity = ServerIdentity(pin.ok_or(EnrolError::NoPin)?);
     let introduction = introduction(&wanted)?;
@@ -60,7 +60,7 @@ pub(crate) async fn enrol(
     let (runner, name) = proven
         .enrol(&wanted.token, &key, introduction, entropy)
         .await?;
-    let enrolled = Enrolled {
+    let enrolled = EnrolledHome {
         servers: wanted.endpoints.texts(),
         allow_plain_text: wanted.allow_plain_text,
         runner,
@@ -75,14 +75,14 @@ pub(crate) async fn enrol(
             name: enrolled.name.clone(),
             source,
         })?;
-    Ok(Report(enrolled))
+    Ok(EnrolReport(enrolled))
 }
 
 /// The one line that a person reads after an enrolment.
 #[derive(Debug)]
-pub(crate) struct Report(pub(crate) Enrolled);
+pub(crate) struct EnrolReport(pub(crate) EnrolledHome);
 
-impl fmt::Display for Report {
+impl fmt::Display for EnrolReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -28,7 +28,7 @@ use std::{
 pub(crate) use join_state::JoinState;
 use serde::{Deserialize, Deserializer, Serialize};
 use shared_types::{Digest, Entropy, RunnerId, Token};
-pub(crate) use watch::Watch;
+pub(crate) use watch::FileWatch;
 
 use crate::key::{KeyError, RunnerKey, ServerIdentity};
 
@@ -52,7 +52,7 @@ pub(crate) struct Home {
 /// The facts about a runner and its server (`runner.toml`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Enrolled {
+pub(crate) struct EnrolledHome {
     /// The server's addresses; each attempt to reach it takes the next. A file with one address may name it
     /// alone, as `server`.
     #[serde(alias = "server", deserialize_with = "one_or_more")]
@@ -73,23 +73,23 @@ pub(crate) struct Enrolled {
     pub(crate) workspace: PathBuf,
     /// Further folders, each a sandbox of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) workspaces: Vec<Workspace>,
+    pub(crate) workspaces: Vec<WorkspaceFolder>,
 }
 
 /// A folder in which operations happen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Workspace {
+pub(crate) struct WorkspaceFolder {
     /// With the runner's id it gives the sandbox's id.
     pub(crate) name: String,
     /// Absolute.
     pub(crate) folder: PathBuf,
 }
 
-impl Enrolled {
+impl EnrolledHome {
     /// All workspaces, the first one first.
-    pub(crate) fn all_workspaces(&self) -> impl Iterator<Item = Workspace> {
-        let first = Workspace {
+    pub(crate) fn all_workspaces(&self) -> impl Iterator<Item = WorkspaceFolder> {
+        let first = WorkspaceFolder {
             name: FIRST_WORKSPACE.to_owned(),
             folder: self.workspace.clone(),
         };
@@ -111,7 +111,7 @@ pub(crate) struct Served {
 
 /// All workspaces as a file holds them.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Serving {
+struct ServingFile {
     #[serde(default)]
     workspaces: Vec<Served>,
 }
@@ -218,7 +218,7 @@ impl Home {
     }
 
     /// The content of `runner.toml`; `None` where the runner is not enrolled.
-    pub(crate) fn enrolled(&self) -> Result<Option<Enrolled>, HomeError> {
+    pub(crate) fn enrolled(&self) -> Result<Option<EnrolledHome>, HomeError> {
         let path = self.directory.join("runner.toml");
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -274,7 +274,7 @@ impl Home {
     }
 
     /// Makes the prepared key and `enrolled` those that count.
-    pub(crate) fn enrol(&self, enrolled: &Enrolled) -> Result<(), HomeError> {
+    pub(crate) fn enrol(&self, enrolled: &EnrolledHome) -> Result<(), HomeError> {
         for name in ["runner.toml", JOIN_STATE, PREPARED_FOR] {
             self.take_away(name)?;
         }
@@ -287,7 +287,7 @@ impl Home {
     }
 
     /// Replaces `runner.toml`.
-    pub(crate) fn save(&self, enrolled: &Enrolled) -> Result<(), HomeError> {
+    pub(crate) fn save(&self, enrolled: &EnrolledHome) -> Result<(), HomeError> {
         let text = toml::to_string(enrolled).map_err(io::Error::other);
         text.and_then(|text| self.put("runner.toml", &text))
             .map_err(self.failed("write", "runner.toml"))
@@ -299,8 +299,8 @@ impl Home {
     /// The file cannot be read or written, or `change` refuses; then it stays as it is.
     pub(crate) fn change<E: From<HomeError>>(
         &self,
-        change: impl FnOnce(&mut Enrolled) -> Result<(), E>,
-    ) -> Result<Option<Enrolled>, E> {
+        change: impl FnOnce(&mut EnrolledHome) -> Result<(), E>,
+    ) -> Result<Option<EnrolledHome>, E> {
         let name = "runner.toml.lock";
         let lock = File::options()
             .create(true)
@@ -322,15 +322,15 @@ impl Home {
     }
 
     /// Tells whenever `runner.toml` may have been replaced.
-    pub(crate) fn watch(&self) -> Result<Watch, HomeError> {
-        let watching = Watch::begin(&self.directory, "runner.toml");
+    pub(crate) fn watch(&self) -> Result<FileWatch, HomeError> {
+        let watching = FileWatch::begin(&self.directory, "runner.toml");
         watching.map_err(self.failed("watch", ""))
     }
 
     /// Notes, for people, which workspaces the daemon serves.
     pub(crate) fn note_serving(&self, workspaces: &[Served]) {
         let workspaces = workspaces.to_vec();
-        let text = toml::to_string(&Serving { workspaces }).map_err(io::Error::other);
+        let text = toml::to_string(&ServingFile { workspaces }).map_err(io::Error::other);
         let noted = text.and_then(|text| self.put("serving", &text));
         if let Err(error) = noted {
             tracing::warn!(%error, "it cannot be noted which workspaces are served");
@@ -340,7 +340,7 @@ impl Home {
     /// The workspaces that were noted last; none where the file cannot be read.
     pub(crate) fn serving(&self) -> Vec<Served> {
         let text = fs::read_to_string(self.directory.join("serving")).unwrap_or_default();
-        let serving: Serving = toml::from_str(&text).unwrap_or_default();
+        let serving: ServingFile = toml::from_str(&text).unwrap_or_default();
         serving.workspaces
     }
 

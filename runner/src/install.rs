@@ -24,12 +24,12 @@ use shared_types::{Entropy, Token};
 use self::{
     download::Offered,
     programs::Programs,
-    service::{Service, Stopped},
+    service::{DaemonStopMode, InstalledService},
 };
 use crate::{
     daemon::DaemonError,
     endpoints::Endpoints,
-    home::{Enrolled, Home},
+    home::{EnrolledHome, Home},
 };
 
 /// The longest wait for a daemon to connect before the person is sent to the log.
@@ -44,7 +44,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// This machine, as far as an installation has to know it.
 pub(crate) struct Machine {
     programs: Programs,
-    service: Service,
+    service: InstalledService,
     home: Home,
     gantry_home: PathBuf,
 }
@@ -65,7 +65,7 @@ impl Machine {
         };
         let home = Home::within(&gantry_home);
         Ok(Self {
-            service: Service::of(is_root, user_home, &gantry_home, home.clone()),
+            service: InstalledService::of(is_root, user_home, &gantry_home, home.clone()),
             programs,
             home,
             gantry_home,
@@ -89,7 +89,7 @@ impl Machine {
                 )?;
                 Ok(false)
             }
-            Some(Enrolled { name, servers, .. }) => bail!(
+            Some(EnrolledHome { name, servers, .. }) => bail!(
                 "this machine is the runner {name} of {} already: `gantry-runner install` starts it and `gantry-runner update` updates it; to enrol it again, run `gantry-runner uninstall --with-home` first",
                 servers.join(", ")
             ),
@@ -122,7 +122,7 @@ impl Machine {
         say!("installed in {}, as {}", folder.display(), link.display())?;
         let daemon = self.programs.daemon();
         match self.home.is_taken() {
-            true if self.service.stop(Stopped::HandsOver)? => {}
+            true if self.service.stop(DaemonStopMode::HandsOver)? => {}
             true => bail!(
                 "a daemon that was started by hand runs: stop it (Ctrl-C where it runs), then run `gantry-runner install` once more"
             ),
@@ -223,7 +223,7 @@ impl Machine {
                 bail!("nothing was changed");
             }
         }
-        if self.home.is_taken() && !self.service.stop(Stopped::Ends)? {
+        if self.home.is_taken() && !self.service.stop(DaemonStopMode::Ends)? {
             bail!("a daemon that was started by hand runs: stop it first (Ctrl-C where it runs)");
         }
         self.service.remove()?;
@@ -307,7 +307,7 @@ impl Machine {
 }
 
 /// The programs for this kind of machine, from the first of the server's addresses that answers.
-async fn offer(enrolled: &Enrolled, entropy: &dyn Entropy) -> anyhow::Result<Offered> {
+async fn offer(enrolled: &EnrolledHome, entropy: &dyn Entropy) -> anyhow::Result<Offered> {
     let mut endpoints = Endpoints::parse(&enrolled.servers, enrolled.allow_plain_text)?;
     let mut left = endpoints.len();
     loop {

@@ -92,7 +92,7 @@ pub(crate) struct Journal<R> {
 
 /// A journal as it was found.
 #[derive(Debug)]
-pub(crate) struct Opened<R> {
+pub(crate) struct OpenedJournal<R> {
     pub(crate) journal: Journal<R>,
     pub(crate) id: JournalId,
     /// The records that it remembers, oldest first.
@@ -134,7 +134,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         folder: &Path,
         clock: &dyn Clock,
         entropy: &dyn Entropy,
-    ) -> Result<Opened<R>, JournalError> {
+    ) -> Result<OpenedJournal<R>, JournalError> {
         file::make_folder(folder)?;
         let path = folder.join(file::NAME);
         let begin = |records: Vec<R>, repaired| {
@@ -144,7 +144,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
                 created: clock.now(),
             };
             let journal = Self::begin(folder, header, records.iter())?;
-            Ok(Opened {
+            Ok(OpenedJournal {
                 id: journal.header.journal,
                 journal,
                 records,
@@ -173,7 +173,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         let mut journal = Self::over(folder, contents.header, file, contents.end)?;
         // On a disk that is full already, what is remembered is still of use.
         let _ = journal.make_room(journal.end.bytes + RESERVE_BYTES);
-        Ok(Opened {
+        Ok(OpenedJournal {
             id: journal.header.journal,
             journal,
             records: contents.records,

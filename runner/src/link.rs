@@ -24,14 +24,14 @@ use tonic::{Code, Status};
 
 use hearing::Unproven;
 pub(crate) use session::Introduction;
-use session::{LinkProgress, Session};
+use session::{LinkContext, LinkProgress};
 
 use crate::{
     backoff::Backoff,
     connection::Transport,
     endpoints::Endpoints,
     enrolment::{EnrolmentError, Proven},
-    home::{Enrolled, Home, HomeError},
+    home::{EnrolledHome, Home, HomeError},
     key::RunnerKey,
     model_server::{KnownModels, ModelServer},
     network::NetworkNews,
@@ -46,7 +46,7 @@ const OVERTAKEN: Duration = Duration::from_secs(1);
 pub(crate) struct LinkKeeper {
     pub(crate) endpoints: Endpoints,
     pub(crate) home: Home,
-    pub(crate) enrolled: Enrolled,
+    pub(crate) enrolled: EnrolledHome,
     pub(crate) key: RunnerKey,
     pub(crate) introduction: Introduction,
     pub(crate) operations: OperationsHandle,
@@ -153,7 +153,7 @@ impl LinkKeeper {
         };
         self.remember(proven.certificate);
         let transport = proven.reached.transport;
-        let session = Session {
+        let session = LinkContext {
             introduction: &self.introduction,
             home: &self.home,
             key: &self.key,

@@ -53,7 +53,7 @@ use shared_telemetry::{runner, traces::TraceOptions};
 use shared_types::{OsEntropy, SystemClock, Token, clean::clean};
 
 use cli::{
-    AddWorkspaceArgs, Backend, Cli, JoinArgs, RemoveWorkspaceArgs, RunArgs, ServersArgs, Verb,
+    AddWorkspaceArgs, Backend, Cli, JoinArgs, RemoveWorkspaceArgs, RunArgs, RunnerVerb, ServersArgs,
 };
 use daemon::{DaemonError, DaemonOptions, HostFacts};
 use docker::DockerOptions;
@@ -75,22 +75,22 @@ fn main() -> ExitCode {
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let cli = Cli::parse();
     let kept = hidden.and_then(|()| match &cli.verb {
-        Verb::Run(args) if args.dumpable => set_dumpable_behavior(DumpableBehavior::Dumpable),
+        RunnerVerb::Run(args) if args.dumpable => set_dumpable_behavior(DumpableBehavior::Dumpable),
         _ => Ok(()),
     });
     let verb = match cli.verb {
-        Verb::Enrol(_) => "enrol",
-        Verb::Run(_) => "run",
-        Verb::Servers(_) => "change the server's addresses",
-        Verb::AddWorkspace(_) => "add the workspace",
-        Verb::Workspaces => "list the workspaces",
-        Verb::RemoveWorkspace(_) => "remove the workspace",
-        Verb::Status => "say the status",
-        Verb::Install(_) => "install",
-        Verb::Logs(_) => "show the log",
-        Verb::Update => "update",
-        Verb::Uninstall(_) => "uninstall",
-        Verb::Manual { .. } => "write the manual",
+        RunnerVerb::Enrol(_) => "enrol",
+        RunnerVerb::Run(_) => "run",
+        RunnerVerb::Servers(_) => "change the server's addresses",
+        RunnerVerb::AddWorkspace(_) => "add the workspace",
+        RunnerVerb::Workspaces => "list the workspaces",
+        RunnerVerb::RemoveWorkspace(_) => "remove the workspace",
+        RunnerVerb::Status => "say the status",
+        RunnerVerb::Install(_) => "install",
+        RunnerVerb::Logs(_) => "show the log",
+        RunnerVerb::Update => "update",
+        RunnerVerb::Uninstall(_) => "uninstall",
+        RunnerVerb::Manual { .. } => "write the manual",
     };
     let acted = kept
         .context("cannot keep other processes from reading this one's memory")
@@ -146,22 +146,22 @@ fn act(cli: Cli) -> anyhow::Result<ExitCode> {
         Machine::here(&gantry_home, user_home.as_deref())
     };
     match cli.verb {
-        Verb::Enrol(args) => {
+        RunnerVerb::Enrol(args) => {
             let token = join_token(&args.join)?;
             enrol_here(&home, &args.servers, args.join, token)?;
         }
-        Verb::Run(args) => serve(home, &args)?,
-        Verb::Servers(args) => change_servers(&home, &args)?,
-        Verb::AddWorkspace(AddWorkspaceArgs { folder, name }) => {
+        RunnerVerb::Run(args) => serve(home, &args)?,
+        RunnerVerb::Servers(args) => change_servers(&home, &args)?,
+        RunnerVerb::AddWorkspace(AddWorkspaceArgs { folder, name }) => {
             say!("{}", workspaces::add(&home, &folder, name)?)?;
         }
-        Verb::Workspaces => {
+        RunnerVerb::Workspaces => {
             say!("{}", workspaces::list(&home)?)?;
         }
-        Verb::RemoveWorkspace(RemoveWorkspaceArgs { name }) => {
+        RunnerVerb::RemoveWorkspace(RemoveWorkspaceArgs { name }) => {
             say!("{}", workspaces::remove(&home, &name)?)?;
         }
-        Verb::Status => {
+        RunnerVerb::Status => {
             let status = status::of(&home, &PolicySource::of_machine())?;
             say!("{status}")?;
             // Without a user's folder there is no service of the user's either.
@@ -172,7 +172,7 @@ fn act(cli: Cli) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
         }
-        Verb::Install(args) => {
+        RunnerVerb::Install(args) => {
             let machine = machine()?;
             if args.servers.is_empty() {
                 machine.start(&machine.add_programs()?)?;
@@ -190,10 +190,10 @@ fn act(cli: Cli) -> anyhow::Result<ExitCode> {
                 }
             }
         }
-        Verb::Logs(args) => machine()?.logs(args.follow, args.lines)?,
-        Verb::Update => machine()?.update(&OsEntropy)?,
-        Verb::Uninstall(args) => machine()?.uninstall(args.yes, args.with_home)?,
-        Verb::Manual { folder } => shared_program::write_manual(Cli::command(), &folder)?,
+        RunnerVerb::Logs(args) => machine()?.logs(args.follow, args.lines)?,
+        RunnerVerb::Update => machine()?.update(&OsEntropy)?,
+        RunnerVerb::Uninstall(args) => machine()?.uninstall(args.yes, args.with_home)?,
+        RunnerVerb::Manual { folder } => shared_program::write_manual(Cli::command(), &folder)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -17,21 +17,21 @@ use std::{
 use shared_types::address::is_loopback_host;
 use url::{Host, Url};
 
-use self::key::Key;
+use self::key::ModelServerKey;
 pub(crate) use self::{asks::Asks, known::KnownModels};
 
 /// The model server of this machine. Clones are the same.
 #[derive(Debug, Clone)]
-pub(crate) struct ModelServer(Arc<Target>);
+pub(crate) struct ModelServer(Arc<ModelServerTarget>);
 
 #[derive(Debug)]
-struct Target {
+struct ModelServerTarget {
     host: Host<String>,
     port: u16,
     is_tls: bool,
     /// The path above `chat/completions`, without a slash at its end.
     path: String,
-    key: Option<Key>,
+    key: Option<ModelServerKey>,
 }
 
 impl ModelServer {
@@ -51,12 +51,12 @@ impl ModelServer {
         };
         let host = url.host().map(|host| host.to_owned());
         let host = host.ok_or(ModelServerError::Address)?;
-        let key = key_file.map(Key::load).transpose()?;
+        let key = key_file.map(ModelServerKey::load).transpose()?;
         if key.is_some() && !is_tls && !is_loopback_host(&host.to_string()) {
             return Err(ModelServerError::PlainText);
         }
         let port = url.port_or_known_default();
-        Ok(Self(Arc::new(Target {
+        Ok(Self(Arc::new(ModelServerTarget {
             host,
             port: port.ok_or(ModelServerError::Address)?,
             is_tls,

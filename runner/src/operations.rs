@@ -44,15 +44,15 @@ use self::{
     files::Files,
     journaled::Journaled,
     spans::Begun,
-    start::{Starting, Taken, Times},
+    start::{StartTimes, Starting, Taken},
     work::{Happened, Happenings, OperationControl},
 };
 pub(crate) use self::{journaled::JournalEntry, recovery::OperationsParts};
 use crate::{
-    docker::Pool,
+    docker::ContainerPool,
     journal::JournalError,
     policy::Guard,
-    sandboxes::{Sandbox, Sandboxes},
+    sandboxes::{ServedSandbox, ServedSandboxes},
 };
 
 /// Orders that wait for the table.
@@ -118,7 +118,7 @@ impl OperationsHandle {
     }
 
     /// Serves a sandbox from now on; one with the same id is replaced.
-    pub(crate) async fn add_sandbox(&self, id: SandboxId, sandbox: Sandbox) {
+    pub(crate) async fn add_sandbox(&self, id: SandboxId, sandbox: ServedSandbox) {
         self.wish(OperationsRequest::AddSandbox(id, sandbox)).await;
     }
 
@@ -157,7 +157,7 @@ enum OperationsRequest {
     Welcomed(LinkId),
     CloseLink(LinkId),
     BeginJournal(JournalId),
-    AddSandbox(SandboxId, Sandbox),
+    AddSandbox(SandboxId, ServedSandbox),
     RemoveSandbox(SandboxId),
     Drain,
     Orphan,
@@ -165,9 +165,9 @@ enum OperationsRequest {
 
 /// The task behind [`OperationsHandle`].
 pub(crate) struct OperationsService {
-    sandboxes: Sandboxes,
+    sandboxes: ServedSandboxes,
     /// Makes more of them, as the server wants them.
-    pool: Option<Pool>,
+    pool: Option<ContainerPool>,
     clock: Arc<dyn Clock>,
     table: OperationTable,
     journaled: Journaled,
@@ -330,7 +330,7 @@ impl OperationsService {
                 run_for,
             }) => {
                 let taken_up = self.clock.boot_time();
-                let times = Times {
+                let times = StartTimes {
                     taken_up,
                     start_by: taken_up.saturating_add(start_within),
                     run_for,
@@ -427,7 +427,7 @@ fn renewals(disconnect_for: Duration) -> Interval {
 }
 
 /// Waits until there is something to report of the pool's sandboxes; without a pool, for ever.
-async fn news(pool: Option<&Pool>) -> Vec<SandboxReport> {
+async fn news(pool: Option<&ContainerPool>) -> Vec<SandboxReport> {
     match pool {
         Some(pool) => pool.news().await,
         None => std::future::pending().await,

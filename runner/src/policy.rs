@@ -26,7 +26,7 @@ use self::{
     rules::Policy,
     ruling::{Forbidden, OperationPlace},
 };
-use crate::sandboxes::Sandbox;
+use crate::sandboxes::ServedSandbox;
 
 /// The guard of a machine: the policy as it is now.
 #[derive(Debug)]
@@ -55,7 +55,11 @@ impl Guard {
     ///
     /// # Errors
     /// The refusal: it names the file, the reason and the remedy.
-    pub(crate) fn permits(&mut self, asked: &Incoming, sandbox: &Sandbox) -> Result<(), Refusal> {
+    pub(crate) fn permits(
+        &mut self,
+        asked: &Incoming,
+        sandbox: &ServedSandbox,
+    ) -> Result<(), Refusal> {
         self.read_if_changed();
         let Some(request) = &asked.request else {
             return Ok(());
@@ -149,9 +153,9 @@ impl PolicyFile {
 }
 
 /// The place of an operation in this sandbox.
-fn place(sandbox: &Sandbox) -> OperationPlace {
+fn place(sandbox: &ServedSandbox) -> OperationPlace {
     match sandbox {
-        Sandbox::Workspace(host) => {
+        ServedSandbox::Workspace(host) => {
             // One whose path the kernel does not tell lies beneath no root.
             let real = host.real_root().unwrap_or_default();
             OperationPlace {
@@ -161,7 +165,7 @@ fn place(sandbox: &Sandbox) -> OperationPlace {
                 has_network: false,
             }
         }
-        Sandbox::Container(container) => OperationPlace {
+        ServedSandbox::Container(container) => OperationPlace {
             workspace: None,
             roots: vec![container.root().into()],
             isolation: container.isolation(),

@@ -141,7 +141,7 @@ pub(crate) enum ProcessEnd {
 
 /// The reason why commands cannot be run here.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenError {
+pub(crate) enum ProcessesError {
     /// There is no supervisor.
     #[error(
         "there is no program {0:?}; put gantry-supervisor beside gantry-runner, or name it with --supervisor"
@@ -177,9 +177,9 @@ impl Processes {
         options: ProcessOptions,
         clock: Arc<dyn Clock>,
         entropy: &dyn Entropy,
-    ) -> Result<(Self, Vec<(PathBuf, Left)>), OpenError> {
+    ) -> Result<(Self, Vec<(PathBuf, Left)>), ProcessesError> {
         let left = left::left_behind(&options.root, options.realm, &clock).await;
-        let left = left.map_err(|source| OpenError::Root {
+        let left = left.map_err(|source| ProcessesError::Root {
             root: options.root.clone(),
             source,
         })?;
@@ -195,7 +195,7 @@ impl Processes {
         options: ProcessOptions,
         clock: Arc<dyn Clock>,
         entropy: &dyn Entropy,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, ProcessesError> {
         let mut prefix = [0; 8];
         entropy.fill(&mut prefix);
         let prefix = format!("{:016x}", u64::from_be_bytes(prefix));
@@ -408,12 +408,12 @@ fn prepared(options: PoolOptions) -> Result<SupervisorPool, PoolError> {
     }
 }
 
-fn unusable(program: PathBuf, source: PoolError) -> OpenError {
+fn unusable(program: PathBuf, source: PoolError) -> ProcessesError {
     match &source {
         PoolError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-            OpenError::MissingSupervisor(program)
+            ProcessesError::MissingSupervisor(program)
         }
-        _ => OpenError::UnfitSupervisor { program, source },
+        _ => ProcessesError::UnfitSupervisor { program, source },
     }
 }
 

@@ -1,6 +1,6 @@
 //! The sandboxes of this runner: for each, what serves its files and what runs its commands.
 //!
-//! Operations ask a [`Sandbox`] for what they need, and do not see which kind it is. So another kind is
+//! Operations ask a [`ServedSandbox`] for what they need, and do not see which kind it is. So another kind is
 //! another variant here, and nothing else changes. All workspaces are folders of this host: each has a
 //! [`Host`] of its own, and their commands share one folder of supervisors. Each container has its own of
 //! both.
@@ -18,7 +18,7 @@ use crate::{docker::Container, processes::Processes};
 
 /// The place where operations of one sandbox happen. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) enum Sandbox {
+pub(crate) enum ServedSandbox {
     /// A folder of this host.
     Workspace(Host),
     /// A container on this host, which may have to be started first.
@@ -30,13 +30,13 @@ pub(crate) type Planned = (CommandPlan, Processes);
 
 /// All sandboxes that are served, by id.
 #[derive(Debug)]
-pub(crate) struct Sandboxes {
+pub(crate) struct ServedSandboxes {
     first: SandboxId,
     commands: Processes,
-    served: HashMap<SandboxId, Sandbox>,
+    served: HashMap<SandboxId, ServedSandbox>,
 }
 
-impl Sandboxes {
+impl ServedSandboxes {
     /// None yet. `first` is the sandbox of what a runner wrote down that had only one; the commands of
     /// workspaces are run by `commands`.
     pub(crate) fn new(first: SandboxId, commands: Processes) -> Self {
@@ -58,7 +58,7 @@ impl Sandboxes {
     }
 
     /// Serves a sandbox from now on; one with the same id is replaced.
-    pub(crate) fn add(&mut self, id: SandboxId, sandbox: Sandbox) {
+    pub(crate) fn add(&mut self, id: SandboxId, sandbox: ServedSandbox) {
         self.served.insert(id, sandbox);
     }
 
@@ -68,7 +68,7 @@ impl Sandboxes {
     }
 
     /// The sandbox with this id, where it is served.
-    pub(crate) fn get(&self, id: SandboxId) -> Option<&Sandbox> {
+    pub(crate) fn get(&self, id: SandboxId) -> Option<&ServedSandbox> {
         self.served.get(&id)
     }
 
@@ -78,10 +78,12 @@ impl Sandboxes {
     }
 
     /// The plan of a command, where it needs no wait.
-    pub(crate) fn plan_at_once(&self, sandbox: &Sandbox, exec: &Exec) -> Option<Planned> {
+    pub(crate) fn plan_at_once(&self, sandbox: &ServedSandbox, exec: &Exec) -> Option<Planned> {
         match sandbox {
-            Sandbox::Workspace(host) => Some((host.plan_at_once(exec)?, self.commands.clone())),
-            Sandbox::Container(container) => {
+            ServedSandbox::Workspace(host) => {
+                Some((host.plan_at_once(exec)?, self.commands.clone()))
+            }
+            ServedSandbox::Container(container) => {
                 let running = container.running()?;
                 Some((running.inhabited.plan(exec).ok()?, running.processes))
             }
@@ -91,13 +93,13 @@ impl Sandboxes {
     /// The plan of a command: waits for the host's file system, and until the sandbox is there.
     pub(crate) fn plan(
         &self,
-        sandbox: Sandbox,
+        sandbox: ServedSandbox,
         exec: Exec,
     ) -> impl Future<Output = Result<Planned, Unplanned>> + Send + 'static {
         let commands = self.commands.clone();
         async move {
             match sandbox {
-                Sandbox::Workspace(host) => {
+                ServedSandbox::Workspace(host) => {
                     let plan = spawn_blocking(move || host.plan(&exec)).await;
                     let plan = plan.unwrap_or_else(|error| {
                         tracing::error!(%error, "failed to plan a command");
@@ -105,7 +107,7 @@ impl Sandboxes {
                     });
                     Ok((plan?, commands))
                 }
-                Sandbox::Container(container) => {
+                ServedSandbox::Container(container) => {
                     let running = container.ready().await.map_err(Unplanned::Refused)?;
                     Ok((running.inhabited.plan(&exec)?, running.processes))
                 }
@@ -119,7 +121,7 @@ fn failed_inside() -> Refusal {
     Refusal::new(RefusalCode::Fenced, message)
 }
 
-impl Sandbox {
+impl ServedSandbox {
     /// True for a container that has a network from its next start on.
     pub(crate) fn wants_network(&self) -> bool {
         matches!(self, Self::Container(container) if container.wants_network())

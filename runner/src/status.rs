@@ -5,14 +5,14 @@ use std::fmt;
 use shared_types::Isolation;
 
 use crate::{
-    home::{Enrolled, Home, HomeError},
+    home::{EnrolledHome, Home, HomeError},
     policy::{self, PolicySource},
 };
 
 /// The enrolment of a home, and the daemon that uses it.
 #[derive(Debug)]
 pub(crate) struct Status {
-    enrolled: Option<Enrolled>,
+    enrolled: Option<EnrolledHome>,
     running: bool,
     /// The endpoint of the link, where there is one.
     link: Option<String>,

@@ -19,11 +19,11 @@ use shared_types::{Clock, OsEntropy, SystemClock, limits::DISCONNECTED_AT_MOST};
 
 use crate::{
     endpoints::Endpoints,
-    journal::{Journal, Opened, Repair},
+    journal::{Journal, OpenedJournal, Repair},
     operations::{OperationsHandle, OperationsParts, OperationsService},
     policy::{Guard, PolicySource},
     processes::{ProcessOptions, Processes},
-    sandboxes::{Sandbox, Sandboxes},
+    sandboxes::{ServedSandbox, ServedSandboxes},
 };
 
 pub(crate) use self::{
@@ -95,13 +95,13 @@ pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> O
     let (processes, left) = Processes::open(options, clock.clone(), &OsEntropy)
         .await
         .expect("a pool");
-    let mut sandboxes = Sandboxes::new(PLACE, processes);
-    sandboxes.add(PLACE, Sandbox::Workspace(host));
+    let mut sandboxes = ServedSandboxes::new(PLACE, processes);
+    sandboxes.add(PLACE, ServedSandbox::Workspace(host));
     OperationsParts {
         sandboxes,
         pool: None,
         left,
-        journal: Opened {
+        journal: OpenedJournal {
             id: match opened.repaired {
                 Some(Repair::SetAside { .. }) => opened.id,
                 _ => incarnation().journal,

@@ -12,7 +12,7 @@ use std::{
 
 use shared_types::limits::is_name;
 
-use crate::home::{Enrolled, FIRST_WORKSPACE, Home, HomeError, Served, Workspace};
+use crate::home::{EnrolledHome, FIRST_WORKSPACE, Home, HomeError, Served, WorkspaceFolder};
 
 /// Workspaces of one home, at most. The runner's first message names all of them, and has a bound.
 pub(crate) const MAX_WORKSPACES: usize = 16;
@@ -57,7 +57,7 @@ pub(crate) enum WorkspaceError {
 
 /// The last words of a command.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct WorkspaceReport {
     done: String,
     daemon: Daemon,
 }
@@ -75,7 +75,7 @@ pub(crate) fn add(
     home: &Home,
     folder: &Path,
     name: Option<String>,
-) -> Result<Report, WorkspaceError> {
+) -> Result<WorkspaceReport, WorkspaceError> {
     let folder = usable(folder)?;
     let name = match name {
         Some(name) => name,
@@ -84,11 +84,11 @@ pub(crate) fn add(
     if !is_name(&name) {
         return Err(WorkspaceError::Name(name));
     }
-    let added = Workspace { name, folder };
+    let added = WorkspaceFolder { name, folder };
     let changed = home.change(|enrolled| include(enrolled, added.clone()))?;
     changed.ok_or(WorkspaceError::NotEnrolled)?;
-    let Workspace { name, folder } = added;
-    Ok(Report {
+    let WorkspaceFolder { name, folder } = added;
+    Ok(WorkspaceReport {
         done: format!("workspace {name} is {}", folder.display()),
         daemon: heard(home, |served| {
             let ours = |served: &&Served| served.name == name && served.folder == folder;
@@ -98,10 +98,10 @@ pub(crate) fn add(
 }
 
 /// Removes one of those that were added.
-pub(crate) fn remove(home: &Home, name: &str) -> Result<Report, WorkspaceError> {
+pub(crate) fn remove(home: &Home, name: &str) -> Result<WorkspaceReport, WorkspaceError> {
     let changed = home.change(|enrolled| leave_out(enrolled, name))?;
     changed.ok_or(WorkspaceError::NotEnrolled)?;
-    Ok(Report {
+    Ok(WorkspaceReport {
         done: format!("workspace {name} is removed; its folder and files stay"),
         daemon: heard(home, |served| {
             let gone = served.iter().all(|served| served.name != name);
@@ -113,7 +113,7 @@ pub(crate) fn remove(home: &Home, name: &str) -> Result<Report, WorkspaceError> 
 /// All workspaces of a home.
 #[derive(Debug)]
 pub(crate) struct WorkspaceList {
-    workspaces: Vec<Workspace>,
+    workspaces: Vec<WorkspaceFolder>,
     /// The state of them in the daemon, where one runs.
     served: Option<Vec<Served>>,
 }
@@ -129,10 +129,10 @@ pub(crate) fn list(home: &Home) -> Result<WorkspaceList, WorkspaceError> {
 
 /// The workspaces of a home that make sense, the first one first. The file may have been written by hand:
 /// what makes none is left out, and the log says so.
-pub(crate) fn usable_of(enrolled: &Enrolled) -> Vec<Workspace> {
-    let mut usable: Vec<Workspace> = Vec::new();
+pub(crate) fn usable_of(enrolled: &EnrolledHome) -> Vec<WorkspaceFolder> {
+    let mut usable: Vec<WorkspaceFolder> = Vec::new();
     for workspace in enrolled.all_workspaces() {
-        let Workspace { name, folder } = &workspace;
+        let WorkspaceFolder { name, folder } = &workspace;
         let wrong = if usable.is_empty() {
             // The workspace that is chosen by the runner's name alone never becomes another one.
             usable.push(workspace);
@@ -154,9 +154,9 @@ pub(crate) fn usable_of(enrolled: &Enrolled) -> Vec<Workspace> {
     usable
 }
 
-fn include(enrolled: &mut Enrolled, added: Workspace) -> Result<(), WorkspaceError> {
+fn include(enrolled: &mut EnrolledHome, added: WorkspaceFolder) -> Result<(), WorkspaceError> {
     for known in enrolled.all_workspaces() {
-        let Workspace { name, folder } = known;
+        let WorkspaceFolder { name, folder } = known;
         if folder == added.folder || folder.canonicalize().is_ok_and(|real| real == added.folder) {
             return Err(WorkspaceError::SameFolder { name, folder });
         }
@@ -171,7 +171,7 @@ fn include(enrolled: &mut Enrolled, added: Workspace) -> Result<(), WorkspaceErr
     Ok(())
 }
 
-fn leave_out(enrolled: &mut Enrolled, name: &str) -> Result<(), WorkspaceError> {
+fn leave_out(enrolled: &mut EnrolledHome, name: &str) -> Result<(), WorkspaceError> {
     if name == FIRST_WORKSPACE {
         return Err(WorkspaceError::First);
     }
@@ -227,7 +227,7 @@ fn heard(home: &Home, is_told: impl Fn(&[Served]) -> Option<Option<Served>>) -> 
     Daemon::NotRunning
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for WorkspaceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.done)?;
         match &self.daemon {
@@ -250,7 +250,7 @@ impl fmt::Display for WorkspaceList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widest = self.workspaces.iter().map(|known| known.name.len()).max();
         let widest = widest.unwrap_or_default();
-        for (number, Workspace { name, folder }) in self.workspaces.iter().enumerate() {
+        for (number, WorkspaceFolder { name, folder }) in self.workspaces.iter().enumerate() {
             if number > 0 {
                 writeln!(f)?;
             }

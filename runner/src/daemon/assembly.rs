@@ -12,21 +12,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     DaemonError, DaemonOptions,
-    serving::{Offers, Serving},
+    serving::{Offers, ServedWorkspaces},
 };
 use crate::{
     backoff::Backoff,
-    docker::{Pool, PoolOptions},
+    docker::{ContainerPool, PoolOptions},
     endpoints::Endpoints,
-    home::Enrolled,
-    journal::{Journal, JournalError, Opened, Repair},
+    home::EnrolledHome,
+    journal::{Journal, JournalError, OpenedJournal, Repair},
     link::{Introduction, LinkKeeper},
     model_server::KnownModels,
     operations::{JournalEntry, OperationsHandle, OperationsParts, OperationsService},
     policy::Guard,
     processes::{Left, ProcessOptions, Processes},
     room,
-    sandboxes::{Sandbox, Sandboxes},
+    sandboxes::{ServedSandbox, ServedSandboxes},
 };
 
 /// Supervisors that wait for a command, so that it starts at once.
@@ -109,7 +109,7 @@ pub(super) async fn assemble(
     Ok((link, service))
 }
 
-fn say_start(enrolled: &Enrolled, endpoints: &Endpoints) {
+fn say_start(enrolled: &EnrolledHome, endpoints: &Endpoints) {
     tracing::info!(
         runner.id = %enrolled.runner,
         runner.name = enrolled.name,
@@ -118,13 +118,17 @@ fn say_start(enrolled: &Enrolled, endpoints: &Endpoints) {
     );
 }
 
-fn open_workspaces(options: &DaemonOptions, enrolled: &Enrolled) -> Result<Serving, DaemonError> {
+fn open_workspaces(
+    options: &DaemonOptions,
+    enrolled: &EnrolledHome,
+) -> Result<ServedWorkspaces, DaemonError> {
     let offers = match options.backend {
         Some(_) => Offers::Pool,
         None => Offers::Workspaces,
     };
     let (facts, environment) = (options.facts.clone(), options.environment.clone());
-    let serving = Serving::open(enrolled, offers, facts, environment, options.clock.clone())?;
+    let serving =
+        ServedWorkspaces::open(enrolled, offers, facts, environment, options.clock.clone())?;
     options.home.note_serving(&serving.served());
     Ok(serving)
 }
@@ -132,11 +136,11 @@ fn open_workspaces(options: &DaemonOptions, enrolled: &Enrolled) -> Result<Servi
 async fn open_pool(
     options: &DaemonOptions,
     runner: RunnerId,
-) -> Result<(Option<Pool>, Remains), DaemonError> {
+) -> Result<(Option<ContainerPool>, Remains), DaemonError> {
     let Some(docker) = options.backend.clone() else {
         return Ok((None, Remains::new()));
     };
-    let (pool, left) = Pool::open(PoolOptions {
+    let (pool, left) = ContainerPool::open(PoolOptions {
         runner,
         docker,
         root: options.home.sandboxes(),
@@ -148,7 +152,10 @@ async fn open_pool(
     Ok((Some(pool), left))
 }
 
-async fn capabilities(serving: &Serving, pool: Option<&Pool>) -> v1::Capabilities {
+async fn capabilities(
+    serving: &ServedWorkspaces,
+    pool: Option<&ContainerPool>,
+) -> v1::Capabilities {
     let mut capabilities = serving.capabilities();
     if let Some(pool) = pool {
         capabilities.pool = Some(pool.facts().await);
@@ -157,7 +164,7 @@ async fn capabilities(serving: &Serving, pool: Option<&Pool>) -> v1::Capabilitie
 }
 
 /// Opens the journal, and logs its repair.
-fn open_journal(options: &DaemonOptions) -> Result<Opened<JournalEntry>, JournalError> {
+fn open_journal(options: &DaemonOptions) -> Result<OpenedJournal<JournalEntry>, JournalError> {
     let (clock, entropy) = (options.clock.as_ref(), options.entropy.as_ref());
     let opened = Journal::open(&options.home.journal(), clock, entropy)?;
     match &opened.repaired {
@@ -190,13 +197,17 @@ async fn open_commands(options: &DaemonOptions) -> Result<(Processes, Remains), 
 }
 
 /// All sandboxes that are served from the start.
-fn sandboxes(commands: Processes, serving: &Serving, pool: Option<&Pool>) -> Sandboxes {
-    let mut sandboxes = Sandboxes::new(serving.first(), commands);
+fn sandboxes(
+    commands: Processes,
+    serving: &ServedWorkspaces,
+    pool: Option<&ContainerPool>,
+) -> ServedSandboxes {
+    let mut sandboxes = ServedSandboxes::new(serving.first(), commands);
     for (id, sandbox) in serving.sandboxes() {
         sandboxes.add(id, sandbox);
     }
-    for (id, container) in pool.into_iter().flat_map(Pool::sandboxes) {
-        sandboxes.add(id, Sandbox::Container(container));
+    for (id, container) in pool.into_iter().flat_map(ContainerPool::sandboxes) {
+        sandboxes.add(id, ServedSandbox::Container(container));
     }
     sandboxes
 }

@@ -13,9 +13,9 @@ use tokio::sync::watch;
 
 use super::HostFacts;
 use crate::{
-    home::{Enrolled, Home, HomeError, Served, Watch, Workspace},
+    home::{EnrolledHome, FileWatch, Home, HomeError, Served, WorkspaceFolder},
     operations::OperationsHandle,
-    sandboxes::Sandbox,
+    sandboxes::ServedSandbox,
     workspaces,
 };
 
@@ -29,7 +29,7 @@ pub(super) enum Offers {
 }
 
 /// The workspaces of a daemon.
-pub(super) struct Serving {
+pub(super) struct ServedWorkspaces {
     runner: RunnerId,
     offers: Offers,
     facts: HostFacts,
@@ -39,17 +39,17 @@ pub(super) struct Serving {
 }
 
 struct KnownWorkspace {
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     host: Result<Host, String>,
 }
 
-impl Serving {
+impl ServedWorkspaces {
     /// Opens the workspaces of a home.
     ///
     /// # Errors
     /// None of them can be used; it says why the first one cannot.
     pub(super) fn open(
-        enrolled: &Enrolled,
+        enrolled: &EnrolledHome,
         offers: Offers,
         facts: HostFacts,
         environment: BTreeMap<String, String>,
@@ -79,7 +79,7 @@ impl Serving {
         }
     }
 
-    fn wanted(&self, enrolled: &Enrolled) -> Vec<Workspace> {
+    fn wanted(&self, enrolled: &EnrolledHome) -> Vec<WorkspaceFolder> {
         match self.offers {
             Offers::Workspaces => workspaces::usable_of(enrolled),
             Offers::Pool => Vec::new(),
@@ -92,12 +92,17 @@ impl Serving {
     }
 
     /// All that can be used.
-    pub(super) fn sandboxes(&self) -> impl Iterator<Item = (SandboxId, Sandbox)> {
+    pub(super) fn sandboxes(&self) -> impl Iterator<Item = (SandboxId, ServedSandbox)> {
         let usable = self.known.iter().filter_map(|known| {
             let host = known.host.as_ref().ok()?;
             Some((&known.workspace, host))
         });
-        usable.map(|(workspace, host)| (self.id(&workspace.name), Sandbox::Workspace(host.clone())))
+        usable.map(|(workspace, host)| {
+            (
+                self.id(&workspace.name),
+                ServedSandbox::Workspace(host.clone()),
+            )
+        })
     }
 
     /// The runner's description of itself.
@@ -138,7 +143,7 @@ impl Serving {
     pub(super) async fn follow(
         mut self,
         home: Home,
-        mut watch: Watch,
+        mut watch: FileWatch,
         operations: OperationsHandle,
         said: watch::Sender<v1::Capabilities>,
     ) {
@@ -164,7 +169,7 @@ impl Serving {
         }
     }
 
-    async fn take_up(&mut self, enrolled: &Enrolled, operations: &OperationsHandle) {
+    async fn take_up(&mut self, enrolled: &EnrolledHome, operations: &OperationsHandle) {
         let wanted = self.wanted(enrolled);
         for before in std::mem::take(&mut self.known) {
             let id = self.id(&before.workspace.name);
@@ -173,7 +178,7 @@ impl Serving {
                 (true, false) => {}
                 (false, _) => {
                     operations.remove_sandbox(id).await;
-                    let Workspace { name, folder } = &before.workspace;
+                    let WorkspaceFolder { name, folder } = &before.workspace;
                     tracing::info!(workspace.name = name, workspace = %folder.display(), "a workspace is not served any more");
                 }
             }
@@ -192,7 +197,7 @@ impl Serving {
                     let host = opened.map_err(|error| error.to_string());
                     if let Ok(host) = &host {
                         let id = self.id(&workspace.name);
-                        let sandbox = Sandbox::Workspace(host.clone());
+                        let sandbox = ServedSandbox::Workspace(host.clone());
                         operations.add_sandbox(id, sandbox).await;
                     }
                     self.add(workspace, host);
@@ -201,8 +206,8 @@ impl Serving {
         }
     }
 
-    fn add(&mut self, workspace: Workspace, host: Result<Host, String>) {
-        let Workspace { name, folder } = &workspace;
+    fn add(&mut self, workspace: WorkspaceFolder, host: Result<Host, String>) {
+        let WorkspaceFolder { name, folder } = &workspace;
         match &host {
             Ok(host) => tracing::info!(
                 workspace.name = name,
@@ -220,14 +225,14 @@ impl Serving {
         self.known.push(KnownWorkspace { workspace, host });
     }
 
-    fn open_one(&self, workspace: &Workspace) -> Result<Host, WorkspaceError> {
+    fn open_one(&self, workspace: &WorkspaceFolder) -> Result<Host, WorkspaceError> {
         self.open_beside(self.hosts().next(), workspace)
     }
 
     fn open_beside(
         &self,
         beside: Option<&Host>,
-        workspace: &Workspace,
+        workspace: &WorkspaceFolder,
     ) -> Result<Host, WorkspaceError> {
         if let Some(host) = beside {
             return host.beside(&workspace.folder);

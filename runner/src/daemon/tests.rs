@@ -13,7 +13,7 @@ use tonic::Status;
 
 use super::*;
 use crate::{
-    home::Enrolled,
+    home::EnrolledHome,
     testing::{FakeLink, FakeServer, RUNNER, SOON, incoming, operation_frame, shell, supervisor},
 };
 
@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(60);
 struct Daemon {
     home: Home,
     directory: tempfile::TempDir,
-    stop: mpsc::Sender<Stop>,
+    stop: mpsc::Sender<DaemonStop>,
     task: JoinHandle<Result<(), DaemonError>>,
 }
 
@@ -34,7 +34,7 @@ impl Daemon {
         let entropy = SeededEntropy::new(1);
         let token = Token::join([1; 32], &entropy);
         home.prepare_key(&token, &entropy).expect("a key");
-        home.enrol(&Enrolled {
+        home.enrol(&EnrolledHome {
             servers: vec![server.url.clone()],
             allow_plain_text: false,
             runner: RUNNER,
@@ -131,7 +131,7 @@ async fn a_drain_lets_what_runs_finish_and_takes_nothing_new() {
     let script = "echo up; until test -e go; do sleep 0.01; done";
     let (mut link, asked) = linked(&mut server, script).await;
     running(&mut link, &asked).await;
-    daemon.stop.send(Stop::End).await.expect("a daemon");
+    daemon.stop.send(DaemonStop::End).await.expect("a daemon");
     let mut next = asked.clone();
     let refusal = loop {
         next.id = shared_types::OperationId::from_u128(next.id.as_u128() + 1);
@@ -174,7 +174,11 @@ async fn the_server_is_told_the_mode_of_the_machines_policy_as_soon_as_it_change
     std::fs::write(policy.path(), "mode = \"ask\"").expect("a policy");
     let (now, newer) = ceiling(&mut server).await;
     assert_eq!(now, v1::Mode::Ask);
-    daemon.stop.send(Stop::HandOver).await.expect("a daemon");
+    daemon
+        .stop
+        .send(DaemonStop::HandOver)
+        .await
+        .expect("a daemon");
     drop((link, newer));
     daemon.end().await.expect("an orderly end");
 }
@@ -192,7 +196,11 @@ async fn a_runner_that_hands_over_comes_back_and_one_with_nothing_left_leaves_fo
             link.send(v1::server_frame::Kind::Forget(v1::Forget { operation }))
                 .await;
         }
-        daemon.stop.send(Stop::HandOver).await.expect("a daemon");
+        daemon
+            .stop
+            .send(DaemonStop::HandOver)
+            .await
+            .expect("a daemon");
         assert_eq!(goodbye(&mut link).await.for_good, for_good);
         drop(link);
         daemon.end().await.expect("an orderly end");
@@ -205,7 +213,7 @@ async fn one_that_stops_before_it_has_heard_the_welcome_leaves_for_good_as_well(
     let mut daemon = Daemon::start(&server, LONG);
     let mut link = server.next_link().await;
     link.challenge().await;
-    daemon.stop.send(Stop::End).await.expect("a daemon");
+    daemon.stop.send(DaemonStop::End).await.expect("a daemon");
     assert!(goodbye(&mut link).await.for_good);
     drop(link);
     daemon.end().await.expect("an orderly end");
@@ -217,7 +225,7 @@ async fn what_outlasts_the_drain_is_stopped_and_its_end_still_told() {
     let mut daemon = Daemon::start(&server, Duration::ZERO);
     let (mut link, asked) = linked(&mut server, "echo up; sleep 600").await;
     running(&mut link, &asked).await;
-    daemon.stop.send(Stop::End).await.expect("a daemon");
+    daemon.stop.send(DaemonStop::End).await.expect("a daemon");
     assert_eq!(
         cause_of_the_end(&mut link).await,
         exit_record::Cause::Orphaned
@@ -232,14 +240,18 @@ async fn what_outlasts_the_drain_is_stopped_and_its_end_still_told() {
 
 #[tokio::test]
 async fn a_second_signal_stops_what_runs_whatever_the_first_one_was() {
-    for first in [Stop::HandOver, Stop::End] {
+    for first in [DaemonStop::HandOver, DaemonStop::End] {
         let mut server = FakeServer::plain(1).await;
         let mut daemon = Daemon::start(&server, Duration::from_secs(3600));
         let script = "trap 'touch stopped; exit' TERM; echo up; while :; do sleep 0.01; done";
         let (mut link, asked) = linked(&mut server, script).await;
         running(&mut link, &asked).await;
         daemon.stop.send(first).await.expect("a daemon");
-        daemon.stop.send(Stop::HandOver).await.expect("a daemon");
+        daemon
+            .stop
+            .send(DaemonStop::HandOver)
+            .await
+            .expect("a daemon");
         let stopped = daemon.directory.path().join("stopped");
         drop(link);
         daemon.end().await.expect("an end");
@@ -279,7 +291,7 @@ async fn a_refusal_that_nobody_signed_stops_nothing() {
         cause_of_the_end(&mut link).await,
         exit_record::Cause::Exited
     );
-    daemon.stop.send(Stop::End).await.expect("a daemon");
+    daemon.stop.send(DaemonStop::End).await.expect("a daemon");
     drop(link);
     daemon.end().await.expect("an orderly end");
 }
@@ -337,6 +349,6 @@ async fn one_home_serves_one_daemon_and_only_once_it_is_enrolled() {
     let (_keep, stop) = mpsc::channel(1);
     let fresh = run(options(&Home::within(elsewhere.path()), LONG), stop).await;
     assert!(matches!(fresh, Err(DaemonError::NotEnrolled)));
-    daemon.stop.send(Stop::End).await.expect("a daemon");
+    daemon.stop.send(DaemonStop::End).await.expect("a daemon");
     daemon.end().await.expect("an orderly end");
 }

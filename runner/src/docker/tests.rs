@@ -24,7 +24,7 @@ use crate::{
     processes::{
         PassingControls, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool, SpoolRead,
     },
-    sandboxes::Sandbox,
+    sandboxes::ServedSandbox,
     testing::supervisor,
 };
 
@@ -46,8 +46,8 @@ impl Scene {
     }
 
     /// What a daemon begins with.
-    async fn pool(&self) -> (Pool, Vec<(PathBuf, Left)>) {
-        let opened = Pool::open(self.options());
+    async fn pool(&self) -> (ContainerPool, Vec<(PathBuf, Left)>) {
+        let opened = ContainerPool::open(self.options());
         opened.await.expect("a pool")
     }
 
@@ -478,7 +478,7 @@ fn a_new_sandbox_is_a_container_that_waited_and_the_next_daemon_finds_its_files(
     });
 }
 
-async fn until_removed(pool: &Pool) {
+async fn until_removed(pool: &ContainerPool) {
     let removals: Vec<_> = lock(&pool.removals).drain().collect();
     for (_, removal) in removals {
         removal.done.await.expect("it does not panic");
@@ -533,7 +533,7 @@ fn a_spare_container_is_removed_whose_programs_are_gone() {
             bytes.push(0);
             fs::write(other.path().join(program), bytes).expect("it is written");
         }
-        let updated = Pool::open(PoolOptions {
+        let updated = ContainerPool::open(PoolOptions {
             supervisor: newer,
             ..scene.options()
         });
@@ -570,7 +570,7 @@ async fn no_check_of_an_images_health_runs_and_no_volume_of_its_own_stays() {
             ..template(privilege.name(), privilege)
         });
     }
-    let (pool, _) = Pool::open(options).await.expect("a pool");
+    let (pool, _) = ContainerPool::open(options).await.expect("a pool");
     let engine = pool.around.engine().await.expect("an engine");
     for name in ["strict", "sudo"] {
         let of_image = SandboxSpec {
@@ -800,7 +800,7 @@ async fn files_are_served_inside_as_the_user_and_lead_nowhere_else() {
     let container = pool
         .order(scene.id("a"), ensure(spec("a")))
         .expect("a sandbox");
-    let sandbox = Sandbox::Container(container.clone());
+    let sandbox = ServedSandbox::Container(container.clone());
     let write = |path: &str| {
         Request::Write(Write {
             path: path.to_owned(),
@@ -837,7 +837,7 @@ async fn files_are_served_inside_as_the_user_and_lead_nowhere_else() {
     assert!(matches!(written, Outcome::Written(_)), "{written:?}");
 }
 
-async fn perform(sandbox: &Sandbox, request: Request) -> Outcome {
+async fn perform(sandbox: &ServedSandbox, request: Request) -> Outcome {
     let mut performing = sandbox.perform(request, LONG);
     loop {
         let event = timeout(LONG, performing.events.recv())
@@ -852,7 +852,7 @@ async fn perform(sandbox: &Sandbox, request: Request) -> Outcome {
 }
 
 /// What the pool tells next of its only sandbox.
-async fn told(pool: &Pool) -> (SandboxState, String) {
+async fn told(pool: &ContainerPool) -> (SandboxState, String) {
     let reports = timeout(LONG, pool.news()).await.expect("in time");
     let last = reports.into_iter().next().expect("a report");
     (last.state, last.reason)

@@ -30,7 +30,7 @@ async fn enrol_with(
     place: &Place,
     server: &FakeServer,
     change: impl FnOnce(&mut Enrolment),
-) -> Result<Report, EnrolError> {
+) -> Result<EnrolReport, EnrolError> {
     let mut wanted = Enrolment {
         endpoints: endpoints(&[&server.url]),
         allow_plain_text: false,

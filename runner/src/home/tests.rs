@@ -5,8 +5,8 @@ use shared_types::{Token, entropy::SeededEntropy};
 use super::*;
 use crate::testing::SmallDisk;
 
-fn enrolled() -> Enrolled {
-    Enrolled {
+fn enrolled() -> EnrolledHome {
+    EnrolledHome {
         servers: vec!["https://localhost:7400".into(), "https://other:7400".into()],
         allow_plain_text: false,
         runner: RunnerId::from_u128(7),

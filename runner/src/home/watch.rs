@@ -14,12 +14,12 @@ const NEWS_BYTES: usize = 4096;
 
 /// A file that is watched. The folder must stay where it is.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct FileWatch {
     news: AsyncFd<OwnedFd>,
     file: OsString,
 }
 
-impl Watch {
+impl FileWatch {
     #[expect(
         deprecated,
         reason = "its successor is unsafe for those who close a registered descriptor; an owned one stays open"

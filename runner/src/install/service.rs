@@ -44,7 +44,7 @@ const STOPS_WITHIN: Duration = Duration::from_secs(40);
 
 /// The way in which a daemon is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub(crate) enum DaemonStopMode {
     /// Commands go on.
     HandsOver,
     /// Commands are stopped.
@@ -53,7 +53,7 @@ pub(crate) enum Stopped {
 
 /// The service of one home.
 #[derive(Debug)]
-pub(crate) struct Service {
+pub(crate) struct InstalledService {
     is_root: bool,
     unit: PathBuf,
     gantry_home: PathBuf,
@@ -62,7 +62,7 @@ pub(crate) struct Service {
     home: Home,
 }
 
-impl Service {
+impl InstalledService {
     pub(crate) fn of(is_root: bool, user_home: &Path, gantry_home: &Path, home: Home) -> Self {
         let folder = match is_root {
             true => PathBuf::from("/etc/systemd/system"),
@@ -164,7 +164,7 @@ impl Service {
             self.systemctl(&["restart", UNIT])?;
             return Ok(true);
         }
-        if !self.stop(Stopped::HandsOver)? {
+        if !self.stop(DaemonStopMode::HandsOver)? {
             return Ok(false);
         }
         self.start_process(daemon)?;
@@ -175,7 +175,7 @@ impl Service {
     ///
     /// # Errors
     /// It does not stop in time.
-    pub(crate) fn stop(&self, how: Stopped) -> anyhow::Result<bool> {
+    pub(crate) fn stop(&self, how: DaemonStopMode) -> anyhow::Result<bool> {
         let Some(daemon) = self.home.daemon() else {
             return Ok(!self.home.is_taken());
         };
@@ -183,8 +183,8 @@ impl Service {
             return Ok(false);
         }
         let signal = match how {
-            Stopped::HandsOver => Signal::TERM,
-            Stopped::Ends => Signal::INT,
+            DaemonStopMode::HandsOver => Signal::TERM,
+            DaemonStopMode::Ends => Signal::INT,
         };
         let pid = Pid::from_raw(daemon.pid).context("the daemon has a number")?;
         match kill_process(pid, signal) {
@@ -396,7 +396,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let text = |is_root| {
             let home = Home::within(folder.path());
-            let service = Service::of(is_root, folder.path(), Path::new("/home/a b/50%"), home);
+            let service =
+                InstalledService::of(is_root, folder.path(), Path::new("/home/a b/50%"), home);
             service.text(Path::new("/opt/gantry/current/gantry-runner"))
         };
         let start =
@@ -414,7 +415,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let of = |name: &str| {
             let home = folder.path().join(name);
-            Service::of(false, folder.path(), &home, Home::within(&home))
+            InstalledService::of(false, folder.path(), &home, Home::within(&home))
         };
         let (ours, another) = (of("ours"), of("ours2"));
         let write = |text: String| {

@@ -47,7 +47,7 @@ pub(super) fn read<R: DeserializeOwned>(
     }
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
-    let Line::Whole = next(&mut reader, &mut line)? else {
+    let JournalLine::Whole = next(&mut reader, &mut line)? else {
         return Ok(Err("it has no header".to_owned().into()));
     };
     let (header, mut end) = match header(&line) {
@@ -57,10 +57,10 @@ pub(super) fn read<R: DeserializeOwned>(
     let (mut records, mut torn) = (Vec::new(), 0);
     for number in 2.. {
         let record = match next(&mut reader, &mut line)? {
-            Line::None => break,
-            Line::Whole => end.read(&line),
-            Line::TooLong => Err("it is too long"),
-            Line::Unfinished(bytes) => {
+            JournalLine::None => break,
+            JournalLine::Whole => end.read(&line),
+            JournalLine::TooLong => Err("it is too long"),
+            JournalLine::Unfinished(bytes) => {
                 torn = bytes;
                 break;
             }
@@ -101,7 +101,7 @@ fn header(line: &[u8]) -> Result<(Header, JournalEnd), String> {
 }
 
 /// The next line in the file.
-enum Line {
+enum JournalLine {
     None,
     /// It is in the buffer, with its end.
     Whole,
@@ -111,26 +111,26 @@ enum Line {
     TooLong,
 }
 
-fn next(reader: &mut BufReader<&File>, line: &mut Vec<u8>) -> io::Result<Line> {
+fn next(reader: &mut BufReader<&File>, line: &mut Vec<u8>) -> io::Result<JournalLine> {
     line.clear();
     reader
         .by_ref()
         .take(MAX_LINE_BYTES as u64)
         .read_until(b'\n', line)?;
     if line.ends_with(b"\n") {
-        return Ok(Line::Whole);
+        return Ok(JournalLine::Whole);
     }
     if line.is_empty() {
-        return Ok(Line::None);
+        return Ok(JournalLine::None);
     }
     let mut bytes = line.len() as u64;
     loop {
         let more = reader.fill_buf()?;
         if more.is_empty() {
-            return Ok(Line::Unfinished(bytes));
+            return Ok(JournalLine::Unfinished(bytes));
         }
         if more.contains(&b'\n') {
-            return Ok(Line::TooLong);
+            return Ok(JournalLine::TooLong);
         }
         let length = more.len();
         bytes += length as u64;

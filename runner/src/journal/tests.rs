@@ -37,13 +37,13 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-fn try_open(folder: &Path) -> Result<Opened<Record>, JournalError> {
+fn try_open(folder: &Path) -> Result<OpenedJournal<Record>, JournalError> {
     // Every journal of a test gets an id of its own.
     let seed = fs::read_dir(folder).map_or(0, Iterator::count) as u64;
     Journal::open(folder, &SystemClock::new(), &SeededEntropy::new(seed))
 }
 
-fn open(folder: &Path) -> Opened<Record> {
+fn open(folder: &Path) -> OpenedJournal<Record> {
     try_open(folder).expect("a journal")
 }
 

@@ -28,11 +28,11 @@ pub(super) struct Hearing<'a> {
     identity: &'a ServerIdentity,
     runner: RunnerId,
     access_token: &'a str,
-    stage: Stage,
+    stage: HearingStage,
 }
 
 /// The progress of the link.
-enum Stage {
+enum HearingStage {
     Called,
     Challenged(v1::Challenge, Duration),
     Open {
@@ -74,7 +74,7 @@ impl<'a> Hearing<'a> {
             identity,
             runner,
             access_token,
-            stage: Stage::Called,
+            stage: HearingStage::Called,
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a> Hearing<'a> {
         now: Duration,
     ) -> Result<v1::ServerFrame, Unproven> {
         match &mut self.stage {
-            Stage::Called => {
+            HearingStage::Called => {
                 let Some(Kind::Challenge(challenge)) = &frame.kind else {
                     return Err(Unproven::Challenge);
                 };
@@ -97,12 +97,12 @@ impl<'a> Hearing<'a> {
                 if !self.identity.signed(&signed, &challenge.signature) {
                     return Err(Unproven::Challenge);
                 }
-                self.stage = Stage::Challenged(challenge.clone(), now);
+                self.stage = HearingStage::Challenged(challenge.clone(), now);
                 Ok(frame)
             }
             // The server has nothing to say before it has the proof.
-            Stage::Challenged(..) => Err(Unproven::Challenge),
-            Stage::Open { opener, challenged } => {
+            HearingStage::Challenged(..) => Err(Unproven::Challenge),
+            HearingStage::Open { opener, challenged } => {
                 let mut frame = opener.open(frame)?;
                 let age = age(&frame, now.saturating_sub(*challenged))?;
                 if let Some(Kind::Operation(operation)) = &mut frame.kind {
@@ -126,7 +126,7 @@ impl<'a> Hearing<'a> {
         entropy: &dyn Entropy,
         seals: &KeyPlace<v1::RunnerFrame>,
     ) -> Result<v1::RunnerFrame, Unproven> {
-        let Stage::Challenged(challenge, challenged) = &self.stage else {
+        let HearingStage::Challenged(challenge, challenged) = &self.stage else {
             return Err(Unproven::Challenge);
         };
         let (challenged, ours) = (*challenged, Ephemeral::generate(entropy));
@@ -143,7 +143,7 @@ impl<'a> Hearing<'a> {
         proof.hello = Some(keys.from_runner.seal_first(&hello));
         seals.put(keys.from_runner);
         let opener = Opener::new(keys.from_server);
-        self.stage = Stage::Open { opener, challenged };
+        self.stage = HearingStage::Open { opener, challenged };
         Ok(frame(runner_frame::Kind::Proof(proof)))
     }
 }

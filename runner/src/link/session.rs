@@ -46,7 +46,7 @@ pub(crate) struct Introduction {
 }
 
 /// The parts of the daemon that a link needs.
-pub(crate) struct Session<'a> {
+pub(crate) struct LinkContext<'a> {
     pub(crate) introduction: &'a Introduction,
     pub(crate) home: &'a Home,
     pub(crate) key: &'a RunnerKey,
@@ -76,7 +76,7 @@ pub(crate) struct LinkProgress {
 }
 
 /// One link while it lives.
-struct Link<'a> {
+struct LiveLink<'a> {
     outgoing: mpsc::Sender<v1::RunnerFrame>,
     opened: &'a OpenedLink,
     reached: &'a Reached,
@@ -98,7 +98,7 @@ enum LinkEvent {
     Goodbye,
 }
 
-impl Session<'_> {
+impl LinkContext<'_> {
     /// Links and serves until the link ends; only a polite end of ours is no error. The table of
     /// operations knows the link for exactly that long. `progress` says how far it came.
     pub(crate) async fn run(
@@ -113,7 +113,7 @@ impl Session<'_> {
         let said = Outgoing::new(waiting, seals.clone());
         let mut incoming = frames::open(proven.wire, token, said, entropy).await?;
         let opened = self.operations.open_link(outgoing.clone()).await?;
-        let mut link = Link {
+        let mut link = LiveLink {
             asks: Asks::new(self.model_server.cloned(), outgoing.clone()),
             outgoing,
             opened: &opened,
@@ -155,7 +155,7 @@ impl Session<'_> {
     async fn serve(
         &self,
         incoming: &mut ServerFrames,
-        link: &mut Link<'_>,
+        link: &mut LiveLink<'_>,
     ) -> Result<(), LinkError> {
         let (began, outgoing) = (link.began, link.outgoing.clone());
         let mut session = runner::Session::new(Duration::ZERO);
@@ -250,7 +250,7 @@ impl Session<'_> {
         })
     }
 
-    async fn carry_out(&self, todo: Todo, link: &mut Link<'_>) -> Result<(), LinkError> {
+    async fn carry_out(&self, todo: Todo, link: &mut LiveLink<'_>) -> Result<(), LinkError> {
         let answer = match todo {
             Todo::Introduce => self.introduce(link)?,
             Todo::Answer(answer) => *answer,
@@ -285,7 +285,7 @@ impl Session<'_> {
         sent.map_err(|_| LinkError::Closed)
     }
 
-    fn introduce(&self, link: &mut Link<'_>) -> Result<v1::RunnerFrame, LinkError> {
+    fn introduce(&self, link: &mut LiveLink<'_>) -> Result<v1::RunnerFrame, LinkError> {
         let opened = link.opened;
         let hello = v1::Hello {
             protocol_version: PROTOCOL_VERSION,

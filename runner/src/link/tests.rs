@@ -74,7 +74,7 @@ fn link_of(
 ) -> LinkKeeper {
     let home = Home::within(directory);
     let _ = home.lock().expect("a home");
-    let enrolled = Enrolled {
+    let enrolled = EnrolledHome {
         servers: vec![server.url.clone()],
         allow_plain_text: false,
         runner: RUNNER,

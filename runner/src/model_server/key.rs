@@ -19,9 +19,9 @@ const REDACTED: &[u8] = b"[key]";
 
 /// See the module. It does not print.
 #[derive(Clone)]
-pub(super) struct Key(String);
+pub(super) struct ModelServerKey(String);
 
-impl Key {
+impl ModelServerKey {
     /// The key in this file.
     pub(super) fn load(path: &Path) -> Result<Self, ModelServerError> {
         let unreadable = |source| ModelServerError::Unreadable {
@@ -52,7 +52,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ModelServerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(…)")
     }
@@ -61,13 +61,13 @@ impl fmt::Debug for Key {
 /// Takes the key out of bytes that come in pieces.
 #[derive(Debug)]
 pub(super) struct Redactor {
-    key: Option<Key>,
+    key: Option<ModelServerKey>,
     /// The end of what came, which may be the beginning of the key.
     held: Vec<u8>,
 }
 
 impl Redactor {
-    pub(super) fn new(key: Option<&Key>) -> Self {
+    pub(super) fn new(key: Option<&ModelServerKey>) -> Self {
         Self {
             key: key.filter(|key| key.0.len() >= SECRET_FROM_BYTES).cloned(),
             held: Vec::new(),
@@ -76,7 +76,7 @@ impl Redactor {
 
     /// The next piece, without the key.
     pub(super) fn take(&mut self, data: Bytes) -> Bytes {
-        let Some(Key(key)) = &self.key else {
+        let Some(ModelServerKey(key)) = &self.key else {
             return data;
         };
         let key = key.as_bytes();
@@ -108,7 +108,7 @@ impl Redactor {
     /// A whole text, without the key.
     pub(super) fn text(&self, text: &str) -> String {
         match &self.key {
-            Some(Key(key)) => text.replace(key, "[key]"),
+            Some(ModelServerKey(key)) => text.replace(key, "[key]"),
             None => text.to_owned(),
         }
     }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_key_is_taken_out_however_the_bytes_are_cut() {
-        let key = Key("sk-sk-abcdef".to_owned());
+        let key = ModelServerKey("sk-sk-abcdef".to_owned());
         let said = "no sk-sk-sk-abcdef, sk-sk-abcdef and sk-sk-abcde";
         for cut in 0..=said.len() {
             let mut redactor = Redactor::new(Some(&key));
@@ -132,7 +132,7 @@ mod tests {
                 "no sk-[key], [key] and sk-sk-abcde"
             );
         }
-        let placeholder = Key("none".to_owned());
+        let placeholder = ModelServerKey("none".to_owned());
         assert_eq!(
             Redactor::new(Some(&placeholder)).text("none of it"),
             "none of it"

@@ -21,8 +21,8 @@ use tokio_util::task::AbortOnDropHandle;
 use url::Host;
 
 use super::{
-    ModelServer, Target,
-    key::{Key, Redactor},
+    ModelServer, ModelServerTarget,
+    key::{ModelServerKey, Redactor},
 };
 
 /// Time for a connection, TLS included.
@@ -64,7 +64,7 @@ impl ModelServer {
         }
         let request = request.body(Full::new(body));
         let mut request = request.map_err(|error| failed(AskFailureKind::Invalid, &error))?;
-        if let Some(key) = target.key.as_ref().and_then(Key::header) {
+        if let Some(key) = target.key.as_ref().and_then(ModelServerKey::header) {
             request.headers_mut().insert(header::AUTHORIZATION, key);
         }
         let connecting = timeout(CONNECT_WITHIN, target.connect()).await;
@@ -112,12 +112,12 @@ impl ModelReply {
 }
 
 /// A connection, encrypted or not.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+trait ModelStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ModelStream for T {}
 
-impl Target {
-    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+impl ModelServerTarget {
+    async fn connect(&self) -> io::Result<Box<dyn ModelStream>> {
         let host = match &self.host {
             // Without its brackets.
             Host::Ipv6(address) => address.to_string(),

@@ -4,7 +4,7 @@ use shared_link::runner::{Order, SandboxOrder, SandboxReport};
 use shared_types::{SandboxId, SandboxPrivilege, SandboxState};
 
 use super::OperationsService;
-use crate::sandboxes::Sandbox;
+use crate::sandboxes::ServedSandbox;
 
 impl OperationsService {
     /// Forbids an operation that the policy does not permit. The policy is not asked again about what has begun.
@@ -36,14 +36,14 @@ impl OperationsService {
                 return self.table.report(failed(id, refusal.message));
             }
             let before = self.sandboxes.get(id);
-            if before.is_some_and(Sandbox::wants_network) && self.guard.cuts_networks() {
+            if before.is_some_and(ServedSandbox::wants_network) && self.guard.cuts_networks() {
                 // It loses its network with its next start, and runs with one until then.
                 pool.order(id, SandboxOrder::Stop);
             }
         }
         match pool.order(id, order) {
             Some(container) => {
-                self.sandboxes.add(id, Sandbox::Container(container));
+                self.sandboxes.add(id, ServedSandbox::Container(container));
                 self.table.add_sandbox(id);
             }
             None => {

@@ -32,23 +32,23 @@ use super::{
     renewals,
 };
 use crate::{
-    docker::Pool,
+    docker::ContainerPool,
     journal::{self, JournalError, Repair},
     policy::Guard,
     processes::{self, Left, Processes, Spool},
-    sandboxes::Sandboxes,
+    sandboxes::ServedSandboxes,
 };
 
 /// The parts of a runner's operations.
 pub(crate) struct OperationsParts {
     /// All that are served from the start.
-    pub(crate) sandboxes: Sandboxes,
+    pub(crate) sandboxes: ServedSandboxes,
     /// Makes more of them.
-    pub(crate) pool: Option<Pool>,
+    pub(crate) pool: Option<ContainerPool>,
     /// The remains of earlier daemons, each with its directory. No two directories have the same
     /// name, in any sandbox.
     pub(crate) left: Vec<(PathBuf, Left)>,
-    pub(crate) journal: journal::Opened<JournalEntry>,
+    pub(crate) journal: journal::OpenedJournal<JournalEntry>,
     /// The machine's policy.
     pub(crate) guard: Guard,
     /// The host's present boot.

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     journal::JournalError,
     processes::{PassingControls, Process, ProcessTerms, Processes, WaitingSupervisor},
-    sandboxes::Sandbox,
+    sandboxes::ServedSandbox,
 };
 
 /// A command and the supervisor that is to run it, once both are there.
@@ -32,7 +32,7 @@ pub(super) type Starting = Pin<Box<dyn Future<Output = (OperationId, Taken)> + S
 
 /// The times that an operation is given.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
+pub(super) struct StartTimes {
     /// When it was taken up, on the boot-time clock.
     pub(super) taken_up: Duration,
     /// When it must have started, on the boot-time clock: time in which the host is suspended
@@ -46,7 +46,7 @@ pub(super) struct Times {
 pub(super) struct Taken {
     /// The parts for the start; else its end.
     ready: Result<Ready, Outcome>,
-    times: Times,
+    times: StartTimes,
     /// Its place is in the journal, and on the disk.
     placed: bool,
 }
@@ -72,7 +72,7 @@ impl OperationsService {
         id: OperationId,
         sandbox: SandboxId,
         request: Request,
-        times: Times,
+        times: StartTimes,
     ) -> Result<(), JournalError> {
         // The table admits only what is for a sandbox that is served.
         let Some(sandbox) = self.sandboxes.get(sandbox).cloned() else {
@@ -103,7 +103,7 @@ impl OperationsService {
     }
 
     /// The parts to start this, if it is a command and needs no wait.
-    fn ready(&self, sandbox: &Sandbox, request: &Request) -> Option<Ready> {
+    fn ready(&self, sandbox: &ServedSandbox, request: &Request) -> Option<Ready> {
         let Request::Exec(exec) = request else {
             return None;
         };
@@ -119,9 +119,9 @@ impl OperationsService {
     fn start(
         &mut self,
         id: OperationId,
-        sandbox: &Sandbox,
+        sandbox: &ServedSandbox,
         request: Request,
-        times: Times,
+        times: StartTimes,
         ready: Option<Ready>,
     ) {
         match request {
@@ -184,7 +184,7 @@ impl OperationsService {
         self.watch(id, ReceiverStream::new(events).map(Happened::Host));
     }
 
-    fn prepare(&mut self, id: OperationId, sandbox: &Sandbox, exec: Exec, times: Times) {
+    fn prepare(&mut self, id: OperationId, sandbox: &ServedSandbox, exec: Exec, times: StartTimes) {
         let planning = self.sandboxes.plan(sandbox.clone(), exec);
         self.under_way
             .work
@@ -242,7 +242,13 @@ impl OperationsService {
     }
 
     /// The place of a command is in the journal.
-    fn placed(&mut self, id: OperationId, ready: Ready, times: Times, passing: PassingControls) {
+    fn placed(
+        &mut self,
+        id: OperationId,
+        ready: Ready,
+        times: StartTimes,
+        passing: PassingControls,
+    ) {
         if !self.sync_before_start {
             return self.hand_over(id, ready, times, passing);
         }
@@ -254,7 +260,13 @@ impl OperationsService {
         self.start_when_synced(id, taken, passing);
     }
 
-    fn hand_over(&mut self, id: OperationId, ready: Ready, times: Times, passing: PassingControls) {
+    fn hand_over(
+        &mut self,
+        id: OperationId,
+        ready: Ready,
+        times: StartTimes,
+        passing: PassingControls,
+    ) {
         let Ready {
             mut plan,
             waiting,

@@ -15,13 +15,13 @@ use super::passing::PassingControls;
 /// nothing that is wished has an effect.
 #[derive(Debug, Clone)]
 pub(crate) struct Control {
-    wishes: watch::Sender<Wishes>,
+    wishes: watch::Sender<ProcessWishes>,
     passing: PassingControls,
 }
 
 /// All that was wished so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Wishes {
+pub(super) struct ProcessWishes {
     pub(super) cancel: bool,
     /// The bytes of stdout and of stderr that are durable elsewhere.
     pub(super) committed: [u64; 2],
@@ -31,8 +31,8 @@ pub(super) struct Wishes {
 }
 
 impl Control {
-    pub(super) fn new(passing: PassingControls) -> (Self, watch::Receiver<Wishes>) {
-        let (wishes, heard) = watch::channel(Wishes::default());
+    pub(super) fn new(passing: PassingControls) -> (Self, watch::Receiver<ProcessWishes>) {
+        let (wishes, heard) = watch::channel(ProcessWishes::default());
         (Self { wishes, passing }, heard)
     }
 
@@ -70,7 +70,7 @@ impl Control {
         });
     }
 
-    fn wish(&self, wish: impl FnOnce(&mut Wishes)) {
+    fn wish(&self, wish: impl FnOnce(&mut ProcessWishes)) {
         self.wishes.send_if_modified(|wishes| {
             let before = *wishes;
             wish(wishes);

@@ -10,7 +10,7 @@ use std::{pin::Pin, time::Duration};
 use runner_supervisor::Cause;
 use tokio::time::{Sleep, sleep};
 
-use super::control::Wishes;
+use super::control::ProcessWishes;
 
 /// The time that a supervisor has for a wish, and again for the kill.
 const HEARS_WITHIN: Duration = Duration::from_secs(1);
@@ -35,10 +35,10 @@ pub(super) struct Ending {
 
 impl Ending {
     /// Begins where the end is wished for.
-    pub(super) fn wished(wishes: &Wishes, kill_grace: Duration) -> Option<Self> {
+    pub(super) fn wished(wishes: &ProcessWishes, kill_grace: Duration) -> Option<Self> {
         let cause = match wishes {
-            Wishes { cancel: true, .. } => Cause::Cancelled,
-            Wishes { orphan: true, .. } => Cause::Orphaned,
+            ProcessWishes { cancel: true, .. } => Cause::Cancelled,
+            ProcessWishes { orphan: true, .. } => Cause::Orphaned,
             _ => return None,
         };
         Some(Self::because(cause, kill_grace))

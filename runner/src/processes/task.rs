@@ -32,7 +32,7 @@ use tracing::Instrument as _;
 
 use super::{
     Control, EVENTS_WAITING, PassingControls, Process, ProcessEnd, ProcessEvent, Spool,
-    control::Wishes,
+    control::ProcessWishes,
     ending::{self, Due, Ending},
     outcome,
     overdue::Overdue,
@@ -75,11 +75,11 @@ pub(super) fn spawn(
     let span = tracing::debug_span!("process", process.directory = spool.name());
     // One that is attached to was started by an earlier daemon.
     let attached = matches!(&started, Ok(operation) if operation.identity().is_none());
-    let task = Task {
+    let task = SupervisedTask {
         of,
         started: attached,
         wishes,
-        obeyed: Wishes::default(),
+        obeyed: ProcessWishes::default(),
         overdue,
         renewals: 0,
         kill_grace,
@@ -98,12 +98,12 @@ pub(super) fn spawn(
     }
 }
 
-struct Task {
+struct SupervisedTask {
     of: Supervised,
     started: bool,
-    wishes: watch::Receiver<Wishes>,
+    wishes: watch::Receiver<ProcessWishes>,
     /// The wishes that were passed on to the supervisor.
-    obeyed: Wishes,
+    obeyed: ProcessWishes,
     /// The time until it has to end.
     overdue: Overdue,
     /// The number of renewals that were counted there.
@@ -185,7 +185,7 @@ enum TaskEvent {
     Room,
 }
 
-impl Task {
+impl SupervisedTask {
     async fn run(mut self, started: Result<SupervisedOperation, OperationError>) {
         let end = match started {
             Ok(operation) => self.follow(operation).await,
@@ -228,7 +228,7 @@ impl Task {
                 Err(end) => return end,
             }
             // The new connection may know none of the wishes.
-            self.obeyed = Wishes::default();
+            self.obeyed = ProcessWishes::default();
             self.started = true;
         }
     }

@@ -3,12 +3,12 @@ use shared_types::RunnerId;
 use super::*;
 use crate::key::ServerIdentity;
 
-fn enrolled(workspaces: &[(&str, &str)]) -> Enrolled {
-    let workspace = |(name, folder): &(&str, &str)| Workspace {
+fn enrolled(workspaces: &[(&str, &str)]) -> EnrolledHome {
+    let workspace = |(name, folder): &(&str, &str)| WorkspaceFolder {
         name: (*name).to_owned(),
         folder: folder.into(),
     };
-    Enrolled {
+    EnrolledHome {
         servers: vec!["https://gantry.example".to_owned()],
         allow_plain_text: false,
         runner: RunnerId::from_u128(1),
@@ -20,12 +20,12 @@ fn enrolled(workspaces: &[(&str, &str)]) -> Enrolled {
     }
 }
 
-fn added(enrolled: &mut Enrolled, name: &str, folder: &str) -> Result<(), WorkspaceError> {
+fn added(enrolled: &mut EnrolledHome, name: &str, folder: &str) -> Result<(), WorkspaceError> {
     let (name, folder) = (name.to_owned(), folder.into());
-    include(enrolled, Workspace { name, folder })
+    include(enrolled, WorkspaceFolder { name, folder })
 }
 
-fn names(workspaces: &[Workspace]) -> Vec<&str> {
+fn names(workspaces: &[WorkspaceFolder]) -> Vec<&str> {
     workspaces.iter().map(|one| one.name.as_str()).collect()
 }
 

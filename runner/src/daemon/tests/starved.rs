@@ -106,7 +106,11 @@ async fn while_all_else_is_blocked_the_link_beats_and_answers() {
         ended += u128::from(matches!(frame, Kind::Ended(_)));
         link.send(heartbeat()).await;
     }
-    daemon.stop.send(Stop::HandOver).await.expect("a daemon");
+    daemon
+        .stop
+        .send(DaemonStop::HandOver)
+        .await
+        .expect("a daemon");
     drop(link);
     daemon.end().await.expect("an orderly end");
     main.shutdown_background();
@@ -129,7 +133,7 @@ async fn while_commands_are_loud_and_keep_every_core_busy_the_link_beats_and_ans
     many_beats(&mut link).await;
     link.send(cancel_of_nothing()).await;
     while !matches!(link.next().await, Some(Kind::CancelAnswer(_))) {}
-    daemon.stop.send(Stop::End).await.expect("a daemon");
+    daemon.stop.send(DaemonStop::End).await.expect("a daemon");
     goodbye(&mut link).await;
     drop(link);
     daemon.end().await.expect("an orderly end");
@@ -152,7 +156,7 @@ async fn while_the_disk_takes_nothing_the_link_beats_and_answers() {
     assert!(matches!(answer, Some(Kind::CancelAnswer(_))), "{answer:?}");
     let note = std::fs::read_to_string(&noted).expect("what was noted");
     assert!(!note.is_empty());
-    daemon.stop.send(Stop::End).await.expect("a daemon");
+    daemon.stop.send(DaemonStop::End).await.expect("a daemon");
     goodbye(&mut link).await;
     drop(link);
     daemon.end().await.expect("an orderly end");
@@ -179,6 +183,6 @@ async fn a_server_that_orders_and_beats_but_takes_no_answers_is_left() {
         link = server.next_link() => drop(link),
         () = orders => {}
     }
-    daemon.stop.send(Stop::End).await.expect("a daemon");
+    daemon.stop.send(DaemonStop::End).await.expect("a daemon");
     daemon.end().await.expect("an orderly end");
 }

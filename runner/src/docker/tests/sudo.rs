@@ -10,7 +10,7 @@ fn with_sudo(name: &str) -> SandboxSpec {
     }
 }
 
-async fn container(scene: &Scene) -> (Pool, Container) {
+async fn container(scene: &Scene) -> (ContainerPool, Container) {
     let (pool, _) = scene.pool().await;
     let container = pool.order(scene.id("a"), ensure(with_sudo("a")));
     (pool, container.expect("a sandbox"))
@@ -74,7 +74,7 @@ async fn sudo_starts_a_command_as_root_with_six_capabilities_and_ends_as_it_does
     )
     .await;
     assert_eq!(left, "open\nrefused\n");
-    let sandbox = Sandbox::Container(container);
+    let sandbox = ServedSandbox::Container(container);
     for (path, may) in [("open", true), ("closed", false)] {
         let read = Request::Read(Read {
             path: path.to_owned(),
@@ -170,7 +170,7 @@ fn the_next_daemon_lets_root_go_on_only_where_its_template_still_gives_it() {
                 .templates
                 .iter()
                 .any(|one| one.name == "root");
-            let (pool, left) = Pool::open(options).await.expect("a pool");
+            let (pool, left) = ContainerPool::open(options).await.expect("a pool");
             let engine = pool.around.engine().await.expect("an engine");
             let all = engine.all().await.expect("a list");
             assert_eq!(pool.sweep(&engine, all).await, []);

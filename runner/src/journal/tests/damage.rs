@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// What opening makes of a journal with these bytes.
-fn opened_from(bytes: &[u8]) -> (TempDir, Opened<Record>) {
+fn opened_from(bytes: &[u8]) -> (TempDir, OpenedJournal<Record>) {
     let folder = folder();
     fs::write(folder.path().join(file::NAME), bytes).expect("a file");
     let opened = open(folder.path());

@@ -8,7 +8,7 @@ use shared_link::runner::{Accepted, Record, Takes};
 use shared_sandbox::{ExitCause, ExitRecord, ExitStatus, FileFailure, Outcome, StreamEnd, Written};
 use shared_types::{Digest, Epoch, OperationId, Owner, SessionId};
 
-use super::{Journal, Opened, SeededEntropy, SystemClock, file, fs, read};
+use super::{Journal, OpenedJournal, SeededEntropy, SystemClock, file, fs, read};
 
 /// Seeds of a run without any wish.
 const SEEDS: u64 = 10_000;
@@ -143,7 +143,7 @@ fn records() -> Vec<Record> {
     ]
 }
 
-fn open(folder: &std::path::Path) -> Opened<Record> {
+fn open(folder: &std::path::Path) -> OpenedJournal<Record> {
     Journal::open(folder, &SystemClock::new(), &SeededEntropy::new(1)).expect("a journal")
 }
 

@@ -25,7 +25,7 @@ fn of(name: &str, left: Vec<(String, Left)>) -> Left {
 }
 
 /// An error with all that led to it, as `main` tells it.
-fn said(error: OpenError) -> String {
+fn said(error: ProcessesError) -> String {
     format!("{:#}", anyhow::Error::from(error))
 }
 

@@ -102,7 +102,7 @@ impl Scene {
     pub(super) async fn open_with(
         &self,
         options: ProcessOptions,
-    ) -> Result<(Processes, Vec<(String, Left)>), OpenError> {
+    ) -> Result<(Processes, Vec<(String, Left)>), ProcessesError> {
         let opened = Processes::open(options, Arc::clone(&self.clock), &OsEntropy).await;
         opened.map(|(processes, left)| {
             let named =
