@@ -37,7 +37,7 @@ pub(crate) use container::Container;
 use elsewhere::Mounted;
 use engine::{Engine, EngineError};
 
-use crate::processes::{Left, Processes};
+use crate::processes::{LeftOperation, Processes};
 
 /// Sandboxes of one runner, at most.
 const SANDBOXES_AT_MOST: usize = 10_000;
@@ -166,7 +166,7 @@ impl ContainerPool {
     /// Where the pool cannot work, even with an engine.
     pub(crate) async fn open(
         options: PoolOptions,
-    ) -> Result<(Self, Vec<(PathBuf, Left)>), PoolError> {
+    ) -> Result<(Self, Vec<(PathBuf, LeftOperation)>), PoolError> {
         if !rustix::process::geteuid().is_root() {
             return Err(PoolError::NotRoot);
         }

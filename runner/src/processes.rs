@@ -38,7 +38,7 @@ use tokio::{
 };
 
 pub(crate) use control::Control;
-pub(crate) use left::Left;
+pub(crate) use left::LeftOperation;
 use overdue::Overdue;
 pub(crate) use passing::PassingControls;
 pub(crate) use spool::{Spool, SpoolRead};
@@ -177,7 +177,7 @@ impl Processes {
         options: ProcessOptions,
         clock: Arc<dyn Clock>,
         entropy: &dyn Entropy,
-    ) -> Result<(Self, Vec<(PathBuf, Left)>), ProcessesError> {
+    ) -> Result<(Self, Vec<(PathBuf, LeftOperation)>), ProcessesError> {
         let left = left::left_behind(&options.root, options.realm, &clock).await;
         let left = left.map_err(|source| ProcessesError::Root {
             root: options.root.clone(),
@@ -230,7 +230,7 @@ impl Processes {
         root: &Path,
         realm: Realm,
         clock: &Arc<dyn Clock>,
-    ) -> io::Result<Vec<(PathBuf, Left)>> {
+    ) -> io::Result<Vec<(PathBuf, LeftOperation)>> {
         left::left_behind(root, realm, clock).await
     }
 

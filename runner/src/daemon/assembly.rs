@@ -24,7 +24,7 @@ use crate::{
     model_server::KnownModels,
     operations::{JournalEntry, OperationsHandle, OperationsParts, OperationsService},
     policy::Guard,
-    processes::{Left, ProcessOptions, Processes},
+    processes::{LeftOperation, ProcessOptions, Processes},
     room,
     sandboxes::{ServedSandbox, ServedSandboxes},
 };
@@ -33,7 +33,7 @@ use crate::{
 const SUPERVISORS_WAITING: usize = 8;
 
 /// The remains of earlier daemons, each with its directory.
-type Remains = Vec<(PathBuf, Left)>;
+type Remains = Vec<(PathBuf, LeftOperation)>;
 
 /// Reads the home, takes up the remains of earlier daemons, and puts the parts together.
 pub(super) async fn assemble(

@@ -46,7 +46,7 @@ impl Scene {
     }
 
     /// What a daemon begins with.
-    async fn pool(&self) -> (ContainerPool, Vec<(PathBuf, Left)>) {
+    async fn pool(&self) -> (ContainerPool, Vec<(PathBuf, LeftOperation)>) {
         let opened = ContainerPool::open(self.options());
         opened.await.expect("a pool")
     }
@@ -340,7 +340,7 @@ fn the_next_daemon_goes_on_with_what_runs_in_a_container() {
     Runtime::new().expect("a runtime").block_on(async {
         let (pool, left) = scene.pool().await;
         let running = left.into_iter().filter_map(|(_, left)| match left {
-            Left::Running(process) => Some(process),
+            LeftOperation::Running(process) => Some(process),
             _ => None,
         });
         let [mut process] = <[Process; 1]>::try_from(running.collect::<Vec<_>>()).expect("one");
@@ -376,7 +376,7 @@ fn what_ran_when_daemon_and_container_died_is_known_to_have_ended() {
         engine.start(scene.id("a")).await.expect("started");
         let (_pool, left) = scene.pool().await;
         let ended = left.into_iter().find_map(|(_, left)| match left {
-            Left::Ended { outcome, files, .. } => Some((outcome, files)),
+            LeftOperation::Ended { outcome, files, .. } => Some((outcome, files)),
             _ => None,
         });
         let (outcome, mut files) = ended.expect("it has ended");
@@ -716,8 +716,8 @@ fn a_command_goes_on_under_the_next_daemon_although_its_container_has_no_room_fo
     Runtime::new().expect("a runtime").block_on(async {
         let (_pool, left) = scene.pool().await;
         let mut running = left.into_iter().filter_map(|(_, left)| match left {
-            Left::Running(process) => Some(process),
-            Left::Fenced(_) => None,
+            LeftOperation::Running(process) => Some(process),
+            LeftOperation::Fenced(_) => None,
             other => panic!("{other:?}"),
         });
         let mut process = running.next().expect("it runs");

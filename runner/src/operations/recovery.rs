@@ -35,7 +35,7 @@ use crate::{
     docker::ContainerPool,
     journal::{self, JournalError, Repair},
     policy::Guard,
-    processes::{self, Left, Processes, Spool},
+    processes::{self, LeftOperation, Processes, Spool},
     sandboxes::ServedSandboxes,
 };
 
@@ -47,7 +47,7 @@ pub(crate) struct OperationsParts {
     pub(crate) pool: Option<ContainerPool>,
     /// The remains of earlier daemons, each with its directory. No two directories have the same
     /// name, in any sandbox.
-    pub(crate) left: Vec<(PathBuf, Left)>,
+    pub(crate) left: Vec<(PathBuf, LeftOperation)>,
     pub(crate) journal: journal::OpenedJournal<JournalEntry>,
     /// The machine's policy.
     pub(crate) guard: Guard,
@@ -151,7 +151,7 @@ impl OperationsService {
     /// does not name. Returns whether records of the journal are gone.
     async fn adopt(
         &mut self,
-        left: &HashMap<String, (PathBuf, Left)>,
+        left: &HashMap<String, (PathBuf, LeftOperation)>,
         repaired: Option<&Repair>,
     ) -> bool {
         let mut doubted = matches!(repaired, Some(Repair::Cut { .. }));
@@ -162,17 +162,17 @@ impl OperationsService {
                 continue;
             }
             let (runs, named) = match left {
-                Left::Fenced(_) => continue,
+                LeftOperation::Fenced(_) => continue,
                 // Its operation is not known: it may be any that is open.
-                Left::Unreadable(_)
-                | Left::Ended {
+                LeftOperation::Unreadable(_)
+                | LeftOperation::Ended {
                     operation: None, ..
                 } => {
                     doubted = true;
                     continue;
                 }
-                Left::Running(_) => (true, None),
-                Left::Ended { operation, .. } => (false, *operation),
+                LeftOperation::Running(_) => (true, None),
+                LeftOperation::Ended { operation, .. } => (false, *operation),
             };
             let start = Processes::start_record(path.clone()).await;
             let claim = start.as_ref().and_then(|start| start.claim.as_deref());
@@ -219,7 +219,7 @@ impl OperationsService {
     async fn settle(
         &mut self,
         open: Vec<OperationId>,
-        mut left: HashMap<String, (PathBuf, Left)>,
+        mut left: HashMap<String, (PathBuf, LeftOperation)>,
         remembered: Remembered,
     ) -> Result<(), JournalError> {
         let Remembered { same_boot, doubted } = remembered;
@@ -234,7 +234,7 @@ impl OperationsService {
             }
             match left.remove(&directory) {
                 Some((path, left)) => {
-                    if let Left::Unreadable(_) = &left {
+                    if let LeftOperation::Unreadable(_) = &left {
                         unreadable.push(path);
                     }
                     self.journaled.known.places.insert(id, directory);
@@ -270,7 +270,7 @@ impl OperationsService {
         released.into_iter().for_each(Spool::forget);
         for (directory, (path, left)) in left {
             match left {
-                Left::Unreadable(_) => unreadable.push(path),
+                LeftOperation::Unreadable(_) => unreadable.push(path),
                 left => clear(&directory, left),
             }
         }
@@ -282,13 +282,13 @@ impl OperationsService {
     }
 
     /// A directory is there of an operation. Returns what is to be removed of one that never began.
-    fn found(&mut self, id: OperationId, left: Left) -> Option<Spool> {
+    fn found(&mut self, id: OperationId, left: LeftOperation) -> Option<Spool> {
         match left {
-            Left::Running(process) => {
+            LeftOperation::Running(process) => {
                 tracing::info!(operation.id = %id, "a command goes on under the new daemon");
                 self.attend(id, process);
             }
-            Left::Ended {
+            LeftOperation::Ended {
                 operation,
                 outcome,
                 files,
@@ -300,12 +300,12 @@ impl OperationsService {
                 self.table.ended(id, outcome, bytes_on_disk(&files));
                 self.files.add(id, files);
             }
-            Left::Fenced(spool) => {
+            LeftOperation::Fenced(spool) => {
                 self.journaled.known.forget(id);
                 self.table.release(id);
                 return Some(spool);
             }
-            Left::Unreadable(reason) => {
+            LeftOperation::Unreadable(reason) => {
                 tracing::error!(operation.id = %id, reason, "the records of a command cannot be used");
                 self.table.ended(id, lost(&reason), 0);
             }
@@ -343,9 +343,9 @@ impl OperationsService {
 }
 
 /// Removes what no operation is known for; a command that runs there is stopped first.
-fn clear(directory: &str, left: Left) {
+fn clear(directory: &str, left: LeftOperation) {
     match left {
-        Left::Running(mut process) => {
+        LeftOperation::Running(mut process) => {
             tracing::warn!(directory, "stopping a command that is not in the journal");
             process.control.orphan();
             tokio::spawn(async move {
@@ -353,9 +353,9 @@ fn clear(directory: &str, left: Left) {
                 process.spool.forget();
             });
         }
-        Left::Ended { files, .. } | Left::Fenced(files) => files.forget(),
+        LeftOperation::Ended { files, .. } | LeftOperation::Fenced(files) => files.forget(),
         // It is evidence, and stays for a person.
-        Left::Unreadable(_) => {}
+        LeftOperation::Unreadable(_) => {}
     }
 }
 

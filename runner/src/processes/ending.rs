@@ -26,14 +26,14 @@ pub(super) enum Due {
 
 /// An end that is to come.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct PendingEnd {
     cause: Cause,
     asked: bool,
     kill_grace: Duration,
     due: Pin<Box<Sleep>>,
 }
 
-impl Ending {
+impl PendingEnd {
     /// Begins where the end is wished for.
     pub(super) fn wished(wishes: &ProcessWishes, kill_grace: Duration) -> Option<Self> {
         let cause = match wishes {
@@ -69,7 +69,7 @@ impl Ending {
 
 /// Waits until something is to be done, for ever where no end is to come. Nothing is lost where
 /// this is dropped.
-pub(super) async fn due(ending: &mut Option<Ending>) -> Due {
+pub(super) async fn due(ending: &mut Option<PendingEnd>) -> Due {
     match ending {
         Some(ending) => ending.due().await,
         None => std::future::pending().await,

@@ -33,7 +33,7 @@ const SET_ASIDE: &str = "unreadable-";
 
 /// The remains of an earlier daemon in one directory.
 #[derive(Debug)]
-pub(crate) enum Left {
+pub(crate) enum LeftOperation {
     /// Nothing ran in it, and nothing ever will: the operation may be started again.
     Fenced(Spool),
     /// It runs, and is attached; its output is reported from the beginning.
@@ -57,7 +57,7 @@ pub(super) async fn left_behind(
     root: &Path,
     realm: Realm,
     clock: &Arc<dyn Clock>,
-) -> io::Result<Vec<(PathBuf, Left)>> {
+) -> io::Result<Vec<(PathBuf, LeftOperation)>> {
     let root: Arc<Path> = Arc::from(root);
     let of_root = Arc::clone(&root);
     let directories = run_blocking(move || directories(&of_root)).await?;
@@ -82,7 +82,11 @@ pub(super) async fn left_behind(
 /// The remains in one directory; nothing where the directory is gone by now. Then the daemon before this one
 /// died while it was removing the directory. A daemon removes a directory only once its records are not
 /// needed.
-async fn left_in(path: PathBuf, realm: Realm, clock: &Arc<dyn Clock>) -> Option<(PathBuf, Left)> {
+async fn left_in(
+    path: PathBuf,
+    realm: Realm,
+    clock: &Arc<dyn Clock>,
+) -> Option<(PathBuf, LeftOperation)> {
     let settling = path.clone();
     let settled = run_blocking(move || {
         let settled = Directory::open(&settling).map_err(RecordError::from);
@@ -99,21 +103,21 @@ fn left(
     realm: Realm,
     settled: Result<Recovered, RecordError>,
     clock: &Arc<dyn Clock>,
-) -> Left {
+) -> LeftOperation {
     let attend = |path, attached| attend(path, realm, attached, clock);
     match settled {
-        Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path, realm, Weak::new())),
-        Ok(Recovered::Running(operation)) => Left::Running(attend(path, Ok(*operation))),
-        Ok(Recovered::Ended(_, record)) => Left::Ended {
+        Ok(Recovered::Fenced(_)) => LeftOperation::Fenced(Spool::new(path, realm, Weak::new())),
+        Ok(Recovered::Running(operation)) => LeftOperation::Running(attend(path, Ok(*operation))),
+        Ok(Recovered::Ended(_, record)) => LeftOperation::Ended {
             operation: record.operation,
             outcome: outcome::of(record),
             files: Spool::new(path, realm, Weak::new()),
         },
         // Its supervisor lives and accepts no connection for now: it is stopped, or was for long.
         Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
-            Left::Running(attend(path, Err(error.into())))
+            LeftOperation::Running(attend(path, Err(error.into())))
         }
-        Err(error) => Left::Unreadable(outcome::in_words(&error)),
+        Err(error) => LeftOperation::Unreadable(outcome::in_words(&error)),
     }
 }
 
@@ -182,6 +186,9 @@ mod tests {
 
         std::fs::write(folder.path().join("odd"), "").expect("a file");
         let odd = left("odd").await;
-        assert!(matches!(odd, Some((_, Left::Unreadable(_)))), "{odd:?}");
+        assert!(
+            matches!(odd, Some((_, LeftOperation::Unreadable(_)))),
+            "{odd:?}"
+        );
     }
 }

@@ -33,7 +33,7 @@ use tracing::Instrument as _;
 use super::{
     Control, EVENTS_WAITING, PassingControls, Process, ProcessEnd, ProcessEvent, Spool,
     control::ProcessWishes,
-    ending::{self, Due, Ending},
+    ending::{self, Due, PendingEnd},
     outcome,
     overdue::Overdue,
     passing::SentControls,
@@ -111,7 +111,7 @@ struct SupervisedTask {
     /// Between the polite signal and the kill.
     kill_grace: Duration,
     /// The end, once it has begun.
-    ending: Option<Ending>,
+    ending: Option<PendingEnd>,
     /// True once no sender of wishes is left.
     nobody_wishes: bool,
     events: mpsc::Sender<ProcessEvent>,
@@ -271,7 +271,7 @@ impl SupervisedTask {
                 }
                 TaskEvent::Over(cause) => {
                     tracing::warn!(?cause, "a supervisor does not end its command in time");
-                    self.ending = Some(Ending::because(cause, self.kill_grace));
+                    self.ending = Some(PendingEnd::because(cause, self.kill_grace));
                 }
                 TaskEvent::Heard(event) => match event {
                     SupervisorEvent::Started(_) => self.started = true,
@@ -364,7 +364,7 @@ impl SupervisedTask {
     fn obey(&mut self, operation: &mut SupervisedOperation) {
         let wished = *self.wishes.borrow_and_update();
         if self.ending.is_none() {
-            self.ending = Ending::wished(&wished, self.kill_grace);
+            self.ending = PendingEnd::wished(&wished, self.kill_grace);
         }
         if wished.renewed.0 != self.renewals {
             self.renewals = wished.renewed.0;

@@ -177,7 +177,7 @@ fn the_next_daemon_lets_root_go_on_only_where_its_template_still_gives_it() {
             let [mut process] = left
                 .into_iter()
                 .filter_map(|(_, left)| match left {
-                    Left::Running(process) => Some(process),
+                    LeftOperation::Running(process) => Some(process),
                     _ => None,
                 })
                 .collect::<Vec<_>>()

@@ -19,7 +19,7 @@ fn abandoned(scene: &Scene, script: &str, mark: &str) -> String {
     name
 }
 
-fn of(name: &str, left: Vec<(String, Left)>) -> Left {
+fn of(name: &str, left: Vec<(String, LeftOperation)>) -> LeftOperation {
     let found = left.into_iter().find(|(other, _)| other == name);
     found.expect("it is found").1
 }
@@ -36,7 +36,7 @@ fn the_next_daemon_finds_what_runs_with_all_its_output_and_its_end() {
     let name = abandoned(&scene, script, "one");
     Runtime::new().expect("a runtime").block_on(async {
         let (_processes, left) = scene.open_again().await;
-        let Left::Running(mut process) = of(&name, left) else {
+        let LeftOperation::Running(mut process) = of(&name, left) else {
             panic!("it does not run");
         };
         assert_eq!(process.spool.name(), name);
@@ -55,7 +55,7 @@ fn the_next_daemon_can_cancel_what_runs() {
     let name = abandoned(&scene, "echo one; sleep 1000", "one");
     Runtime::new().expect("a runtime").block_on(async {
         let (_processes, left) = scene.open_again().await;
-        let Left::Running(mut process) = of(&name, left) else {
+        let LeftOperation::Running(mut process) = of(&name, left) else {
             panic!("it does not run");
         };
         process.control.cancel();
@@ -72,7 +72,7 @@ fn the_next_daemon_takes_up_what_runs_on_a_small_disk_that_is_full() {
         let (processes, left) = scene.open_again().await;
         let refused = processes.take().await.expect_err("there is no room");
         assert_eq!(refused, NotStarted::DiskFull);
-        let Left::Running(mut process) = of(&name, left) else {
+        let LeftOperation::Running(mut process) = of(&name, left) else {
             panic!("it does not run");
         };
         process.control.cancel();
@@ -95,7 +95,7 @@ fn the_next_daemon_learns_how_it_ended_meanwhile() {
     }
     Runtime::new().expect("a runtime").block_on(async {
         let (_processes, left) = scene.open_again().await;
-        let Left::Ended {
+        let LeftOperation::Ended {
             outcome, mut files, ..
         } = of(&name, left)
         else {
@@ -122,7 +122,7 @@ fn the_next_daemon_fences_what_was_taken_and_never_started() {
     runtime.shutdown_background();
     Runtime::new().expect("a runtime").block_on(async {
         let (processes, left) = scene.open_again().await;
-        assert!(matches!(of(&name, left), Left::Fenced(_)));
+        assert!(matches!(of(&name, left), LeftOperation::Fenced(_)));
         let mut process = scene.start(&processes, shell("exit 4")).await;
         assert_ne!(process.spool.name(), name);
         assert_eq!(record(&mut process).await.status, ExitStatus::Code(4));
@@ -139,7 +139,7 @@ fn records_that_cannot_be_read_are_told_and_left_alone() {
     fs::write(directory.join("fate"), "not a record\n").expect("written");
     Runtime::new().expect("a runtime").block_on(async {
         let (_processes, left) = scene.open_again().await;
-        assert!(matches!(of(&name, left), Left::Unreadable(_)));
+        assert!(matches!(of(&name, left), LeftOperation::Unreadable(_)));
     });
     fs::write(directory.join("fate"), fate).expect("written");
     kill(supervisor);
@@ -148,7 +148,7 @@ fn records_that_cannot_be_read_are_told_and_left_alone() {
     }
     Runtime::new().expect("a runtime").block_on(async {
         let (_processes, left) = scene.open_again().await;
-        assert!(matches!(of(&name, left), Left::Ended { .. }));
+        assert!(matches!(of(&name, left), LeftOperation::Ended { .. }));
     });
 }
 

@@ -119,7 +119,7 @@ fn the_next_daemon_goes_on_with_the_input_where_the_command_has_it() {
     Runtime::new().expect("a runtime").block_on(async {
         let (_processes, left) = scene.open_again().await;
         let mut running = left.into_iter().filter_map(|(_, left)| match left {
-            Left::Running(process) => Some(process),
+            LeftOperation::Running(process) => Some(process),
             _ => None,
         });
         let process = &mut running.next().expect("it runs");

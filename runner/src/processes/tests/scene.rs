@@ -94,7 +94,7 @@ impl Scene {
         processes
     }
 
-    pub(super) async fn open_again(&self) -> (Processes, Vec<(String, Left)>) {
+    pub(super) async fn open_again(&self) -> (Processes, Vec<(String, LeftOperation)>) {
         let opened = self.open_with(self.options()).await;
         opened.expect("commands can be run")
     }
@@ -102,11 +102,12 @@ impl Scene {
     pub(super) async fn open_with(
         &self,
         options: ProcessOptions,
-    ) -> Result<(Processes, Vec<(String, Left)>), ProcessesError> {
+    ) -> Result<(Processes, Vec<(String, LeftOperation)>), ProcessesError> {
         let opened = Processes::open(options, Arc::clone(&self.clock), &OsEntropy).await;
         opened.map(|(processes, left)| {
-            let named =
-                |(path, left): (PathBuf, Left)| (super::super::name(&path).to_owned(), left);
+            let named = |(path, left): (PathBuf, LeftOperation)| {
+                (super::super::name(&path).to_owned(), left)
+            };
             (processes, left.into_iter().map(named).collect())
         })
     }

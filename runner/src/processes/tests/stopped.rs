@@ -258,7 +258,10 @@ fn the_next_daemon_ends_supervisors_that_were_stopped_while_they_waited() {
     for_a_while(async {
         let (_processes, left) = scene.open_again().await;
         let of_it = left.into_iter().find(|(other, _)| *other == name);
-        assert!(matches!(of_it, Some((_, Left::Fenced(_)))), "{of_it:?}");
+        assert!(
+            matches!(of_it, Some((_, LeftOperation::Fenced(_)))),
+            "{of_it:?}"
+        );
         assert_gone(&stopped);
     });
 }
@@ -323,7 +326,7 @@ pub(super) fn for_a_while<T>(life: impl Future<Output = T>) -> T {
 pub(super) async fn running(scene: &Scene, name: &str) -> Process {
     let (_processes, left) = scene.open_again().await;
     match left.into_iter().find(|(other, _)| other == name) {
-        Some((_, Left::Running(process))) => process,
+        Some((_, LeftOperation::Running(process))) => process,
         other => panic!("it does not run: {other:?}"),
     }
 }

@@ -72,9 +72,11 @@ async fn in_a_storm_of_signals_every_command_ends_and_nothing_is_left() {
     let (processes, left) = scene.open_again().await;
     for (name, left) in left {
         match left {
-            Left::Fenced(spool) | Left::Ended { files: spool, .. } => spool.forget(),
+            LeftOperation::Fenced(spool) | LeftOperation::Ended { files: spool, .. } => {
+                spool.forget()
+            }
             // It was about to be removed.
-            Left::Unreadable(_) if !scene.root().join(&name).exists() => {}
+            LeftOperation::Unreadable(_) if !scene.root().join(&name).exists() => {}
             other => panic!("{name} is left as {other:?}"),
         }
     }
