@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use server_router::links::Links;
-use server_store::{Counts, Store, StoreError};
+use server_store::{Store, StoreCounts, StoreError};
 use shared_telemetry::server::{
     OPERATIONS_OPEN, OPERATIONS_UNKNOWN, RUNNER_VERSIONS, RUNNERS, STORE_CONNECTIONS,
     TURNS_OLDEST_QUEUED, TURNS_QUEUED,
@@ -64,7 +64,7 @@ impl Gauges {
         *updated_at = Some(Instant::now());
     }
 
-    fn set(&self, counts: &Counts) {
+    fn set(&self, counts: &StoreCounts) {
         let oldest = counts.oldest_queued.map(|at| self.clock.now().since(at));
         TURNS_QUEUED.set(&[], count(counts.turns_queued));
         TURNS_OLDEST_QUEUED.set(&[], oldest.unwrap_or_default().as_secs_f64());

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
-use server_store::{NewUser, Page, PersonRow, Role, Store, ToStop, UserKind, Work};
+use server_store::{NewUser, Page, PersonRow, Role, Store, ToStop, UserKind, WorkItem};
 use shared_types::{Clock, Entropy, TenantId, Timestamp, UserId, event::StopReason};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -270,9 +270,9 @@ impl People {
         let turns = self.store.unfinished_turns_of_user(tenant, user).await?;
         let turns = turns
             .into_iter()
-            .map(|(session, turn)| Work::Turn(session, turn));
+            .map(|(session, turn)| WorkItem::Turn(session, turn));
         let operations = self.store.open_operations_of_user(tenant, user).await?;
-        let operations = operations.into_iter().map(Work::Operation);
+        let operations = operations.into_iter().map(WorkItem::Operation);
         let all = turns.chain(operations).map(|work| ToStop {
             tenant,
             work,
@@ -334,11 +334,11 @@ impl People {
             by,
         } = one;
         match work {
-            Work::Turn(session, turn) => {
+            WorkItem::Turn(session, turn) => {
                 let stopped = self.sessions.stop(tenant, (by, Some(why)), session, turn);
                 stopped.await.map(drop)
             }
-            Work::Operation(operation) => {
+            WorkItem::Operation(operation) => {
                 let stopped = self.operations.has_to_stop(tenant, operation, (why, by));
                 stopped.await
             }

@@ -18,7 +18,7 @@ pub struct ToStop {
     /// Its tenant.
     pub tenant: TenantId,
     /// The turn or operation.
-    pub work: Work,
+    pub work: WorkItem,
     /// The reason.
     pub why: StopReason,
     /// The user who ended the right; the work's own user where no other user did.
@@ -27,7 +27,7 @@ pub struct ToStop {
 
 /// A turn, or an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum WorkItem {
     /// A turn that is queued, runs or waits, of this session.
     Turn(SessionId, TurnId),
     /// An operation that a caller or a turn asked for.
@@ -96,17 +96,17 @@ impl Store {
         .fetch_all(&mut connection)
         .await?;
         let turns = turns.iter().map(|row| {
-            let turn = Work::Turn(row.parsed("session_id")?, row.parsed("id")?);
+            let turn = WorkItem::Turn(row.parsed("session_id")?, row.parsed("id")?);
             to_stop(row, turn, now)
         });
         let operations = operations.iter().map(|row| {
-            let operation = Work::Operation(row.parsed("id")?);
+            let operation = WorkItem::Operation(row.parsed("id")?);
             to_stop(row, operation, now)
         });
         let without_access = without_access.iter().map(|row| {
             Ok(ToStop {
                 tenant: row.parsed("tenant_id")?,
-                work: Work::Operation(row.parsed("id")?),
+                work: WorkItem::Operation(row.parsed("id")?),
                 why: StopReason::AccessEnded,
                 by: row.parsed("ended_by")?,
             })
@@ -116,7 +116,7 @@ impl Store {
     }
 }
 
-fn to_stop(row: &Row, work: Work, now: Timestamp) -> Result<ToStop, sqlx::Error> {
+fn to_stop(row: &Row, work: WorkItem, now: Timestamp) -> Result<ToStop, sqlx::Error> {
     let why = credential::ended(row.maybe_time("credential_until")?, now);
     Ok(ToStop {
         tenant: row.parsed("tenant_id")?,

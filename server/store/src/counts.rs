@@ -10,7 +10,7 @@ use crate::{
 
 /// The counts at one moment, of all tenants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct StoreCounts {
     /// Turns that wait for a worker: those behind another turn of their session do not.
     pub turns_queued: u64,
     /// The time when the message of the oldest of them was accepted.
@@ -35,7 +35,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    pub async fn counts(&self, version: &str) -> Result<Counts, StoreError> {
+    pub async fn counts(&self, version: &str) -> Result<StoreCounts, StoreError> {
         let row: Row = query(
             "SELECT turns_queued, oldest_queued, operations_open, operations_unknown,
                  runners_online, runners_offline, runners_locked, runners_of_version
@@ -58,7 +58,7 @@ impl Store {
         .bind(version)
         .fetch_one(&mut self.read_any("it is about all tenants").await?)
         .await?;
-        Ok(Counts {
+        Ok(StoreCounts {
             turns_queued: row.count("turns_queued")?,
             oldest_queued: row.maybe_time("oldest_queued")?,
             operations_open: row.count("operations_open")?,

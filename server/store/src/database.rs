@@ -26,7 +26,7 @@ mod query;
 mod retry;
 mod sqlite;
 
-pub(crate) use copy::{Cell, Cells, Filling, Snapshot, Table, line, next};
+pub(crate) use copy::{Cell, Cells, Filling, Snapshot, TableSchema, line, next};
 pub use copy::{CopiedTable, CopyError, copy, require_empty};
 pub(crate) use lock::{lock_runner, lock_table, lock_user};
 pub use migrations::Schema;
@@ -50,15 +50,15 @@ const CHECKED_WITHIN: Duration = Duration::from_secs(3);
 /// The database. Clones share it; it is closed when the last one is dropped, or by [`Store::close`].
 #[derive(Debug, Clone)]
 pub struct Store {
-    database: Arc<Database>,
+    database: Arc<Backend>,
     pub(crate) tenants: KnownTenants,
     pub(crate) listener: Listener,
 }
 
 #[derive(Debug)]
-enum Database {
-    Sqlite(sqlite::Database),
-    Postgres(postgres::Database),
+enum Backend {
+    Sqlite(sqlite::SqliteDatabase),
+    Postgres(postgres::PostgresDatabase),
 }
 
 /// The tenant whose rows statements are about.
@@ -83,16 +83,16 @@ impl Scope {
 /// A connection that statements run on: one that reads, or a transaction.
 #[derive(Debug)]
 pub(crate) enum Connection {
-    SqliteReader(Reading<PoolConnection<Sqlite>>),
+    SqliteReader(MeasuredReader<PoolConnection<Sqlite>>),
     SqliteSnapshot(sqlx::Transaction<'static, Sqlite>),
     SqliteWriter(sqlx::Transaction<'static, Sqlite>),
-    PostgresReader(Reading<postgres::Lease>),
+    PostgresReader(MeasuredReader<postgres::Lease>),
     Postgres(postgres::Lease),
 }
 
 /// A connection that reads, until it is dropped. The time that it was used is measured.
 #[derive(Debug)]
-pub(crate) struct Reading<C> {
+pub(crate) struct MeasuredReader<C> {
     connection: C,
     asked: Instant,
 }
@@ -101,12 +101,12 @@ pub(crate) struct Reading<C> {
 /// was on disk is measured.
 #[derive(Debug)]
 pub(crate) struct Transaction {
-    work: Work,
+    work: OpenTransaction,
     asked: Instant,
 }
 
 #[derive(Debug)]
-enum Work {
+enum OpenTransaction {
     Sqlite(sqlite::Transaction),
     Postgres(Connection),
 }
@@ -118,7 +118,7 @@ impl Store {
     /// # Errors
     /// If the file cannot be written, is in use, is not a database, or is not this program's.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        Ok(Database::Sqlite(sqlite::Database::open(path, None).await?).into())
+        Ok(Backend::Sqlite(sqlite::SqliteDatabase::open(path, None).await?).into())
     }
 
     /// Opens a database file like [`Store::open`], for a backup of an older version: brings the schema to this version
@@ -127,7 +127,7 @@ impl Store {
     /// # Errors
     /// If the file cannot be written, is in use, is not a database, or is not this program's.
     pub async fn open_at(path: &Path, schema: i64) -> Result<Self, OpenError> {
-        Ok(Database::Sqlite(sqlite::Database::open(path, Some(schema)).await?).into())
+        Ok(Backend::Sqlite(sqlite::SqliteDatabase::open(path, Some(schema)).await?).into())
     }
 
     /// Opens the database of a server that may be running, for one short job of an operator at the same machine. It
@@ -136,7 +136,7 @@ impl Store {
     /// # Errors
     /// If there is no database, or it is not this program's.
     pub async fn open_beside(path: &Path) -> Result<Self, OpenError> {
-        Ok(Database::Sqlite(sqlite::Database::open_beside(path).await?).into())
+        Ok(Backend::Sqlite(sqlite::SqliteDatabase::open_beside(path).await?).into())
     }
 
     /// Opens a PostgreSQL database, and brings its schema up to date. Several servers may do so at once.
@@ -144,7 +144,7 @@ impl Store {
     /// # Errors
     /// If the database does not answer, refuses the user, is not set up as it must be, or is not this program's.
     pub async fn open_postgres(url: &PostgresUrl) -> Result<Self, OpenError> {
-        Ok(Database::Postgres(postgres::Database::open(url, None).await?).into())
+        Ok(Backend::Postgres(postgres::PostgresDatabase::open(url, None).await?).into())
     }
 
     /// Opens a database like [`Store::open_postgres`], for a backup of an older version: brings the schema to this
@@ -153,7 +153,7 @@ impl Store {
     /// # Errors
     /// If the database does not answer, refuses the user, is not set up as it must be, or is not this program's.
     pub async fn open_postgres_at(url: &PostgresUrl, schema: i64) -> Result<Self, OpenError> {
-        Ok(Database::Postgres(postgres::Database::open(url, Some(schema)).await?).into())
+        Ok(Backend::Postgres(postgres::PostgresDatabase::open(url, Some(schema)).await?).into())
     }
 
     /// Opens a PostgreSQL database for one short job of an operator: it does not change the schema.
@@ -162,7 +162,7 @@ impl Store {
     /// If the database does not answer, refuses the user, is not set up as it must be, or was made by a server of
     /// another version.
     pub async fn open_postgres_beside(url: &PostgresUrl) -> Result<Self, OpenError> {
-        Ok(Database::Postgres(postgres::Database::open_beside(url).await?).into())
+        Ok(Backend::Postgres(postgres::PostgresDatabase::open_beside(url).await?).into())
     }
 
     /// The schema of a database file. It takes no lock, and neither makes nor changes the file.
@@ -184,8 +184,8 @@ impl Store {
     /// Waits for running work, and closes the database. Later calls, also of clones, fail; another server may open it.
     pub async fn close(&self) {
         match &*self.database {
-            Database::Sqlite(database) => database.close().await,
-            Database::Postgres(database) => database.close().await,
+            Backend::Sqlite(database) => database.close().await,
+            Backend::Postgres(database) => database.close().await,
         }
     }
 
@@ -208,21 +208,21 @@ impl Store {
     /// no file here, or the system does not say.
     pub fn disk_free(&self) -> Option<u64> {
         match &*self.database {
-            Database::Sqlite(database) => database.disk_free(),
-            Database::Postgres(_) => None,
+            Backend::Sqlite(database) => database.disk_free(),
+            Backend::Postgres(_) => None,
         }
     }
 
     /// The number of connections to the database that are in use now, and of those that are not.
     pub fn connections(&self) -> (usize, usize) {
         match &*self.database {
-            Database::Sqlite(database) => database.connections(),
-            Database::Postgres(database) => database.connections(),
+            Backend::Sqlite(database) => database.connections(),
+            Backend::Postgres(database) => database.connections(),
         }
     }
 
     pub(crate) fn is_postgres(&self) -> bool {
-        matches!(*self.database, Database::Postgres(_))
+        matches!(*self.database, Backend::Postgres(_))
     }
 
     /// For statements that read rows of one tenant.
@@ -248,19 +248,19 @@ impl Store {
     /// All rows of all tenants as they are now, also while others write.
     async fn frozen(&self) -> Result<Connection, StoreError> {
         match &*self.database {
-            Database::Sqlite(database) => database.frozen().await,
-            Database::Postgres(database) => database.frozen().await,
+            Backend::Sqlite(database) => database.frozen().await,
+            Backend::Postgres(database) => database.frozen().await,
         }
     }
 
     async fn reading(&self, scope: Scope) -> Result<Connection, StoreError> {
         let asked = Instant::now();
         Ok(match &*self.database {
-            Database::Sqlite(database) => {
-                Connection::SqliteReader(Reading::new(database.read().await?, asked))
+            Backend::Sqlite(database) => {
+                Connection::SqliteReader(MeasuredReader::new(database.read().await?, asked))
             }
-            Database::Postgres(database) => {
-                Connection::PostgresReader(Reading::new(database.read(scope).await?, asked))
+            Backend::Postgres(database) => {
+                Connection::PostgresReader(MeasuredReader::new(database.read(scope).await?, asked))
             }
         })
     }
@@ -268,17 +268,17 @@ impl Store {
     async fn writing(&self, scope: Scope) -> Result<Transaction, StoreError> {
         let asked = Instant::now();
         let work = match &*self.database {
-            Database::Sqlite(database) => Work::Sqlite(database.write().await?),
-            Database::Postgres(database) => {
-                Work::Postgres(Connection::Postgres(database.write(scope).await?))
+            Backend::Sqlite(database) => OpenTransaction::Sqlite(database.write().await?),
+            Backend::Postgres(database) => {
+                OpenTransaction::Postgres(Connection::Postgres(database.write(scope).await?))
             }
         };
         Ok(Transaction { work, asked })
     }
 }
 
-impl From<Database> for Store {
-    fn from(database: Database) -> Self {
+impl From<Backend> for Store {
+    fn from(database: Backend) -> Self {
         Self {
             database: Arc::new(database),
             tenants: KnownTenants::new(),
@@ -291,8 +291,8 @@ impl Transaction {
     /// Returns once the work is synced to disk.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         match self.work {
-            Work::Sqlite(work) => work.commit().await?,
-            Work::Postgres(connection) => connection.commit().await?,
+            OpenTransaction::Sqlite(work) => work.commit().await?,
+            OpenTransaction::Postgres(connection) => connection.commit().await?,
         }
         let took = self.asked.elapsed().as_secs_f64();
         STORE_TRANSACTION_DURATION.record(&["write"], took);
@@ -300,20 +300,20 @@ impl Transaction {
     }
 }
 
-impl<C> Reading<C> {
+impl<C> MeasuredReader<C> {
     fn new(connection: C, asked: Instant) -> Self {
         Self { connection, asked }
     }
 }
 
-impl<C> Drop for Reading<C> {
+impl<C> Drop for MeasuredReader<C> {
     fn drop(&mut self) {
         let took = self.asked.elapsed().as_secs_f64();
         STORE_TRANSACTION_DURATION.record(&["read"], took);
     }
 }
 
-impl<C> Deref for Reading<C> {
+impl<C> Deref for MeasuredReader<C> {
     type Target = C;
 
     fn deref(&self) -> &C {
@@ -321,7 +321,7 @@ impl<C> Deref for Reading<C> {
     }
 }
 
-impl<C> DerefMut for Reading<C> {
+impl<C> DerefMut for MeasuredReader<C> {
     fn deref_mut(&mut self) -> &mut C {
         &mut self.connection
     }
@@ -332,8 +332,8 @@ impl Deref for Transaction {
 
     fn deref(&self) -> &Connection {
         match &self.work {
-            Work::Sqlite(work) => work,
-            Work::Postgres(connection) => connection,
+            OpenTransaction::Sqlite(work) => work,
+            OpenTransaction::Postgres(connection) => connection,
         }
     }
 }
@@ -341,8 +341,8 @@ impl Deref for Transaction {
 impl DerefMut for Transaction {
     fn deref_mut(&mut self) -> &mut Connection {
         match &mut self.work {
-            Work::Sqlite(work) => work,
-            Work::Postgres(connection) => connection,
+            OpenTransaction::Sqlite(work) => work,
+            OpenTransaction::Postgres(connection) => connection,
         }
     }
 }

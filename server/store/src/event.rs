@@ -14,7 +14,7 @@ use crate::{
     columns::{Columns as _, damaged, integer, json},
     database::{Connection, FromRow, Row, query, query_as, retried},
     model_call,
-    operation::{self, Ending},
+    operation::{self, OperationEnding},
     session, todo, trusted_file, turn,
 };
 
@@ -93,7 +93,7 @@ impl Store {
             operation,
             outcome,
         } = *end;
-        let ending = Ending::of(outcome)?;
+        let ending = OperationEnding::of(outcome)?;
         retried!({
             let mut tx = self.write(tenant).await?;
             let is_told = operation::lock_log(&mut tx, tenant, operation).await?;

@@ -68,12 +68,12 @@ mod trusted_file;
 mod turn;
 mod user;
 
-pub use at_work::{ToStop, Work};
+pub use at_work::{ToStop, WorkItem};
 pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
 pub use audit::{Actor, AuditEntry, AuditFilter, AuditRow, By, Origin};
 pub use backup::{Backup, BackupContent, BackupError, BackupMade, write_backup};
 pub use browser::{CookieRow, Replaced};
-pub use counts::Counts;
+pub use counts::StoreCounts;
 pub use credential::{CredentialKind, CredentialRow, KEYS_OF_USER_AT_MOST, NewCredential};
 pub use database::{
     BadPostgresUrl, CopiedTable, CopyError, MAX_PAGE, Page, PostgresUrl, Schema, Store, copy,

@@ -80,7 +80,7 @@ mod row;
 pub use access::OperationAccess;
 pub(crate) use access::end_access;
 pub use caller::{MAX_REQUEST_KEY_BYTES, NewCallerOperation, OpenCallerOperation};
-pub(crate) use end::{Ended, Ending, lock as lock_log};
+pub(crate) use end::{OperationEnding, StoredEnd, lock as lock_log};
 pub use list::{ListedOperation, OperationFilter};
 pub(crate) use lost::{lose_all, lose_forgotten};
 pub(crate) use ran::Ran;
@@ -194,7 +194,7 @@ impl Store {
         outcome: &Outcome,
         now: Timestamp,
     ) -> Result<Settlement, StoreError> {
-        let ending = Ending::of(outcome)?;
+        let ending = OperationEnding::of(outcome)?;
         retried!({
             let mut tx = self.write(tenant).await?;
             match settle(&mut tx, tenant, operation, &ending, now).await? {
@@ -431,7 +431,7 @@ pub(crate) async fn set_outcome(
     tenant: TenantId,
     session: SessionId,
     (operation, is_told): (OperationId, bool),
-    ending: &Ending<'_>,
+    ending: &OperationEnding<'_>,
     now: Timestamp,
 ) -> Result<Result<(Ran, Option<Timestamp>), StoredOutcome>, StoreError> {
     let set: Option<Row> = query(concat!(
@@ -466,9 +466,9 @@ pub(crate) async fn settle(
     tx: &mut Connection,
     tenant: TenantId,
     operation: OperationId,
-    ending: &Ending<'_>,
+    ending: &OperationEnding<'_>,
     now: Timestamp,
-) -> Result<Result<Ended, StoredOutcome>, StoreError> {
+) -> Result<Result<StoredEnd, StoredOutcome>, StoreError> {
     let is_told = lock_log(tx, tenant, operation).await?;
     let told = (operation, is_told);
     let CallOf { session, .. } = match find(tx, tenant, operation).await?.asked_by {
@@ -492,7 +492,7 @@ pub(crate) async fn settle(
         late = Some(Box::new((session, event)));
     }
     let figures = ending.figures();
-    Ok(Ok(Ended {
+    Ok(Ok(StoredEnd {
         tenant,
         ran,
         figures,

@@ -25,7 +25,7 @@ mod segments;
 mod stream;
 
 pub use ends::OUTPUT_KEPT_BYTES;
-use rows::Rows;
+use rows::OutputRows;
 
 /// Wishes that may wait for the task; a caller with one more waits itself. An append carries a chunk of output, so this
 /// bounds the memory as well.
@@ -135,7 +135,7 @@ impl Outputs {
         // A server of a database that is a file may make some.
         let files = (!store.is_shared() || entries.next().is_some()).then_some(files);
         let (wishes, inbox) = mpsc::channel(WISHES);
-        tokio::spawn(Rows::new(store.clone(), files).run(inbox));
+        tokio::spawn(OutputRows::new(store.clone(), files).run(inbox));
         Ok(Self { wishes })
     }
 

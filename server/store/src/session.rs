@@ -336,7 +336,7 @@ async fn require_room(
 }
 
 /// The number of a session's next event, and the epoch under which it is written.
-pub(crate) struct Next {
+pub(crate) struct NextEvent {
     /// The number of the first of them.
     pub(crate) seq: u64,
     pub(crate) epoch: Epoch,
@@ -389,7 +389,7 @@ pub(crate) async fn next(
     session: SessionId,
     count: usize,
     now: Timestamp,
-) -> Result<Next, StoreError> {
+) -> Result<NextEvent, StoreError> {
     let row: Row = query(take_next!(", user_id"))
         .bind(integer(count as u64))
         .bind(now.as_micros())
@@ -397,7 +397,7 @@ pub(crate) async fn next(
         .bind(session.to_string())
         .fetch_one(tx)
         .await?;
-    Ok(Next {
+    Ok(NextEvent {
         seq: row.count("last_seq")? + 1 - count as u64,
         epoch: Epoch(row.count("epoch")?),
         user: row.parsed("user_id")?,

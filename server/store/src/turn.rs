@@ -146,7 +146,7 @@ impl Store {
         retried!({
             let mut tx = self.write(tenant).await?;
             let seq = open(&mut tx, tenant, session, &title(&input.text), now).await?;
-            let queue = Queue::read(&mut tx, tenant, session, client_id).await?;
+            let queue = QueueAhead::read(&mut tx, tenant, session, client_id).await?;
             if let Some(before) = queue.sent_before {
                 return Ok(before);
             }
@@ -572,14 +572,14 @@ async fn open(
 }
 
 /// The turns before one that a message starts.
-struct Queue {
+struct QueueAhead {
     /// The first answer, if it is a repetition.
     sent_before: Option<Sent>,
     of_session: u64,
     of_user: u64,
 }
 
-impl Queue {
+impl QueueAhead {
     async fn read(
         tx: &mut Connection,
         tenant: TenantId,

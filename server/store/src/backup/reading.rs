@@ -40,7 +40,7 @@ pub struct Backup {
 }
 
 /// One entry of the archive.
-enum Entry {
+enum ArchiveEntry {
     About(Vec<u8>),
     Rows { table: String, lines: Vec<u8> },
     Folder(String),
@@ -102,12 +102,12 @@ impl Backup {
         let columns = |entry: &'_ TableEntry| entry.columns.clone();
         let tables = self.manifest.tables.iter();
         filling.expect(tables.map(|(name, entry)| (name.as_str(), columns(entry))))?;
-        let mut archive = Archive::over(&self.path, &self.file)?;
+        let mut archive = BackupReader::over(&self.path, &self.file)?;
         let mut entries = archive.entries()?;
         while let Some(entry) = entries.next()? {
             match entry {
-                Entry::About(_) | Entry::Manifest(_) => {}
-                Entry::Rows { table, lines } => {
+                ArchiveEntry::About(_) | ArchiveEntry::Manifest(_) => {}
+                ArchiveEntry::Rows { table, lines } => {
                     let rows = self.parsed(&lines)?;
                     let unlike = || CopyError::OtherTable {
                         table: table.clone(),
@@ -115,8 +115,8 @@ impl Backup {
                     let table = filling.table(&table).ok_or_else(unlike)?;
                     filling.insert(&table, rows).await?;
                 }
-                Entry::Folder(path) => make_folder(&into.join(path))?,
-                Entry::File { path, content } => {
+                ArchiveEntry::Folder(path) => make_folder(&into.join(path))?,
+                ArchiveEntry::File { path, content } => {
                     if self.manifest.files.get(&path) != Some(&FileEntry::of(&content)) {
                         return Err(damaged(&self.path, "it changed while it was read"));
                     }
@@ -175,28 +175,28 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn take(&mut self, entry: Entry) -> Result<(), BackupError> {
+    fn take(&mut self, entry: ArchiveEntry) -> Result<(), BackupError> {
         if self.manifest.is_some() {
             return Err(damaged(self.path, "something follows its manifest"));
         }
-        if self.about.is_none() != matches!(entry, Entry::About(_)) {
+        if self.about.is_none() != matches!(entry, ArchiveEntry::About(_)) {
             return Err(BackupError::NotABackup(self.path.to_owned()));
         }
         match entry {
-            Entry::About(json) => self.about = Some(self.about(&json)?),
-            Entry::Rows { table, lines } => {
+            ArchiveEntry::About(json) => self.about = Some(self.about(&json)?),
+            ArchiveEntry::Rows { table, lines } => {
                 let (rows, hasher) = self.tables.entry(table).or_default();
                 *rows += lines.iter().filter(|byte| **byte == b'\n').count() as u64;
                 hasher.update(&lines);
             }
-            Entry::Folder(_) => {}
-            Entry::File { path, content } => {
+            ArchiveEntry::Folder(_) => {}
+            ArchiveEntry::File { path, content } => {
                 let twice = format!("{path} is in it twice");
                 if self.files.insert(path, FileEntry::of(&content)).is_some() {
                     return Err(damaged(self.path, &twice));
                 }
             }
-            Entry::Manifest(json) => {
+            ArchiveEntry::Manifest(json) => {
                 let manifest = serde_json::from_slice(&json);
                 let manifest =
                     manifest.map_err(|_| damaged(self.path, "its manifest cannot be read"));
@@ -258,7 +258,7 @@ impl<'a> Check<'a> {
 }
 
 /// The archive, from its beginning.
-struct Archive<'a> {
+struct BackupReader<'a> {
     path: &'a Path,
     tar: tar::Archive<GzDecoder<BufReader<&'a File>>>,
 }
@@ -268,7 +268,7 @@ struct Entries<'a, 'f> {
     entries: tar::Entries<'a, GzDecoder<BufReader<&'f File>>>,
 }
 
-impl<'f> Archive<'f> {
+impl<'f> BackupReader<'f> {
     fn over(path: &'f Path, mut file: &'f File) -> Result<Self, BackupError> {
         file.rewind().map_err(|why| BackupError::Unreadable {
             path: path.to_owned(),
@@ -291,7 +291,7 @@ impl<'f> Archive<'f> {
 }
 
 impl Entries<'_, '_> {
-    fn next(&mut self) -> Result<Option<Entry>, BackupError> {
+    fn next(&mut self) -> Result<Option<ArchiveEntry>, BackupError> {
         let Some(entry) = self.entries.next() else {
             return Ok(None);
         };
@@ -306,9 +306,9 @@ impl Entries<'_, '_> {
 fn each_entry(
     path: &Path,
     file: &File,
-    mut take: impl FnMut(Entry) -> Result<(), BackupError>,
+    mut take: impl FnMut(ArchiveEntry) -> Result<(), BackupError>,
 ) -> Result<(), BackupError> {
-    let mut archive = Archive::over(path, file)?;
+    let mut archive = BackupReader::over(path, file)?;
     let mut entries = archive.entries()?;
     while let Some(entry) = entries.next()? {
         take(entry)?;
@@ -321,7 +321,7 @@ fn each_entry(
     }
 }
 
-fn parsed(mut entry: tar::Entry<'_, impl Read>) -> io::Result<Entry> {
+fn parsed(mut entry: tar::Entry<'_, impl Read>) -> io::Result<ArchiveEntry> {
     let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     let refused = || io::Error::other(format!("{name:?} is no entry of a backup"));
     let kind = entry.header().entry_type();
@@ -335,7 +335,7 @@ fn parsed(mut entry: tar::Entry<'_, impl Read>) -> io::Result<Entry> {
     let parts = parts.filter(|parts| parts.join("/") == name.trim_end_matches('/'));
     let parts = parts.ok_or_else(refused)?;
     if kind == tar::EntryType::Directory && parts.first().is_some_and(|top| FOLDERS.contains(top)) {
-        return Ok(Entry::Folder(parts.join("/")));
+        return Ok(ArchiveEntry::Folder(parts.join("/")));
     }
     if kind != tar::EntryType::Regular {
         return Err(refused());
@@ -350,13 +350,13 @@ fn parsed(mut entry: tar::Entry<'_, impl Read>) -> io::Result<Entry> {
     let mut content = Vec::new();
     entry.read_to_end(&mut content)?;
     match parts[..] {
-        [ABOUT] => Ok(Entry::About(content)),
-        [MANIFEST] => Ok(Entry::Manifest(content)),
-        [ROWS, table, _] => Ok(Entry::Rows {
+        [ABOUT] => Ok(ArchiveEntry::About(content)),
+        [MANIFEST] => Ok(ArchiveEntry::Manifest(content)),
+        [ROWS, table, _] => Ok(ArchiveEntry::Rows {
             table: table.to_owned(),
             lines: content,
         }),
-        [folder, _, ..] if FOLDERS.contains(&folder) => Ok(Entry::File {
+        [folder, _, ..] if FOLDERS.contains(&folder) => Ok(ArchiveEntry::File {
             path: parts.join("/"),
             content,
         }),

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     Store,
-    database::{Cell, CopiedTable, Snapshot, Table, line, next},
-    output::kept::{self, Kept},
+    database::{Cell, CopiedTable, Snapshot, TableSchema, line, next},
+    output::kept::{self, KeptFiles},
 };
 
 /// Writes everything of a server into a new file, which this user alone may read: it holds the server's keys.
@@ -46,7 +46,7 @@ pub async fn write_backup(
         .prefix(".gantry-backup-")
         .tempfile_in(&beside)
         .map_err(unwritable)?;
-    let mut archive = Archive::begin(to, file);
+    let mut archive = BackupWriter::begin(to, file);
     let content = archive.fill(store, folder, made).await?;
     let file = archive.finish().map_err(unwritable)?;
     file.persist_noclobber(to)
@@ -60,7 +60,7 @@ pub async fn write_backup(
     Ok(content)
 }
 
-struct Archive<'a> {
+struct BackupWriter<'a> {
     path: &'a Path,
     tar: tar::Builder<GzEncoder<BufWriter<NamedTempFile>>>,
     manifest: Manifest,
@@ -69,7 +69,7 @@ struct Archive<'a> {
     operations: Vec<OperationId>,
 }
 
-impl<'a> Archive<'a> {
+impl<'a> BackupWriter<'a> {
     fn begin(path: &'a Path, file: NamedTempFile) -> Self {
         let compressed = GzEncoder::new(BufWriter::new(file), Compression::fast());
         Self {
@@ -119,7 +119,7 @@ impl<'a> Archive<'a> {
     async fn table(
         &mut self,
         snapshot: &mut Snapshot,
-        table: &Table,
+        table: &TableSchema,
     ) -> Result<CopiedTable, BackupError> {
         let (mut count, mut hasher) = (0, FileHasher::default());
         let (mut lines, mut entries) = (Vec::new(), 0);
@@ -159,7 +159,7 @@ impl<'a> Archive<'a> {
 
     fn rows(
         &mut self,
-        table: &Table,
+        table: &TableSchema,
         entries: &mut u32,
         lines: &mut Vec<u8>,
     ) -> Result<(), BackupError> {
@@ -181,12 +181,12 @@ impl<'a> Archive<'a> {
                 None => None,
             };
             match found {
-                Kept::Folder(below) => {
+                KeptFiles::Folder(below) => {
                     if let Some(path) = path(&below) {
                         self.append(&path, tar::EntryType::Directory, &[])?;
                     }
                 }
-                Kept::Files(files) => {
+                KeptFiles::Files(files) => {
                     for (below, content) in files {
                         let Some(path) = path(&below).filter(|_| self.is_known(&below)) else {
                             continue;

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::{
     Connection, Store, Transaction, query,
-    query::{Driver, driver},
+    query::{SqlDriver, driver},
 };
 use crate::StoreError;
 
@@ -25,7 +25,7 @@ mod rows;
 mod tables;
 
 pub(crate) use rows::{Cell, Cells, line};
-pub(crate) use tables::Table;
+pub(crate) use tables::TableSchema;
 
 /// The longest time of one step of a copy: the next row, or one statement. To check the foreign keys of a large
 /// database is one statement.
@@ -109,7 +109,7 @@ pub(crate) struct Snapshot {
 /// A transaction that writes rows into an empty database.
 pub(crate) struct Filling {
     tx: Transaction,
-    tables: Vec<Table>,
+    tables: Vec<TableSchema>,
 }
 
 /// Copies every row of one database into another one, which has the same schema and no rows. Returns the tables, once
@@ -178,14 +178,17 @@ impl Snapshot {
     }
 
     /// The tables, in the order of their names.
-    pub(crate) async fn tables(&mut self) -> Result<Vec<Table>, CopyError> {
+    pub(crate) async fn tables(&mut self) -> Result<Vec<TableSchema>, CopyError> {
         let mut tables = tables::all(&mut self.connection).await?;
-        tables.retain(Table::is_copied);
+        tables.retain(TableSchema::is_copied);
         Ok(tables)
     }
 
     /// The rows of a table, in the order of its primary key. They are not held in memory.
-    pub(crate) fn rows<'s>(&'s mut self, table: &'s Table) -> Result<rows::Rows<'s>, CopyError> {
+    pub(crate) fn rows<'s>(
+        &'s mut self,
+        table: &'s TableSchema,
+    ) -> Result<rows::CopiedRows<'s>, CopyError> {
         Ok(rows::rows(&mut self.connection, table)?)
     }
 }
@@ -210,7 +213,7 @@ impl Filling {
         &self,
         tables: impl IntoIterator<Item = (&'t str, Vec<String>)>,
     ) -> Result<(), CopyError> {
-        let named = |table: &'_ Table| {
+        let named = |table: &'_ TableSchema| {
             (
                 table.name.clone(),
                 table.names().map(str::to_owned).collect(),
@@ -230,14 +233,14 @@ impl Filling {
     }
 
     /// A table of this name.
-    pub(crate) fn table(&self, name: &str) -> Option<Table> {
+    pub(crate) fn table(&self, name: &str) -> Option<TableSchema> {
         self.tables.iter().find(|table| table.name == name).cloned()
     }
 
     /// Writes rows.
     pub(crate) async fn insert(
         &mut self,
-        table: &Table,
+        table: &TableSchema,
         rows: Vec<Cells>,
     ) -> Result<(), CopyError> {
         rows::insert(&mut self.tx, table, rows).await
@@ -270,7 +273,7 @@ impl Filling {
     /// if they were empty, and reads a whole tenant to find one row.
     async fn look_at_rows(&mut self) -> Result<(), CopyError> {
         if self.tx.is_shared() {
-            for Table { name, .. } in &self.tables {
+            for TableSchema { name, .. } in &self.tables {
                 run(&mut self.tx, format!("ANALYZE \"{name}\"")).await?;
             }
         }
@@ -279,12 +282,12 @@ impl Filling {
 }
 
 /// The next row of a table.
-pub(crate) async fn next(rows: &mut rows::Rows<'_>) -> Result<Option<Cells>, CopyError> {
+pub(crate) async fn next(rows: &mut rows::CopiedRows<'_>) -> Result<Option<Cells>, CopyError> {
     within(rows.try_next()).await
 }
 
 /// Returns the tables that a copy has.
-async fn require_no_rows(connection: &mut Connection) -> Result<Vec<Table>, CopyError> {
+async fn require_no_rows(connection: &mut Connection) -> Result<Vec<TableSchema>, CopyError> {
     let mut tables = tables::all(connection).await?;
     for table in &tables {
         if tables::has_rows(connection, table).await? {
@@ -292,12 +295,15 @@ async fn require_no_rows(connection: &mut Connection) -> Result<Vec<Table>, Copy
             return Err(CopyError::NotEmpty { table });
         }
     }
-    tables.retain(Table::is_copied);
+    tables.retain(TableSchema::is_copied);
     Ok(tables)
 }
 
 /// The number of rows of a table, and their digest.
-async fn digest_of(connection: &mut Connection, table: &Table) -> Result<(u64, Digest), CopyError> {
+async fn digest_of(
+    connection: &mut Connection,
+    table: &TableSchema,
+) -> Result<(u64, Digest), CopyError> {
     let (mut count, mut hasher) = (0, FileHasher::default());
     let mut rows = rows::rows(connection, table)?;
     while let Some(row) = next(&mut rows).await? {
@@ -322,8 +328,8 @@ async fn without_time_limit(connection: &mut Connection) -> Result<(), CopyError
 async fn run(connection: &mut Connection, sql: String) -> Result<(), CopyError> {
     let sql = sqlx::raw_sql(AssertSqlSafe(sql));
     match driver(connection) {
-        Driver::Sqlite(connection) => within(sql.execute(connection)).await.map(drop),
-        Driver::Postgres(lease) => within(sql.execute(lease.ask()?)).await.map(drop),
+        SqlDriver::Sqlite(connection) => within(sql.execute(connection)).await.map(drop),
+        SqlDriver::Postgres(lease) => within(sql.execute(lease.ask()?)).await.map(drop),
     }
 }
 

@@ -20,7 +20,7 @@ mod url;
 
 #[cfg(test)]
 pub(crate) use pool::BELIEVED_FOR;
-use pool::Pool;
+use pool::ConnectionPool;
 pub(super) use pool::{Lease, within};
 pub use url::{BadPostgresUrl, PostgresUrl};
 
@@ -34,11 +34,11 @@ pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/postgr
 
 /// One database. Clones share its connections.
 #[derive(Debug, Clone)]
-pub(super) struct Database {
-    pool: Arc<Pool>,
+pub(super) struct PostgresDatabase {
+    pool: Arc<ConnectionPool>,
 }
 
-impl Database {
+impl PostgresDatabase {
     /// See [`crate::Store::open_postgres`].
     pub(super) async fn open(url: &PostgresUrl, schema: Option<i64>) -> Result<Self, OpenError> {
         let mut connection = connect(url).await?;
@@ -65,7 +65,7 @@ impl Database {
 
     fn over(url: &PostgresUrl) -> Self {
         Self {
-            pool: Pool::new(url.clone(), CONNECTIONS),
+            pool: ConnectionPool::new(url.clone(), CONNECTIONS),
         }
     }
 

@@ -85,19 +85,19 @@ pub(crate) trait FromRow: Sized {
 }
 
 /// The same connection, taken apart by driver.
-pub(super) enum Driver<'c> {
+pub(super) enum SqlDriver<'c> {
     Sqlite(&'c mut SqliteConnection),
     Postgres(&'c mut super::postgres::Lease),
 }
 
-pub(super) fn driver(connection: &mut Connection) -> Driver<'_> {
+pub(super) fn driver(connection: &mut Connection) -> SqlDriver<'_> {
     match connection {
-        Connection::SqliteReader(connection) => Driver::Sqlite(connection),
+        Connection::SqliteReader(connection) => SqlDriver::Sqlite(connection),
         Connection::SqliteSnapshot(transaction) | Connection::SqliteWriter(transaction) => {
-            Driver::Sqlite(transaction)
+            SqlDriver::Sqlite(transaction)
         }
-        Connection::PostgresReader(lease) => Driver::Postgres(lease),
-        Connection::Postgres(lease) => Driver::Postgres(lease),
+        Connection::PostgresReader(lease) => SqlDriver::Postgres(lease),
+        Connection::Postgres(lease) => SqlDriver::Postgres(lease),
     }
 }
 
@@ -137,11 +137,11 @@ impl<'q> Query<'q> {
     /// Returns the number of rows that it has changed.
     pub(crate) async fn execute(self, connection: &mut Connection) -> Result<u64, sqlx::Error> {
         match driver(connection) {
-            Driver::Sqlite(connection) => {
+            SqlDriver::Sqlite(connection) => {
                 let done = self.sqlite().execute(connection).await?;
                 Ok(done.rows_affected())
             }
-            Driver::Postgres(lease) => {
+            SqlDriver::Postgres(lease) => {
                 let done = on_postgres!(self, execute, lease)?;
                 Ok(done.rows_affected())
             }
@@ -153,11 +153,11 @@ impl<'q> Query<'q> {
         connection: &mut Connection,
     ) -> Result<Vec<Row>, sqlx::Error> {
         match driver(connection) {
-            Driver::Sqlite(connection) => {
+            SqlDriver::Sqlite(connection) => {
                 let rows = self.sqlite().fetch_all(connection).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
-            Driver::Postgres(lease) => {
+            SqlDriver::Postgres(lease) => {
                 let rows = on_postgres!(self, fetch_all, lease)?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
@@ -169,11 +169,11 @@ impl<'q> Query<'q> {
         connection: &mut Connection,
     ) -> Result<Option<Row>, sqlx::Error> {
         match driver(connection) {
-            Driver::Sqlite(connection) => {
+            SqlDriver::Sqlite(connection) => {
                 let row = self.sqlite().fetch_optional(connection).await?;
                 Ok(row.map(Row::Sqlite))
             }
-            Driver::Postgres(lease) => {
+            SqlDriver::Postgres(lease) => {
                 let row = on_postgres!(self, fetch_optional, lease)?;
                 Ok(row.map(Row::Postgres))
             }

@@ -30,8 +30,8 @@ use crate::{OpenError, StoreError};
 
 mod writer;
 
+use writer::GroupWriter;
 pub(super) use writer::Transaction;
-use writer::Writer;
 
 /// Connections that read.
 const READERS: u32 = 4;
@@ -49,15 +49,15 @@ pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite
 
 /// One file. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Database {
-    writer: Writer,
+pub(super) struct SqliteDatabase {
+    writer: GroupWriter,
     readers: SqlitePool,
     file: Arc<Path>,
     /// Held by a server; an operator's short job has none.
     lock: Option<Arc<File>>,
 }
 
-impl Database {
+impl SqliteDatabase {
     /// See [`crate::Store::open`].
     pub(super) async fn open(path: &Path, schema: Option<i64>) -> Result<Self, OpenError> {
         let lock = Arc::new(lock(path)?);
@@ -106,7 +106,7 @@ impl Database {
         };
         let (writer, readers) = opened.await.map_err(|error| cannot_open(path, error))?;
         Ok(Self {
-            writer: Writer::new(writer),
+            writer: GroupWriter::new(writer),
             readers,
             file: path.into(),
             lock,

@@ -7,7 +7,7 @@ use shared_types::{
 };
 
 use super::{
-    Ended, Ending, Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, StoredOutcome,
+    Label, MAX_OUTCOME_BYTES, OperationEnding, OperationRow, Placed, Ran, StoredEnd, StoredOutcome,
     access::may_use, end, find, micros, ran, why_not_there,
 };
 use crate::{
@@ -277,9 +277,9 @@ pub(super) async fn settle(
     tx: &mut Connection,
     tenant: TenantId,
     (operation, is_told): (OperationId, bool),
-    ending: &Ending<'_>,
+    ending: &OperationEnding<'_>,
     now: Timestamp,
-) -> Result<Result<Ended, StoredOutcome>, StoreError> {
+) -> Result<Result<StoredEnd, StoredOutcome>, StoreError> {
     let set = query(concat!(
         "UPDATE operations SET outcome = $1, outcome_at = $2,
                  closed_at = CASE WHEN kept = 1 THEN $2 END
@@ -301,7 +301,7 @@ pub(super) async fn settle(
             if is_told {
                 end::record(tx, tenant, operation, ending, now).await?;
             }
-            Ok(Ok(Ended {
+            Ok(Ok(StoredEnd {
                 tenant,
                 ran: Ran::from_row(&row)?,
                 figures: ending.figures(),

@@ -21,7 +21,7 @@ const MAX_SUMMARY_BYTES: usize = 1024;
 
 /// The end of an operation as it is stored.
 #[derive(Debug, Clone)]
-pub(crate) struct Ending<'a> {
+pub(crate) struct OperationEnding<'a> {
     pub(crate) outcome: &'a Outcome,
     /// The outcome as JSON.
     pub(crate) json: String,
@@ -36,7 +36,7 @@ pub(crate) struct EndFigures {
     pub(crate) wall_ms: Option<u64>,
 }
 
-impl<'a> Ending<'a> {
+impl<'a> OperationEnding<'a> {
     /// # Errors
     /// [`StoreError::TooLarge`] for an outcome of more than [`MAX_OUTCOME_BYTES`].
     pub(crate) fn of(outcome: &'a Outcome) -> Result<Self, StoreError> {
@@ -111,7 +111,7 @@ impl StoredOutcome {
 /// An operation whose end a transaction stores. [`Store::operations_ended`] takes it once that is committed.
 #[derive(Debug)]
 #[must_use = "its end is to be told once the transaction is committed"]
-pub(crate) struct Ended {
+pub(crate) struct StoredEnd {
     pub(super) tenant: TenantId,
     pub(crate) ran: Ran,
     pub(super) figures: EndFigures,
@@ -123,7 +123,7 @@ pub(crate) struct Ended {
 impl Store {
     /// The ends of these operations are committed. Returns those whose call had ended before, and their sessions, whose
     /// logs have grown.
-    pub(crate) async fn operations_ended(&self, ended: Vec<Ended>) -> Late {
+    pub(crate) async fn operations_ended(&self, ended: Vec<StoredEnd>) -> Late {
         if !ended.is_empty() {
             self.waits_changed();
         }
@@ -167,7 +167,7 @@ pub(crate) async fn record(
     tx: &mut Connection,
     tenant: TenantId,
     operation: OperationId,
-    ending: &Ending<'_>,
+    ending: &OperationEnding<'_>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let row: Row = query(
@@ -213,7 +213,8 @@ mod tests {
 
     #[test]
     fn people_are_told_a_late_outcome_in_words_and_that_a_lost_one_is_not_known() {
-        let summary = |outcome: &Outcome| Ending::of(outcome).expect("it is short").summary();
+        let summary =
+            |outcome: &Outcome| OperationEnding::of(outcome).expect("it is short").summary();
         let refused = |code| Outcome::Refused(Refusal::new(code, "the host restarted"));
         let not_run = summary(&refused(RefusalCode::Expired));
         assert!(not_run.starts_with("it was not run: "), "{not_run}");

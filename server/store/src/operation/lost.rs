@@ -13,7 +13,7 @@ use shared_link::server::{
 use shared_sandbox::Outcome;
 use shared_types::{Generation, Refusal, RunnerId, TenantId, Timestamp};
 
-use super::{Ended, Ending, OperationRow, settle};
+use super::{OperationEnding, OperationRow, StoredEnd, settle};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
@@ -48,7 +48,7 @@ impl Store {
             .fetch_all(&mut tx)
             .await?;
             let lost = Outcome::Refused(lost_to_silence());
-            let ending = Ending::of(&lost)?;
+            let ending = OperationEnding::of(&lost)?;
             let mut ended = Vec::new();
             for row in &open {
                 let (tenant, id) = (row.parsed("tenant_id")?, row.parsed("id")?);
@@ -114,7 +114,7 @@ pub(crate) async fn lose_forgotten(
     runner: &RunnerRow,
     hello: &HelloFacts,
     now: Timestamp,
-) -> Result<Vec<Ended>, StoreError> {
+) -> Result<Vec<StoredEnd>, StoreError> {
     let remembered: HashSet<_> = hello.inventory.iter().map(|one| one.operation).collect();
     let may_be_lost = |row: &OperationRow| {
         let may_be_unknown = runner.loses_unlisted || row.incarnation != hello.incarnation;
@@ -133,7 +133,7 @@ pub(crate) async fn lose_all(
     tenant: TenantId,
     runner: RunnerId,
     now: Timestamp,
-) -> Result<Vec<Ended>, StoreError> {
+) -> Result<Vec<StoredEnd>, StoreError> {
     lose(tx, tenant, runner, lost_to_revocation(), |_| true, now).await
 }
 
@@ -144,9 +144,9 @@ async fn lose(
     why: Refusal,
     is_lost: impl Fn(&OperationRow) -> bool,
     now: Timestamp,
-) -> Result<Vec<Ended>, StoreError> {
+) -> Result<Vec<StoredEnd>, StoreError> {
     let outcome = Outcome::Refused(why);
-    let ending = Ending::of(&outcome)?;
+    let ending = OperationEnding::of(&outcome)?;
     let mut lost = Vec::new();
     let mut after = String::new();
     loop {

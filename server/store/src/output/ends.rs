@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    page::Page,
-    part::{self, Part},
+    page::OutputPage,
+    part::{self, PartFile},
     stream::make_folder,
 };
 
@@ -18,15 +18,15 @@ pub const OUTPUT_KEPT_BYTES: u64 = 1024 * 1024;
 
 pub(super) struct Ends {
     folder: PathBuf,
-    head: Part,
-    tails: [Part; 2],
+    head: PartFile,
+    tails: [PartFile; 2],
     /// The index of the tail that is written.
     newer: usize,
 }
 
 impl Ends {
     pub(super) fn open(folder: PathBuf, name: &str) -> io::Result<Self> {
-        let [head, tail0, tail1] = files(&folder, name).map(Part::open);
+        let [head, tail0, tail1] = files(&folder, name).map(PartFile::open);
         let (head, tails) = (head?, [tail0?, tail1?]);
         let newer = usize::from(tails[1].end > tails[0].end);
         Ok(Self {
@@ -46,7 +46,7 @@ impl Ends {
         self.head.end.max(self.tails[self.newer].end)
     }
 
-    pub(super) fn read(&self, page: &mut Page) -> io::Result<()> {
+    pub(super) fn read(&self, page: &mut OutputPage) -> io::Result<()> {
         let parts = [
             &self.head,
             &self.tails[1 - self.newer],

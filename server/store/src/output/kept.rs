@@ -23,7 +23,7 @@ const FILE_BYTES: u64 = 64 * 1024 * 1024;
 const MARK_BYTES: usize = 8;
 
 /// Files or a folder that were found. Paths are below the folder.
-pub(crate) enum Kept {
+pub(crate) enum KeptFiles {
     /// A folder; what is in it comes later.
     Folder(PathBuf),
     /// Files that belong together, with their content.
@@ -32,7 +32,7 @@ pub(crate) enum Kept {
 
 /// Everything in a folder, itself first; nothing if there is no folder. Files and folders that are removed during the
 /// read are left out, as is everything that is neither.
-pub(crate) fn in_folder(folder: &Path) -> impl Iterator<Item = io::Result<Kept>> {
+pub(crate) fn in_folder(folder: &Path) -> impl Iterator<Item = io::Result<KeptFiles>> {
     let mut folders = vec![PathBuf::new()];
     let mut groups = Vec::<Vec<PathBuf>>::new();
     std::iter::from_fn(move || {
@@ -40,7 +40,7 @@ pub(crate) fn in_folder(folder: &Path) -> impl Iterator<Item = io::Result<Kept>>
             if let Some(group) = groups.pop() {
                 match read_together(folder, &group, |root, path| read(&root.join(path))) {
                     Ok(files) if files.is_empty() => continue,
-                    files => return Some(files.map(Kept::Files)),
+                    files => return Some(files.map(KeptFiles::Files)),
                 }
             }
             let next = folders.pop()?;
@@ -49,7 +49,7 @@ pub(crate) fn in_folder(folder: &Path) -> impl Iterator<Item = io::Result<Kept>>
                 Ok(Some((below, found))) => {
                     folders.extend(below);
                     groups = found;
-                    return Some(Ok(Kept::Folder(next)));
+                    return Some(Ok(KeptFiles::Folder(next)));
                 }
                 Err(error) => return Some(Err(error)),
             }

@@ -3,13 +3,13 @@
 use super::KeptOutput;
 
 /// Filled from frames in their order.
-pub(super) struct Page {
+pub(super) struct OutputPage {
     from: u64,
     max_bytes: usize,
     kept: Option<KeptOutput>,
 }
 
-impl Page {
+impl OutputPage {
     /// An empty one for at most this many bytes from this offset on.
     pub(super) fn new(from: u64, max_bytes: usize) -> Self {
         Self {

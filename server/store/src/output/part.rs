@@ -11,14 +11,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::page::Page;
+use super::page::OutputPage;
 
 /// The bytes that a reader takes from the file at once when it skips frames.
 const READ_BYTES: usize = 16 * 1024;
 
 const HEADER_BYTES: usize = 16;
 
-pub(super) struct Part {
+pub(super) struct PartFile {
     pub(super) path: PathBuf,
     /// Open while it is written and not synced.
     file: Option<File>,
@@ -31,7 +31,7 @@ pub(super) struct Part {
     is_new: bool,
 }
 
-impl Part {
+impl PartFile {
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         let mut part = Self {
             path,
@@ -45,7 +45,7 @@ impl Part {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(part),
             whole => whole?,
         };
-        for (offset, data) in Frames(&whole) {
+        for (offset, data) in WholeFrames(&whole) {
             part.count(offset, data);
         }
         if part.size < whole.len() as u64 {
@@ -112,7 +112,7 @@ impl Part {
 
 /// Adds to a page the bytes that it lacks from a file's whole frames. Returns true if the page takes more. Frames
 /// before its offset are skipped without being read.
-pub(super) fn read(path: &Path, page: &mut Page) -> io::Result<bool> {
+pub(super) fn read(path: &Path, page: &mut OutputPage) -> io::Result<bool> {
     let mut file = BufReader::with_capacity(READ_BYTES, File::open(path)?);
     let mut header = [0; HEADER_BYTES];
     let mut data = Vec::new();
@@ -163,9 +163,9 @@ impl Header {
 }
 
 /// The whole frames at the beginning of a file.
-struct Frames<'a>(&'a [u8]);
+struct WholeFrames<'a>(&'a [u8]);
 
-impl<'a> Iterator for Frames<'a> {
+impl<'a> Iterator for WholeFrames<'a> {
     type Item = (u64, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -30,22 +30,22 @@ const PENDING_BYTES: usize = 4 * 1024 * 1024;
 const APPENDS: u32 = 8;
 
 /// The task; see the module.
-pub(super) struct Rows {
+pub(super) struct OutputRows {
     store: Store,
     /// The task that has the files, unless there are none.
     files: Option<mpsc::Sender<Wish>>,
-    streams: HashMap<OutputKey, Place>,
+    streams: HashMap<OutputKey, StreamStorage>,
     /// Callers that wait for the next write.
     waiting: Vec<(OutputKey, Reply<u64>)>,
 }
 
 /// The place of a stream.
-enum Place {
+enum StreamStorage {
     Files,
     Rows(RowStream),
 }
 
-impl Rows {
+impl OutputRows {
     /// Over this database; `files` are asked first, where there are any.
     pub(super) fn new(store: Store, files: Option<mpsc::Sender<Wish>>) -> Self {
         Self {
@@ -88,8 +88,8 @@ impl Rows {
         // A caller that stopped waiting misses nothing.
         match wish {
             Wish::Of(key, what) => match self.place(key).await {
-                Ok(Place::Rows(_)) => self.grant_in_rows(key, what).await,
-                Ok(Place::Files) => self.leave_to_files(key, what).await,
+                Ok(StreamStorage::Rows(_)) => self.grant_in_rows(key, what).await,
+                Ok(StreamStorage::Files) => self.leave_to_files(key, what).await,
                 Err(error) => what.refuse(error),
             },
             Wish::Durable(keys, reply) => {
@@ -106,7 +106,7 @@ impl Rows {
     async fn grant_in_rows(&mut self, key: OutputKey, what: What) {
         match what {
             What::Append(offset, data) => {
-                if let Some(Place::Rows(stream)) = self.streams.get_mut(&key) {
+                if let Some(StreamStorage::Rows(stream)) = self.streams.get_mut(&key) {
                     stream.append(offset, data);
                 }
             }
@@ -149,13 +149,13 @@ impl Rows {
     }
 
     /// The place of the stream; looked up if it is not known.
-    async fn place(&mut self, key: OutputKey) -> io::Result<&Place> {
+    async fn place(&mut self, key: OutputKey) -> io::Result<&StreamStorage> {
         if !self.streams.contains_key(&key) {
             let place = self.found(key).await?;
             if self.streams.len() >= OPEN_STREAMS {
                 self.streams.retain(|_, place| match place {
-                    Place::Files => false,
-                    Place::Rows(stream) => stream.is_dirty() || stream.broken.is_some(),
+                    StreamStorage::Files => false,
+                    StreamStorage::Rows(stream) => stream.is_dirty() || stream.broken.is_some(),
                 });
             }
             self.streams.insert(key, place);
@@ -163,17 +163,17 @@ impl Rows {
         Ok(&self.streams[&key])
     }
 
-    async fn found(&self, key: OutputKey) -> io::Result<Place> {
+    async fn found(&self, key: OutputKey) -> io::Result<StreamStorage> {
         if let Some(files) = &self.files {
             let is_there = ask(files, |reply| Wish::Of(key, What::IsThere(reply))).await?;
             if is_there {
-                return Ok(Place::Files);
+                return Ok(StreamStorage::Files);
             }
         }
         let stream = self.load(key).await?;
         Ok(match stream.exists || self.store.is_shared() {
-            true => Place::Rows(stream),
-            false => Place::Files,
+            true => StreamStorage::Rows(stream),
+            false => StreamStorage::Files,
         })
     }
 
@@ -184,7 +184,7 @@ impl Rows {
 
     fn row_stream(&self, key: OutputKey) -> Option<&RowStream> {
         match self.streams.get(&key) {
-            Some(Place::Rows(stream)) => Some(stream),
+            Some(StreamStorage::Rows(stream)) => Some(stream),
             _ => None,
         }
     }
@@ -205,9 +205,9 @@ impl Rows {
         let (mut in_rows, mut in_files) = (Vec::new(), Vec::new());
         for &key in keys {
             match self.place(key).await? {
-                Place::Rows(stream) if stream.is_untouched() => in_rows.push(key),
-                Place::Rows(_) => {}
-                Place::Files => in_files.push(key),
+                StreamStorage::Rows(stream) if stream.is_untouched() => in_rows.push(key),
+                StreamStorage::Rows(_) => {}
+                StreamStorage::Files => in_files.push(key),
             }
         }
         if !in_rows.is_empty() {
@@ -216,7 +216,7 @@ impl Rows {
         }
         for key in in_rows {
             let stream = self.load(key).await?;
-            self.streams.insert(key, Place::Rows(stream));
+            self.streams.insert(key, StreamStorage::Rows(stream));
         }
         Ok(in_files)
     }
@@ -233,12 +233,12 @@ impl Rows {
         self.write_one(key).await;
         let stream = self.load(key).await?;
         let end = stream.end();
-        self.streams.insert(key, Place::Rows(stream));
+        self.streams.insert(key, StreamStorage::Rows(stream));
         Ok(end)
     }
 
     async fn durable(&mut self, key: OutputKey) -> io::Result<u64> {
-        if matches!(self.place(key).await?, Place::Files) {
+        if matches!(self.place(key).await?, StreamStorage::Files) {
             let Some(files) = &self.files else {
                 return Ok(0);
             };
@@ -274,7 +274,7 @@ impl Rows {
     async fn write(&mut self) {
         let mut dirty = HashMap::<TenantId, Vec<OutputKey>>::new();
         for (key, place) in &self.streams {
-            if let Place::Rows(stream) = place
+            if let StreamStorage::Rows(stream) = place
                 && stream.is_dirty()
             {
                 dirty.entry(key.tenant).or_default().push(*key);
@@ -305,7 +305,7 @@ impl Rows {
             refused.retain(|key| self.row_stream(*key).is_some_and(RowStream::is_dirty));
         }
         for key in refused {
-            if let Some(Place::Rows(stream)) = self.streams.get_mut(&key) {
+            if let Some(StreamStorage::Rows(stream)) = self.streams.get_mut(&key) {
                 stream.give_up("another server appends to it all the time");
             }
         }
@@ -325,7 +325,7 @@ impl Rows {
         });
         let mut refused = Vec::new();
         for (number, key) in keys.iter().enumerate() {
-            let Some(Place::Rows(stream)) = self.streams.get_mut(key) else {
+            let Some(StreamStorage::Rows(stream)) = self.streams.get_mut(key) else {
                 continue;
             };
             match &written {
@@ -339,7 +339,7 @@ impl Rows {
 
     async fn go_on_behind(&mut self, key: OutputKey) {
         let found = self.load(key).await;
-        let Some(Place::Rows(stream)) = self.streams.get_mut(&key) else {
+        let Some(StreamStorage::Rows(stream)) = self.streams.get_mut(&key) else {
             return;
         };
         match found {

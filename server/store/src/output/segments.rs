@@ -11,8 +11,8 @@ use std::{
 };
 
 use super::{
-    page::Page,
-    part::{self, Part},
+    page::OutputPage,
+    part::{self, PartFile},
     stream::make_folder,
 };
 
@@ -24,7 +24,7 @@ pub(super) struct Segments {
     /// The offset at which each begins.
     starts: Vec<u64>,
     /// The one that is written.
-    last: Option<Part>,
+    last: Option<PartFile>,
 }
 
 impl Segments {
@@ -46,7 +46,7 @@ impl Segments {
         starts.sort_unstable();
         let last = starts
             .last()
-            .map(|start| Part::open(segment(&folder, *start)));
+            .map(|start| PartFile::open(segment(&folder, *start)));
         Ok(Some(Self {
             last: last.transpose()?,
             folder,
@@ -75,7 +75,7 @@ impl Segments {
         self.last.as_ref().map_or(start, |last| last.end.max(start))
     }
 
-    pub(super) fn read(&self, page: &mut Page) -> io::Result<()> {
+    pub(super) fn read(&self, page: &mut OutputPage) -> io::Result<()> {
         let begun = self.starts.partition_point(|start| *start <= page.at());
         for start in &self.starts[begun.saturating_sub(1)..] {
             if !part::read(&segment(&self.folder, *start), page)? {
@@ -86,10 +86,10 @@ impl Segments {
     }
 
     pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let full = |last: &Part| last.kept >= SEGMENT_BYTES;
+        let full = |last: &PartFile| last.kept >= SEGMENT_BYTES;
         if self.last.as_ref().is_none_or(full) {
             self.sync()?;
-            self.last = Some(Part::open(segment(&self.folder, offset))?);
+            self.last = Some(PartFile::open(segment(&self.folder, offset))?);
             self.starts.push(offset);
         }
         let last = self.last.as_mut().expect("one is open");
@@ -97,7 +97,7 @@ impl Segments {
     }
 
     pub(super) fn sync(&mut self) -> io::Result<()> {
-        let made = self.last.as_mut().map_or(Ok(false), Part::sync)?;
+        let made = self.last.as_mut().map_or(Ok(false), PartFile::sync)?;
         if made {
             File::open(&self.folder)?.sync_all()?;
         }

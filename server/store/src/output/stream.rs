@@ -8,7 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{KeptOutput, OutputKey, OutputStream, ends::Ends, page::Page, segments::Segments};
+use super::{
+    KeptOutput, OutputKey, OutputStream, ends::Ends, page::OutputPage, segments::Segments,
+};
 
 /// Appended bytes wait until they make a frame of this size, or for the next sync.
 const FRAME_BYTES: usize = 64 * 1024;
@@ -127,7 +129,7 @@ impl StreamFiles {
 
     /// Reads the bytes that are in files.
     pub(super) fn read(&self, from: u64, max_bytes: usize) -> io::Result<Option<KeptOutput>> {
-        let mut page = Page::new(from, max_bytes);
+        let mut page = OutputPage::new(from, max_bytes);
         match &self.files {
             Files::Ends(ends) => ends.read(&mut page)?,
             Files::Whole(segments) => segments.read(&mut page)?,

@@ -131,7 +131,7 @@ impl Store {
                 return Ok(JoinState::Locked);
             }
             let tenant = row.parsed("tenant_id")?;
-            let known = Known {
+            let known = StoredJoinStates {
                 used: row.count("join_state")?,
                 offered: row.count("offered_join_state")?,
                 renewed_by: match row.maybe_parsed("renewed_by_replica")? {
@@ -233,7 +233,7 @@ impl Store {
 
 /// The join states of a runner as the row has them.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct StoredJoinStates {
     /// The highest state that a link has used, or that was shown since.
     used: u64,
     /// The newest state that was handed out: `used`, or the one behind it.
@@ -243,8 +243,8 @@ struct Known {
 }
 
 /// The decision about a state that is shown; see the module.
-fn judge(known: &Known, shown: &ShownState) -> JoinState {
-    let &Known { used, offered, .. } = known;
+fn judge(known: &StoredJoinStates, shown: &ShownState) -> JoinState {
+    let &StoredJoinStates { used, offered, .. } = known;
     let (state, challenge) = (shown.state, shown.challenge);
     let is_late = |last: ChallengeNumber| {
         last.replica == challenge.replica && challenge.number <= last.number
@@ -290,7 +290,7 @@ mod tests {
 
     /// A state under a challenge that is newer than all others.
     fn judged(state: u64, is_ours: bool, used: u64, offered: u64) -> JoinState {
-        let known = Known {
+        let known = StoredJoinStates {
             used,
             offered,
             renewed_by: Some(challenge(1, 6)),
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_comes_late_is_no_copy_whatever_it_shows() {
-        let known = Known {
+        let known = StoredJoinStates {
             used: 5,
             offered: 6,
             renewed_by: Some(challenge(1, 7)),
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn a_renewal_by_another_process_is_known_before_a_state_behind_it_is_a_copys() {
         let (theirs, later) = (challenge(1, 7), challenge(1, 8));
-        let known = Known {
+        let known = StoredJoinStates {
             used: 5,
             offered: 6,
             renewed_by: Some(theirs),

@@ -10,7 +10,7 @@ use crate::{
     Actor, AuditEntry, By, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, Row, locking, query, retried},
-    operation::{self, Ended},
+    operation::{self, StoredEnd},
 };
 
 /// Operations that were lost after their call had ended, and their sessions, whose logs have grown.
@@ -130,7 +130,7 @@ async fn revoke(
     (tenant, runner): (TenantId, RunnerId),
     entry: &AuditEntry,
     now: Timestamp,
-) -> Result<Option<Vec<Ended>>, StoreError> {
+) -> Result<Option<Vec<StoredEnd>>, StoreError> {
     let revoked = query(
         "UPDATE runners SET revoked_at = $1
          WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL",

@@ -41,7 +41,8 @@ async fn every_table_but_that_of_processes_is_copied(fixture: Fixture) {
     for other in of_either_kind().await {
         let mut snapshot = Snapshot::of(&other.db).await.expect("it answers");
         let others = snapshot.tables().await.expect("every column is carried");
-        let columns = |table: &crate::database::Table| (table.name.clone(), table.columns.clone());
+        let columns =
+            |table: &crate::database::TableSchema| (table.name.clone(), table.columns.clone());
         let (ours, others): (Vec<_>, Vec<_>) = (
             tables.iter().map(columns).collect(),
             others.iter().map(columns).collect(),

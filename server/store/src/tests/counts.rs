@@ -1,18 +1,18 @@
 use super::fixture::{Fixture, Tenant, at, heard_at, link_claim};
-use crate::{Counts, Placed};
+use crate::{Placed, StoreCounts};
 
 on_every_backend!(
     the_counts_tell_what_there_is_now_of_all_tenants,
     a_turn_behind_another_one_of_its_session_waits_for_no_worker,
 );
 
-async fn counts(fixture: &Fixture) -> Counts {
+async fn counts(fixture: &Fixture) -> StoreCounts {
     let version = link_claim(1, 0).hello.software_version;
     fixture.db.counts(&version).await.expect("it answers")
 }
 
 async fn the_counts_tell_what_there_is_now_of_all_tenants(fixture: Fixture) {
-    assert_eq!(counts(&fixture).await, Counts::default());
+    assert_eq!(counts(&fixture).await, StoreCounts::default());
     let (ours, theirs) = (fixture.tenant().await, fixture.tenant().await);
     let works = [ours.at_work().await, theirs.at_work().await];
     for (tenant, work) in [&ours, &theirs].into_iter().zip(&works) {
@@ -21,11 +21,11 @@ async fn the_counts_tell_what_there_is_now_of_all_tenants(fixture: Fixture) {
             .place_operation(tenant.id, work.epoch, &work.operation, at(4));
         assert!(matches!(placed.await, Ok(Placed::New { .. })));
     }
-    let there = Counts {
+    let there = StoreCounts {
         operations_open: 2,
         runners_online: 2,
         runners_of_version: 2,
-        ..Counts::default()
+        ..StoreCounts::default()
     };
     assert_eq!(counts(&fixture).await, there);
 
@@ -35,7 +35,7 @@ async fn the_counts_tell_what_there_is_now_of_all_tenants(fixture: Fixture) {
         .db
         .link_ended(ours.id, works[0].runner, heard_at(link, at(9), 0));
     assert!(ended.await.expect("it answers"));
-    let away = Counts {
+    let away = StoreCounts {
         operations_unknown: 1,
         runners_online: 1,
         runners_offline: 1,

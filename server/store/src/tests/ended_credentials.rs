@@ -4,7 +4,7 @@ use shared_types::{
 };
 
 use super::fixture::{Fixture, Tenant, at, new_credential, turn_ended};
-use crate::{By, CredentialKind, Input, NewCredential, Origin, ToStop, Work};
+use crate::{By, CredentialKind, Input, NewCredential, Origin, ToStop, WorkItem};
 
 on_every_backend!(
     what_was_queued_under_a_key_is_claimed_to_be_stopped_once_the_key_is_revoked,
@@ -113,7 +113,7 @@ async fn what_runs_under_a_key_has_to_stop_once_the_key_or_its_maker_was_revoked
     revoked.expect("it is there");
     let expected = ToStop {
         tenant: ours.id,
-        work: Work::Turn(session, turn),
+        work: WorkItem::Turn(session, turn),
         why: StopReason::CredentialRevoked,
         by: ours.owner,
     };

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     CredentialKind, NewCallerOperation, NewSignInCode, NewUser, Placed, Role, SharedWith,
-    StoreError, Work,
+    StoreError, WorkItem,
 };
 
 on_every_backend!(
@@ -274,7 +274,7 @@ async fn what_runs_where_its_user_has_no_right_any_more_is_marked_and_nothing_ne
         let to_stop: Vec<_> = to_stop.iter().filter(|one| one.tenant == ours.id).collect();
         let is_found = to_stop
             .iter()
-            .any(|one| one.work == Work::Operation(runs.id) && one.by == ours.owner);
+            .any(|one| one.work == WorkItem::Operation(runs.id) && one.by == ours.owner);
         assert!(is_found, "{end:?}: {to_stop:?}");
         assert_eq!(place(&ours, &later).await, Placed::NotAllowed, "{end:?}");
         if matches!(end, End::Unshared(_) | End::Role(_)) {

@@ -4,7 +4,7 @@ use shared_types::{OperationId, TraceContext};
 use super::fixture::{Fixture, REPLICA, Tenant, at, end_of, usual};
 use crate::{
     Input, NewOperation, OperationFilter,
-    operation::{Ending, Ran, settle},
+    operation::{OperationEnding, Ran, settle},
 };
 
 on_every_backend!(
@@ -17,7 +17,7 @@ impl Tenant {
     async fn ran(&self, operation: OperationId) -> Ran {
         let mut tx = self.db.write(self.id).await.expect("it answers");
         let (end, now) = (end_of("1"), at(5));
-        let ending = Ending::of(&end).expect("it is short");
+        let ending = OperationEnding::of(&end).expect("it is short");
         let settled = settle(&mut tx, self.id, operation, &ending, now).await;
         tx.commit().await.expect("it answers");
         settled.expect("it is there").expect("it had no end").ran

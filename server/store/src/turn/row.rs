@@ -11,7 +11,7 @@ use crate::{
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum TurnPhase {
     Queued,
     Running,
     Ended,
@@ -20,8 +20,8 @@ enum State {
 impl FromRow for TurnRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let state = match row.word("state")? {
-            State::Queued => TurnState::Queued,
-            State::Running => {
+            TurnPhase::Queued => TurnState::Queued,
+            TurnPhase::Running => {
                 let epoch = Epoch(row.count("claimed_epoch")?);
                 match row.maybe_time("waits_until")? {
                     Some(until) => TurnState::Waiting { epoch, until },
@@ -32,7 +32,7 @@ impl FromRow for TurnRow {
                     },
                 }
             }
-            State::Ended => TurnState::Ended {
+            TurnPhase::Ended => TurnState::Ended {
                 outcome: row.word("outcome")?,
                 reason: row.maybe_text("reason")?,
                 at: row.time("ended_at")?,
@@ -109,7 +109,7 @@ impl FromRow for UnfinishedTurn {
             tenant: row.parsed("tenant_id")?,
             session: row.parsed("session_id")?,
             turn: row.parsed("id")?,
-            running: matches!(row.word("state")?, State::Running),
+            running: matches!(row.word("state")?, TurnPhase::Running),
         })
     }
 }

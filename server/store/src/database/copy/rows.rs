@@ -9,12 +9,12 @@ use sqlx::{AssertSqlSafe, ColumnIndex, Decode, Row, Type};
 
 use super::{
     CopyError,
-    tables::{Kind, Table},
+    tables::{ColumnKind, TableSchema},
     within,
 };
 use crate::database::{
     Connection,
-    query::{Driver, driver, without_nul},
+    query::{SqlDriver, driver, without_nul},
 };
 
 /// Rows that one statement inserts. Its values stay below the bound of a statement: 32,766 on SQLite.
@@ -24,7 +24,7 @@ pub(super) const AT_ONCE: usize = 64;
 pub(crate) type Cells = Vec<Cell>;
 
 /// The rows of a table.
-pub(crate) type Rows<'c> = BoxStream<'c, Result<Cells, sqlx::Error>>;
+pub(crate) type CopiedRows<'c> = BoxStream<'c, Result<Cells, sqlx::Error>>;
 
 /// A value. In JSON it is a number, a text, `{"base64":"…"}` or null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,24 +65,24 @@ pub(crate) fn line(cells: &Cells) -> Vec<u8> {
 /// by byte.
 pub(super) fn rows<'c>(
     connection: &'c mut Connection,
-    table: &'c Table,
-) -> Result<Rows<'c>, sqlx::Error> {
+    table: &'c TableSchema,
+) -> Result<CopiedRows<'c>, sqlx::Error> {
     let (columns, name, key) = (listed(table.names()), &table.name, listed(&table.key));
     let sql = format!("SELECT {columns} FROM \"{name}\" ORDER BY {key}");
     let query = AssertSqlSafe(sql);
     Ok(match driver(connection) {
-        Driver::Sqlite(connection) => {
+        SqlDriver::Sqlite(connection) => {
             let rows = sqlx::query(query).fetch(connection);
             rows.map(|row| cells(&row?, table)).boxed()
         }
-        Driver::Postgres(lease) => {
+        SqlDriver::Postgres(lease) => {
             let rows = sqlx::query(query).fetch(lease.ask()?);
             rows.map(|row| cells(&row?, table)).boxed()
         }
     })
 }
 
-fn cells<'r, R: Row>(row: &'r R, table: &Table) -> Result<Cells, sqlx::Error>
+fn cells<'r, R: Row>(row: &'r R, table: &TableSchema) -> Result<Cells, sqlx::Error>
 where
     usize: ColumnIndex<R>,
     i64: Decode<'r, R::Database> + Type<R::Database>,
@@ -92,12 +92,12 @@ where
     let columns = table.columns.iter().enumerate();
     let cell = |(index, column): (usize, &super::tables::Column)| {
         let cell = match column.kind {
-            Kind::Integer => row.try_get::<Option<i64>, _>(index)?.map(Cell::Integer),
-            Kind::Text => {
+            ColumnKind::Integer => row.try_get::<Option<i64>, _>(index)?.map(Cell::Integer),
+            ColumnKind::Text => {
                 let text = row.try_get::<Option<String>, _>(index)?;
                 text.map(|text| Cell::Text(without_nul(text.into()).into_owned()))
             }
-            Kind::Bytes => {
+            ColumnKind::Bytes => {
                 let bytes = row.try_get::<Option<Vec<u8>>, _>(index)?;
                 bytes.map(|bytes| Cell::Bytes { bytes })
             }
@@ -117,9 +117,9 @@ macro_rules! bound {
                     (Cell::Text(text), _) => query.bind(text),
                     (Cell::Bytes { bytes }, _) => query.bind(bytes),
                     // PostgreSQL needs the kind of an absent value.
-                    (Cell::Null, Kind::Integer) => query.bind(None::<i64>),
-                    (Cell::Null, Kind::Text) => query.bind(None::<String>),
-                    (Cell::Null, Kind::Bytes) => query.bind(None::<Vec<u8>>),
+                    (Cell::Null, ColumnKind::Integer) => query.bind(None::<i64>),
+                    (Cell::Null, ColumnKind::Text) => query.bind(None::<String>),
+                    (Cell::Null, ColumnKind::Bytes) => query.bind(None::<Vec<u8>>),
                 };
             }
         }
@@ -130,7 +130,7 @@ macro_rules! bound {
 /// Writes rows, however many.
 pub(super) async fn insert(
     connection: &mut Connection,
-    table: &Table,
+    table: &TableSchema,
     mut rows: Vec<Cells>,
 ) -> Result<(), CopyError> {
     if !rows.iter().all(|row| fits(row, table)) {
@@ -142,10 +142,10 @@ pub(super) async fn insert(
         let later = rows.split_off(rows.len().min(AT_ONCE));
         let sql = AssertSqlSafe(statement(table, rows.len()));
         match driver(connection) {
-            Driver::Sqlite(connection) => {
+            SqlDriver::Sqlite(connection) => {
                 within(bound!(sqlx::query(sql), table, rows).execute(connection)).await?;
             }
-            Driver::Postgres(lease) => {
+            SqlDriver::Postgres(lease) => {
                 within(bound!(sqlx::query(sql), table, rows).execute(lease.ask()?)).await?;
             }
         }
@@ -154,21 +154,21 @@ pub(super) async fn insert(
     Ok(())
 }
 
-fn fits(row: &Cells, table: &Table) -> bool {
+fn fits(row: &Cells, table: &TableSchema) -> bool {
     let mut pairs = row.iter().zip(&table.columns);
     row.len() == table.columns.len()
         && pairs.all(|(cell, column)| {
             matches!(
                 (cell, column.kind),
                 (Cell::Null, _)
-                    | (Cell::Integer(_), Kind::Integer)
-                    | (Cell::Text(_), Kind::Text)
-                    | (Cell::Bytes { .. }, Kind::Bytes)
+                    | (Cell::Integer(_), ColumnKind::Integer)
+                    | (Cell::Text(_), ColumnKind::Text)
+                    | (Cell::Bytes { .. }, ColumnKind::Bytes)
             )
         })
 }
 
-fn statement(table: &Table, rows: usize) -> String {
+fn statement(table: &TableSchema, rows: usize) -> String {
     let width = table.columns.len();
     let row = |row: usize| {
         let values = (1..=width).map(|column| format!("${}", row * width + column));

@@ -3,7 +3,7 @@
 use super::{CopyError, run, within};
 use crate::database::{
     Connection, Sql, query,
-    query::{Driver, Row, driver},
+    query::{Row, SqlDriver, driver},
 };
 
 /// The table with the rows of live processes. A copy has none of them: a server would wait for processes that are dead.
@@ -11,7 +11,7 @@ const REPLICAS: &str = "replicas";
 
 /// A table, without its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Table {
+pub(crate) struct TableSchema {
     pub(crate) name: String,
     /// In the order of their names, because that of the tables differs from one database to the other.
     pub(crate) columns: Vec<Column>,
@@ -24,12 +24,12 @@ pub(crate) struct Table {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnKind,
 }
 
 /// Every column holds values of one of these kinds, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Text,
     Integer,
     Bytes,
@@ -54,7 +54,7 @@ const CATALOG: Sql = Sql {
          ORDER BY t.relname::text COLLATE \"C\", c.attname::text COLLATE \"C\"",
 };
 
-impl Table {
+impl TableSchema {
     /// True if a copy has its rows.
     pub(super) fn is_copied(&self) -> bool {
         self.name != REPLICAS
@@ -67,12 +67,12 @@ impl Table {
 }
 
 /// Every table, in the order of their names.
-pub(super) async fn all(connection: &mut Connection) -> Result<Vec<Table>, CopyError> {
-    let mut tables = Vec::<(Table, Vec<(i64, String)>)>::new();
+pub(super) async fn all(connection: &mut Connection) -> Result<Vec<TableSchema>, CopyError> {
+    let mut tables = Vec::<(TableSchema, Vec<(i64, String)>)>::new();
     for row in query(CATALOG).fetch_all(connection).await? {
         let (table, column) = (text(&row, "t")?, text(&row, "c")?);
         if tables.last().is_none_or(|(last, _)| last.name != table) {
-            let new = Table {
+            let new = TableSchema {
                 name: table.clone(),
                 columns: Vec::new(),
                 key: Vec::new(),
@@ -82,9 +82,9 @@ pub(super) async fn all(connection: &mut Connection) -> Result<Vec<Table>, CopyE
         }
         let (last, key) = tables.last_mut().expect("one was pushed");
         let kind = match text(&row, "kind")?.as_str() {
-            "TEXT" | "text" => Kind::Text,
-            "INTEGER" | "bigint" => Kind::Integer,
-            "BLOB" | "bytea" => Kind::Bytes,
+            "TEXT" | "text" => ColumnKind::Text,
+            "INTEGER" | "bigint" => ColumnKind::Integer,
+            "BLOB" | "bytea" => ColumnKind::Bytes,
             other => {
                 let why =
                     format!("its column {column} is of the kind {other}, which no copy carries");
@@ -103,7 +103,9 @@ pub(super) async fn all(connection: &mut Connection) -> Result<Vec<Table>, CopyE
     tables.into_iter().map(with_key).collect()
 }
 
-fn with_key((mut table, mut key): (Table, Vec<(i64, String)>)) -> Result<Table, CopyError> {
+fn with_key(
+    (mut table, mut key): (TableSchema, Vec<(i64, String)>),
+) -> Result<TableSchema, CopyError> {
     if key.is_empty() {
         let why = "it has no primary key, by which its rows are put in order".to_owned();
         return Err(CopyError::Unknown {
@@ -123,15 +125,15 @@ fn text(row: &Row, name: &str) -> Result<String, CopyError> {
 /// Tells if the table has a row.
 pub(super) async fn has_rows(
     connection: &mut Connection,
-    table: &Table,
+    table: &TableSchema,
 ) -> Result<bool, CopyError> {
     let sql = sqlx::AssertSqlSafe(format!("SELECT 1 FROM \"{}\" LIMIT 1", table.name));
     Ok(match driver(connection) {
-        Driver::Sqlite(connection) => {
+        SqlDriver::Sqlite(connection) => {
             let row = within(sqlx::query(sql).fetch_optional(connection)).await?;
             row.is_some()
         }
-        Driver::Postgres(lease) => {
+        SqlDriver::Postgres(lease) => {
             let row = within(sqlx::query(sql).fetch_optional(lease.ask()?)).await?;
             row.is_some()
         }
@@ -139,7 +141,10 @@ pub(super) async fn has_rows(
 }
 
 /// Lets PostgreSQL continue to count after the rows that came with their numbers. SQLite does so by itself.
-pub(super) async fn count_on(connection: &mut Connection, table: &Table) -> Result<(), CopyError> {
+pub(super) async fn count_on(
+    connection: &mut Connection,
+    table: &TableSchema,
+) -> Result<(), CopyError> {
     let Some(column) = table.counted.as_ref().filter(|_| connection.is_shared()) else {
         return Ok(());
     };

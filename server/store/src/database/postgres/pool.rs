@@ -48,7 +48,7 @@ const SETTINGS: &str = "SET statement_timeout = '20s'; SET lock_timeout = '10s';
 
 /// Connections that are not lent.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct ConnectionPool {
     url: PostgresUrl,
     room: Arc<Semaphore>,
     size: u32,
@@ -80,11 +80,11 @@ pub(crate) struct Lease {
     is_asked: bool,
     /// A statement failed: PostgreSQL takes no other one, and a commit would roll back without an error.
     has_failed: bool,
-    pool: Arc<Pool>,
+    pool: Arc<ConnectionPool>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Pool {
+impl ConnectionPool {
     pub(super) fn new(url: PostgresUrl, size: u32) -> Arc<Self> {
         Arc::new(Self {
             url,

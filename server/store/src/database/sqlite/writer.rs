@@ -23,12 +23,12 @@ use crate::{StoreError, database::query};
 
 /// The line. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Writer {
+pub(super) struct GroupWriter {
     pool: SqlitePool,
-    line: Line,
+    line: GroupLine,
 }
 
-type Line = Arc<Mutex<Option<Group>>>;
+type GroupLine = Arc<Mutex<Option<Group>>>;
 
 /// A transaction of the database that is not committed yet.
 #[derive(Debug)]
@@ -47,17 +47,17 @@ type Fate = Arc<OnceLock<Result<(), Arc<sqlx::Error>>>>;
 /// One writer's work; nothing of it is written before [`Transaction::commit`], or if it is dropped.
 #[derive(Debug)]
 pub(crate) struct Transaction {
-    line: Line,
+    line: GroupLine,
     /// Holds the group that it is part of.
     turn: Option<OwnedMutexGuard<Option<Group>>>,
 }
 
-impl Writer {
+impl GroupWriter {
     /// `pool` has one connection.
     pub(super) fn new(pool: SqlitePool) -> Self {
         Self {
             pool,
-            line: Line::default(),
+            line: GroupLine::default(),
         }
     }
 
@@ -159,7 +159,7 @@ impl Drop for Transaction {
 }
 
 /// Commits the group, if no other member has.
-async fn commit_group(line: Line, fate: Fate) -> Result<(), Arc<sqlx::Error>> {
+async fn commit_group(line: GroupLine, fate: Fate) -> Result<(), Arc<sqlx::Error>> {
     let mut turn = line.lock_owned().await;
     if fate.get().is_none() {
         undo(&mut turn).await;

@@ -3,8 +3,8 @@ use super::*;
 fn found(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let all = in_folder(folder).map(|found| found.expect("it is there"));
     let files = all.filter_map(|found| match found {
-        Kept::Files(files) => Some(files),
-        Kept::Folder(_) => None,
+        KeptFiles::Files(files) => Some(files),
+        KeptFiles::Folder(_) => None,
     });
     files
         .flatten()

@@ -6,8 +6,8 @@
 use std::io;
 
 use super::{
-    super::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputStream, page::Page},
-    Place,
+    super::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputStream, page::OutputPage},
+    StreamStorage,
 };
 use crate::{
     Store, StoreError,
@@ -41,11 +41,11 @@ pub(super) struct RowStream {
 
 /// The streams among the places.
 pub(super) fn rows_of<'a>(
-    places: impl Iterator<Item = &'a Place>,
+    places: impl Iterator<Item = &'a StreamStorage>,
 ) -> impl Iterator<Item = &'a RowStream> {
     places.filter_map(|place| match place {
-        Place::Rows(stream) => Some(stream),
-        Place::Files => None,
+        StreamStorage::Rows(stream) => Some(stream),
+        StreamStorage::Files => None,
     })
 }
 
@@ -239,7 +239,7 @@ pub(super) async fn read(
     max_bytes: usize,
 ) -> Result<Option<KeptOutput>, StoreError> {
     let mut connection = store.read(key.tenant).await?;
-    let mut page = Page::new(from, max_bytes);
+    let mut page = OutputPage::new(from, max_bytes);
     loop {
         let frames = of(
             "SELECT begins, bytes FROM output_frames
