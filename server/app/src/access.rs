@@ -10,8 +10,8 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use server_store::{
-    Actor, AttemptKind, Bootstrap, CredentialKind, NewCredential, NewSignInCode, NewTenant,
-    NewUser, Origin, RedeemRefusal, RunnerInUse, SettingLayer, Store, SubjectRow, UserRow,
+    Actor, AttemptKind, AuditOrigin, Bootstrap, CredentialKind, NewCredential, NewSignInCode,
+    NewTenant, NewUser, RedeemRefusal, RunnerInUse, SettingLayer, Store, SubjectRow, UserRow,
 };
 use shared_types::{
     AddressRange, Clock, CredentialId, Digest, Entropy, RunnerId, TenantId, Timestamp, Token,
@@ -215,7 +215,7 @@ impl Access {
     ) -> Result<User, AppError> {
         let (now, hash) = (self.clock.now(), code_hash(code));
         let credential = NewCredential {
-            origin: Origin {
+            origin: AuditOrigin {
                 credential: Some(made.id),
                 address: Some(address),
             },
@@ -455,7 +455,7 @@ impl Access {
             scopes: None,
             expires_at: None,
             from: None,
-            origin: Origin::default(),
+            origin: AuditOrigin::default(),
             maker: None,
             second_hash: token.second_hash(),
         })

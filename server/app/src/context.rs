@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use server_store::{By, Origin, Role, Scopes};
+use server_store::{AuditOrigin, By, Role, Scopes};
 use shared_types::{CredentialId, TenantId, TraceContext, UserId};
 
 use crate::rights::Subject;
@@ -32,7 +32,7 @@ impl OpContext {
     pub(crate) fn by(&self) -> By {
         By {
             user: self.user,
-            origin: Origin {
+            origin: AuditOrigin {
                 credential: Some(self.credential),
                 address: self.from,
             },

@@ -15,7 +15,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use server_store::{Actor, AuditEntry, Origin, Store, StoreError};
+use server_store::{Actor, AuditEntry, AuditOrigin, Store, StoreError};
 use shared_types::{Clock, CredentialId, TenantId};
 use tokio::{
     sync::Notify,
@@ -274,7 +274,7 @@ impl Recorder {
             kind: refusal.kind,
             subject: refusal.subject.clone(),
             detail: Value::Object(detail),
-            origin: Origin {
+            origin: AuditOrigin {
                 credential: refusal.credential,
                 address,
             },

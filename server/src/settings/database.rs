@@ -8,7 +8,7 @@ use std::{
 use anyhow::anyhow;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use server_store::{BadPostgresUrl, OpenError, PostgresUrl, Schema, Store};
+use server_store::{BadPostgresUrl, PostgresUrl, Schema, Store, StoreOpenError};
 
 /// Names the database without a file that would hold its password; goes before the file.
 pub(super) const URL: &str = "GANTRY_DATABASE_URL";
@@ -77,7 +77,7 @@ impl Database {
     }
 
     /// For a server: see [`Store::open`] and [`Store::open_postgres`].
-    pub(crate) async fn open(&self) -> Result<Store, OpenError> {
+    pub(crate) async fn open(&self) -> Result<Store, StoreOpenError> {
         match self {
             Self::File(path) => Store::open(path).await,
             Self::Postgres(url) => Store::open_postgres(url).await,
@@ -85,7 +85,7 @@ impl Database {
     }
 
     /// Works as [`Database::open`], but for a backup of an older version: the schema goes no further than that.
-    pub(crate) async fn open_at(&self, schema: i64) -> Result<Store, OpenError> {
+    pub(crate) async fn open_at(&self, schema: i64) -> Result<Store, StoreOpenError> {
         match self {
             Self::File(path) => Store::open_at(path, schema).await,
             Self::Postgres(url) => Store::open_postgres_at(url, schema).await,
@@ -93,7 +93,7 @@ impl Database {
     }
 
     /// The version of its schema. Nothing is changed.
-    pub(crate) async fn schema(&self) -> Result<Schema, OpenError> {
+    pub(crate) async fn schema(&self) -> Result<Schema, StoreOpenError> {
         match self {
             Self::File(path) => Store::schema_of_file(path).await,
             Self::Postgres(url) => Store::schema_of_postgres(url).await,
@@ -101,7 +101,7 @@ impl Database {
     }
 
     /// For a short job beside a server.
-    pub(crate) async fn open_beside(&self) -> Result<Store, OpenError> {
+    pub(crate) async fn open_beside(&self) -> Result<Store, StoreOpenError> {
         match self {
             Self::File(path) => Store::open_beside(path).await,
             Self::Postgres(url) => Store::open_postgres_beside(url).await,

@@ -39,7 +39,7 @@ impl fmt::Display for Actor {
 
 /// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Origin {
+pub struct AuditOrigin {
     /// The credential that is used.
     pub credential: Option<CredentialId>,
     /// The address from which the request came.
@@ -52,7 +52,7 @@ pub struct By {
     /// The user.
     pub user: UserId,
     /// The origin of the request.
-    pub origin: Origin,
+    pub origin: AuditOrigin,
 }
 
 impl By {
@@ -63,7 +63,7 @@ impl By {
 
 impl From<UserId> for By {
     fn from(user: UserId) -> Self {
-        let origin = Origin::default();
+        let origin = AuditOrigin::default();
         Self { user, origin }
     }
 }
@@ -80,7 +80,7 @@ pub struct AuditEntry {
     /// More about it; never a secret.
     pub detail: Value,
     /// The origin of the request, as far as it is known.
-    pub origin: Origin,
+    pub origin: AuditOrigin,
 }
 
 /// An entry that was recorded.

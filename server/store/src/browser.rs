@@ -8,7 +8,7 @@ use serde_json::json;
 use shared_types::{CredentialId, Digest, TenantId, Timestamp, token::TokenHash};
 
 use crate::{
-    Actor, AuditEntry, Origin, Store, StoreError, audit,
+    Actor, AuditEntry, AuditOrigin, Store, StoreError, audit,
     columns::Columns as _,
     database::{Row, query, retried},
 };
@@ -127,7 +127,7 @@ impl Store {
         &self,
         tenant: TenantId,
         credential: CredentialId,
-        origin: Origin,
+        origin: AuditOrigin,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         retried!({

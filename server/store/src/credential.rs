@@ -19,7 +19,7 @@ use shared_types::{
 };
 
 use crate::{
-    Actor, AuditEntry, By, Full, Origin, Scopes, Store, StoreError, audit,
+    Actor, AuditEntry, AuditOrigin, By, Full, Scopes, Store, StoreError, audit,
     columns::{Columns as _, json, word},
     database::{
         self, Connection, FromRow, Page, Row, lock_user, locking, query, query_as, retried,
@@ -77,7 +77,7 @@ pub struct NewCredential {
     /// From where it can be used; from anywhere, if absent.
     pub from: Option<AddressRange>,
     /// From where it is made.
-    pub origin: Origin,
+    pub origin: AuditOrigin,
     /// The user who makes it, where that is another than its own user.
     pub maker: Option<UserId>,
     /// The hash of the second secret; a browser's has one.

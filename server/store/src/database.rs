@@ -16,7 +16,7 @@ use shared_types::TenantId;
 use sqlx::{Sqlite, pool::PoolConnection};
 use tokio::time::{Instant, timeout};
 
-use crate::{OpenError, StoreError, announce::Listener, subject::KnownTenants};
+use crate::{StoreError, StoreOpenError, announce::Listener, subject::KnownTenants};
 
 mod copy;
 mod lock;
@@ -117,7 +117,7 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written, is in use, is not a database, or is not this program's.
-    pub async fn open(path: &Path) -> Result<Self, OpenError> {
+    pub async fn open(path: &Path) -> Result<Self, StoreOpenError> {
         Ok(Backend::Sqlite(sqlite::SqliteDatabase::open(path, None).await?).into())
     }
 
@@ -126,7 +126,7 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written, is in use, is not a database, or is not this program's.
-    pub async fn open_at(path: &Path, schema: i64) -> Result<Self, OpenError> {
+    pub async fn open_at(path: &Path, schema: i64) -> Result<Self, StoreOpenError> {
         Ok(Backend::Sqlite(sqlite::SqliteDatabase::open(path, Some(schema)).await?).into())
     }
 
@@ -135,7 +135,7 @@ impl Store {
     ///
     /// # Errors
     /// If there is no database, or it is not this program's.
-    pub async fn open_beside(path: &Path) -> Result<Self, OpenError> {
+    pub async fn open_beside(path: &Path) -> Result<Self, StoreOpenError> {
         Ok(Backend::Sqlite(sqlite::SqliteDatabase::open_beside(path).await?).into())
     }
 
@@ -143,7 +143,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database does not answer, refuses the user, is not set up as it must be, or is not this program's.
-    pub async fn open_postgres(url: &PostgresUrl) -> Result<Self, OpenError> {
+    pub async fn open_postgres(url: &PostgresUrl) -> Result<Self, StoreOpenError> {
         Ok(Backend::Postgres(postgres::PostgresDatabase::open(url, None).await?).into())
     }
 
@@ -152,7 +152,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database does not answer, refuses the user, is not set up as it must be, or is not this program's.
-    pub async fn open_postgres_at(url: &PostgresUrl, schema: i64) -> Result<Self, OpenError> {
+    pub async fn open_postgres_at(url: &PostgresUrl, schema: i64) -> Result<Self, StoreOpenError> {
         Ok(Backend::Postgres(postgres::PostgresDatabase::open(url, Some(schema)).await?).into())
     }
 
@@ -161,7 +161,7 @@ impl Store {
     /// # Errors
     /// If the database does not answer, refuses the user, is not set up as it must be, or was made by a server of
     /// another version.
-    pub async fn open_postgres_beside(url: &PostgresUrl) -> Result<Self, OpenError> {
+    pub async fn open_postgres_beside(url: &PostgresUrl) -> Result<Self, StoreOpenError> {
         Ok(Backend::Postgres(postgres::PostgresDatabase::open_beside(url).await?).into())
     }
 
@@ -169,7 +169,7 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be read, is not a database, or is not this program's.
-    pub async fn schema_of_file(path: &Path) -> Result<Schema, OpenError> {
+    pub async fn schema_of_file(path: &Path) -> Result<Schema, StoreOpenError> {
         sqlite::schema(path).await
     }
 
@@ -177,7 +177,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database does not answer, refuses the user, is not set up as it must be, or is not this program's.
-    pub async fn schema_of_postgres(url: &PostgresUrl) -> Result<Schema, OpenError> {
+    pub async fn schema_of_postgres(url: &PostgresUrl) -> Result<Schema, StoreOpenError> {
         postgres::schema(url).await
     }
 

@@ -166,7 +166,7 @@ pub(crate) fn bounded(what: &'static str, text: &str, max_bytes: usize) -> Resul
 /// The reason why a database could not be opened. Each text gives a remedy. The database is named by its file, or by
 /// its URL without the password.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum StoreOpenError {
     /// The file or its folder cannot be written.
     #[error("write the database {}: {source}; give this user the right to write there, or choose another folder", path.display())]
     Unwritable {

@@ -10,7 +10,7 @@ use shared_types::{
 };
 
 use crate::{
-    Actor, AuditEntry, By, EnrolRefusal, Full, Origin, Page, Store, StoreError, audit,
+    Actor, AuditEntry, AuditOrigin, By, EnrolRefusal, Full, Page, Store, StoreError, audit,
     columns::{Columns as _, json},
     credential,
     database::{self, Connection, FromRow, Row, Sql, lock_user, locking, query, query_as, retried},
@@ -60,7 +60,7 @@ pub struct NewJoinToken {
     /// The addresses from which they may enrol; absent for any.
     pub from: Option<AddressRange>,
     /// The origin of the request that makes it.
-    pub origin: Origin,
+    pub origin: AuditOrigin,
 }
 
 /// A join token.

@@ -70,7 +70,7 @@ mod user;
 
 pub use at_work::{ToStop, WorkItem};
 pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
-pub use audit::{Actor, AuditEntry, AuditFilter, AuditRow, By, Origin};
+pub use audit::{Actor, AuditEntry, AuditFilter, AuditOrigin, AuditRow, By};
 pub use backup::{Backup, BackupContent, BackupError, BackupMade, write_backup};
 pub use browser::{CookieRow, Replaced};
 pub use counts::StoreCounts;
@@ -79,7 +79,7 @@ pub use database::{
     BadPostgresUrl, CopiedTable, CopyError, MAX_PAGE, Page, PostgresUrl, Schema, Store, copy,
     require_empty,
 };
-pub use error::{Full, OpenError, StoreError};
+pub use error::{Full, StoreError, StoreOpenError};
 pub use fleet::{CallerPlace, FleetRow};
 pub use image::{IMAGES_OF_SESSION_AT_MOST, IMAGES_OF_SESSION_BYTES, ImageRow};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
@@ -91,7 +91,7 @@ pub use model_call::{ModelUsage, UsageBy, UsageOf};
 pub use operation::{
     AskedBy, CallOf, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
     NewCallerOperation, NewOperation, OpenCallerOperation, OperationAccess, OperationFilter,
-    OperationRow, OperationState, Placed, Stopped, StoredOutcome,
+    OperationRow, OperationState, Placed, StopCause, StoredOutcome,
 };
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};

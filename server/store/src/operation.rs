@@ -86,7 +86,7 @@ pub(crate) use lost::{lose_all, lose_forgotten};
 pub(crate) use ran::Ran;
 use ran::ran;
 use row::state;
-pub use row::{AskedBy, CallOf, OperationRow, OperationState, Stopped, StoredOutcome};
+pub use row::{AskedBy, CallOf, OperationRow, OperationState, StopCause, StoredOutcome};
 
 /// An operation of a tool call, about to be sent.
 #[derive(Debug, Clone)]

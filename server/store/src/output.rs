@@ -63,7 +63,7 @@ pub struct KeptOutput {
 /// A handle to the area. The task ends, and syncs what it has, when the last one is dropped.
 #[derive(Debug, Clone)]
 pub struct Outputs {
-    wishes: mpsc::Sender<Wish>,
+    wishes: mpsc::Sender<OutputRequest>,
 }
 
 impl KeptOutput {
@@ -77,7 +77,7 @@ type Reply<T> = oneshot::Sender<io::Result<T>>;
 
 /// A request of the handle to the task.
 #[derive(Debug)]
-enum Wish {
+enum OutputRequest {
     Of(OutputKey, What),
     Durable(Vec<OutputKey>, Reply<Vec<u64>>),
     KeepAll(Vec<OutputKey>, Reply<()>),
@@ -146,7 +146,8 @@ impl Outputs {
     /// [`StoreError::Unavailable`] if that cannot be written.
     pub async fn keep_all(&self, keys: &[OutputKey]) -> Result<(), StoreError> {
         let keys = keys.to_vec();
-        self.asked(|reply| Wish::KeepAll(keys, reply)).await
+        self.asked(|reply| OutputRequest::KeepAll(keys, reply))
+            .await
     }
 
     /// Appends bytes at their offset. Bytes that are there already are left out. An empty append declares that the
@@ -161,7 +162,8 @@ impl Outputs {
         offset: u64,
         data: Vec<u8>,
     ) -> Result<(), StoreError> {
-        self.wish(Wish::Of(key, What::Append(offset, data))).await
+        self.wish(OutputRequest::Of(key, What::Append(offset, data)))
+            .await
     }
 
     /// The first bytes that are kept from this offset on, `max_bytes` at most; they begin later
@@ -215,7 +217,7 @@ impl Outputs {
         let mut durable = Vec::with_capacity(keys.len());
         for keys in keys.chunks(DURABLE_AT_ONCE) {
             let keys = keys.to_vec();
-            let ask = |reply| Wish::Durable(keys, reply);
+            let ask = |reply| OutputRequest::Durable(keys, reply);
             durable.extend(self.asked(ask).await?);
         }
         Ok(durable)
@@ -242,17 +244,21 @@ impl Outputs {
         key: OutputKey,
         what: impl FnOnce(Reply<T>) -> What,
     ) -> Result<T, StoreError> {
-        self.asked(|reply| Wish::Of(key, what(reply))).await
+        self.asked(|reply| OutputRequest::Of(key, what(reply)))
+            .await
     }
 
-    async fn asked<T>(&self, wish: impl FnOnce(Reply<T>) -> Wish) -> Result<T, StoreError> {
+    async fn asked<T>(
+        &self,
+        wish: impl FnOnce(Reply<T>) -> OutputRequest,
+    ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.wish(wish(reply)).await?;
         let answer = answer.await.map_err(|_| stopped())?;
         answer.map_err(unavailable)
     }
 
-    async fn wish(&self, wish: Wish) -> Result<(), StoreError> {
+    async fn wish(&self, wish: OutputRequest) -> Result<(), StoreError> {
         self.wishes.send(wish).await.map_err(|_| stopped())
     }
 }

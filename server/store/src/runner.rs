@@ -10,7 +10,7 @@ use shared_types::{
 };
 
 use crate::{
-    Actor, AuditEntry, Full, JoinTokenRow, Origin, Store, StoreError, audit,
+    Actor, AuditEntry, AuditOrigin, Full, JoinTokenRow, Store, StoreError, audit,
     columns::{Columns as _, json},
     database::{Connection, FromRow, Row, locking, page, query, query_as, retried},
     error::bounded,
@@ -447,7 +447,7 @@ fn entry(
         kind,
         subject: subject.to_string(),
         detail,
-        origin: Origin::default(),
+        origin: AuditOrigin::default(),
     }
 }
 

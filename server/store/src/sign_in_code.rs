@@ -4,7 +4,8 @@ use serde_json::json;
 use shared_types::{Digest, TenantId, Timestamp, UserId, token::TokenHash};
 
 use crate::{
-    Actor, AuditEntry, CredentialRow, NewCredential, Origin, Store, StoreError, UserRow, audit,
+    Actor, AuditEntry, AuditOrigin, CredentialRow, NewCredential, Store, StoreError, UserRow,
+    audit,
     columns::Columns as _,
     credential,
     database::{Connection, Row, lock_user, query, retried},
@@ -62,7 +63,7 @@ impl Store {
             kind: "sign_in_code.issued",
             subject: user.to_string(),
             detail: json!({ "expires_at": code.expires_at }),
-            origin: Origin::default(),
+            origin: AuditOrigin::default(),
         };
         audit::record(&mut tx, tenant, &issued, now).await?;
         tx.commit().await

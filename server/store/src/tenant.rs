@@ -4,7 +4,7 @@ use serde_json::json;
 use shared_types::{TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
 
 use crate::{
-    Actor, AuditEntry, NewUser, Origin, Role, Store, StoreError, UserKind, audit,
+    Actor, AuditEntry, AuditOrigin, NewUser, Role, Store, StoreError, UserKind, audit,
     columns::Columns as _,
     database::{Connection, FromRow, Row, lock_table, query, query_as},
     error::bounded,
@@ -132,7 +132,7 @@ async fn create(
         kind: "tenant.created",
         subject: tenant.id.to_string(),
         detail: json!({ "name": tenant.name, "owner": owner.id }),
-        origin: Origin::default(),
+        origin: AuditOrigin::default(),
     };
     audit::record(tx, tenant.id, &made, now).await?;
     Ok(())

@@ -1,6 +1,6 @@
 //! A second tenant on the same server. No request makes one, so it is made in the database.
 
-use server_store::{CredentialKind, NewCredential, NewTenant, NewUser, Origin, Store};
+use server_store::{AuditOrigin, CredentialKind, NewCredential, NewTenant, NewUser, Store};
 use shared_types::{
     Clock as _, CredentialId, OsEntropy, SystemClock, TenantId, Token, TokenKind, UserId,
 };
@@ -32,7 +32,7 @@ impl Gantry {
             scopes: None,
             expires_at: None,
             from: None,
-            origin: Origin::default(),
+            origin: AuditOrigin::default(),
             maker: None,
             second_hash: None,
         };

@@ -7,7 +7,7 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use server_store::{CookieRow, CredentialKind, Origin, SubjectRow};
+use server_store::{AuditOrigin, CookieRow, CredentialKind, SubjectRow};
 use shared_types::{Digest, Timestamp, Token, TokenKind};
 
 use super::{Access, User};
@@ -181,7 +181,7 @@ impl Access {
 
     /// Two have this cookie: ends the session.
     async fn copied(&self, ctx: &OpContext) -> AppError {
-        let origin = Origin {
+        let origin = AuditOrigin {
             credential: Some(ctx.credential),
             address: ctx.from,
         };

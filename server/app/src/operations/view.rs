@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server_store::{AskedBy, ListedOperation, Stopped};
+use server_store::{AskedBy, ListedOperation, StopCause};
 use shared_sandbox::{Controls, Events, OperationEvent, Outcome, Request};
 use shared_types::{OperationId, RunnerId, SessionId, Timestamp, TurnId};
 
@@ -38,7 +38,7 @@ pub struct OperationView {
     /// The time of the first request to stop it.
     pub cancel_requested_at: Option<Timestamp>,
     /// The reason that it had to stop, if its own user has not asked for that.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<StopCause>,
     /// When its end was stored.
     pub ended_at: Option<Timestamp>,
     /// Absent also where it is too long for a list. It is absent, too, where it tells of files on the runner and the

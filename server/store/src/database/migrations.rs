@@ -2,7 +2,7 @@
 
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
 
-use crate::OpenError;
+use crate::StoreOpenError;
 
 /// The state of a database's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +33,12 @@ pub(super) async fn require_all<C: Migrate>(
     migrator: &Migrator,
     connection: &mut C,
     database: &str,
-    cannot_open: impl FnOnce(sqlx::Error) -> OpenError,
-) -> Result<(), OpenError> {
+    cannot_open: impl FnOnce(sqlx::Error) -> StoreOpenError,
+) -> Result<(), StoreOpenError> {
     let schema = found(migrator, connection, database, cannot_open).await?;
     match schema.is_current() {
         true => Ok(()),
-        false => Err(OpenError::Older {
+        false => Err(StoreOpenError::Older {
             database: database.to_owned(),
         }),
     }
@@ -49,8 +49,8 @@ pub(super) async fn found<C: Migrate>(
     migrator: &Migrator,
     connection: &mut C,
     database: &str,
-    cannot_open: impl FnOnce(sqlx::Error) -> OpenError,
-) -> Result<Schema, OpenError> {
+    cannot_open: impl FnOnce(sqlx::Error) -> StoreOpenError,
+) -> Result<Schema, StoreOpenError> {
     let applied = connection
         .list_applied_migrations(&migrator.table_name)
         .await;
@@ -94,25 +94,25 @@ pub(super) fn refusal(
     migrator: &Migrator,
     error: MigrateError,
     database: &str,
-    cannot_open: impl FnOnce(sqlx::Error) -> OpenError,
-) -> OpenError {
+    cannot_open: impl FnOnce(sqlx::Error) -> StoreOpenError,
+) -> StoreOpenError {
     let (known, database) = (newest(migrator), database.to_owned());
     match error {
-        MigrateError::VersionMissing(found) if found > known => OpenError::Newer {
+        MigrateError::VersionMissing(found) if found > known => StoreOpenError::Newer {
             database,
             found,
             known,
         },
         MigrateError::VersionMissing(schema) | MigrateError::VersionMismatch(schema) => {
-            OpenError::Foreign { database, schema }
+            StoreOpenError::Foreign { database, schema }
         }
-        MigrateError::ExecuteMigration(source, schema) => OpenError::Migration {
+        MigrateError::ExecuteMigration(source, schema) => StoreOpenError::Migration {
             database,
             schema,
             why: Box::new(source),
         },
         MigrateError::Execute(error) => cannot_open(error),
-        error => OpenError::Unusable {
+        error => StoreOpenError::Unusable {
             database,
             source: Box::new(error),
         },

@@ -13,7 +13,7 @@ use super::{
     CONNECTION_WITHIN, Connection, Scope,
     migrations::{self, Schema},
 };
-use crate::{OpenError, StoreError};
+use crate::{StoreError, StoreOpenError};
 
 mod pool;
 mod url;
@@ -40,7 +40,10 @@ pub(super) struct PostgresDatabase {
 
 impl PostgresDatabase {
     /// See [`crate::Store::open_postgres`].
-    pub(super) async fn open(url: &PostgresUrl, schema: Option<i64>) -> Result<Self, OpenError> {
+    pub(super) async fn open(
+        url: &PostgresUrl,
+        schema: Option<i64>,
+    ) -> Result<Self, StoreOpenError> {
         let mut connection = connect(url).await?;
         require_usable(&mut connection, url).await?;
         migrate(&mut connection, url, schema).await?;
@@ -49,11 +52,11 @@ impl PostgresDatabase {
     }
 
     /// See [`crate::Store::open_postgres_beside`].
-    pub(super) async fn open_beside(url: &PostgresUrl) -> Result<Self, OpenError> {
+    pub(super) async fn open_beside(url: &PostgresUrl) -> Result<Self, StoreOpenError> {
         let mut connection = connect(url).await?;
         require_usable(&mut connection, url).await?;
         if !is_made(&mut connection, url).await? {
-            return Err(OpenError::Missing {
+            return Err(StoreOpenError::Missing {
                 database: url.to_string(),
             });
         }
@@ -96,7 +99,7 @@ impl PostgresDatabase {
 }
 
 /// See [`crate::Store::schema_of_postgres`].
-pub(super) async fn schema(url: &PostgresUrl) -> Result<Schema, OpenError> {
+pub(super) async fn schema(url: &PostgresUrl) -> Result<Schema, StoreOpenError> {
     let mut connection = connect(url).await?;
     require_usable(&mut connection, url).await?;
     let refused = |error| cannot_open(url, error);
@@ -108,7 +111,7 @@ pub(super) async fn schema(url: &PostgresUrl) -> Result<Schema, OpenError> {
     Ok(schema)
 }
 
-async fn is_made(connection: &mut PgConnection, url: &PostgresUrl) -> Result<bool, OpenError> {
+async fn is_made(connection: &mut PgConnection, url: &PostgresUrl) -> Result<bool, StoreOpenError> {
     let found = sqlx::query("SELECT 1 WHERE to_regclass('_sqlx_migrations') IS NOT NULL")
         .fetch_optional(connection)
         .await;
@@ -137,7 +140,7 @@ fn named(scope: Scope) -> (String, String) {
     }
 }
 
-async fn connect(url: &PostgresUrl) -> Result<PgConnection, OpenError> {
+async fn connect(url: &PostgresUrl) -> Result<PgConnection, StoreOpenError> {
     let connected = pool::connect(url).await;
     connected.map_err(|error| cannot_open(url, error))
 }
@@ -147,7 +150,10 @@ async fn close(connection: PgConnection) {
 }
 
 /// Refuses a database or a role with which the promises of this crate would not hold.
-async fn require_usable(connection: &mut PgConnection, url: &PostgresUrl) -> Result<(), OpenError> {
+async fn require_usable(
+    connection: &mut PgConnection,
+    url: &PostgresUrl,
+) -> Result<(), StoreOpenError> {
     let row = sqlx::query(
         "SELECT current_setting('server_version_num')::int AS version,
              current_setting('server_encoding') AS encoding,
@@ -162,7 +168,7 @@ async fn require_usable(connection: &mut PgConnection, url: &PostgresUrl) -> Res
     });
     let (version, encoding, bypasses) = read.map_err(|error| cannot_open(url, error))?;
     let refused = |why: &'static str| {
-        Err(OpenError::Unfit {
+        Err(StoreOpenError::Unfit {
             database: url.to_string(),
             why,
         })
@@ -214,7 +220,7 @@ async fn migrate(
     connection: &mut PgConnection,
     url: &PostgresUrl,
     schema: Option<i64>,
-) -> Result<(), OpenError> {
+) -> Result<(), StoreOpenError> {
     // To copy a large table takes its time, and so does another server's migration.
     sqlx::raw_sql("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0")
         .execute(&mut *connection)
@@ -227,27 +233,27 @@ async fn migrate(
 }
 
 /// PostgreSQL's own words name neither password nor URL.
-fn cannot_open(url: &PostgresUrl, error: sqlx::Error) -> OpenError {
+fn cannot_open(url: &PostgresUrl, error: sqlx::Error) -> StoreOpenError {
     let database = url.to_string();
     let code = error.as_database_error().and_then(|error| error.code());
     let code = code.map(|code| code.into_owned());
     match (code.as_deref(), error) {
         // https://www.postgresql.org/docs/current/errcodes-appendix.html
-        (Some("28P01" | "28000"), _) => OpenError::Refused { database },
-        (Some("3D000"), _) => OpenError::Unfit {
+        (Some("28P01" | "28000"), _) => StoreOpenError::Refused { database },
+        (Some("3D000"), _) => StoreOpenError::Unfit {
             database,
             why: "there is no such database; make it, with the user of the URL as its owner: CREATE DATABASE gantry OWNER gantry",
         },
-        (Some("42501"), _) => OpenError::Unfit {
+        (Some("42501"), _) => StoreOpenError::Unfit {
             database,
             why: "its user may not make tables there; let it own the database: ALTER DATABASE gantry OWNER TO gantry",
         },
-        (_, sqlx::Error::Io(why)) => OpenError::Unreachable { database, why },
-        (_, sqlx::Error::PoolTimedOut) => OpenError::Unreachable {
+        (_, sqlx::Error::Io(why)) => StoreOpenError::Unreachable { database, why },
+        (_, sqlx::Error::PoolTimedOut) => StoreOpenError::Unreachable {
             database,
             why: io::ErrorKind::TimedOut.into(),
         },
-        (_, error) => OpenError::Unusable {
+        (_, error) => StoreOpenError::Unusable {
             database,
             source: Box::new(error),
         },

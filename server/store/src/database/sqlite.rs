@@ -26,7 +26,7 @@ use super::{
     CONNECTION_WITHIN, Connection,
     migrations::{self, Schema},
 };
-use crate::{OpenError, StoreError};
+use crate::{StoreError, StoreOpenError};
 
 mod writer;
 
@@ -59,7 +59,7 @@ pub(super) struct SqliteDatabase {
 
 impl SqliteDatabase {
     /// See [`crate::Store::open`].
-    pub(super) async fn open(path: &Path, schema: Option<i64>) -> Result<Self, OpenError> {
+    pub(super) async fn open(path: &Path, schema: Option<i64>) -> Result<Self, StoreOpenError> {
         let lock = Arc::new(lock(path)?);
         create_private(path)?;
         migrate(path, schema).await?;
@@ -67,12 +67,12 @@ impl SqliteDatabase {
     }
 
     /// See [`crate::Store::open_beside`].
-    pub(super) async fn open_beside(path: &Path) -> Result<Self, OpenError> {
+    pub(super) async fn open_beside(path: &Path) -> Result<Self, StoreOpenError> {
         let found = path
             .try_exists()
             .map_err(|source| unwritable(path, source))?;
         if !found {
-            return Err(OpenError::Missing {
+            return Err(StoreOpenError::Missing {
                 database: name(path),
             });
         }
@@ -85,7 +85,7 @@ impl SqliteDatabase {
     ///
     /// When a disk is full, SQLite ends a transaction by itself, but the connection still
     /// believes that it is in one. It could never begin another, so it is replaced.
-    async fn connect(path: &Path, lock: Option<Arc<File>>) -> Result<Self, OpenError> {
+    async fn connect(path: &Path, lock: Option<Arc<File>>) -> Result<Self, StoreOpenError> {
         let open = |options, connections| {
             SqlitePoolOptions::new()
                 .min_connections(connections)
@@ -154,21 +154,21 @@ impl SqliteDatabase {
     }
 }
 
-fn lock(path: &Path) -> Result<File, OpenError> {
+fn lock(path: &Path) -> Result<File, StoreOpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let file = private().open(PathBuf::from(name));
     let file = file.map_err(|source| unwritable(path, source))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.into() }),
+        Err(TryLockError::WouldBlock) => Err(StoreOpenError::InUse { path: path.into() }),
         Err(TryLockError::Error(source)) => Err(unwritable(path, source)),
     }
 }
 
 /// Makes the file for its owner only; SQLite gives the files beside it the same mode. It must be
 /// closed again before SQLite opens it, because closing any handle of a file drops SQLite's locks.
-fn create_private(path: &Path) -> Result<(), OpenError> {
+fn create_private(path: &Path) -> Result<(), StoreOpenError> {
     let created = private().read(true).open(path);
     created.map(drop).map_err(|source| unwritable(path, source))
 }
@@ -200,7 +200,7 @@ fn reading(path: &Path) -> SqliteConnectOptions {
 
 /// Runs on a connection of its own without foreign keys, because a migration may drop a table and build it again. So
 /// all of them are checked afterwards.
-async fn migrate(path: &Path, schema: Option<i64>) -> Result<(), OpenError> {
+async fn migrate(path: &Path, schema: Option<i64>) -> Result<(), StoreOpenError> {
     let failed = |error| cannot_open(path, error);
     let options = writing(path).foreign_keys(false);
     let mut connection = options.connect().await.map_err(failed)?;
@@ -213,7 +213,7 @@ async fn migrate(path: &Path, schema: Option<i64>) -> Result<(), OpenError> {
         .await
         .map_err(failed)?;
     if dangling.is_some() {
-        return Err(OpenError::Unusable {
+        return Err(StoreOpenError::Unusable {
             database: name(path),
             source: "a row refers to one that does not exist; restore a backup".into(),
         });
@@ -222,7 +222,7 @@ async fn migrate(path: &Path, schema: Option<i64>) -> Result<(), OpenError> {
 }
 
 /// See [`crate::Store::schema_of_file`].
-pub(super) async fn schema(path: &Path) -> Result<Schema, OpenError> {
+pub(super) async fn schema(path: &Path) -> Result<Schema, StoreOpenError> {
     let failed = |error| cannot_open(path, error);
     let about = match path.metadata() {
         Ok(about) => about,
@@ -248,31 +248,31 @@ pub(super) async fn schema(path: &Path) -> Result<Schema, OpenError> {
     Ok(schema)
 }
 
-async fn require_schema(path: &Path) -> Result<(), OpenError> {
+async fn require_schema(path: &Path) -> Result<(), StoreOpenError> {
     let failed = |error| cannot_open(path, error);
     let mut connection = reading(path).connect().await.map_err(failed)?;
     migrations::require_all(&MIGRATIONS, &mut connection, &name(path), failed).await?;
     connection.close().await.map_err(failed)
 }
 
-fn cannot_open(path: &Path, error: sqlx::Error) -> OpenError {
+fn cannot_open(path: &Path, error: sqlx::Error) -> StoreOpenError {
     // The primary result code is the low byte (https://www.sqlite.org/rescode.html).
     let code = error
         .as_database_error()
         .and_then(|error| error.code()?.parse::<i32>().ok())
         .map(|code| code & 0xff);
     match code {
-        Some(26) => OpenError::NotADatabase { path: path.into() },
+        Some(26) => StoreOpenError::NotADatabase { path: path.into() },
         Some(8 | 14) => unwritable(path, io::Error::other(error)),
-        _ => OpenError::Unusable {
+        _ => StoreOpenError::Unusable {
             database: name(path),
             source: Box::new(error),
         },
     }
 }
 
-fn unwritable(path: &Path, source: io::Error) -> OpenError {
-    OpenError::Unwritable {
+fn unwritable(path: &Path, source: io::Error) -> StoreOpenError {
+    StoreOpenError::Unwritable {
         path: path.into(),
         source,
     }

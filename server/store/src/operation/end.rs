@@ -10,7 +10,7 @@ use shared_types::{
 
 use super::{MAX_OUTCOME_BYTES, Ran, StoredOutcome};
 use crate::{
-    Actor, AuditEntry, Late, Origin, Store, StoreError, audit,
+    Actor, AuditEntry, AuditOrigin, Late, Store, StoreError, audit,
     columns::{Columns as _, damaged, json as as_json, word},
     database::{Connection, Row, query},
     error::bounded,
@@ -199,7 +199,7 @@ pub(crate) async fn record(
             "exit": ending.exit(),
             "session": session,
         }),
-        origin: Origin::default(),
+        origin: AuditOrigin::default(),
     };
     audit::record(tx, tenant, &entry, now).await.map(drop)
 }

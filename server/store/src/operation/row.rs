@@ -39,7 +39,7 @@ pub struct OperationRow {
     /// The time when a user or the server first asked to stop it.
     pub cancel_requested_at: Option<Timestamp>,
     /// The reason why it had to stop, if its own user did not ask for that.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<StopCause>,
     /// The time when its user lost the right to use its runner while it ran: its output is not shown any more.
     pub access_ended_at: Option<Timestamp>,
     /// Its outcome.
@@ -52,7 +52,7 @@ pub struct OperationRow {
 
 /// The reason why an operation had to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stopped {
+pub struct StopCause {
     /// The reason.
     pub why: StopReason,
     /// The name of the user who caused that, which may be its own user; absent where that user was removed.
@@ -207,11 +207,11 @@ impl FromRow for OperationRow {
     }
 }
 
-fn stopped(row: &Row) -> Result<Option<Stopped>, sqlx::Error> {
+fn stopped(row: &Row) -> Result<Option<StopCause>, sqlx::Error> {
     if row.maybe_text("stop_reason")?.is_none() {
         return Ok(None);
     }
-    Ok(Some(Stopped {
+    Ok(Some(StopCause {
         why: row.word("stop_reason")?,
         by: row.maybe_text("stopped_by_name")?,
     }))

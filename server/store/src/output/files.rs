@@ -14,13 +14,13 @@ use tokio::{
 };
 
 use super::{
-    KeptOutput, OPEN_STREAMS, OutputKey, Reply, SYNC_AFTER, WISHES, What, Wish,
+    KeptOutput, OPEN_STREAMS, OutputKey, OutputRequest, Reply, SYNC_AFTER, WISHES, What,
     segments::Segments,
     stream::{self, StreamFiles},
 };
 
 /// Starts the task over a folder, which is made where it is missing. It ends with the last sender.
-pub(super) fn start(folder: &Path) -> io::Result<mpsc::Sender<Wish>> {
+pub(super) fn start(folder: &Path) -> io::Result<mpsc::Sender<OutputRequest>> {
     stream::make_folder(folder)?;
     let (wishes, inbox) = mpsc::channel(WISHES);
     let area = Area {
@@ -34,7 +34,7 @@ pub(super) fn start(folder: &Path) -> io::Result<mpsc::Sender<Wish>> {
     Ok(wishes)
 }
 
-async fn run(mut area: Area, mut inbox: mpsc::Receiver<Wish>) {
+async fn run(mut area: Area, mut inbox: mpsc::Receiver<OutputRequest>) {
     let mut sync_at = None;
     loop {
         let mut batch = Vec::new();
@@ -78,13 +78,13 @@ struct Area {
     folder: PathBuf,
     streams: HashMap<OutputKey, StreamFiles>,
     /// Streams that have lost bytes.
-    broken: HashMap<OutputKey, Broken>,
+    broken: HashMap<OutputKey, BrokenFile>,
     /// Callers that wait for the next sync.
     waiting: Vec<(OutputKey, Reply<u64>)>,
 }
 
 /// The reason why a stream takes no more bytes.
-struct Broken {
+struct BrokenFile {
     kind: io::ErrorKind,
     why: String,
     /// A failed sync does not tell what is on disk, and a later sync does not make up for it.
@@ -92,15 +92,15 @@ struct Broken {
 }
 
 impl Area {
-    fn grant(&mut self, wish: Wish) {
+    fn grant(&mut self, wish: OutputRequest) {
         // A caller that stopped waiting misses nothing.
         match wish {
-            Wish::Of(key, what) => self.grant_of(key, what),
-            Wish::Durable(keys, reply) => {
+            OutputRequest::Of(key, what) => self.grant_of(key, what),
+            OutputRequest::Durable(keys, reply) => {
                 let durable = keys.into_iter().map(|key| self.durable(key));
                 drop(reply.send(Ok(durable.collect())));
             }
-            Wish::KeepAll(keys, reply) => drop(reply.send(self.keep_all(&keys))),
+            OutputRequest::KeepAll(keys, reply) => drop(reply.send(self.keep_all(&keys))),
         }
     }
 
@@ -224,7 +224,7 @@ impl Area {
 
     /// Marks the stream as broken: some appended bytes are not kept.
     fn give_up(&mut self, key: OutputKey, error: &io::Error, for_good: bool) {
-        let broken = Broken {
+        let broken = BrokenFile {
             kind: error.kind(),
             why: error.to_string(),
             for_good,

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use self::stream::{RowStream, rows_of};
-use super::{OPEN_STREAMS, OutputKey, Reply, SYNC_AFTER, WISHES, What, Wish};
+use super::{OPEN_STREAMS, OutputKey, OutputRequest, Reply, SYNC_AFTER, WISHES, What};
 use crate::{
     Store, StoreError,
     database::{query, retried},
@@ -33,7 +33,7 @@ const APPENDS: u32 = 8;
 pub(super) struct OutputRows {
     store: Store,
     /// The task that has the files, unless there are none.
-    files: Option<mpsc::Sender<Wish>>,
+    files: Option<mpsc::Sender<OutputRequest>>,
     streams: HashMap<OutputKey, StreamStorage>,
     /// Callers that wait for the next write.
     waiting: Vec<(OutputKey, Reply<u64>)>,
@@ -47,7 +47,7 @@ enum StreamStorage {
 
 impl OutputRows {
     /// Over this database; `files` are asked first, where there are any.
-    pub(super) fn new(store: Store, files: Option<mpsc::Sender<Wish>>) -> Self {
+    pub(super) fn new(store: Store, files: Option<mpsc::Sender<OutputRequest>>) -> Self {
         Self {
             store,
             files,
@@ -57,7 +57,7 @@ impl OutputRows {
     }
 
     /// Grants wishes until the last handle is dropped, and writes the rest.
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Wish>) {
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<OutputRequest>) {
         let mut write_at = None;
         loop {
             let mut batch = Vec::new();
@@ -84,22 +84,22 @@ impl OutputRows {
         }
     }
 
-    async fn grant(&mut self, wish: Wish) {
+    async fn grant(&mut self, wish: OutputRequest) {
         // A caller that stopped waiting misses nothing.
         match wish {
-            Wish::Of(key, what) => match self.place(key).await {
+            OutputRequest::Of(key, what) => match self.place(key).await {
                 Ok(StreamStorage::Rows(_)) => self.grant_in_rows(key, what).await,
                 Ok(StreamStorage::Files) => self.leave_to_files(key, what).await,
                 Err(error) => what.refuse(error),
             },
-            Wish::Durable(keys, reply) => {
+            OutputRequest::Durable(keys, reply) => {
                 let mut durable = Vec::with_capacity(keys.len());
                 for key in keys {
                     durable.push(self.durable(key).await.unwrap_or(0));
                 }
                 drop(reply.send(Ok(durable)));
             }
-            Wish::KeepAll(keys, reply) => self.keep_all(&keys, reply).await,
+            OutputRequest::KeepAll(keys, reply) => self.keep_all(&keys, reply).await,
         }
     }
 
@@ -144,7 +144,7 @@ impl OutputRows {
         }
         if let Some(files) = &self.files {
             // If that task has ended, the caller learns it from its reply.
-            let _ = files.send(Wish::Of(key, what)).await;
+            let _ = files.send(OutputRequest::Of(key, what)).await;
         }
     }
 
@@ -165,7 +165,7 @@ impl OutputRows {
 
     async fn found(&self, key: OutputKey) -> io::Result<StreamStorage> {
         if let Some(files) = &self.files {
-            let is_there = ask(files, |reply| Wish::Of(key, What::IsThere(reply))).await?;
+            let is_there = ask(files, |reply| OutputRequest::Of(key, What::IsThere(reply))).await?;
             if is_there {
                 return Ok(StreamStorage::Files);
             }
@@ -194,7 +194,7 @@ impl OutputRows {
         match (begun, &self.files) {
             // Their task answers.
             (Ok(in_files), Some(files)) if !in_files.is_empty() => {
-                let _ = files.send(Wish::KeepAll(in_files, reply)).await;
+                let _ = files.send(OutputRequest::KeepAll(in_files, reply)).await;
             }
             (begun, _) => drop(reply.send(begun.map(drop))),
         }
@@ -242,7 +242,7 @@ impl OutputRows {
             let Some(files) = &self.files else {
                 return Ok(0);
             };
-            let durable = ask(files, |reply| Wish::Durable(vec![key], reply)).await?;
+            let durable = ask(files, |reply| OutputRequest::Durable(vec![key], reply)).await?;
             return Ok(durable.first().copied().unwrap_or(0));
         }
         self.write_one(key).await;
@@ -356,7 +356,10 @@ pub(super) async fn are_there(store: &Store) -> Result<bool, StoreError> {
     Ok(found.await?.is_some())
 }
 
-async fn ask<T>(files: &mpsc::Sender<Wish>, wish: impl FnOnce(Reply<T>) -> Wish) -> io::Result<T> {
+async fn ask<T>(
+    files: &mpsc::Sender<OutputRequest>,
+    wish: impl FnOnce(Reply<T>) -> OutputRequest,
+) -> io::Result<T> {
     let (reply, answer) = oneshot::channel();
     let stopped = || io::Error::other("the output area has stopped");
     files.send(wish(reply)).await.map_err(|_| stopped())?;

@@ -7,8 +7,8 @@ use super::{
     rights::invited,
 };
 use crate::{
-    CredentialKind, CredentialRow, NewCredential, NewSignInCode, NewStreamTicket, NewUser, Origin,
-    Role, StoreError, TICKETS_OF_CREDENTIAL_AT_MOST, UserKind,
+    AuditOrigin, CredentialKind, CredentialRow, NewCredential, NewSignInCode, NewStreamTicket,
+    NewUser, Role, StoreError, TICKETS_OF_CREDENTIAL_AT_MOST, UserKind,
 };
 
 on_every_backend!(
@@ -77,7 +77,7 @@ async fn a_cookie_is_replaced_once_it_was_seen_and_by_one_request_alone(fixture:
 async fn a_copied_cookie_ends_its_credential_once_and_the_log_says_why(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let (made, row) = browser(&ours).await;
-    let origin = Origin {
+    let origin = AuditOrigin {
         credential: Some(row.id),
         address: Some([192, 0, 2, 7].into()),
     };

@@ -4,7 +4,7 @@ use shared_types::{
 };
 
 use super::fixture::{Fixture, Tenant, at, new_credential, turn_ended};
-use crate::{By, CredentialKind, Input, NewCredential, Origin, ToStop, WorkItem};
+use crate::{AuditOrigin, By, CredentialKind, Input, NewCredential, ToStop, WorkItem};
 
 on_every_backend!(
     what_was_queued_under_a_key_is_claimed_to_be_stopped_once_the_key_is_revoked,
@@ -136,7 +136,7 @@ async fn what_a_person_has_under_way_goes_on_when_the_person_signs_out(fixture: 
         let turn = send(&ours, session, id).await;
         let by = By {
             user: ours.owner,
-            origin: Origin {
+            origin: AuditOrigin {
                 credential: Some(id),
                 address: None,
             },

@@ -25,8 +25,8 @@ use shared_types::{
 };
 
 use crate::{
-    CredentialKind, Input, Label, LinkClaim, LinkClaimed, NewCredential, NewJoinToken,
-    NewOperation, NewRunner, NewSession, NewTenant, NewUser, Origin, PostgresUrl, SettingChange,
+    AuditOrigin, CredentialKind, Input, Label, LinkClaim, LinkClaimed, NewCredential, NewJoinToken,
+    NewOperation, NewRunner, NewSession, NewTenant, NewUser, PostgresUrl, SettingChange,
     SettingName, SettingsChanged, SettingsOf, Store, StoreError, tests::postgres::cluster,
 };
 
@@ -167,7 +167,7 @@ impl Tenant {
             uses: 1,
             ephemeral: false,
             from: None,
-            origin: Origin::default(),
+            origin: AuditOrigin::default(),
         }
     }
 
@@ -372,7 +372,7 @@ pub(super) fn new_credential(kind: CredentialKind) -> NewCredential {
         scopes: None,
         expires_at: None,
         from: None,
-        origin: Origin::default(),
+        origin: AuditOrigin::default(),
         maker: None,
         second_hash: (kind == CredentialKind::Browser).then(token_hash),
     }

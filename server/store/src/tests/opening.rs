@@ -4,12 +4,12 @@ use shared_types::{Generation, limits::MAX_MESSAGE_BYTES};
 
 use super::fixture::{Fixture, at, link_claim};
 use crate::{
-    Input, NewTenant, NewUser, OpenError, Store, StoreError,
+    Input, NewTenant, NewUser, Store, StoreError, StoreOpenError,
     columns::Columns as _,
     database::{POSTGRES_SCHEMA, SQLITE_SCHEMA, query},
 };
 
-async fn refusal(path: &Path) -> OpenError {
+async fn refusal(path: &Path) -> StoreOpenError {
     Store::open(path).await.expect_err("it must be refused")
 }
 
@@ -58,7 +58,7 @@ async fn a_second_server_is_kept_away_until_the_first_one_stops() {
     let path = folder.path().join("gantry.db");
     let first = Store::open(&path).await.expect("an empty folder is fine");
     let error = refusal(&path).await;
-    assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+    assert!(matches!(error, StoreOpenError::InUse { .. }), "{error}");
     assert!(error.to_string().contains("stop that one first"), "{error}");
     drop(first);
     Store::open(&path).await.expect("the first one is gone");
@@ -84,7 +84,7 @@ async fn a_job_beside_the_server_neither_makes_nor_changes_the_database() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("gantry.db");
     let error = Store::open_beside(&path).await.expect_err("there is none");
-    assert!(matches!(error, OpenError::Missing { .. }), "{error}");
+    assert!(matches!(error, StoreOpenError::Missing { .. }), "{error}");
     assert!(!path.exists());
 
     let server = Store::open(&path).await.expect("an empty folder is fine");
@@ -104,7 +104,7 @@ async fn a_job_beside_the_server_neither_makes_nor_changes_the_database() {
     let server = Store::open(&path).await.expect("the lock was not taken");
     change(&server, "DELETE FROM _sqlx_migrations").await;
     let error = Store::open_beside(&path).await.expect_err("it is older");
-    assert!(matches!(error, OpenError::Older { .. }), "{error}");
+    assert!(matches!(error, StoreOpenError::Older { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -139,14 +139,20 @@ async fn a_path_that_cannot_be_written_says_who_must_change_what() {
     std::fs::write(folder.path().join("file"), "").expect("the folder is ours");
     for path in ["no/such/folder/gantry.db", "file/gantry.db"] {
         let error = refusal(&folder.path().join(path)).await;
-        assert!(matches!(error, OpenError::Unwritable { .. }), "{error}");
+        assert!(
+            matches!(error, StoreOpenError::Unwritable { .. }),
+            "{error}"
+        );
         assert!(
             error.to_string().contains("choose another folder"),
             "{error}"
         );
     }
     let error = refusal(folder.path()).await;
-    assert!(matches!(error, OpenError::Unwritable { .. }), "{error}");
+    assert!(
+        matches!(error, StoreOpenError::Unwritable { .. }),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -156,7 +162,10 @@ async fn a_file_that_is_not_a_database_is_left_as_it_is() {
     let text = "Dear diary, ".repeat(1000);
     std::fs::write(&path, &text).expect("the folder is ours");
     let error = refusal(&path).await;
-    assert!(matches!(error, OpenError::NotADatabase { .. }), "{error}");
+    assert!(
+        matches!(error, StoreOpenError::NotADatabase { .. }),
+        "{error}"
+    );
     assert!(error.to_string().contains("move it away"), "{error}");
     assert_eq!(std::fs::read_to_string(&path).expect("it is there"), text);
 }

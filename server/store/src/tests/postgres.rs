@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::fixture::{Fixture, at};
 use crate::{
-    OpenError, PostgresUrl, Store, StoreError,
+    PostgresUrl, Store, StoreError, StoreOpenError,
     columns::Columns as _,
     copy,
     database::{BELIEVED_FOR, Connection, query, retried},
@@ -13,7 +13,7 @@ use crate::{
 
 pub(in crate::tests) mod cluster;
 
-async fn refusal(url: &PostgresUrl) -> OpenError {
+async fn refusal(url: &PostgresUrl) -> StoreOpenError {
     let error = Store::open_postgres(url).await.expect_err("it is refused");
     let told = format!("{error} {error:?}");
     assert!(!told.contains(cluster::PASSWORD), "{told}");
@@ -42,7 +42,7 @@ async fn a_change_of_the_schema_that_fails_leaves_nothing_and_says_so() {
     cluster::run(&mut admin, "CREATE TABLE sessions (id TEXT)".to_owned()).await;
     let error = refusal(&url).await;
     assert!(
-        matches!(error, OpenError::Migration { schema: 1, .. }),
+        matches!(error, StoreOpenError::Migration { schema: 1, .. }),
         "{error}"
     );
     assert!(
@@ -84,7 +84,7 @@ async fn a_job_beside_the_server_neither_makes_nor_changes_the_schema() {
     let (name, url) = cluster::empty("").await;
     let error = Store::open_postgres_beside(&url).await;
     let error = error.expect_err("there is none");
-    assert!(matches!(error, OpenError::Missing { .. }), "{error}");
+    assert!(matches!(error, StoreOpenError::Missing { .. }), "{error}");
     let server = Store::open_postgres(&url).await;
     server.expect("an empty database is fine").close().await;
     Store::open_postgres_beside(&url)
@@ -95,7 +95,7 @@ async fn a_job_beside_the_server_neither_makes_nor_changes_the_schema() {
     cluster::run(&mut admin, older).await;
     let error = Store::open_postgres_beside(&url).await;
     let error = error.expect_err("it is older");
-    assert!(matches!(error, OpenError::Older { .. }), "{error}");
+    assert!(matches!(error, StoreOpenError::Older { .. }), "{error}");
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use super::fixture::{
     turn_ended, usual,
 };
 use crate::{
-    Actor, AuditEntry, CredentialKind, MAX_PAGE, NewJoinToken, NewSession, NewSignInCode,
-    OperationState, Origin, SettingName, SettingsOf, StoreError,
+    Actor, AuditEntry, AuditOrigin, CredentialKind, MAX_PAGE, NewJoinToken, NewSession,
+    NewSignInCode, OperationState, SettingName, SettingsOf, StoreError,
 };
 use server_records::IfRunning;
 use shared_types::{Digest, JoinTokenId, SessionId, event::TurnOutcome};
@@ -60,7 +60,7 @@ async fn people_and_credentials_of_another_tenant_are_not_found(fixture: Fixture
         uses: 1,
         ephemeral: false,
         from: None,
-        origin: Origin::default(),
+        origin: AuditOrigin::default(),
     };
     assert_not_found!(
         db.user(ours.id, theirs.owner),
@@ -199,7 +199,7 @@ async fn audit_logs_are_apart_and_numbered_each_from_one(fixture: Fixture) {
         kind: "sign_in.refused",
         subject: subject.to_owned(),
         detail: json!({ "address": "192.0.2.1" }),
-        origin: Origin::default(),
+        origin: AuditOrigin::default(),
     };
     for (tenant, subject, seq) in [(&ours, "a", 2), (&theirs, "b", 2), (&ours, "c", 3)] {
         let recorded = db.record_audit(tenant.id, entry(subject), at(5)).await;

@@ -1,6 +1,6 @@
 //! An operation as clients see it.
 
-use server_app::{OperationView, Stopped as HadToStop, TakesInput};
+use server_app::{OperationView, StopCause as HadToStop, TakesInput};
 use shared_api::{
     Entry, InputKind, ListedEntry, Listing, Operation, OperationEnd, OperationRunner,
     OperationState, Skipped, Stopped,
