@@ -25,7 +25,7 @@ use std::{io::Write as _, path::Path, process::ExitCode, sync::Arc, time::Durati
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use server_api::{Archives, Doors, Names};
+use server_api::{Archives, Doors, HostNames};
 use server_app::{
     App, JoinTerms, Parts,
     keys::{LinkKeys, SigningKey},
@@ -215,7 +215,7 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
     warn_of_unnamed_proxy(settings.behind_proxy, &settings.names);
     let certificate = Certificate::of(settings.tls, settings.names);
     let names = names(certificate.names(), tls.as_ref());
-    let names: Names = names.into_iter().collect();
+    let names: HostNames = names.into_iter().collect();
     let tls = tls.map(watch::Sender::new);
     tokio::spawn(upkeep(metrics.clone()));
     let doors = Doors {

@@ -10,7 +10,7 @@ use rustix::{
     io::Errno,
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
-use server_api::Names;
+use server_api::HostNames;
 use server_app::{App, UserLimits, keys::LinkKeys, models::KnownModels, vault::Held};
 use shared_program::say;
 use shared_telemetry::{LogFilter, LogFormat, Logs, server::RELOADS};
@@ -72,7 +72,7 @@ pub(crate) struct Reloader {
     /// The settings file at the server's start.
     pub(crate) started_with: Written,
     pub(crate) logs: Logs,
-    pub(crate) names: Names,
+    pub(crate) names: HostNames,
     pub(crate) certificate: Certificate,
     /// The certificate for new connections, where TLS ends here.
     pub(crate) tls: Option<watch::Sender<ServerTls>>,

@@ -207,7 +207,10 @@ impl RunnerLink for Services {
         request: Request<Streaming<v1::RunnerFrame>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
         let (outbound, frames) = mpsc::channel(FRAMES);
-        let place = request.extensions().get::<server_api::Place>().cloned();
+        let place = request
+            .extensions()
+            .get::<server_api::ConnectionPermit>()
+            .cloned();
         if let Some(place) = &place {
             place.let_in();
         }

@@ -30,14 +30,14 @@ const SENT_AT_ONCE: usize = 256;
 /// The archives that the server hands out. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Archives {
-    all: Arc<[Archive]>,
+    all: Arc<[ArchiveFile]>,
     /// Places to send one, by the address that asks.
     pub(crate) sending: Arc<Fair<IpAddr>>,
 }
 
 /// One of them.
 #[derive(Debug)]
-pub(crate) struct Archive {
+pub(crate) struct ArchiveFile {
     pub(crate) arch: &'static str,
     pub(crate) sha256: Digest,
     pub(crate) bytes: u64,
@@ -62,7 +62,7 @@ impl Archives {
         let mut all = Vec::new();
         for arch in KINDS {
             let path = folder.join(name(arch));
-            match Archive::open(arch, &path) {
+            match ArchiveFile::open(arch, &path) {
                 Ok(archive) => all.push(archive),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(source) => return Err(ArchiveError { path, source }),
@@ -76,23 +76,23 @@ impl Archives {
 
     /// The descriptions of all archives.
     pub fn list(&self) -> Vec<RunnerArchive> {
-        self.all.iter().map(Archive::told).collect()
+        self.all.iter().map(ArchiveFile::told).collect()
     }
 
     /// The one for this kind of machine.
-    pub(crate) fn of(&self, arch: &str) -> Option<&Archive> {
+    pub(crate) fn of(&self, arch: &str) -> Option<&ArchiveFile> {
         self.all.iter().find(|archive| archive.arch == arch)
     }
 
     /// The one with this checksum, where it has this name.
-    pub(crate) fn named(&self, sha256: &str, asked: &str) -> Option<&Archive> {
+    pub(crate) fn named(&self, sha256: &str, asked: &str) -> Option<&ArchiveFile> {
         let sha256 = Digest::from_hex(sha256)?;
         let found = self.all.iter().find(|archive| archive.sha256 == sha256)?;
         (name(found.arch) == asked).then_some(found)
     }
 }
 
-impl Archive {
+impl ArchiveFile {
     fn open(arch: &'static str, path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();

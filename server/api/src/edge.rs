@@ -14,6 +14,6 @@ pub(crate) mod seats;
 pub(crate) mod serve;
 pub(crate) mod traced;
 
-pub use hosts::Names;
+pub use hosts::HostNames;
 pub use limits::Limits;
-pub use serve::{Door, Peer, Place, serve};
+pub use serve::{ConnectionPermit, Door, Peer, serve};

@@ -23,7 +23,7 @@ mod words;
 mod ws;
 
 pub use archives::{ArchiveError, Archives};
-pub use edge::{Door, Limits, Names, Peer, Place, serve};
+pub use edge::{ConnectionPermit, Door, HostNames, Limits, Peer, serve};
 pub use http::HeaderName;
 pub use rest::openapi;
 
@@ -49,7 +49,7 @@ pub struct Doors {
     /// The time limits and bounds of connections.
     pub limits: Limits,
     /// The names under which they answer.
-    pub names: Names,
+    pub names: HostNames,
     /// True if browsers reach the server by HTTPS: TLS ends here, or at a proxy before the server.
     pub https: bool,
     /// Spreads the ages of connections.

@@ -22,7 +22,7 @@ use shared_types::{
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 
-use crate::{edge::serve::Place, status::status};
+use crate::{edge::serve::ConnectionPermit, status::status};
 
 /// Frames that may wait in each direction.
 pub(crate) const FRAMES: usize = 64;
@@ -64,7 +64,7 @@ pub(crate) struct ServedLink<S> {
     /// The runner's frames; an error is the last of them.
     pub(crate) inbound: S,
     /// That of its connection.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<ConnectionPermit>,
 }
 
 impl<S> ServedLink<S>

@@ -139,35 +139,37 @@ impl FromRequestParts<Doors> for Private {
 fn is_own_page(parts: &Parts, https: bool) -> bool {
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     match one(&parts.headers, SEC_FETCH_SITE) {
-        Said::Once("same-origin") => true,
+        HeaderContent::Once("same-origin") => true,
         // The person typed the address.
-        Said::Once("none") => reads,
-        Said::Once(_) | Said::Unclear => false,
-        Said::Nothing => match one(&parts.headers, header::ORIGIN) {
-            Said::Once(origin) => {
+        HeaderContent::Once("none") => reads,
+        HeaderContent::Once(_) | HeaderContent::Unclear => false,
+        HeaderContent::Nothing => match one(&parts.headers, header::ORIGIN) {
+            HeaderContent::Once(origin) => {
                 let scheme = if https { "https" } else { "http" };
                 hosts::is_own_origin(origin, scheme, &parts.uri, &parts.headers)
             }
-            Said::Nothing => reads,
-            Said::Unclear => false,
+            HeaderContent::Nothing => reads,
+            HeaderContent::Unclear => false,
         },
     }
 }
 
 /// The content of a header.
-enum Said<'a> {
+enum HeaderContent<'a> {
     Nothing,
     Once(&'a str),
     /// It is there twice, or is no text.
     Unclear,
 }
 
-fn one(headers: &HeaderMap, name: HeaderName) -> Said<'_> {
+fn one(headers: &HeaderMap, name: HeaderName) -> HeaderContent<'_> {
     let mut values = headers.get_all(name).into_iter();
     match (values.next(), values.next()) {
-        (None, _) => Said::Nothing,
-        (Some(value), None) => value.to_str().map_or(Said::Unclear, Said::Once),
-        (Some(_), Some(_)) => Said::Unclear,
+        (None, _) => HeaderContent::Nothing,
+        (Some(value), None) => value
+            .to_str()
+            .map_or(HeaderContent::Unclear, HeaderContent::Once),
+        (Some(_), Some(_)) => HeaderContent::Unclear,
     }
 }
 

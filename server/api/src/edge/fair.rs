@@ -18,7 +18,7 @@ pub(crate) struct Fair<Whose> {
 
 /// A part of the good, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Part<Whose: Copy + Eq + Hash> {
+pub(crate) struct FairShare<Whose: Copy + Eq + Hash> {
     of: Arc<Fair<Whose>>,
     whose: Whose,
     amount: usize,
@@ -34,7 +34,7 @@ impl<Whose: Copy + Eq + Hash> Fair<Whose> {
     }
 
     /// Takes this amount; `None` if it is more than is left for this user.
-    pub(crate) fn take(self: &Arc<Self>, whose: Whose, amount: usize) -> Option<Part<Whose>> {
+    pub(crate) fn take(self: &Arc<Self>, whose: Whose, amount: usize) -> Option<FairShare<Whose>> {
         let mut taken = self.taken();
         let free = self.all.saturating_sub(taken.values().sum());
         let own = taken.get(&whose).copied().unwrap_or(0);
@@ -42,7 +42,7 @@ impl<Whose: Copy + Eq + Hash> Fair<Whose> {
             return None;
         }
         taken.insert(whose, own + amount);
-        Some(Part {
+        Some(FairShare {
             of: self.clone(),
             whose,
             amount,
@@ -54,7 +54,7 @@ impl<Whose: Copy + Eq + Hash> Fair<Whose> {
     }
 }
 
-impl<Whose: Copy + Eq + Hash> Drop for Part<Whose> {
+impl<Whose: Copy + Eq + Hash> Drop for FairShare<Whose> {
     fn drop(&mut self) {
         let mut taken = self.of.taken();
         let rest = taken.get(&self.whose).copied().unwrap_or(0);
@@ -69,7 +69,7 @@ impl<Whose: Copy + Eq + Hash> Drop for Part<Whose> {
 mod tests {
     use super::*;
 
-    fn all_of(fair: &Arc<Fair<u8>>, whose: u8) -> Vec<Part<u8>> {
+    fn all_of(fair: &Arc<Fair<u8>>, whose: u8) -> Vec<FairShare<u8>> {
         std::iter::from_fn(|| fair.take(whose, 1)).collect()
     }
 

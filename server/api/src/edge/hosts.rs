@@ -33,9 +33,9 @@ const REPEATED_BYTES: usize = 100;
 /// The host names that a request may have, beside the server's addresses and `localhost`. Clones
 /// share them.
 #[derive(Debug, Clone, Default)]
-pub struct Names(Arc<RwLock<Vec<String>>>);
+pub struct HostNames(Arc<RwLock<Vec<String>>>);
 
-impl FromIterator<String> for Names {
+impl FromIterator<String> for HostNames {
     /// Names in any case; `*.example.com` stands for any one label before `example.com`.
     fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
         let shared = Self::default();
@@ -44,7 +44,7 @@ impl FromIterator<String> for Names {
     }
 }
 
-impl Names {
+impl HostNames {
     /// Accepts these names from now on, and none of the earlier ones.
     pub fn replace(&self, names: impl IntoIterator<Item = String>) {
         let names = names.into_iter().map(|name| plain(&name)).collect();
@@ -62,7 +62,11 @@ impl Names {
 }
 
 /// Refuses a request for a foreign host or from a foreign page; passes on all others.
-pub(crate) async fn hosts(State(names): State<Names>, request: Request, next: Next) -> Response {
+pub(crate) async fn hosts(
+    State(names): State<HostNames>,
+    request: Request,
+    next: Next,
+) -> Response {
     let (uri, version, headers) = (request.uri(), request.version(), request.headers());
     match check(&names, uri, version, headers) {
         Ok(()) => next.run(request).await,
@@ -75,7 +79,12 @@ pub(crate) async fn hosts(State(names): State<Names>, request: Request, next: Ne
 ///
 /// # Errors
 /// Fails with the reason why a request to this address with these headers is refused.
-fn check(names: &Names, uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Problem> {
+fn check(
+    names: &HostNames,
+    uri: &Uri,
+    version: Version,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (host, more) = (hosts.next(), hosts.next().is_some());
     let host = host.map(|host| Authority::try_from(host.as_bytes()));
@@ -132,7 +141,7 @@ pub(crate) fn is_own_origin(origin: &str, scheme: &str, uri: &Uri, headers: &Hea
         })
 }
 
-fn answers(names: &Names, authority: &Authority) -> bool {
+fn answers(names: &HostNames, authority: &Authority) -> bool {
     let host = host(authority);
     let is_address = host.parse::<IpAddr>().is_ok();
     !authority.as_str().contains('@') && (is_address || is_loopback_host(&host) || names.has(&host))
@@ -140,7 +149,7 @@ fn answers(names: &Names, authority: &Authority) -> bool {
 
 /// True if a page of this origin may send requests. Its origin is this host and port, or one of the
 /// server's names. On the server's own machine it may also be another program there.
-fn is_ours(names: &Names, origin: &[u8], asked: &[&Authority]) -> bool {
+fn is_ours(names: &HostNames, origin: &[u8], asked: &[&Authority]) -> bool {
     let Some(origin) = Uri::try_from(origin).ok().filter(is_of_the_web) else {
         return false;
     };

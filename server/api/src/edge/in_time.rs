@@ -27,7 +27,7 @@ use shared_api::Problem;
 use tonic::Status;
 
 use crate::{
-    edge::serve::Place,
+    edge::serve::ConnectionPermit,
     rest::{Code, respond},
 };
 
@@ -38,7 +38,7 @@ pub(crate) async fn in_time(
     next: Next,
 ) -> Response {
     let grpc = is_grpc(request.headers());
-    let place = request.extensions().get::<Place>().cloned();
+    let place = request.extensions().get::<ConnectionPermit>().cloned();
     let missing = Missing::default();
     let request = match grpc {
         true => request,

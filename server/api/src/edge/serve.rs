@@ -2,7 +2,7 @@
 //!
 //! A connection lives as long as it is used. The server closes one that never sends a request, sends it too slowly, or
 //! does not read its answer, in every protocol. A task that outlives its request (a link, a WebSocket) holds a
-//! [`Place`], and with it the connection.
+//! [`ConnectionPermit`], and with it the connection.
 //!
 //! Until a connection has shown a valid credential, it is a *stranger*. Strangers share a part of the descriptors and a
 //! budget of memory (`strangers`), and the server reads from them only within it (`doorway`). Unread answers to
@@ -15,7 +15,7 @@ mod doorway;
 mod strangers;
 mod visit;
 
-pub use connection::Place;
+pub use connection::ConnectionPermit;
 pub(crate) use strangers::network;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -33,8 +33,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     answers::Answers,
-    connection::Connection,
-    strangers::{Bounds, Strangers},
+    connection::ClientConnection,
+    strangers::{StrangerBounds, Strangers},
     visit::Visit,
 };
 use crate::Limits;
@@ -79,7 +79,7 @@ pub(crate) struct Presented(pub(crate) [u8; 32]);
 pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
     let connections = CONNECTIONS.min(part(door.descriptors, DESCRIPTORS_FOR_CONNECTIONS));
     let places = Arc::new(Semaphore::new(connections));
-    let strangers = Strangers::new(Bounds {
+    let strangers = Strangers::new(StrangerBounds {
         strangers: part(connections, CONNECTIONS_FOR_STRANGERS),
         per_address: door.limits.strangers_per_address,
         bytes: door.limits.strangers_hold_bytes,
@@ -115,11 +115,11 @@ pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
             (TlsAcceptor::from(tls.config()), presented)
         });
         let (acceptor, presented) = tls.unzip();
-        let connection = Connection {
+        let connection = ClientConnection {
             peer,
             presented,
             client_address: door.client_address.clone(),
-            place: Place::new(place, visit.clone()),
+            place: ConnectionPermit::new(place, visit.clone()),
             answers: answers.clone(),
             visit,
             routes: routes.clone(),

@@ -11,18 +11,18 @@ use tonic::{Request, Response, Status};
 
 use crate::{Peer, edge::serve::Presented, status::status};
 
-pub(super) struct Service {
+pub(super) struct EnrolmentService {
     app: Arc<App>,
 }
 
-impl Service {
+impl EnrolmentService {
     pub(super) fn new(app: Arc<App>) -> Self {
         Self { app }
     }
 }
 
 #[tonic::async_trait]
-impl v1::enrolment_server::Enrolment for Service {
+impl v1::enrolment_server::Enrolment for EnrolmentService {
     async fn identify(
         &self,
         request: Request<v1::IdentifyRequest>,

@@ -10,35 +10,35 @@ use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
-    edge::serve::Place,
+    edge::serve::ConnectionPermit,
     link::{Caller, FRAMES, ServedLink},
 };
 
-pub(super) struct Service {
+pub(super) struct LinkService {
     app: Arc<App>,
 }
 
-impl Service {
+impl LinkService {
     pub(super) fn new(app: Arc<App>) -> Self {
         Self { app }
     }
 }
 
-type Frames = Pin<Box<dyn Stream<Item = Result<v1::ServerFrame, Status>> + Send>>;
+type FrameStream = Pin<Box<dyn Stream<Item = Result<v1::ServerFrame, Status>> + Send>>;
 
 #[tonic::async_trait]
-impl v1::runner_link_server::RunnerLink for Service {
-    type LinkStream = Frames;
+impl v1::runner_link_server::RunnerLink for LinkService {
+    type LinkStream = FrameStream;
 
     async fn link(
         &self,
         request: Request<Streaming<v1::RunnerFrame>>,
-    ) -> Result<Response<Frames>, Status> {
+    ) -> Result<Response<FrameStream>, Status> {
         let caller = Caller::of(request.metadata().as_ref(), &self.app)?;
         let (challenge, sealer) = caller.challenge(&self.app).await;
         let (outbound, frames) = mpsc::channel(FRAMES);
         let (refuse, refused) = oneshot::channel();
-        let place = request.extensions().get::<Place>().cloned();
+        let place = request.extensions().get::<ConnectionPermit>().cloned();
         if let Some(place) = &place {
             place.may_greet();
         }

@@ -5,7 +5,7 @@ mod first_message;
 mod link;
 mod posted;
 
-pub(crate) use posted::Refused;
+pub(crate) use posted::PostRefusal;
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use tonic::service::Routes;
 const MAX_ENROLMENT_BYTES: usize = 8 * 1024;
 
 pub(crate) fn router(app: Arc<App>) -> Router {
-    let enrolment = EnrolmentServer::new(enrolment::Service::new(app.clone()))
+    let enrolment = EnrolmentServer::new(enrolment::EnrolmentService::new(app.clone()))
         .max_decoding_message_size(MAX_ENROLMENT_BYTES);
-    let link = RunnerLinkServer::new(link::Service::new(app.clone()))
+    let link = RunnerLinkServer::new(link::LinkService::new(app.clone()))
         .max_decoding_message_size(MAX_FRAME_BYTES);
     let posted = posted::router(app.clone());
     // The REST side has the fallback for addresses that do not exist.

@@ -16,7 +16,7 @@ use proto::{http1, v1::enrolment_server::Enrolment as _};
 use server_app::App;
 use tonic::{Code, Extensions, Status, metadata::MetadataMap};
 
-use super::{MAX_ENROLMENT_BYTES, enrolment::Service};
+use super::{MAX_ENROLMENT_BYTES, enrolment::EnrolmentService};
 use crate::words;
 
 pub(super) fn router(app: Arc<App>) -> Router {
@@ -25,22 +25,25 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route(http1::ENROL, post(enrol))
         .route(http1::AUTHENTICATE, post(authenticate))
         .layer(DefaultBodyLimit::max(MAX_ENROLMENT_BYTES))
-        .with_state(Arc::new(Service::new(app)))
+        .with_state(Arc::new(EnrolmentService::new(app)))
 }
 
-async fn identify(State(service): State<Arc<Service>>, request: Request) -> Answer {
+async fn identify(State(service): State<Arc<EnrolmentService>>, request: Request) -> PostResult {
     answer(service.identify(read(request).await?).await?)
 }
 
-async fn enrol(State(service): State<Arc<Service>>, request: Request) -> Answer {
+async fn enrol(State(service): State<Arc<EnrolmentService>>, request: Request) -> PostResult {
     answer(service.enrol(read(request).await?).await?)
 }
 
-async fn authenticate(State(service): State<Arc<Service>>, request: Request) -> Answer {
+async fn authenticate(
+    State(service): State<Arc<EnrolmentService>>,
+    request: Request,
+) -> PostResult {
     answer(service.authenticate(read(request).await?).await?)
 }
 
-type Answer = Result<Response, Refused>;
+type PostResult = Result<Response, PostRefusal>;
 
 /// The call that a request stands for; its extensions name the peer.
 async fn read<T: Message + Default>(request: Request) -> Result<tonic::Request<T>, Status> {
@@ -52,21 +55,21 @@ async fn read<T: Message + Default>(request: Request) -> Result<tonic::Request<T
     Ok(tonic::Request::from_parts(metadata, extensions, message))
 }
 
-fn answer(message: tonic::Response<impl Message>) -> Answer {
+fn answer(message: tonic::Response<impl Message>) -> PostResult {
     let body = message.into_inner().encode_to_vec();
     Ok(([(CONTENT_TYPE, http1::MEDIA_TYPE)], body).into_response())
 }
 
 /// A gRPC status as a plain HTTP answer.
-pub(crate) struct Refused(Status);
+pub(crate) struct PostRefusal(Status);
 
-impl From<Status> for Refused {
+impl From<Status> for PostRefusal {
     fn from(status: Status) -> Self {
         Self(status)
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for PostRefusal {
     fn into_response(self) -> Response {
         let code = match self.0.code() {
             Code::Unauthenticated => StatusCode::UNAUTHORIZED,

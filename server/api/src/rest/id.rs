@@ -18,47 +18,47 @@ use super::problem::Refused;
 pub(crate) struct Id<T>(pub(crate) T);
 
 /// The noun for the thing that an id names.
-pub(crate) trait Names: FromStr {
+pub(crate) trait IdNoun: FromStr {
     const NOUN: &'static str;
 }
 
-impl Names for SessionId {
+impl IdNoun for SessionId {
     const NOUN: &'static str = "session";
 }
 
-impl Names for OperationId {
+impl IdNoun for OperationId {
     const NOUN: &'static str = "operation";
 }
 
-impl Names for RunnerId {
+impl IdNoun for RunnerId {
     const NOUN: &'static str = "runner";
 }
 
-impl Names for SandboxId {
+impl IdNoun for SandboxId {
     const NOUN: &'static str = "sandbox";
 }
 
-impl Names for CredentialId {
+impl IdNoun for CredentialId {
     const NOUN: &'static str = "key";
 }
 
-impl Names for JoinTokenId {
+impl IdNoun for JoinTokenId {
     const NOUN: &'static str = "join token";
 }
 
-impl Names for ModelAccountId {
+impl IdNoun for ModelAccountId {
     const NOUN: &'static str = "model account";
 }
 
-impl Names for ApprovalId {
+impl IdNoun for ApprovalId {
     const NOUN: &'static str = "approval";
 }
 
-impl Names for RuleId {
+impl IdNoun for RuleId {
     const NOUN: &'static str = "rule";
 }
 
-impl Names for UserId {
+impl IdNoun for UserId {
     const NOUN: &'static str = "person";
 }
 
@@ -73,11 +73,11 @@ impl FromStr for ServiceAccountId {
     }
 }
 
-impl Names for ServiceAccountId {
+impl IdNoun for ServiceAccountId {
     const NOUN: &'static str = "service account";
 }
 
-impl<T: Names, S: Send + Sync> FromRequestParts<S> for Id<T> {
+impl<T: IdNoun, S: Send + Sync> FromRequestParts<S> for Id<T> {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {

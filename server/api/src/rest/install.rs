@@ -25,7 +25,7 @@ use crate::{
 /// The nonce, by which the caller knows that the answer is new.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Asked {
+pub(crate) struct NonceQuery {
     /// 64 hexadecimal digits.
     nonce: String,
 }
@@ -34,11 +34,11 @@ pub(crate) struct Asked {
 pub(crate) async fn signed(
     State(doors): State<Doors>,
     arch: Result<Path<String>, PathRejection>,
-    asked: Result<Query<Asked>, QueryRejection>,
+    asked: Result<Query<NonceQuery>, QueryRejection>,
 ) -> Response {
     let nonce = asked
         .ok()
-        .and_then(|Query(Asked { nonce })| Digest::from_hex(&nonce));
+        .and_then(|Query(NonceQuery { nonce })| Digest::from_hex(&nonce));
     let Some(nonce) = nonce else {
         return respond(Code::Invalid.problem("send a nonce of 64 hexadecimal digits"));
     };

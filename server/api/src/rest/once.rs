@@ -17,7 +17,7 @@ use server_app::{
 use shared_types::Digest;
 use tracing::Instrument as _;
 
-use super::{Code, Refused, Signed, problem::body_problem, respond, signed::Asked};
+use super::{Code, Refused, Signed, problem::body_problem, respond, signed::CredentialCheck};
 use crate::{Doors, words};
 
 /// Longest key, in bytes.
@@ -100,7 +100,7 @@ async fn keyed(
     let Signed(ctx) = signed?;
     let key = key(&parts.headers, MAX_KEY_BYTES).map_err(refused)?;
     let request = Request::from_parts(parts.clone(), body);
-    let asked = Asked::of(&parts.extensions);
+    let asked = CredentialCheck::of(&parts.extensions);
     let body = Bytes::from_request(request, &doors).await;
     asked.again(&doors).await?;
     let body =
@@ -123,7 +123,7 @@ async fn keyed(
 
 /// The result of the check of a request's credential, so that it is looked up once.
 #[derive(Clone)]
-pub(super) struct Known(pub(super) OpContext);
+pub(super) struct CheckedCredential(pub(super) OpContext);
 
 /// The request's own bytes: the same words in another order are another request.
 fn digest(parts: &Parts, body: &[u8]) -> Digest {

@@ -37,7 +37,7 @@ pub(crate) struct ListQuery {
     /// `open`: only those that have not ended; `all`.
     #[serde(default)]
     #[param(inline)]
-    state: Listed,
+    state: WhichOperations,
     /// Only operations whose ids begin like this, such as `op_3k`.
     #[serde(default)]
     prefix: String,
@@ -54,7 +54,7 @@ pub(crate) struct ListQuery {
 /// Which operations are listed.
 #[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Listed {
+enum WhichOperations {
     Open,
     #[default]
     All,
@@ -103,7 +103,7 @@ pub(crate) async fn operations(
 ) -> Result<Json<Operations>, Refused> {
     let Query(query) = query.map_err(words::of_query)?;
     let filter = OperationFilter {
-        open_only: matches!(query.state, Listed::Open),
+        open_only: matches!(query.state, WhichOperations::Open),
         prefix: query.prefix,
         after: page::place("operations", query.after.as_deref())?,
         limit: page::limit(query.limit)?,

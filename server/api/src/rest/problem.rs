@@ -19,7 +19,7 @@ use shared_api::Problem;
 
 use self::code::About;
 pub(crate) use self::code::Code;
-use super::signed::Asked;
+use super::signed::CredentialCheck;
 use crate::{Doors, named::by_name, words};
 
 /// A use case's error on its way out.
@@ -94,7 +94,7 @@ impl<T: DeserializeOwned + Serialize + Send> FromRequest<Doors> for Body<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, doors: &Doors) -> Result<Self, Response> {
-        let asked = Asked::of(request.extensions());
+        let asked = CredentialCheck::of(request.extensions());
         let (parts, body) = request.into_parts();
         let body = Bytes::from_request(Request::from_parts(parts.clone(), body), doors).await;
         let refused = |status, words| respond(body_problem(status, words));

@@ -23,7 +23,7 @@ use super::{
     problem::{Body, Refused},
     sessions::{EventsQuery, to_page},
 };
-use crate::{Doors, edge::serve::Place, words};
+use crate::{Doors, edge::serve::ConnectionPermit, words};
 
 /// The path of a shared session's page, before the link's secret.
 const SHOWN_AT: &str = "/shared/";
@@ -79,7 +79,7 @@ pub(crate) async fn unshare(
     (status = 200, body = SharedSession), (status = 404, body = Problem)))]
 pub(crate) async fn shared(
     State(doors): State<Doors>,
-    link: Link,
+    link: SharedLink,
 ) -> Result<Json<SharedSession>, Refused> {
     let found = link.follow(&doors).await?;
     let session = found.session();
@@ -96,7 +96,7 @@ pub(crate) async fn shared(
     (status = 200, body = Events), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn events(
     State(doors): State<Doors>,
-    link: Link,
+    link: SharedLink,
     query: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Json<Events>, Refused> {
     let Query(query) = query.map_err(words::of_query)?;
@@ -110,7 +110,7 @@ pub(crate) async fn events(
 /// The session as a page for people, from that event on.
 async fn shown(
     State(doors): State<Doors>,
-    link: Link,
+    link: SharedLink,
     query: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Response, Refused> {
     let Query(query) = query.map_err(words::of_query)?;
@@ -135,12 +135,12 @@ async fn shown(
 }
 
 /// The secret of a link, from the address.
-pub(crate) struct Link {
+pub(crate) struct SharedLink {
     secret: String,
-    place: Option<Place>,
+    place: Option<ConnectionPermit>,
 }
 
-impl Link {
+impl SharedLink {
     async fn follow(&self, doors: &Doors) -> Result<Found, AppError> {
         let found = doors.app.sessions.shared(&self.secret).await?;
         if let Some(place) = &self.place {
@@ -150,7 +150,7 @@ impl Link {
     }
 }
 
-impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Link {
+impl<S: Send + Sync> axum::extract::FromRequestParts<S> for SharedLink {
     type Rejection = Refused;
 
     async fn from_request_parts(
@@ -159,7 +159,7 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Link {
     ) -> Result<Self, Refused> {
         let path = Path::<String>::from_request_parts(parts, state).await;
         let Path(secret) = path.map_err(|_| AppError::NotFound("session"))?;
-        let place = parts.extensions.get::<Place>().cloned();
+        let place = parts.extensions.get::<ConnectionPermit>().cloned();
         Ok(Self { secret, place })
     }
 }

@@ -13,11 +13,11 @@ use server_app::{AppError, OpContext};
 use shared_types::OperationId;
 use tokio::time::Instant;
 
-use super::{id::Id, once::Known, problem::Refused};
+use super::{id::Id, once::CheckedCredential, problem::Refused};
 use crate::{
     Doors, Peer,
     edge::browser::{self, Fresh, OwnPage},
-    edge::serve::Place,
+    edge::serve::ConnectionPermit,
     edge::traced::OfRequest,
 };
 
@@ -32,7 +32,7 @@ impl FromRequestParts<Doors> for Signed {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Response> {
-        if let Some(Known(ctx)) = parts.extensions.get() {
+        if let Some(CheckedCredential(ctx)) = parts.extensions.get() {
             return Ok(Self(ctx.clone()));
         }
         let refused = |error| Refused::from(error).into_response();
@@ -44,24 +44,24 @@ impl FromRequestParts<Doors> for Signed {
             (bearer, _) => of_bearer(bearer, parts, doors).await.map_err(refused)?,
         };
         let ctx = let_in(ctx, parts);
-        parts.extensions.insert(Known(ctx.clone()));
+        parts.extensions.insert(CheckedCredential(ctx.clone()));
         Ok(Self(ctx))
     }
 }
 
 /// The time of the last check of a request's credential, and its result.
-pub(super) struct Asked {
+pub(super) struct CredentialCheck {
     at: Instant,
     ctx: Option<OpContext>,
 }
 
-impl Asked {
+impl CredentialCheck {
     /// Of a request whose body has yet to come.
     pub(super) fn of(extensions: &Extensions) -> Self {
-        let known = extensions.get::<Known>();
+        let known = extensions.get::<CheckedCredential>();
         Self {
             at: Instant::now(),
-            ctx: known.map(|Known(ctx)| ctx.clone()),
+            ctx: known.map(|CheckedCredential(ctx)| ctx.clone()),
         }
     }
 
@@ -150,7 +150,7 @@ fn from(parts: &Parts) -> Option<std::net::IpAddr> {
 
 /// From here on the connection is no stranger.
 fn let_in(ctx: OpContext, parts: &Parts) -> OpContext {
-    if let Some(place) = parts.extensions.get::<Place>() {
+    if let Some(place) = parts.extensions.get::<ConnectionPermit>() {
         place.let_in_as(ctx.credential);
     }
     let trace = parts.extensions.get::<OfRequest>();

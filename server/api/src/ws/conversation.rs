@@ -33,12 +33,12 @@ use super::{
     GOODBYE_WITHIN,
     farewell::{close_frame, farewell, violation},
     handshake::{Handshake, NoHandshake},
-    outbox::{Outbox, Waiting},
+    outbox::{Outbox, QueuedMessage},
 };
 use crate::{
     Doors, Limits,
     edge::seats::{Seat, Seats},
-    edge::serve::Place,
+    edge::serve::ConnectionPermit,
 };
 
 /// Bytes that are written at once.
@@ -54,7 +54,7 @@ const RECONNECT_MS_AT_LEAST: u32 = 500;
 /// The most: a person waits.
 const RECONNECT_MS_AT_MOST: u32 = 60_000;
 
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
+type ConversationSocket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// The server's side of a conversation.
 pub(super) trait Conversation: Send + 'static {
@@ -109,7 +109,7 @@ pub(super) enum End {
 pub(super) struct Opening {
     upgrade: OnUpgrade,
     answer: Response,
-    place: Option<Place>,
+    place: Option<ConnectionPermit>,
     seats: Seats,
 }
 
@@ -121,7 +121,7 @@ impl Opening {
         Ok(Self {
             upgrade,
             answer,
-            place: parts.extensions.remove::<Place>(),
+            place: parts.extensions.remove::<ConnectionPermit>(),
             seats: seats.clone(),
         })
     }
@@ -287,15 +287,15 @@ async fn is_allowed<C: Conversation>(
 
 /// Sends the messages of the queue until it has no sender, or the client takes no more.
 async fn write(
-    mut sink: SplitSink<Socket, Message>,
-    mut inbox: mpsc::Receiver<Waiting>,
+    mut sink: SplitSink<ConversationSocket, Message>,
+    mut inbox: mpsc::Receiver<QueuedMessage>,
     limits: Limits,
-) -> SplitSink<Socket, Message> {
+) -> SplitSink<ConversationSocket, Message> {
     let mut ping = later(limits.keep_alive_every);
     loop {
         let (frame, room) = tokio::select! {
             message = inbox.recv() => match message {
-                Some(Waiting { message, room }) => (message, Some(room)),
+                Some(QueuedMessage { message, room }) => (message, Some(room)),
                 None => return sink,
             },
             _ = ping.tick() => (Message::Ping(Vec::new().into()), None),

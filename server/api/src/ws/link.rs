@@ -41,7 +41,7 @@ use tonic::Status;
 
 use self::{
     doorstep::{Doorstep, Greeted},
-    inbound::{Inbound, Kept},
+    inbound::{Inbound, ReadHalf},
 };
 use super::{
     GOODBYE_WITHIN,
@@ -50,8 +50,8 @@ use super::{
 };
 use crate::{
     Doors,
-    edge::serve::Place,
-    grpc::Refused,
+    edge::serve::ConnectionPermit,
+    grpc::PostRefusal,
     link::{Caller, FRAMES, ServedLink},
 };
 
@@ -60,20 +60,20 @@ const BUFFER_BYTES: usize = 2 * 1024;
 /// Bytes that may wait for a runner that takes none: a frame, and what answers its pings.
 const UNSENT_BYTES: usize = MAX_FRAME_BYTES + 64 * 1024;
 
-type Socket = WebSocketStream<Doorstep<TokioIo<Upgraded>>>;
+type LinkSocket = WebSocketStream<Doorstep<TokioIo<Upgraded>>>;
 
 pub(crate) fn router() -> Router<Doors> {
     Router::new().route(http1::LINK, get(upgrade))
 }
 
-async fn upgrade(State(doors): State<Doors>, request: Request) -> Result<Response, Refused> {
+async fn upgrade(State(doors): State<Doors>, request: Request) -> Result<Response, PostRefusal> {
     let (mut parts, _) = request.into_parts();
     let caller = Caller::of(&parts.headers, &doors.app)?;
     let (upgrade, answer) = match Handshake::of(&mut parts) {
         Ok(handshake) => handshake.split(),
         Err(refused) => return Ok(refused.into_response()),
     };
-    let place = parts.extensions.remove::<Place>();
+    let place = parts.extensions.remove::<ConnectionPermit>();
     if let Some(place) = &place {
         place.may_greet();
     }
@@ -91,14 +91,14 @@ async fn upgrade(State(doors): State<Doors>, request: Request) -> Result<Respons
 }
 
 /// A link that is open.
-struct Opened {
+struct OpenLink {
     greeted: Greeted,
     /// Serves the link to its end.
     served: BoxFuture<'static, Result<(), Status>>,
-    sink: SplitSink<Socket, Message>,
+    sink: SplitSink<LinkSocket, Message>,
     frames: mpsc::Receiver<Box<v1::ServerFrame>>,
     sealer: LinkSealer,
-    kept: oneshot::Receiver<Kept>,
+    kept: oneshot::Receiver<ReadHalf>,
     /// A runner that takes nothing of a frame for this long is gone.
     taken_within: Duration,
 }
@@ -107,8 +107,8 @@ async fn open(
     upgrade: OnUpgrade,
     doors: Doors,
     caller: Caller,
-    place: Option<Place>,
-) -> Result<Opened, hyper::Error> {
+    place: Option<ConnectionPermit>,
+) -> Result<OpenLink, hyper::Error> {
     let (doorstep, greeted) = Doorstep::before(TokioIo::new(upgrade.await?));
     let limits = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
@@ -127,7 +127,7 @@ async fn open(
         inbound,
         place,
     };
-    Ok(Opened {
+    Ok(OpenLink {
         greeted,
         served: link.run(challenge, outbound).boxed(),
         sink,
@@ -138,7 +138,7 @@ async fn open(
     })
 }
 
-impl Opened {
+impl OpenLink {
     async fn serve(self) {
         let said = write(self.sink, self.frames, self.sealer, self.taken_within);
         let (ended, sink) = join(self.served, said).await;
@@ -151,11 +151,11 @@ impl Opened {
 
 /// Sends what the server has to say until it says no more, or the runner takes no more.
 async fn write(
-    mut sink: SplitSink<Socket, Message>,
+    mut sink: SplitSink<LinkSocket, Message>,
     mut frames: mpsc::Receiver<Box<v1::ServerFrame>>,
     mut sealer: LinkSealer,
     taken_within: Duration,
-) -> SplitSink<Socket, Message> {
+) -> SplitSink<LinkSocket, Message> {
     while let Some(frame) = frames.recv().await
         && let Some(frame) = sealer.seal(frame)
     {
@@ -170,11 +170,11 @@ async fn write(
 
 /// Says why it ended, and waits until the runner has heard it.
 async fn say_goodbye(
-    sink: SplitSink<Socket, Message>,
-    kept: oneshot::Receiver<Kept>,
+    sink: SplitSink<LinkSocket, Message>,
+    kept: oneshot::Receiver<ReadHalf>,
     ended: Result<(), Status>,
 ) {
-    let Ok(Kept { stream, violation }) = kept.await else {
+    let Ok(ReadHalf { stream, violation }) = kept.await else {
         return;
     };
     let last = violation.unwrap_or_else(|| match &ended {

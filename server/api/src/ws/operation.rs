@@ -35,7 +35,7 @@ use self::hands::Hands;
 use super::{
     conversation::{Conversation, End, Opening},
     farewell::close_frame,
-    outbox::{Asides, Outbox, Room, json},
+    outbox::{Asides, MessageRoom, Outbox, json},
 };
 use crate::{
     Doors,
@@ -112,16 +112,16 @@ struct Following {
     outbox: Outbox,
     asides: Asides,
     /// The room for the next message.
-    room: Option<Room>,
+    room: Option<MessageRoom>,
     /// The message to send before the next event.
-    rest: Option<Told>,
+    rest: Option<OperationUpdate>,
     /// The operation, where it had ended when the client came.
     ended: Option<OperationView>,
     seat: Seat,
 }
 
 /// The messages about the operation to the client.
-enum Told {
+enum OperationUpdate {
     /// The operation when the client came.
     First(Box<OperationView>),
     /// Output, which may need more than one message.
@@ -135,9 +135,9 @@ enum Told {
 }
 
 /// The events on the server's side.
-enum Event {
+enum ServerEvent {
     /// There is something to tell, and room for it.
-    Tell(Room, Told),
+    Tell(MessageRoom, OperationUpdate),
     /// Input was handed over, something was done to the process, or an aside was sent.
     Passed(Result<(), Refusal>),
 }
@@ -168,7 +168,7 @@ impl Following {
             outbox,
             room: None,
             ended: view.ended_at.is_some().then(|| view.clone()),
-            rest: Some(Told::First(Box::new(view))),
+            rest: Some(OperationUpdate::First(Box::new(view))),
             seat,
         }
     }
@@ -180,7 +180,7 @@ impl Conversation for Following {
     // A quarter of the largest piece of input.
     const READ_AT_ONCE: usize = 16 * 1024;
 
-    type Event = Event;
+    type Event = ServerEvent;
 
     fn listens(&self) -> bool {
         self.hands.have_room() && self.asides.have_room()
@@ -210,21 +210,21 @@ impl Conversation for Following {
         ControlFlow::Continue(())
     }
 
-    async fn event(&mut self) -> Event {
+    async fn event(&mut self) -> ServerEvent {
         tokio::select! {
             (room, told) = told(&self.outbox, &mut self.room, &mut self.rest, &mut self.reading) => {
-                Event::Tell(room, told)
+                ServerEvent::Tell(room, told)
             }
-            passed = self.hands.passed() => Event::Passed(passed),
-            () = self.asides.said() => Event::Passed(Ok(())),
+            passed = self.hands.passed() => ServerEvent::Passed(passed),
+            () = self.asides.said() => ServerEvent::Passed(Ok(())),
         }
     }
 
-    async fn handle(&mut self, event: Event) -> ControlFlow<End> {
+    async fn handle(&mut self, event: ServerEvent) -> ControlFlow<End> {
         match event {
-            Event::Tell(room, told) => return self.tell(room, told).await,
-            Event::Passed(Ok(())) => {}
-            Event::Passed(Err(refusal)) => self.complain(&refused(refusal)),
+            ServerEvent::Tell(room, told) => return self.tell(room, told).await,
+            ServerEvent::Passed(Ok(())) => {}
+            ServerEvent::Passed(Err(refusal)) => self.complain(&refused(refusal)),
         }
         ControlFlow::Continue(())
     }
@@ -241,10 +241,10 @@ impl Conversation for Following {
 /// Waits for room, then for the next message. Safe to cancel: messages that were taken stay in place.
 async fn told(
     outbox: &Outbox,
-    room: &mut Option<Room>,
-    rest: &mut Option<Told>,
+    room: &mut Option<MessageRoom>,
+    rest: &mut Option<OperationUpdate>,
     reading: &mut Reading,
-) -> (Room, Told) {
+) -> (MessageRoom, OperationUpdate) {
     if room.is_none() {
         *room = outbox.room(MAX_BINARY_FRAME_BYTES).await;
     }
@@ -254,10 +254,10 @@ async fn told(
                 stream,
                 offset,
                 data,
-            })) => Told::Output(stream, offset, data),
-            Ok(Some(event)) => Told::Event(event),
-            Ok(None) => Told::BrokenOff,
-            Err(_) => Told::TakenAway,
+            })) => OperationUpdate::Output(stream, offset, data),
+            Ok(Some(event)) => OperationUpdate::Event(event),
+            Ok(None) => OperationUpdate::BrokenOff,
+            Err(_) => OperationUpdate::TakenAway,
         });
     }
     match (room.take(), rest.take()) {
@@ -273,16 +273,16 @@ impl Following {
         self.asides.say(OperationServerMessage::Problem { problem });
     }
 
-    async fn tell(&mut self, room: Room, told: Told) -> ControlFlow<End> {
+    async fn tell(&mut self, room: MessageRoom, told: OperationUpdate) -> ControlFlow<End> {
         let message = match told {
-            Told::First(view) => OperationServerMessage::Operation {
+            OperationUpdate::First(view) => OperationServerMessage::Operation {
                 operation: Box::new(to_operation(*view)),
             },
-            Told::Output(stream, offset, data) => {
+            OperationUpdate::Output(stream, offset, data) => {
                 self.tell_output(room, stream, offset, data);
                 return ControlFlow::Continue(());
             }
-            Told::Event(OperationEvent::Ended(outcome)) => {
+            OperationUpdate::Event(OperationEvent::Ended(outcome)) => {
                 let view = match self.ended.take() {
                     Some(view) => Ok(view),
                     None => self.doors.app.operations.view(&self.ctx, self.id).await,
@@ -291,15 +291,15 @@ impl Following {
                 put(room, &end);
                 return ControlFlow::Break(End::With(close_frame(close_code::NORMAL, "")));
             }
-            Told::Event(event) => match to_message(event) {
+            OperationUpdate::Event(event) => match to_message(event) {
                 Some(message) => message,
                 None => return ControlFlow::Continue(()),
             },
-            Told::TakenAway => return ControlFlow::Break(End::TakenAway),
-            Told::BrokenOff if self.doors.app.stopping().now_or_never().is_some() => {
+            OperationUpdate::TakenAway => return ControlFlow::Break(End::TakenAway),
+            OperationUpdate::BrokenOff if self.doors.app.stopping().now_or_never().is_some() => {
                 return ControlFlow::Break(End::Stops);
             }
-            Told::BrokenOff => {
+            OperationUpdate::BrokenOff => {
                 let why = "the operation is read elsewhere; connect again";
                 return ControlFlow::Break(End::With(close_frame(close_code::AGAIN, why)));
             }
@@ -308,11 +308,17 @@ impl Following {
         ControlFlow::Continue(())
     }
 
-    fn tell_output(&mut self, room: Room, stream: OutputStream, offset: u64, mut data: Bytes) {
+    fn tell_output(
+        &mut self,
+        room: MessageRoom,
+        stream: OutputStream,
+        offset: u64,
+        mut data: Bytes,
+    ) {
         let piece = data.split_to(data.len().min(OUTPUT_CHUNK_BYTES));
         if !data.is_empty() {
             let next = offset.saturating_add(piece.len() as u64);
-            self.rest = Some(Told::Output(stream, next, data));
+            self.rest = Some(OperationUpdate::Output(stream, next, data));
         }
         let piece = BinaryFrame {
             channel: Channel::Output(name(stream)),
@@ -398,7 +404,7 @@ fn ended(view: Result<OperationView, AppError>, outcome: Outcome) -> OperationSe
     }
 }
 
-fn put(room: Room, message: &OperationServerMessage) {
+fn put(room: MessageRoom, message: &OperationServerMessage) {
     if let Some(message) = json(message) {
         room.put(message);
     }

@@ -19,25 +19,25 @@ const ASIDES: usize = 4;
 /// The entry of the queue; clones share the bound.
 #[derive(Clone)]
 pub(super) struct Outbox {
-    queue: mpsc::Sender<Waiting>,
+    queue: mpsc::Sender<QueuedMessage>,
     room: Arc<Semaphore>,
 }
 
 /// A message on its way.
-pub(super) struct Waiting {
+pub(super) struct QueuedMessage {
     pub(super) message: Message,
     /// Held until the client's system has all of it.
     pub(super) room: OwnedSemaphorePermit,
 }
 
 /// Room for one message.
-pub(super) struct Room {
-    place: mpsc::OwnedPermit<Waiting>,
+pub(super) struct MessageRoom {
+    place: mpsc::OwnedPermit<QueuedMessage>,
     bytes: OwnedSemaphorePermit,
 }
 
 impl Outbox {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Waiting>) {
+    pub(super) fn new() -> (Self, mpsc::Receiver<QueuedMessage>) {
         let (queue, inbox) = mpsc::channel(MESSAGES);
         let room = Arc::new(Semaphore::new(BYTES as usize));
         (Self { queue, room }, inbox)
@@ -57,14 +57,14 @@ impl Outbox {
 
     /// Waits for room for a message of so many bytes; none once the client takes no more. Room that is
     /// not used is given back.
-    pub(super) async fn room(&self, bytes: usize) -> Option<Room> {
+    pub(super) async fn room(&self, bytes: usize) -> Option<MessageRoom> {
         let bytes = u32::try_from(bytes).unwrap_or(BYTES).min(BYTES);
         let bytes = tokio::select! {
             room = self.room.clone().acquire_many_owned(bytes) => room.ok()?,
             () = self.queue.closed() => return None,
         };
         let place = self.queue.clone().reserve_owned().await.ok()?;
-        Some(Room { place, bytes })
+        Some(MessageRoom { place, bytes })
     }
 }
 
@@ -103,12 +103,12 @@ impl Asides {
     }
 }
 
-impl Room {
+impl MessageRoom {
     /// Sends this, which has at most the bytes that were asked for.
     pub(super) fn put(mut self, message: Message) {
         let unused = self.bytes.num_permits().saturating_sub(message.len());
         drop(self.bytes.split(unused));
-        self.place.send(Waiting {
+        self.place.send(QueuedMessage {
             message,
             room: self.bytes,
         });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use shared_types::{CredentialId, SessionId};
 
-use crate::edge::fair::{Fair, Part};
+use crate::edge::fair::{Fair, FairShare};
 
 /// Bytes of answers that may wait, all together.
 const WAITING_BYTES: usize = 32 * 1024 * 1024;
@@ -15,7 +15,7 @@ pub(super) const SMALL_BYTES: usize = 16 * 1024;
 
 /// The reader of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Reader {
+pub(crate) enum AnswerReader {
     /// The bearer of this credential.
     Credential(CredentialId),
     /// The bearers of a link to this session.
@@ -24,7 +24,7 @@ pub(crate) enum Reader {
 
 /// The unread answers, by reader.
 #[derive(Debug)]
-pub(super) struct Answers(Arc<Fair<Reader>>);
+pub(super) struct Answers(Arc<Fair<AnswerReader>>);
 
 impl Default for Answers {
     fn default() -> Self {
@@ -34,9 +34,9 @@ impl Default for Answers {
 
 impl Answers {
     /// Counts an answer until its last byte was handed to the system; `None` if too much waits for the reader already.
-    pub(super) fn waits(&self, reader: Reader, answer: Bytes) -> Option<Bytes> {
+    pub(super) fn waits(&self, reader: AnswerReader, answer: Bytes) -> Option<Bytes> {
         let part = self.0.take(reader, answer.len())?;
-        Some(Bytes::from_owner(Waiting {
+        Some(Bytes::from_owner(UntakenAnswer {
             answer,
             _part: part,
         }))
@@ -44,12 +44,12 @@ impl Answers {
 }
 
 /// An answer that was not taken yet. Whatever holds a part of its bytes holds this.
-struct Waiting {
+struct UntakenAnswer {
     answer: Bytes,
-    _part: Part<Reader>,
+    _part: FairShare<AnswerReader>,
 }
 
-impl AsRef<[u8]> for Waiting {
+impl AsRef<[u8]> for UntakenAnswer {
     fn as_ref(&self) -> &[u8] {
         &self.answer
     }
@@ -62,7 +62,7 @@ mod tests {
     const PAGE: usize = 1024 * 1024;
 
     /// The most pages that can wait for a reader.
-    fn pages(answers: &Answers, reader: Reader) -> Vec<Bytes> {
+    fn pages(answers: &Answers, reader: AnswerReader) -> Vec<Bytes> {
         let page = || answers.waits(reader, Bytes::from(vec![0; PAGE]));
         std::iter::from_fn(page).collect()
     }
@@ -70,16 +70,19 @@ mod tests {
     #[test]
     fn a_link_whose_readers_take_nothing_leaves_room_for_those_who_are_signed_in() {
         let answers = Answers::default();
-        let link = pages(&answers, Reader::Link(SessionId::from_u128(1)));
+        let link = pages(&answers, AnswerReader::Link(SessionId::from_u128(1)));
         assert_eq!(link.len() * PAGE, WAITING_BYTES / 2);
-        let credential = pages(&answers, Reader::Credential(CredentialId::from_u128(1)));
+        let credential = pages(
+            &answers,
+            AnswerReader::Credential(CredentialId::from_u128(1)),
+        );
         assert!(!credential.is_empty());
     }
 
     #[test]
     fn what_was_taken_counts_no_more_and_what_is_held_in_part_does() {
         let answers = Answers::default();
-        let reader = Reader::Credential(CredentialId::from_u128(1));
+        let reader = AnswerReader::Credential(CredentialId::from_u128(1));
         let mut all = pages(&answers, reader);
         let mut last = all.pop().expect("a page");
         let part = last.split_off(PAGE - 1);

@@ -38,9 +38,9 @@ use tower::ServiceExt as _;
 
 use super::{
     Peer, Presented, address,
-    answers::{Answers, Reader, SMALL_BYTES},
+    answers::{AnswerReader, Answers, SMALL_BYTES},
     doorway::Doorway,
-    visit::{UnderWay, Visit},
+    visit::{Visit, VisitUnderWay},
 };
 use crate::{
     Limits,
@@ -67,23 +67,23 @@ const PROGRESS_BYTES: usize = 32 * 1024;
 /// A connection's place among those that may be open; an extension of every request. A task that outlives its request
 /// keeps it.
 #[derive(Debug, Clone)]
-pub struct Place {
-    seat: Arc<Seat>,
+pub struct ConnectionPermit {
+    seat: Arc<ConnectionSeat>,
     /// The request's own, where a proxy names the address that it comes from.
     request: Option<Arc<Visit>>,
     /// The reader of the answer, once the request was found to be permitted.
-    reader: Arc<OnceLock<Reader>>,
+    reader: Arc<OnceLock<AnswerReader>>,
 }
 
 #[derive(Debug)]
-struct Seat {
+struct ConnectionSeat {
     visit: Arc<Visit>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Place {
+impl ConnectionPermit {
     pub(super) fn new(permit: OwnedSemaphorePermit, visit: Arc<Visit>) -> Self {
-        let seat = Arc::new(Seat {
+        let seat = Arc::new(ConnectionSeat {
             visit,
             _permit: permit,
         });
@@ -104,13 +104,13 @@ impl Place {
 
     /// This credential was shown, and holds.
     pub(crate) fn let_in_as(&self, credential: CredentialId) {
-        let _ = self.reader.set(Reader::Credential(credential));
+        let _ = self.reader.set(AnswerReader::Credential(credential));
         self.let_in();
     }
 
     /// Notes that a valid link to this session was shown. The connection stays a stranger.
     pub(crate) fn reads_by_link(&self, session: SessionId) {
-        let _ = self.reader.set(Reader::Link(session));
+        let _ = self.reader.set(AnswerReader::Link(session));
     }
 
     /// A runner is there whose access token holds: it may say hello, and nothing else yet.
@@ -124,11 +124,11 @@ impl Place {
     }
 }
 
-pub(super) struct Connection {
+pub(super) struct ClientConnection {
     pub(super) peer: SocketAddr,
     pub(super) presented: Option<Presented>,
     pub(super) client_address: Option<HeaderName>,
-    pub(super) place: Place,
+    pub(super) place: ConnectionPermit,
     pub(super) answers: Arc<Answers>,
     pub(super) visit: Arc<Visit>,
     pub(super) routes: Router,
@@ -136,7 +136,7 @@ pub(super) struct Connection {
     pub(super) stop: CancellationToken,
 }
 
-impl Connection {
+impl ClientConnection {
     pub(super) async fn serve(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
         let _ = stream.set_nodelay(true);
         let peer = self.peer;
@@ -170,7 +170,7 @@ impl Connection {
             peer,
             presented,
             client_address,
-            place: Place { seat, .. },
+            place: ConnectionPermit { seat, .. },
             answers,
             visit,
             routes,
@@ -244,18 +244,18 @@ impl Connection {
 
 /// A request on arrival, with the place and the memory that it counts for.
 struct Entering {
-    place: Place,
-    under_way: UnderWay,
+    place: ConnectionPermit,
+    under_way: VisitUnderWay,
 }
 
 impl Entering {
-    fn of(seat: Arc<Seat>, request: &Request<Incoming>, named: Option<IpAddr>) -> Self {
+    fn of(seat: Arc<ConnectionSeat>, request: &Request<Incoming>, named: Option<IpAddr>) -> Self {
         let headers = request.headers().iter();
         let headers = headers.map(|(name, value)| HEADER_BYTES + name.as_str().len() + value.len());
         let under_way = seat.visit.asks(REQUEST_BYTES + headers.sum::<usize>());
         let request = named.map(|address| seat.visit.of_request(address));
         Self {
-            place: Place {
+            place: ConnectionPermit {
                 seat,
                 request,
                 reader: Arc::default(),
@@ -271,11 +271,11 @@ async fn answer(
     mut request: Request<Incoming>,
     peer: Peer,
     entering: Option<Entering>,
-) -> Result<Response<Answer>, Infallible> {
+) -> Result<Response<TrackedBody>, Infallible> {
     request.extensions_mut().insert(peer);
     let Some(Entering { place, under_way }) = entering else {
         // The answer reaches no client: the connection is gone.
-        return Ok(too_many().map(Answer::alone));
+        return Ok(too_many().map(TrackedBody::alone));
     };
     let has_body = !request.body().is_end_stream();
     let (seat, of_address) = (place.seat.clone(), place.request.clone());
@@ -299,7 +299,7 @@ async fn answer(
         Some(reader) if is_large(&response) => Box::pin(counted(response, *reader, &answers)).await,
         _ => response,
     };
-    let mut response = response.map(|inner| Answer {
+    let mut response = response.map(|inner| TrackedBody {
         inner,
         under_way: Some(under_way),
     });
@@ -326,7 +326,11 @@ fn is_large(response: &Response<Body>) -> bool {
 
 /// Counts a large answer as unread, or refuses it. Only requests that read have large answers, so that a second request
 /// does nothing twice.
-async fn counted(response: Response<Body>, reader: Reader, answers: &Answers) -> Response<Body> {
+async fn counted(
+    response: Response<Body>,
+    reader: AnswerReader,
+    answers: &Answers,
+) -> Response<Body> {
     let (head, body) = response.into_parts();
     let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
@@ -352,12 +356,12 @@ fn refused(detail: &str) -> Response<Body> {
 }
 
 /// The body of an answer; its request is under way until all of it was handed over.
-struct Answer {
+struct TrackedBody {
     inner: Body,
-    under_way: Option<UnderWay>,
+    under_way: Option<VisitUnderWay>,
 }
 
-impl Answer {
+impl TrackedBody {
     fn alone(inner: Body) -> Self {
         Self {
             inner,
@@ -366,7 +370,7 @@ impl Answer {
     }
 }
 
-impl hyper::body::Body for Answer {
+impl hyper::body::Body for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -15,7 +15,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::visit::Signals;
+use super::visit::VisitSignals;
 
 /// The age after which a connection without a request counts as idle.
 const ASKS_WITHIN: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const COPIES: usize = 2;
 
 /// The most that strangers may have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct StrangerBounds {
     /// The most strangers.
     pub(super) strangers: usize,
     /// The most strangers of one address.
@@ -37,15 +37,15 @@ pub(super) struct Bounds {
 /// All strangers of a door.
 #[derive(Debug)]
 pub(super) struct Strangers {
-    bounds: Bounds,
-    table: Mutex<Table>,
+    bounds: StrangerBounds,
+    table: Mutex<StrangerTable>,
 }
 
 /// A stranger's number; older ones have lower numbers.
 pub(super) type Number = u64;
 
 #[derive(Debug, Default)]
-struct Table {
+struct StrangerTable {
     next: Number,
     /// In the order in which they came.
     strangers: BTreeMap<Number, Stranger>,
@@ -64,7 +64,7 @@ struct Stranger {
     /// Bytes that came from it and are held.
     held: usize,
     since: Instant,
-    signals: Arc<Signals>,
+    signals: Arc<VisitSignals>,
 }
 
 impl Stranger {
@@ -75,14 +75,14 @@ impl Stranger {
 }
 
 impl Strangers {
-    pub(super) fn new(bounds: Bounds) -> Arc<Self> {
+    pub(super) fn new(bounds: StrangerBounds) -> Arc<Self> {
         Arc::new(Self {
             bounds,
             table: Mutex::default(),
         })
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, StrangerTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +91,7 @@ impl Strangers {
         &self,
         address: Option<IpAddr>,
         base: usize,
-        signals: Arc<Signals>,
+        signals: Arc<VisitSignals>,
     ) -> Number {
         let address = address.map(network);
         let mut table = self.table();
@@ -179,14 +179,14 @@ impl Strangers {
     }
 
     /// Cuts off until the rest is within the budget.
-    fn keep_within(&self, table: &mut Table) {
+    fn keep_within(&self, table: &mut StrangerTable) {
         while table.held > self.bounds.bytes && table.strangers.len() > 1 {
             table.shed(|_| true);
         }
     }
 }
 
-impl Table {
+impl StrangerTable {
     /// Cuts off one of those; see the module.
     fn shed(&mut self, of: impl Fn(&Stranger) -> bool) {
         let mut those = self.strangers.iter().filter(|(_, stranger)| of(stranger));

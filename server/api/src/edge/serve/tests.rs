@@ -159,7 +159,7 @@ async fn an_answer_goes_on_for_as_long_as_some_of_it_is_taken() {
 #[tokio::test]
 async fn what_readers_of_a_link_leave_unread_has_a_bound() {
     let page = Bytes::from(vec![b'x'; 16 * 1024 * 1024]);
-    let shared = async move |Extension(place): Extension<Place>| {
+    let shared = async move |Extension(place): Extension<ConnectionPermit>| {
         place.reads_by_link(SessionId::from_u128(1));
         page.clone()
     };
@@ -211,7 +211,7 @@ async fn a_stranger_is_read_no_further_than_it_may_hold_and_a_peer_that_was_let_
     let let_in = Arc::new(Notify::new());
     let upload = {
         let let_in = let_in.clone();
-        async move |Extension(place): Extension<Place>, body: Body| {
+        async move |Extension(place): Extension<ConnectionPermit>, body: Body| {
             begun.send(()).await.expect("the test waits");
             let_in.notified().await;
             place.let_in();
@@ -256,7 +256,7 @@ async fn where_strangers_fill_the_port_the_oldest_goes_and_the_next_is_served() 
 #[tokio::test(start_paused = true)]
 async fn a_connection_is_kept_for_as_long_as_something_holds_its_place() {
     let (holding, mut held) = mpsc::channel(1);
-    let hold = async move |Extension(place): Extension<Place>| {
+    let hold = async move |Extension(place): Extension<ConnectionPermit>| {
         holding.send(place).await.expect("the test waits");
         Body::from_stream(futures_util::stream::pending::<Result<&str, std::io::Error>>())
     };

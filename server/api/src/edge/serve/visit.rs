@@ -34,7 +34,7 @@ const REQUESTS_AT_ONCE: usize = 1;
 
 /// Signals between the tasks of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Signals {
+pub(super) struct VisitSignals {
     let_in: AtomicBool,
     may_greet: AtomicBool,
     cut_off: AtomicBool,
@@ -50,7 +50,7 @@ pub(super) struct Signals {
     ends: Notify,
 }
 
-impl Signals {
+impl VisitSignals {
     /// Requests that are under way.
     pub(super) fn requests(&self) -> usize {
         self.requests.load(Ordering::Acquire)
@@ -69,7 +69,7 @@ impl Signals {
 pub(super) struct Visit {
     strangers: Arc<Strangers>,
     number: Number,
-    signals: Arc<Signals>,
+    signals: Arc<VisitSignals>,
     /// Bytes that came beyond the bound while no request was under way. No request holds them.
     refused: AtomicUsize,
     /// Turns of requests that show something like a credential, and of those that show none, so
@@ -90,7 +90,7 @@ impl Visit {
     }
 
     fn begin(strangers: Arc<Strangers>, address: Option<IpAddr>, base: usize) -> Arc<Self> {
-        let signals = Arc::<Signals>::default();
+        let signals = Arc::<VisitSignals>::default();
         let number = strangers.comes(address, base, signals.clone());
         Arc::new(Self {
             strangers,
@@ -117,11 +117,11 @@ impl Visit {
     }
 
     /// Waits until a stranger's request may be carried out; it is as long as this is held.
-    pub(super) async fn turn(&self, shows_credential: bool) -> Option<Turn<'_>> {
+    pub(super) async fn turn(&self, shows_credential: bool) -> Option<VisitTurn<'_>> {
         let turns = &self.turns[usize::from(shows_credential)];
         turns.acquire().await.ok()?.forget();
         self.strangers.takes(self.number, CARRIED_OUT_BYTES);
-        Some(Turn { visit: self, turns })
+        Some(VisitTurn { visit: self, turns })
     }
 
     pub(super) fn is_let_in(&self) -> bool {
@@ -220,7 +220,7 @@ impl Visit {
     }
 
     /// A request begins that takes this much memory.
-    pub(super) fn asks(self: &Arc<Self>, bytes: usize) -> UnderWay {
+    pub(super) fn asks(self: &Arc<Self>, bytes: usize) -> VisitUnderWay {
         let others = self.signals.requests.fetch_add(1, Ordering::AcqRel);
         if !self.is_let_in() {
             if others == 0 && self.signals.may_greet.load(Ordering::Acquire) {
@@ -229,7 +229,7 @@ impl Visit {
             }
             self.strangers.holds(self.number, bytes);
         }
-        UnderWay {
+        VisitUnderWay {
             visit: self.clone(),
             bytes,
         }
@@ -246,12 +246,12 @@ impl Drop for Visit {
 
 /// A stranger's request that is carried out.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
+pub(super) struct VisitTurn<'a> {
     visit: &'a Visit,
     turns: &'a Semaphore,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for VisitTurn<'_> {
     fn drop(&mut self) {
         let Visit {
             strangers, number, ..
@@ -263,12 +263,12 @@ impl Drop for Turn<'_> {
 
 /// A request that is under way, until its answer has been handed over.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct VisitUnderWay {
     visit: Arc<Visit>,
     bytes: usize,
 }
 
-impl Drop for UnderWay {
+impl Drop for VisitUnderWay {
     fn drop(&mut self) {
         let visit = &self.visit;
         let others = visit.signals.requests.fetch_sub(1, Ordering::AcqRel) - 1;

@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::{Error, Message, error::ProtocolError, proto
 use tonic::Status;
 
 use super::{
-    Socket,
+    LinkSocket,
     doorstep::{Greeted, TooMuch},
 };
 use crate::{
@@ -25,25 +25,25 @@ use crate::{
 };
 
 /// Half of a connection, which its last word needs whole.
-pub(super) struct Kept {
-    pub(super) stream: SplitStream<Socket>,
+pub(super) struct ReadHalf {
+    pub(super) stream: SplitStream<LinkSocket>,
     /// The close frame for a runner whose messages broke WebSocket's own rules.
     pub(super) violation: Option<CloseFrame>,
 }
 
 /// The frames of the runner. Once the link drops them, the half of the connection is given back.
 pub(super) struct Inbound {
-    stream: Option<SplitStream<Socket>>,
+    stream: Option<SplitStream<LinkSocket>>,
     violation: Option<CloseFrame>,
-    give_back: Option<oneshot::Sender<Kept>>,
+    give_back: Option<oneshot::Sender<ReadHalf>>,
     greeted: Greeted,
 }
 
 impl Inbound {
     pub(super) fn of(
-        stream: SplitStream<Socket>,
+        stream: SplitStream<LinkSocket>,
         greeted: Greeted,
-    ) -> (Self, oneshot::Receiver<Kept>) {
+    ) -> (Self, oneshot::Receiver<ReadHalf>) {
         let (give_back, kept) = oneshot::channel();
         let inbound = Self {
             stream: Some(stream),
@@ -60,7 +60,7 @@ impl Drop for Inbound {
         if let (Some(stream), Some(give_back)) = (self.stream.take(), self.give_back.take()) {
             // A connection that is gone needs no last word.
             let violation = self.violation.take();
-            let _ = give_back.send(Kept { stream, violation });
+            let _ = give_back.send(ReadHalf { stream, violation });
         }
     }
 }

@@ -8,7 +8,7 @@ const KIB: usize = 1024;
 const BASE: usize = 16 * KIB;
 
 fn strangers(strangers: usize, per_address: usize, bytes: usize) -> Arc<Strangers> {
-    Strangers::new(Bounds {
+    Strangers::new(StrangerBounds {
         strangers,
         per_address,
         bytes,
