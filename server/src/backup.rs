@@ -11,7 +11,7 @@ use shared_types::{Clock as _, SystemClock};
 use crate::{
     folder_lock::FolderLock,
     make_private_folder,
-    settings::{Database, MasterKeyChoice},
+    settings::{DatabaseChoice, MasterKeyChoice},
 };
 
 /// Writes a backup, also while the server runs.
@@ -19,7 +19,7 @@ use crate::{
 /// # Errors
 /// Fails if the server's keys are not here, or the backup cannot be written.
 pub(crate) async fn back_up(
-    database: &Database,
+    database: &DatabaseChoice,
     master_key: &MasterKeyChoice,
     folder: &Path,
     file: &Path,
@@ -64,8 +64,12 @@ pub(crate) fn told(content: &BackupContent) -> String {
 ///
 /// # Errors
 /// Fails if a server runs, or a database cannot be used; then nothing was written.
-pub(crate) async fn move_to(database: &Database, to: &str, home: &Path) -> anyhow::Result<()> {
-    let target = Database::named(to, home).map_err(|error| anyhow!("--to {error}"))?;
+pub(crate) async fn move_to(
+    database: &DatabaseChoice,
+    to: &str,
+    home: &Path,
+) -> anyhow::Result<()> {
+    let target = DatabaseChoice::named(to, home).map_err(|error| anyhow!("--to {error}"))?;
     if target.to_string() == database.to_string() {
         bail!("--to names {database}, which the settings name already: name the new database");
     }
@@ -101,7 +105,7 @@ pub(crate) async fn move_to(database: &Database, to: &str, home: &Path) -> anyho
 }
 
 /// Refuses a database with rows before its schema is changed.
-pub(crate) async fn require_empty_database(database: &Database) -> anyhow::Result<()> {
+pub(crate) async fn require_empty_database(database: &DatabaseChoice) -> anyhow::Result<()> {
     let opening = "failed to open the new database";
     let Some(found) = database.schema().await.context(opening)?.found else {
         return Ok(());
@@ -129,12 +133,12 @@ fn listed(tables: &[CopiedTable]) -> String {
 }
 
 /// The settings that the operator has to change now.
-fn next(target: &Database, to: &str) -> String {
+fn next(target: &DatabaseChoice, to: &str) -> String {
     match target {
-        Database::File(_) => {
+        DatabaseChoice::File(_) => {
             "Take url under [database] out of gantry.toml, or unset GANTRY_DATABASE_URL, and start the server.".to_owned()
         }
-        Database::Postgres(_) => format!(
+        DatabaseChoice::Postgres(_) => format!(
             "Set url = \"{to}\" under [database] in gantry.toml, or GANTRY_DATABASE_URL, with the password in it or in ~/.pgpass, and start the server. The database before stays as it is."
         ),
     }

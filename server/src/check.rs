@@ -11,7 +11,7 @@ use shared_program::say;
 use shared_tls::ServerTls;
 use shared_types::{Clock, OsEntropy, SystemClock};
 
-use crate::settings::{ModelChoice, ModelServer, Settings, Tls};
+use crate::settings::{ModelChoice, ModelServer, ServerSettings, Tls};
 
 /// The keys of a server that are Ed25519.
 const KEYS: [&str; 3] = ["identity.pem", "link.pem", "link.previous.pem"];
@@ -21,7 +21,11 @@ const KEYS: [&str; 3] = ["identity.pem", "link.pem", "link.previous.pem"];
 /// # Errors
 /// Fails for every mistake that would stop the server from starting, except a port that is taken:
 /// the server may be running.
-pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> anyhow::Result<()> {
+pub(crate) async fn check(
+    settings: ServerSettings,
+    file: &Path,
+    folder: &Path,
+) -> anyhow::Result<()> {
     let from = match file.exists() {
         true => file.display().to_string(),
         false => format!(

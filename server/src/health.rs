@@ -8,7 +8,7 @@ use shared_program::say;
 use shared_types::OsEntropy;
 use tokio::time::timeout;
 
-use crate::running::Running;
+use crate::running::RunningServer;
 
 /// The longest wait for the server's answer: longer than the server waits for its database.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// Fails if no server runs there, it does not answer, or it is not ready.
 pub(crate) async fn health(folder: &Path) -> anyhow::Result<()> {
-    let running = Running::of(folder)?;
+    let running = RunningServer::of(folder)?;
     let url = &running.url;
     let client = Client::new(Options {
         server: url.parse()?,

@@ -9,7 +9,7 @@ use shared_tls::ServerTls;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::settings::Settings;
+use crate::settings::ServerSettings;
 
 /// Files and connections that the listener for the metrics alone may take of the process's.
 const DESCRIPTORS_FOR_METRICS: usize = 64;
@@ -22,7 +22,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    pub(crate) async fn bind(settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) async fn bind(settings: &ServerSettings) -> anyhow::Result<Self> {
         let doors = TcpListener::bind(settings.listen)
             .await
             .with_context(|| format!("{} cannot be listened on: stop what uses it, or choose another with --listen or GANTRY_LISTEN", settings.listen))?;

@@ -46,13 +46,13 @@ use tokio_util::sync::CancellationToken;
 use certificate::Certificate;
 use folder_lock::FolderLock;
 use listeners::Listeners;
-use reload::{Origin, Reloader};
-use running::Running;
+use reload::{Reloader, SettingsSources};
+use running::RunningServer;
 use settings::{
-    AppSettings, Cli, Database, Environment, MasterKeyChoice, ModelChoice, Settings, Tls,
-    TraceSettings, Verb,
+    AppSettings, Cli, DatabaseChoice, Environment, MasterKeyChoice, ModelChoice, ServerSettings,
+    Tls, TraceSettings, Verb,
 };
-use signals::Signals;
+use signals::ProcessSignals;
 
 /// jemalloc, because it gives memory back: 15 s after 1,000 links had gone at once, glibc still held
 /// all of the 79 MiB, jemalloc with its background threads 32 MiB. Memory for each link and the time
@@ -123,7 +123,7 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
     }
     match cli.verb {
         Verb::Run(args) => {
-            let origin = Origin {
+            let origin = SettingsSources {
                 args: *args,
                 environment,
                 config: cli.config,
@@ -157,7 +157,7 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
         }
         Verb::CheckConfig(args) => {
             let file = settings::file(config, &home);
-            let settings = Settings::resolve(*args, environment, config, &home)?;
+            let settings = ServerSettings::resolve(*args, environment, config, &home)?;
             check::check(settings, &file, &folder).await
         }
         Verb::Migrate { check } => {
@@ -189,14 +189,14 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
     }
 }
 
-async fn serve(origin: Origin) -> anyhow::Result<()> {
+async fn serve(origin: SettingsSources) -> anyhow::Result<()> {
     let (settings, folder) = (origin.resolve()?, &*origin.folder());
     let process = Process::new();
     // Before the logs, which take the spans of requests out of their stream.
     let metrics = install_telemetry(settings.traces.as_ref(), &process)?;
     let logs = settings.logs.init(process.clock.clone())?;
     // From here on a signal means to stop in order, however early it comes.
-    let mut signals = Signals::listen()?;
+    let mut signals = ProcessSignals::listen()?;
     let descriptors = listeners::allow_many_descriptors();
     make_private_folder(&folder.join("keys"))?;
     let lock = FolderLock::in_folder(folder).await?;
@@ -209,7 +209,7 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
     let stored = (store, outputs, vault);
     let app = start_app(settings.app, stored, folder, place, &process).await?;
     let sha256 = tls.as_ref().map(ServerTls::certificate_sha256);
-    let running = Running::here(listeners.address()?, sha256);
+    let running = RunningServer::here(listeners.address()?, sha256);
     running.tell(folder)?;
     announce(&app, &listeners, tls.as_ref()).await?;
     warn_of_unnamed_proxy(settings.behind_proxy, &settings.names);
@@ -286,7 +286,10 @@ fn install_telemetry(
     Ok(metrics)
 }
 
-async fn open_storage(database: &Database, folder: &Path) -> anyhow::Result<(Store, Outputs)> {
+async fn open_storage(
+    database: &DatabaseChoice,
+    folder: &Path,
+) -> anyhow::Result<(Store, Outputs)> {
     let store = database
         .open()
         .await
@@ -359,7 +362,7 @@ async fn stop_in_order(
     serving: Vec<JoinHandle<()>>,
     drain: Duration,
     stop: &CancellationToken,
-    signals: &mut Signals,
+    signals: &mut ProcessSignals,
 ) -> anyhow::Result<()> {
     app.leave();
     tracing::info!(drain_ms = drain.as_millis() as u64, "stopping");

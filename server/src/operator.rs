@@ -8,11 +8,11 @@ use server_app::{JoinTerms, Operator, keys::SigningKey};
 use shared_program::{files, say};
 use shared_types::{Clock, Entropy, OsEntropy, SystemClock};
 
-use crate::settings::Database;
+use crate::settings::DatabaseChoice;
 
 /// Prints a new one-time code for the person of this name, else for the first owner.
 pub(crate) async fn sign_in_code(
-    database: &Database,
+    database: &DatabaseChoice,
     folder: &Path,
     user: Option<&str>,
 ) -> anyhow::Result<()> {
@@ -26,7 +26,7 @@ pub(crate) async fn sign_in_code(
 /// Makes a join token whose runners will be the first owner's, and prints it, or writes it to the file. With `once`, if
 /// a runner of the token's name is enrolled, it makes no token and removes the file.
 pub(crate) async fn join_token(
-    database: &Database,
+    database: &DatabaseChoice,
     folder: &Path,
     terms: JoinTerms,
     once: bool,
@@ -70,7 +70,7 @@ fn remove(file: &Path) -> io::Result<()> {
     }
 }
 
-async fn operator(database: &Database, folder: &Path) -> anyhow::Result<Operator> {
+async fn operator(database: &DatabaseChoice, folder: &Path) -> anyhow::Result<Operator> {
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
     let store = database

@@ -11,7 +11,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use server_api::HostNames;
-use server_app::{App, UserLimits, keys::LinkKeys, models::KnownModels, vault::Held};
+use server_app::{App, UserLimits, keys::LinkKeys, models::KnownModels, vault::HeldKeys};
 use shared_program::say;
 use shared_telemetry::{LogFilter, LogFormat, Logs, server::RELOADS};
 use shared_tls::ServerTls;
@@ -20,9 +20,9 @@ use tokio::{sync::watch, time::sleep};
 
 use crate::{
     certificate::{self, Certificate},
-    running::Running,
-    settings::{Environment, RunArgs, Settings, Written},
-    signals::{Asked, Signals},
+    running::RunningServer,
+    settings::{Environment, RunArgs, ServerSettings, Written},
+    signals::{ProcessSignals, SignalRequest},
 };
 
 /// Sections and keys of `gantry.toml` that a reload takes up.
@@ -46,18 +46,18 @@ const RELOADED_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The sources of this server's settings.
-pub(crate) struct Origin {
+pub(crate) struct SettingsSources {
     pub(crate) args: RunArgs,
     pub(crate) environment: Environment,
     pub(crate) config: Option<PathBuf>,
     pub(crate) home: PathBuf,
 }
 
-impl Origin {
+impl SettingsSources {
     /// All settings as they are now.
-    pub(crate) fn resolve(&self) -> anyhow::Result<Settings> {
+    pub(crate) fn resolve(&self) -> anyhow::Result<ServerSettings> {
         let (args, environment) = (self.args.clone(), self.environment.clone());
-        Settings::resolve(args, environment, self.config.as_deref(), &self.home)
+        ServerSettings::resolve(args, environment, self.config.as_deref(), &self.home)
     }
 
     /// The server's folder.
@@ -68,7 +68,7 @@ impl Origin {
 
 /// The parts of the server that a reload changes, and those that it reports to.
 pub(crate) struct Reloader {
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingsSources,
     /// The settings file at the server's start.
     pub(crate) started_with: Written,
     pub(crate) logs: Logs,
@@ -79,18 +79,18 @@ pub(crate) struct Reloader {
     pub(crate) app: App,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    pub(crate) running: Running,
+    pub(crate) running: RunningServer,
 }
 
 /// Everything that is to change, and can.
-struct Next {
+struct ReloadPlan {
     filter: LogFilter,
     names: Vec<String>,
     certificate: Certificate,
     tls: Option<ServerTls>,
     limits: UserLimits,
     link_keys: LinkKeys,
-    master_keys: Held,
+    master_keys: HeldKeys,
     models: KnownModels,
     /// Keys of the settings file that changed, and count after a restart.
     for_a_restart: Vec<String>,
@@ -98,12 +98,12 @@ struct Next {
 
 impl Reloader {
     /// Reloads when asked, and looks for a new certificate, until the server is asked to stop.
-    pub(crate) async fn run_until_stop(&mut self, signals: &mut Signals) {
+    pub(crate) async fn run_until_stop(&mut self, signals: &mut ProcessSignals) {
         loop {
             tokio::select! {
                 asked = signals.next() => match asked {
-                    Asked::Reload => self.reload().await,
-                    Asked::Stop => break,
+                    SignalRequest::Reload => self.reload().await,
+                    SignalRequest::Stop => break,
                 },
                 () = sleep(certificate::LOOK_EVERY) => self.renew(),
             }
@@ -142,7 +142,7 @@ impl Reloader {
     }
 
     /// Reads and checks everything; nothing has changed afterwards.
-    async fn read(&self) -> anyhow::Result<Next> {
+    async fn read(&self) -> anyhow::Result<ReloadPlan> {
         let settings = self.origin.resolve()?;
         let folder = self.origin.folder();
         let filter = LogFilter::parse(settings.logs.filter.as_deref())?;
@@ -163,7 +163,7 @@ impl Reloader {
             for_a_restart.push("tls".to_owned());
         }
         let tls = tls.filter(|_| self.tls.is_some());
-        Ok(Next {
+        Ok(ReloadPlan {
             filter,
             names,
             certificate,
@@ -213,7 +213,7 @@ impl Reloader {
     }
 
     /// Applies the new settings; it cannot fail. Returns a text for the operator.
-    async fn take_up(&mut self, next: Next) -> String {
+    async fn take_up(&mut self, next: ReloadPlan) -> String {
         self.certificate = next.certificate;
         self.present(next.tls);
         self.names.replace(next.names);
@@ -267,7 +267,7 @@ fn changed(before: &Written, now: &Written) -> Vec<String> {
 pub(crate) async fn reload(folder: &Path) -> anyhow::Result<String> {
     let before = ask(folder)?;
     for _ in 0..RELOADED_WITHIN.as_millis() / LOOK_EVERY.as_millis() {
-        let now = Running::of(folder).context("the server stopped before it had reloaded")?;
+        let now = RunningServer::of(folder).context("the server stopped before it had reloaded")?;
         if now.pid != before.pid {
             bail!("the server was restarted in the meantime, and has read all of its settings");
         }
@@ -289,13 +289,13 @@ pub(crate) async fn reload(folder: &Path) -> anyhow::Result<String> {
 }
 
 /// Sends SIGHUP, and returns what the server told before.
-fn ask(folder: &Path) -> anyhow::Result<Running> {
-    let running = Running::of(folder)?;
+fn ask(folder: &Path) -> anyhow::Result<RunningServer> {
+    let running = RunningServer::of(folder)?;
     let pid = i32::try_from(running.pid).ok().and_then(Pid::from_raw);
     let pid = pid.context("server.running names no process")?;
     let process = pidfd_open(pid, PidfdFlags::empty());
     // The id may now belong to another process. The opened process is the server if the server still runs now.
-    let now = Running::of(folder)?;
+    let now = RunningServer::of(folder)?;
     let sent = match process {
         Ok(process) if now.pid == running.pid => pidfd_send_signal(process, Signal::HUP),
         Ok(_) => Err(Errno::SRCH),

@@ -19,7 +19,7 @@ use crate::{
     folder_lock::FolderLock,
     make_private_folder,
     schema::migrate,
-    settings::{Database, MasterKeyChoice},
+    settings::{DatabaseChoice, MasterKeyChoice},
 };
 
 /// The folder of the files until the rows are committed.
@@ -44,7 +44,7 @@ pub(crate) fn require_finished(folder: &Path) -> anyhow::Result<()> {
 /// # Errors
 /// Fails if the home or the database is not empty, a server runs, or the backup is incomplete.
 pub(crate) async fn restore(
-    database: &Database,
+    database: &DatabaseChoice,
     master_key: &MasterKeyChoice,
     folder: &Path,
     file: &Path,
@@ -109,7 +109,7 @@ pub(crate) async fn restore(
 
 /// Writes the files to `staged`, and the rows into the database.
 async fn fill(
-    database: &Database,
+    database: &DatabaseChoice,
     backup: &Backup,
     staged: &Path,
 ) -> anyhow::Result<BackupContent> {

@@ -25,7 +25,7 @@ const MAX_OUTCOME: usize = 2000;
 
 /// A running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Running {
+pub(crate) struct RunningServer {
     /// Its process.
     pub(crate) pid: u32,
     /// The address for a process on this machine.
@@ -41,7 +41,7 @@ pub(crate) struct Running {
     pub(crate) reloaded: Result<String, String>,
 }
 
-impl Running {
+impl RunningServer {
     /// This process, which listens there.
     pub(crate) fn here(listen: SocketAddr, certificate: Option<[u8; 32]>) -> Self {
         let mut address = listen;
@@ -118,7 +118,7 @@ pub(crate) fn forget(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// One thing a line.
-impl fmt::Display for Running {
+impl fmt::Display for RunningServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "pid {}", self.pid)?;
         writeln!(f, "url {}", self.url)?;
@@ -138,7 +138,7 @@ impl fmt::Display for Running {
     }
 }
 
-impl FromStr for Running {
+impl FromStr for RunningServer {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
@@ -176,27 +176,30 @@ mod tests {
 
     #[test]
     fn what_a_server_tells_is_read_as_it_was_told() {
-        let plain = Running::here("0.0.0.0:7000".parse().expect("an address"), None);
+        let plain = RunningServer::here("0.0.0.0:7000".parse().expect("an address"), None);
         assert_eq!(plain.url, "http://127.0.0.1:7000");
-        let refused = Running {
+        let refused = RunningServer {
             begun: 4,
             reloads: 3,
             reloaded: Err("two\nlines".to_owned()),
-            ..Running::here("[::]:7443".parse().expect("an address"), Some([7; 32]))
+            ..RunningServer::here("[::]:7443".parse().expect("an address"), Some([7; 32]))
         };
         assert_eq!(refused.url, "https://[::1]:7443");
         assert_eq!(
-            plain.to_string().parse::<Running>().expect("it is one"),
+            plain
+                .to_string()
+                .parse::<RunningServer>()
+                .expect("it is one"),
             plain
         );
-        let read: Running = refused.to_string().parse().expect("it is one");
+        let read: RunningServer = refused.to_string().parse().expect("it is one");
         assert_eq!(read.reloaded, Err("two⏎lines".to_owned()));
         assert_eq!((read.begun, read.reloads), (4, 3));
         assert_eq!(read.certificate, refused.certificate);
-        let before: Running = "pid 1\nurl http://[::1]:7000\nreload 2 done"
+        let before: RunningServer = "pid 1\nurl http://[::1]:7000\nreload 2 done"
             .parse()
             .expect("it is one of an earlier version");
         assert_eq!((before.begun, before.reloads), (2, 2));
-        assert!("pid 1\n".parse::<Running>().is_err());
+        assert!("pid 1\n".parse::<RunningServer>().is_err());
     }
 }

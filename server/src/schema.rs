@@ -5,13 +5,17 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use shared_program::say;
 
-use crate::{make_private_folder, settings::Database};
+use crate::{make_private_folder, settings::DatabaseChoice};
 
 /// Migrates the database under the lock of a start; with `check` only says whether that is to be done.
 ///
 /// # Errors
 /// Fails if the database cannot be used, or, with `check`, if something is to be done.
-pub(crate) async fn migrate(database: &Database, folder: &Path, check: bool) -> anyhow::Result<()> {
+pub(crate) async fn migrate(
+    database: &DatabaseChoice,
+    folder: &Path,
+    check: bool,
+) -> anyhow::Result<()> {
     let opening = "failed to open the database";
     let before = database.schema().await.context(opening)?;
     let known = before.known;

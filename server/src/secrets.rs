@@ -3,7 +3,7 @@
 use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
-use server_app::vault::{Held, MasterKeySource, Rotated, rotate};
+use server_app::vault::{HeldKeys, MasterKeySource, Rotated, rotate};
 use server_store::{BackupContent, Schema, StoreError};
 use shared_program::say;
 use shared_types::{Clock as _, OsEntropy, SystemClock};
@@ -11,7 +11,7 @@ use tokio::{io::AsyncReadExt as _, process::Command, time::timeout};
 
 use crate::{
     folder_lock,
-    settings::{Database, MasterKeyChoice, SecretsVerb},
+    settings::{DatabaseChoice, MasterKeyChoice, SecretsVerb},
 };
 
 /// The longest time of the program that prints the master key.
@@ -48,14 +48,14 @@ impl MasterKeyChoice {
     /// Fails if they do not, or cannot be read.
     pub(crate) async fn checked(
         &self,
-        database: &Database,
+        database: &DatabaseChoice,
         schema: Schema,
     ) -> anyhow::Result<String> {
         let source = self.source().await?;
         let keys = if schema.found == Some(schema.known) {
             let opened = database.open_beside().await;
             let store = opened.context("failed to open the database")?;
-            let held = Held::read(&store, source.clone()).await;
+            let held = HeldKeys::read(&store, source.clone()).await;
             store.close().await;
             held.context("failed to use the master key")?.len()
         } else {
@@ -63,8 +63,8 @@ impl MasterKeyChoice {
             keys.map_or(0, |keys| keys.len())
         };
         let place = match database {
-            Database::File(_) => "beside the database",
-            Database::Postgres(_) => "in the server's folder",
+            DatabaseChoice::File(_) => "beside the database",
+            DatabaseChoice::Postgres(_) => "in the server's folder",
         };
         Ok(match (&source, keys) {
             (MasterKeySource::Own(path), 0) => format!(
@@ -131,7 +131,7 @@ async fn printed(program: &str, arguments: &[String]) -> anyhow::Result<String> 
 /// Fails if the master keys are not those of the database, or it does not answer.
 pub(crate) async fn run(
     verb: SecretsVerb,
-    database: &Database,
+    database: &DatabaseChoice,
     choice: &MasterKeyChoice,
     folder: &Path,
 ) -> anyhow::Result<()> {
@@ -143,7 +143,7 @@ pub(crate) async fn run(
 
 /// Removes the secrets of a master key that is not here.
 async fn forget(
-    database: &Database,
+    database: &DatabaseChoice,
     choice: &MasterKeyChoice,
     master_key: &str,
 ) -> anyhow::Result<()> {
@@ -173,7 +173,7 @@ async fn forget(
 /// # Errors
 /// Fails if the master keys do not open what is stored, or cannot be written.
 async fn rotate_master_key(
-    database: &Database,
+    database: &DatabaseChoice,
     choice: &MasterKeyChoice,
     folder: &Path,
 ) -> anyhow::Result<()> {

@@ -58,7 +58,7 @@ use self::{
     web::WebSection,
 };
 pub(crate) use self::{
-    database::Database,
+    database::DatabaseChoice,
     model::{ModelChoice, ModelServer},
     secrets::MasterKeyChoice,
     traces::TraceSettings,
@@ -358,9 +358,9 @@ struct LogSection {
 pub(crate) type Written = toml::Table;
 
 /// All settings of `run`, checked.
-pub(crate) struct Settings {
+pub(crate) struct ServerSettings {
     pub(crate) written: Written,
-    pub(crate) database: Database,
+    pub(crate) database: DatabaseChoice,
     /// The source of the master key.
     pub(crate) master_key: MasterKeyChoice,
     pub(crate) listen: SocketAddr,
@@ -455,7 +455,7 @@ impl Cli {
     }
 }
 
-impl Settings {
+impl ServerSettings {
     /// Combines the flags, the environment and the file.
     pub(crate) fn resolve(
         args: RunArgs,
@@ -558,7 +558,7 @@ pub(crate) fn database(
     environment: Environment,
     config: Option<&Path>,
     home: &Path,
-) -> anyhow::Result<Database> {
+) -> anyhow::Result<DatabaseChoice> {
     Ok(database_and_master_key(environment, config, home)?.0)
 }
 
@@ -567,7 +567,7 @@ pub(crate) fn database_and_master_key(
     environment: Environment,
     config: Option<&Path>,
     home: &Path,
-) -> anyhow::Result<(Database, MasterKeyChoice)> {
+) -> anyhow::Result<(DatabaseChoice, MasterKeyChoice)> {
     let (file, _) = read_file(config, home)?;
     let database = file.database.choose(environment.database_url, home)?;
     let master_key = file.secrets.choose(environment.master_key, home)?;

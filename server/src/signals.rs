@@ -16,22 +16,22 @@ const ONE_WISH: Duration = Duration::from_secs(1);
 
 /// The request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum SignalRequest {
     /// To stop in order.
     Stop,
     /// To reload the settings.
     Reload,
 }
 
-/// Listened for from [`Signals::listen`] on.
-pub(crate) struct Signals {
+/// Listened for from [`ProcessSignals::listen`] on.
+pub(crate) struct ProcessSignals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
     in_terminal: bool,
 }
 
-impl Signals {
+impl ProcessSignals {
     pub(crate) fn listen() -> anyhow::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -42,14 +42,14 @@ impl Signals {
     }
 
     /// Waits for the next request.
-    pub(crate) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => Asked::Stop,
-            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.terminate.recv() => SignalRequest::Stop,
+            _ = self.interrupt.recv() => SignalRequest::Stop,
             _ = self.hangup.recv() => match self.in_terminal && !stdin().is_terminal() {
                 // The window was closed in which the server was started.
-                true => Asked::Stop,
-                false => Asked::Reload,
+                true => SignalRequest::Stop,
+                false => SignalRequest::Reload,
             },
         }
     }
@@ -65,6 +65,6 @@ impl Signals {
 
     /// Waits until the server is asked to stop.
     pub(crate) async fn stop(&mut self) {
-        while self.next().await != Asked::Stop {}
+        while self.next().await != SignalRequest::Stop {}
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use server_store::{AuditOrigin, By, Role, Scopes};
 use shared_types::{CredentialId, TenantId, TraceContext, UserId};
 
-use crate::rights::Subject;
+use crate::rights::RightSubject;
 
 /// The tenant and the subject of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +40,8 @@ impl OpContext {
     }
 
     /// The subject whose rights are checked.
-    pub fn subject(&self) -> Subject {
-        Subject {
+    pub fn subject(&self) -> RightSubject {
+        RightSubject {
             user: self.user,
             role: self.role,
             scopes: self.scopes,

@@ -27,10 +27,10 @@ use shared_telemetry::server::RUNNER_REFUSALS;
 use shared_types::{Clock, Digest, Entropy, ReplicaId, RunnerId, Timestamp};
 
 pub use self::{
-    joining::{Enrolled, Joined},
+    joining::{EnrolledRunner, Joined},
     refused::NotLetIn,
 };
-use self::{refused::Refused, renewals::Renewals};
+use self::{refused::RefusedEnrolment, renewals::Renewals};
 use crate::{
     AppError, Parts,
     challenges::Challenges,
@@ -216,11 +216,17 @@ impl Enrolment {
         }
     }
 
-    async fn prove(&self, ask: &AuthenticateRequest) -> Result<v1::AuthenticateReply, Refused> {
+    async fn prove(
+        &self,
+        ask: &AuthenticateRequest,
+    ) -> Result<v1::AuthenticateReply, RefusedEnrolment> {
         let inner = &*self.inner;
-        let runner = ask.runner.parse().map_err(|_| Refused::stranger())?;
+        let runner = ask
+            .runner
+            .parse()
+            .map_err(|_| RefusedEnrolment::stranger())?;
         let row = inner.store.runner_for_authentication(runner).await?;
-        let row = row.ok_or_else(Refused::stranger)?;
+        let row = row.ok_or_else(RefusedEnrolment::stranger)?;
         let renewed = self.renew(&row, ask).await;
         renewed.map_err(|refused| refused.of(row.tenant, runner))
     }
@@ -229,18 +235,19 @@ impl Enrolment {
         &self,
         row: &RunnerRow,
         ask: &AuthenticateRequest,
-    ) -> Result<v1::AuthenticateReply, Refused> {
+    ) -> Result<v1::AuthenticateReply, RefusedEnrolment> {
         let inner = &*self.inner;
         let audience = inner.tokens.audience();
         let signed = signing::authenticate(&ask.challenge, audience, row.id, ask.join_state);
         if !verifies(&row.public_key, &signed, &ask.signature) {
-            return Err(Refused::impostor());
+            return Err(RefusedEnrolment::impostor());
         }
         let challenge = inner.challenges.check(&ask.challenge, &*inner.clock);
-        let challenge = challenge.ok_or_else(|| Refused::old_challenge(refused::AUTHENTICATE))?;
+        let challenge =
+            challenge.ok_or_else(|| RefusedEnrolment::old_challenge(refused::AUTHENTICATE))?;
         // Nothing is written for a runner that is not welcome: the proof of that is good for its
         // challenge alone, however often it is asked for.
-        lives(row).map_err(Refused::dismissal)?;
+        lives(row).map_err(RefusedEnrolment::dismissal)?;
         let ours = signing::join_state(row.id, ask.join_state);
         let shown = ShownState {
             state: ask.join_state,
@@ -251,9 +258,9 @@ impl Enrolment {
         let renewing = self.clone().renew_join_state(row.id, shown);
         let next = match shielded(renewing).await? {
             JoinState::Renewed(next) | JoinState::WentBack(next) => next,
-            JoinState::Late | JoinState::Unordered(_) => return Err(Refused::late()),
-            JoinState::NeverGiven => return Err(Refused::never_given()),
-            JoinState::Locked => return Err(Refused::locked().dismissal()),
+            JoinState::Late | JoinState::Unordered(_) => return Err(RefusedEnrolment::late()),
+            JoinState::NeverGiven => return Err(RefusedEnrolment::never_given()),
+            JoinState::Locked => return Err(RefusedEnrolment::locked().dismissal()),
         };
         let claims = LinkClaims {
             tenant: row.tenant,
@@ -274,7 +281,12 @@ impl Enrolment {
     }
 
     /// Tells of a refusal, and limits what strangers may guess; returns what to answer.
-    async fn refuse(&self, mut refused: Refused, from: String, now: Timestamp) -> AppError {
+    async fn refuse(
+        &self,
+        mut refused: RefusedEnrolment,
+        from: String,
+        now: Timestamp,
+    ) -> AppError {
         let Inner {
             store, refusals, ..
         } = &*self.inner;
@@ -285,7 +297,7 @@ impl Enrolment {
             let allowed = store.record_attempt_within(kind, &from, since, at_most, now);
             match allowed.await {
                 Ok(true) => {}
-                Ok(false) => refused = Refused::too_many(ATTEMPTS_WITHIN),
+                Ok(false) => refused = RefusedEnrolment::too_many(ATTEMPTS_WITHIN),
                 Err(error) => return error.into(),
             }
         }
@@ -347,7 +359,9 @@ impl Enrolment {
     /// If the runner was removed or locked since the token was given.
     pub async fn may_link(&self, claims: &LinkClaims) -> Result<(), AppError> {
         let row = self.inner.store.runner_for_authentication(claims.runner);
-        let row = row.await?.ok_or_else(|| Refused::stranger().error)?;
+        let row = row
+            .await?
+            .ok_or_else(|| RefusedEnrolment::stranger().error)?;
         let Err(refused) = lives_still(&row) else {
             return Ok(());
         };
@@ -385,13 +399,15 @@ impl Enrolment {
         proof: &v1::Proof,
     ) -> Result<(LinkIdentity, Opener<v1::RunnerFrame>), AppError> {
         let row = self.inner.store.runner_for_authentication(claims.runner);
-        let row = row.await?.ok_or_else(|| Refused::stranger().error)?;
+        let row = row
+            .await?
+            .ok_or_else(|| RefusedEnrolment::stranger().error)?;
         lives_still(&row).map_err(|refused| refused.error)?;
         let bound = row.tenant == claims.tenant && Digest::of(&row.public_key) == claims.key;
         let signed = signing::proof(token, challenge.said(), proof);
         if !bound || !verifies(&row.public_key, &signed, &proof.signature) {
             // The caller has a link token of this runner, but not its key.
-            let refused = Refused::stolen_link_token().of(row.tenant, row.id);
+            let refused = RefusedEnrolment::stolen_link_token().of(row.tenant, row.id);
             return Err(self
                 .refuse(refused, String::new(), self.inner.clock.now())
                 .await);
@@ -418,21 +434,21 @@ impl Enrolment {
     }
 }
 
-fn lives(row: &RunnerRow) -> Result<(), Refused> {
+fn lives(row: &RunnerRow) -> Result<(), RefusedEnrolment> {
     if row.revoked_at.is_some() {
-        return Err(Refused::removed());
+        return Err(RefusedEnrolment::removed());
     }
     if row.locked_at.is_some() {
-        return Err(Refused::locked());
+        return Err(RefusedEnrolment::locked());
     }
     Ok(())
 }
 
 /// Like [`lives`], for the bearer of a link token. The token was a runner's, so the answer tells what
 /// became of that runner.
-fn lives_still(row: &RunnerRow) -> Result<(), Refused> {
+fn lives_still(row: &RunnerRow) -> Result<(), RefusedEnrolment> {
     match row.revoked_at {
-        Some(_) => Err(Refused::removed_since()),
+        Some(_) => Err(RefusedEnrolment::removed_since()),
         None => lives(row),
     }
 }

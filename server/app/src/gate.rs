@@ -17,7 +17,7 @@ use crate::{
     AppError, OpContext,
     guarded::Right,
     refusals::{Refusal, Refusals},
-    rights::{Action, Denied, Resource, Subject, allow, new_key},
+    rights::{Action, Denied, Resource, RightSubject, allow, new_key},
 };
 
 /// No user's id.
@@ -338,7 +338,7 @@ impl Gate {
     /// True if this user, with the role that it has now, may still do the action for which it made something. It is
     /// checked again when a token or a link of the user is used. The credential that made it may be gone.
     pub(crate) fn may_still(user: &UserRow, action: Action) -> bool {
-        let subject = Subject {
+        let subject = RightSubject {
             user: user.id,
             role: user.role,
             scopes: Scopes::ALL,
@@ -355,7 +355,7 @@ impl Gate {
         let (Some(role), Some(access)) = (fleet.role, &fleet.access) else {
             return false;
         };
-        let subject = Subject {
+        let subject = RightSubject {
             user: fleet.user,
             role,
             scopes: Scopes::ALL,
@@ -369,7 +369,7 @@ impl Gate {
 
     /// The runners that this user may use, with the role that it has now.
     pub(crate) fn runners_to_use(user: &UserRow) -> RunnersToUse {
-        let subject = Subject {
+        let subject = RightSubject {
             user: user.id,
             role: user.role,
             scopes: Scopes::ALL,
@@ -406,7 +406,7 @@ impl Gate {
         role: Role,
         asked: Option<Scopes>,
     ) -> Result<Scopes, AppError> {
-        let account = Subject {
+        let account = RightSubject {
             role,
             ..ctx.subject()
         };

@@ -57,13 +57,13 @@ impl Right {
 
 /// Events that came, and those of them that may be passed on.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldEvents {
     right: Right,
     came: VecDeque<OperationEvent>,
     passed: VecDeque<OperationEvent>,
 }
 
-impl Held {
+impl HeldEvents {
     pub(crate) fn new(right: Right) -> Self {
         Self {
             right,
@@ -139,11 +139,11 @@ pub(crate) struct Guarded<S> {
     sandbox: S,
     store: Store,
     tenant: TenantId,
-    ended: Ended,
+    ended: EndedRights,
 }
 
 /// Operations whose right has ended. A caller that asks for one again is refused with its reason.
-type Ended = Arc<Mutex<Vec<(OperationId, Refusal)>>>;
+type EndedRights = Arc<Mutex<Vec<(OperationId, Refusal)>>>;
 
 impl<S> Guarded<S> {
     pub(crate) fn new(sandbox: S, store: Store, tenant: TenantId) -> Self {
@@ -151,7 +151,7 @@ impl<S> Guarded<S> {
             sandbox,
             store,
             tenant,
-            ended: Ended::default(),
+            ended: EndedRights::default(),
         }
     }
 
@@ -170,7 +170,7 @@ impl<S> Guarded<S> {
         Running {
             events: Box::new(GuardedEvents {
                 events: running.events,
-                held: Held::new(right),
+                held: HeldEvents::new(right),
                 ended: Arc::clone(&self.ended),
             }),
             ..running
@@ -205,8 +205,8 @@ impl<S: Sandbox> Sandbox for Guarded<S> {
 #[derive(Debug)]
 struct GuardedEvents {
     events: Box<dyn Events>,
-    held: Held,
-    ended: Ended,
+    held: HeldEvents,
+    ended: EndedRights,
 }
 
 #[async_trait]

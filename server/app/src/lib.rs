@@ -67,14 +67,14 @@ pub use approvals::{Approvals, GivenAnswer};
 pub use audit::{Audit, AuditQuery};
 pub use commands::{Command, CommandDone, CommandLine, Commands, Shown};
 pub use context::OpContext;
-pub use enrolment::{AuthenticateRequest, Enrolled, Enrolment, Joined, NotLetIn};
+pub use enrolment::{AuthenticateRequest, EnrolledRunner, Enrolment, Joined, NotLetIn};
 pub use error::AppError;
 pub use isolation::IsolationPolicy;
 pub use link_challenge::{LinkChallenge, NotAKey};
 pub use link_token::LinkClaims;
 pub use operations::{
-    Attached, MAX_OUTPUT_PAGE_BYTES, OperationFilter, OperationView, Operations, OutputPage,
-    Reading, StartOperation, TakesInput,
+    Attached, GuardedReader, MAX_OUTPUT_PAGE_BYTES, OperationFilter, OperationView, Operations,
+    OutputPage, StartOperation, TakesInput,
 };
 pub use operator::Operator;
 pub use parts::Parts;
@@ -121,7 +121,7 @@ use crate::{
     ready::DISK_KEPT_FREE,
     refusals::Refusals,
     replicas::Replicas,
-    vault::{Held, Vault},
+    vault::{HeldKeys, Vault},
 };
 
 /// All use cases; cheap to clone.
@@ -294,7 +294,7 @@ impl App {
         &self,
         limits: UserLimits,
         link_keys: &LinkKeys,
-        master_keys: Held,
+        master_keys: HeldKeys,
         models: KnownModels,
     ) {
         self.models.replace(models);

@@ -27,10 +27,10 @@ const TYPE: &str = "gantry-link+jwt";
 pub(crate) struct LinkTokens {
     audience: String,
     /// A reload of the settings changes them.
-    keys: RwLock<Keys>,
+    keys: RwLock<TokenKeys>,
 }
 
-struct Keys {
+struct TokenKeys {
     signing: (String, EncodingKey),
     verifying: Vec<Verifying>,
 }
@@ -86,13 +86,13 @@ impl LinkTokens {
     pub(crate) fn new(audience: String, keys: &LinkKeys) -> Self {
         Self {
             audience,
-            keys: RwLock::new(Keys::of(keys)),
+            keys: RwLock::new(TokenKeys::of(keys)),
         }
     }
 
     /// Other keys sign and verify from now on.
     pub(crate) fn use_keys(&self, keys: &LinkKeys) -> SignedUntilNow {
-        let keys = Keys::of(keys);
+        let keys = TokenKeys::of(keys);
         let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let signed = |key: &Verifying| key.kid == held.signing.0;
         let accepted = keys.verifying.iter().any(signed);
@@ -163,7 +163,7 @@ impl LinkTokens {
     }
 }
 
-impl Keys {
+impl TokenKeys {
     fn of(keys: &LinkKeys) -> Self {
         let LinkKeys { newest, previous } = keys;
         let verifying = |key: &SigningKey, until| Verifying {

@@ -18,7 +18,7 @@ use server_store::{AccountTerms, ModelAccountRow, NewModelAccount, SealedSecret,
 use shared_types::{Clock, Entropy, ModelAccountId, SecretId, TenantId, clean::is_clean_line};
 
 pub use name::account as check_account_name;
-pub use offered::{Known as KnownModels, Offered};
+pub use offered::{Offered, OperatorModels as KnownModels};
 pub use probe::Probed;
 pub use shared_types::PaidBy;
 

@@ -32,13 +32,13 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use self::{
-    alone::{Alone, Closing, Waiting},
-    asked::{Asked, is_key, parsed, request},
+    alone::{Alone, Closing, StartedOperations},
+    asked::{CallerRequest, is_key, parsed, request},
     view::shown,
 };
 pub use self::{
     output::{MAX_OUTPUT_PAGE_BYTES, OutputPage},
-    view::{Attached, OperationView, Reading, TakesInput},
+    view::{Attached, GuardedReader, OperationView, TakesInput},
 };
 use crate::{
     AppError, OpContext, Parts,
@@ -81,7 +81,7 @@ pub struct Operations {
     pub(crate) gate: Gate,
     pub(crate) ports: Ports,
     pub(crate) links: Links,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: StartedOperations,
     pub(crate) sessions: Sessions,
     pub(crate) allowance: Allowance,
     pub(crate) started: Started,
@@ -204,7 +204,7 @@ impl Operations {
                 ),
             }));
         };
-        let asked = Asked {
+        let asked = CallerRequest {
             tenant: ctx.tenant,
             user: ctx.user,
             credential: Some(ctx.credential),
@@ -301,7 +301,7 @@ impl Operations {
             return Ok(Attached {
                 view,
                 does: Action::FollowOperation,
-                reading: Reading::new(collected.read(from), self.right(ctx.tenant, id)),
+                reading: GuardedReader::new(collected.read(from), self.right(ctx.tenant, id)),
                 controls: Arc::new(TakesNothing),
             });
         };
@@ -314,16 +314,16 @@ impl Operations {
         };
         self.gate.own(ctx, does)?;
         let read = match view.ended_at.is_some() && !alone {
-            true => Read::Collected(self.kept(ctx.tenant, id).await?),
+            true => OperationSource::Collected(self.kept(ctx.tenant, id).await?),
             false => self.collected(ctx.tenant, id).await?,
         };
         let right = self.right(ctx.tenant, id);
         let (reading, controls) = match read {
-            Read::Collected(collected) => (
-                Reading::new(collected.read(from), right),
+            OperationSource::Collected(collected) => (
+                GuardedReader::new(collected.read(from), right),
                 collected.controls(),
             ),
-            Read::Alone(running, sandbox) => {
+            OperationSource::Alone(running, sandbox) => {
                 let closing = Closing {
                     store: self.store.clone(),
                     clock: self.clock.clone(),
@@ -332,7 +332,7 @@ impl Operations {
                     id,
                 };
                 let (alone, controls) = Alone::new(*running, from[0], closing);
-                (Reading::new(alone, right), controls)
+                (GuardedReader::new(alone, right), controls)
             }
         };
         let controls = match does {
@@ -435,7 +435,7 @@ impl Operations {
     async fn stop(&self, tenant: TenantId, id: OperationId) -> Result<CancelAnswer, AppError> {
         let open = self.store.caller_operation(tenant, id).await;
         let open = open.map_err(not_found)?;
-        let sandbox = self.sandbox(&Asked::of(&open)?);
+        let sandbox = self.sandbox(&CallerRequest::of(&open)?);
         sandbox.cancel(id, open.epoch).await.map_err(refused)
     }
 
@@ -521,7 +521,7 @@ impl Operations {
     /// where it goes, as it was just read.
     async fn run(
         &self,
-        asked: &Asked,
+        asked: &CallerRequest,
         operation: Operation,
         place: CallerPlace,
     ) -> Result<bool, AppError> {
@@ -546,18 +546,22 @@ impl Operations {
     }
 
     /// The operation of a caller, as it can be read.
-    async fn collected(&self, tenant: TenantId, id: OperationId) -> Result<Read, AppError> {
+    async fn collected(
+        &self,
+        tenant: TenantId,
+        id: OperationId,
+    ) -> Result<OperationSource, AppError> {
         if let Some(collected) = self.links.collected(id) {
-            return Ok(Read::Collected(collected));
+            return Ok(OperationSource::Collected(collected));
         }
         let open = self.store.caller_operation(tenant, id).await;
         let open = open.map_err(not_found)?;
         let request = request(&open)?;
         let alone = is_kept_nowhere(&request);
         if open.row.outcome.is_some() && !alone {
-            return Ok(Read::Collected(self.kept(tenant, id).await?));
+            return Ok(OperationSource::Collected(self.kept(tenant, id).await?));
         }
-        let asked = Asked::of(&open)?;
+        let asked = CallerRequest::of(&open)?;
         let operation = asked.operation(request, open.epoch, COMMAND_RUNS_AT_MOST);
         let sandbox = self.sandbox(&asked);
         match alone {
@@ -566,23 +570,23 @@ impl Operations {
                     Some(running) => running,
                     None => sandbox.start(operation).await.map_err(refused)?,
                 };
-                Ok(Read::Alone(Box::new(running), sandbox))
+                Ok(OperationSource::Alone(Box::new(running), sandbox))
             }
             false => {
                 let collected = sandbox.collect(operation).await;
-                Ok(Read::Collected(collected.map_err(refused)?))
+                Ok(OperationSource::Collected(collected.map_err(refused)?))
             }
         }
     }
 
-    fn sandbox(&self, asked: &Asked) -> SandboxRouter {
+    fn sandbox(&self, asked: &CallerRequest) -> SandboxRouter {
         self.sandbox_knowing(asked, None).0
     }
 
     /// The same, where its place was read just now; and what places the operation.
     fn sandbox_knowing(
         &self,
-        asked: &Asked,
+        asked: &CallerRequest,
         place: Option<CallerPlace>,
     ) -> (SandboxRouter, Arc<CallerIntents>) {
         let fleet = CallerFleet {
@@ -617,7 +621,7 @@ impl Operations {
     }
 }
 
-enum Read {
+enum OperationSource {
     Collected(Collected),
     Alone(Box<Running>, SandboxRouter),
 }

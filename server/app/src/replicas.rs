@@ -34,7 +34,7 @@ const LOOKED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The knowledge of the other replicas. Times are on the monotonic clock.
 #[derive(Default)]
-struct Seen {
+struct ReplicaSightings {
     /// The newest number of renewals of each, and since when it is known.
     others: HashMap<ReplicaId, (u64, Duration)>,
     looked_at: Duration,
@@ -85,7 +85,7 @@ impl Replicas {
         }
     }
 
-    async fn look(&self, seen: &mut Option<Seen>) -> Result<(), AppError> {
+    async fn look(&self, seen: &mut Option<ReplicaSightings>) -> Result<(), AppError> {
         let now = self.clock.now();
         let others = self.store.renew_replica(self.replica, &self.place, now);
         let others = others.await?;
@@ -113,13 +113,17 @@ impl Replicas {
 }
 
 /// True if a replica that was there is gone.
-fn has_left(seen: &Seen, others: &[OtherReplica]) -> bool {
+fn has_left(seen: &ReplicaSightings, others: &[OtherReplica]) -> bool {
     let is_there = |id| others.iter().any(|other| other.id == id);
     seen.others.keys().any(|id| !is_there(*id))
 }
 
 /// Those that were not renewed for the length of a lease. Forgets those that are gone.
-fn silent(seen: &mut Seen, others: Vec<OtherReplica>, now: Duration) -> Vec<OtherReplica> {
+fn silent(
+    seen: &mut ReplicaSightings,
+    others: Vec<OtherReplica>,
+    now: Duration,
+) -> Vec<OtherReplica> {
     if now.saturating_sub(seen.looked_at) > LOOKED_WITHIN {
         seen.others.values_mut().for_each(|(_, since)| *since = now);
     }
@@ -142,7 +146,7 @@ mod tests {
 
     #[test]
     fn only_a_replica_that_is_not_renewed_for_a_lease_is_silent() {
-        let (mut seen, id) = (Seen::default(), ReplicaId::from_u128(2));
+        let (mut seen, id) = (ReplicaSightings::default(), ReplicaId::from_u128(2));
         let other = |renewals| vec![OtherReplica { id, renewals }];
         let at = Duration::from_secs;
         for second in [100, 110, 119] {
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_time_in_which_the_database_was_away_is_nobodys_silence() {
-        let (mut seen, id) = (Seen::default(), ReplicaId::from_u128(2));
+        let (mut seen, id) = (ReplicaSightings::default(), ReplicaId::from_u128(2));
         let other = || vec![OtherReplica { id, renewals: 7 }];
         let at = Duration::from_secs;
         assert_eq!(silent(&mut seen, other(), at(100)), []);

@@ -13,7 +13,7 @@ use self::Role::{Admin, Member, Owner, Viewer};
 
 /// The user of a request, with its role and scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subject {
+pub struct RightSubject {
     /// The person or service account.
     pub user: UserId,
     /// The role, which bounds its rights.
@@ -189,7 +189,7 @@ struct Rule {
 ///
 /// # Errors
 /// If the subject may not.
-pub fn allow(subject: &Subject, action: Action, resource: &Resource) -> Result<(), Denied> {
+pub fn allow(subject: &RightSubject, action: Action, resource: &Resource) -> Result<(), Denied> {
     let rule = action.rule();
     let least = match *resource {
         Resource::Unknown => rule.at_best(),
@@ -222,7 +222,7 @@ pub fn allow(subject: &Subject, action: Action, resource: &Resource) -> Result<(
     {
         // What cannot be seen is not told apart from what is not there.
         let scopes = Scopes::ALL;
-        let seeing = Subject { scopes, ..*subject };
+        let seeing = RightSubject { scopes, ..*subject };
         match action.seen_by() {
             Some(seen) => allow(&seeing, seen, resource).map_err(|_| Denied::Hidden)?,
             None if owner == subject.user => {}
@@ -258,7 +258,7 @@ pub fn allow(subject: &Subject, action: Action, resource: &Resource) -> Result<(
 ///
 /// # Errors
 /// If the key would be good for more than its maker.
-pub fn new_key(subject: &Subject, asked: Option<Scopes>) -> Result<Scopes, Denied> {
+pub fn new_key(subject: &RightSubject, asked: Option<Scopes>) -> Result<Scopes, Denied> {
     let usual = [Scope::Chat, Scope::Runners, Scope::Exec, Scope::Read];
     let of_role: Scopes = match subject.role {
         Viewer => [Scope::Read].into_iter().collect(),

@@ -49,12 +49,12 @@ struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-    held: RwLock<Held>,
+    held: RwLock<HeldKeys>,
 }
 
 /// The master keys that a server holds, and their source.
 #[derive(Clone)]
-pub struct Held {
+pub struct HeldKeys {
     source: MasterKeySource,
     /// Absent where the server could not make any.
     keys: Option<Arc<MasterKeys>>,
@@ -153,7 +153,7 @@ impl Vault {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, VaultError> {
-        let mut held = Held::read(&store, source).await?;
+        let mut held = HeldKeys::read(&store, source).await?;
         if let (None, MasterKeySource::Own(path)) = (&held.keys, &held.source) {
             match make_own(path, &*entropy).await {
                 Ok(keys) => held.keys = Some(Arc::new(keys)),
@@ -177,12 +177,12 @@ impl Vault {
     ///
     /// # Errors
     /// If they cannot be read, or do not open every stored data key.
-    pub async fn read(&self, source: MasterKeySource) -> Result<Held, VaultError> {
-        Held::read(&self.0.store, source).await
+    pub async fn read(&self, source: MasterKeySource) -> Result<HeldKeys, VaultError> {
+        HeldKeys::read(&self.0.store, source).await
     }
 
     /// Takes up other master keys.
-    pub fn use_keys(&self, held: Held) {
+    pub fn use_keys(&self, held: HeldKeys) {
         *self.0.held.write().unwrap_or_else(PoisonError::into_inner) = held;
     }
 
@@ -221,7 +221,7 @@ impl Vault {
         Ok(Plain(opened.map_err(|why| why.of("secret"))?))
     }
 
-    fn held(&self) -> Held {
+    fn held(&self) -> HeldKeys {
         let held = self.0.held.read();
         held.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -242,8 +242,8 @@ impl Vault {
     }
 
     /// Reads the file with the master keys again; its folder must be taken.
-    async fn read_again(&self) -> Result<Held, VaultError> {
-        let held = Held::read_in_taken(&self.0.store, self.held().source).await?;
+    async fn read_again(&self) -> Result<HeldKeys, VaultError> {
+        let held = HeldKeys::read_in_taken(&self.0.store, self.held().source).await?;
         self.use_keys(held.clone());
         Ok(held)
     }
@@ -266,7 +266,7 @@ impl Vault {
     }
 }
 
-impl Held {
+impl HeldKeys {
     /// Reads the master keys of a source, and tries them on every kind of stored data key. Nothing is written.
     ///
     /// # Errors

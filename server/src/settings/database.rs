@@ -24,7 +24,7 @@ pub(super) struct DatabaseSection {
 
 /// The database that was chosen.
 #[derive(Debug)]
-pub(crate) enum Database {
+pub(crate) enum DatabaseChoice {
     /// A SQLite file.
     File(PathBuf),
     /// PostgreSQL.
@@ -40,20 +40,20 @@ impl DatabaseSection {
         self,
         environment: Option<String>,
         home: &Path,
-    ) -> anyhow::Result<Database> {
+    ) -> anyhow::Result<DatabaseChoice> {
         let set = |text: &String| !text.is_empty();
         let (from, url) = match (environment.filter(set), self.url.filter(set)) {
             (Some(url), _) => (URL, url),
             (None, Some(url)) => ("url under [database] in gantry.toml", url),
-            (None, None) => return Ok(Database::in_home(home)),
+            (None, None) => return Ok(DatabaseChoice::in_home(home)),
         };
         let parsed: Result<PostgresUrl, _> = url.parse();
         let url = parsed.map_err(|error| anyhow!("{from} {error}"))?;
-        Ok(Database::Postgres(url.into()))
+        Ok(DatabaseChoice::Postgres(url.into()))
     }
 }
 
-impl Database {
+impl DatabaseChoice {
     /// The file that is used where nothing is set.
     pub(crate) fn in_home(home: &Path) -> Self {
         Self::File(home.join("server/gantry.db"))
@@ -84,7 +84,7 @@ impl Database {
         }
     }
 
-    /// Works as [`Database::open`], but for a backup of an older version: the schema goes no further than that.
+    /// Works as [`DatabaseChoice::open`], but for a backup of an older version: the schema goes no further than that.
     pub(crate) async fn open_at(&self, schema: i64) -> Result<Store, StoreOpenError> {
         match self {
             Self::File(path) => Store::open_at(path, schema).await,
@@ -110,7 +110,7 @@ impl Database {
 }
 
 /// The file, or the URL without its password.
-impl fmt::Display for Database {
+impl fmt::Display for DatabaseChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),

@@ -29,7 +29,7 @@ const EXAMPLE: &str = "\
 ";
 
 /// A section of the file, or a setting in one.
-struct Entry<'a> {
+struct ReferenceEntry<'a> {
     name: &'a str,
     /// Its text without the default.
     text: String,
@@ -78,7 +78,7 @@ fn table(page: &mut String, name: &str, text: &str, schema: &Value) {
         page,
         "\n## {name}\n\n{text}\n\n| setting | value | meaning | default |\n|---|---|---|---|\n"
     );
-    for Entry {
+    for ReferenceEntry {
         name,
         text,
         default,
@@ -136,7 +136,7 @@ fn comment(example: &mut String, text: &str) {
 }
 
 /// The properties of an object in the schema, by name.
-fn entries(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
+fn entries(schema: &Value) -> impl Iterator<Item = ReferenceEntry<'_>> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     properties.map(|(name, schema)| {
         let words: Vec<_> = schema["description"]
@@ -151,7 +151,7 @@ fn entries(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
         };
         let sentence = format!("{}.", text.trim_end_matches('.'));
         let default = (!default.is_empty()).then(|| default.to_owned());
-        Entry {
+        ReferenceEntry {
             name,
             text: sentence,
             default,
@@ -161,21 +161,21 @@ fn entries(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
 }
 
 /// The settings of a section that are values.
-fn settings(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
+fn settings(schema: &Value) -> impl Iterator<Item = ReferenceEntry<'_>> {
     entries(schema).filter(|entry| !entry.is_list() && !entry.is_table())
 }
 
 /// The settings of a section that are tables of their own.
-fn tables(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
-    entries(schema).filter(Entry::is_table)
+fn tables(schema: &Value) -> impl Iterator<Item = ReferenceEntry<'_>> {
+    entries(schema).filter(ReferenceEntry::is_table)
 }
 
 /// The settings of a section that are lists of tables.
-fn lists(schema: &Value) -> impl Iterator<Item = Entry<'_>> {
-    entries(schema).filter(Entry::is_list)
+fn lists(schema: &Value) -> impl Iterator<Item = ReferenceEntry<'_>> {
+    entries(schema).filter(ReferenceEntry::is_list)
 }
 
-impl Entry<'_> {
+impl ReferenceEntry<'_> {
     /// True for a list of tables.
     fn is_list(&self) -> bool {
         self.schema["items"]["properties"].is_object()
@@ -213,7 +213,7 @@ fn kind(schema: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Environment, ModelChoice, RunArgs, Settings, Tls},
+        super::{Environment, ModelChoice, RunArgs, ServerSettings, Tls},
         *,
     };
 
@@ -274,7 +274,7 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         fs::write(home.path().join("gantry.toml"), toml).expect("it is written");
         let environment = Environment::default();
-        let it = Settings::resolve(RunArgs::default(), environment, None, home.path());
+        let it = ServerSettings::resolve(RunArgs::default(), environment, None, home.path());
         let it = it.expect("the defaults are fine");
         let ModelChoice::Servers { first, .. } = it.app.model else {
             panic!("a model is named");

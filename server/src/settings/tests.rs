@@ -1,10 +1,10 @@
 use super::*;
 
 // Built by hand, not parsed, so that the environment of the test run does not show.
-fn resolve(toml: &str, args: RunArgs) -> anyhow::Result<Settings> {
+fn resolve(toml: &str, args: RunArgs) -> anyhow::Result<ServerSettings> {
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join("gantry.toml"), toml).expect("it is written");
-    Settings::resolve(args, Environment::default(), None, home.path())
+    ServerSettings::resolve(args, Environment::default(), None, home.path())
 }
 
 fn error(toml: &str, args: RunArgs) -> String {

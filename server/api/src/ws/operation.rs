@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use serde::{Deserialize, de::IgnoredAny};
 use server_app::{
-    AppError, Attached, OpContext, OperationView, OutputStream, Reading, rights::Action,
+    AppError, Attached, GuardedReader, OpContext, OperationView, OutputStream, rights::Action,
 };
 use shared_api::{
     BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES, OperationClientMessage, OperationServerMessage,
@@ -106,7 +106,7 @@ struct Following {
     does: Action,
     /// True if the client reports the output that it has stored: no other reader stores it.
     is_download: bool,
-    reading: Reading,
+    reading: GuardedReader,
     controls: Arc<dyn Controls>,
     hands: Hands,
     outbox: Outbox,
@@ -243,7 +243,7 @@ async fn told(
     outbox: &Outbox,
     room: &mut Option<MessageRoom>,
     rest: &mut Option<OperationUpdate>,
-    reading: &mut Reading,
+    reading: &mut GuardedReader,
 ) -> (MessageRoom, OperationUpdate) {
     if room.is_none() {
         *room = outbox.room(MAX_BINARY_FRAME_BYTES).await;

@@ -16,13 +16,13 @@ use shared_types::{
 
 use super::{
     Enrolment,
-    refused::{self, Refused},
+    refused::{self, RefusedEnrolment},
 };
 use crate::{AppError, gate::Gate, keys::verifies, refusals::place, rights::Action};
 
 /// A runner that is enrolled.
 #[derive(Debug)]
-pub struct Enrolled {
+pub struct EnrolledRunner {
     /// Its id.
     pub runner: RunnerId,
     /// Its name.
@@ -32,13 +32,13 @@ pub struct Enrolled {
 /// The result of a request that could be opened.
 pub struct Joined {
     /// For the runner alone.
-    pub answer: Result<Enrolled, AppError>,
+    pub answer: Result<EnrolledRunner, AppError>,
     /// The key that seals the answer.
     pub reply: ReplyKey,
 }
 
 /// A request that was opened.
-pub(super) struct Asked {
+pub(super) struct OpenedRequest {
     pub(super) content: v1::EnrolContent,
     /// A good one, from [`Enrolment::identify`].
     pub(super) challenge: Vec<u8>,
@@ -66,7 +66,7 @@ impl Enrolment {
                 return Err(self.refuse(refused, place(address), now).await);
             }
         };
-        let asked = Asked {
+        let asked = OpenedRequest {
             content,
             challenge: sealed.challenge,
             ephemeral_key: sealed.ephemeral_key,
@@ -79,15 +79,18 @@ impl Enrolment {
         Ok(Joined { answer, reply })
     }
 
-    fn open(&self, sealed: &v1::EnrolRequest) -> Result<(v1::EnrolContent, ReplyKey), Refused> {
+    fn open(
+        &self,
+        sealed: &v1::EnrolRequest,
+    ) -> Result<(v1::EnrolContent, ReplyKey), RefusedEnrolment> {
         let inner = &*self.inner;
         if sealed.sealed.is_empty() {
-            return Err(Refused::not_sealed());
+            return Err(RefusedEnrolment::not_sealed());
         }
         let good = inner.challenges.check(&sealed.challenge, &*inner.clock);
-        good.ok_or_else(|| Refused::old_challenge(refused::ENROL))?;
+        good.ok_or_else(|| RefusedEnrolment::old_challenge(refused::ENROL))?;
         let key = inner.challenges.sealing_key(&sealed.challenge);
-        enrolling::open(key, sealed).map_err(|_| Refused::not_opened())
+        enrolling::open(key, sealed).map_err(|_| RefusedEnrolment::not_opened())
     }
 
     /// Spends a join token and makes the runner known. Where its owner has chosen no runner yet,
@@ -97,7 +100,7 @@ impl Enrolment {
     /// # Errors
     /// If the token is wrong, spent or expired, the signature does not hold, the name is taken, a
     /// runner with this key is enrolled, or the address has failed too often.
-    pub(super) async fn join(&self, asked: Asked) -> Result<Enrolled, AppError> {
+    pub(super) async fn join(&self, asked: OpenedRequest) -> Result<EnrolledRunner, AppError> {
         let inner = &*self.inner;
         let now = inner.clock.now();
         let row = match self.spend(&asked, now).await {
@@ -109,30 +112,34 @@ impl Enrolment {
             .choose_first_runner(row.tenant, row.owner, row.id, now)
             .await?;
         tracing::info!(runner.id = %row.id, runner.name = row.name, "runner enrolled");
-        Ok(Enrolled {
+        Ok(EnrolledRunner {
             runner: row.id,
             name: row.name,
         })
     }
 
-    async fn spend(&self, asked: &Asked, now: Timestamp) -> Result<RunnerRow, Refused> {
+    async fn spend(
+        &self,
+        asked: &OpenedRequest,
+        now: Timestamp,
+    ) -> Result<RunnerRow, RefusedEnrolment> {
         let inner = &*self.inner;
         let token = &asked.content.join_token;
-        let token: Token = token.parse().map_err(|_| Refused::no_token())?;
+        let token: Token = token.parse().map_err(|_| RefusedEnrolment::no_token())?;
         if token.kind() != TokenKind::Join || token.pin() != Some(&inner.identity.public()) {
-            return Err(Refused::foreign_token());
+            return Err(RefusedEnrolment::foreign_token());
         }
         let known = inner.store.join_token_by_hash(&token.hash()).await?;
         let known = known.ok_or(EnrolRefusal::Unknown)?;
         let owner = inner.store.user(known.tenant, known.owner).await?;
         let tried = match known.is_good(now) {
             Ok(()) if !Gate::may_still(&owner, Action::MakeJoinToken) => {
-                Err(Refused::maker_may_not())
+                Err(RefusedEnrolment::maker_may_not())
             }
-            Ok(()) if !may_come_from(&known, asked.address) => Err(Refused::elsewhere()),
-            Ok(()) if !may_be_called(&known, &asked.content.name) => {
-                Err(Refused::another_name(&known.name, &asked.content.name))
-            }
+            Ok(()) if !may_come_from(&known, asked.address) => Err(RefusedEnrolment::elsewhere()),
+            Ok(()) if !may_be_called(&known, &asked.content.name) => Err(
+                RefusedEnrolment::another_name(&known.name, &asked.content.name),
+            ),
             Ok(()) => self.try_good(asked, (&token, &known), now).await,
             Err(refusal @ EnrolRefusal::Spent) if may_come_from(&known, asked.address) => {
                 self.again(asked, &known, refusal).await
@@ -144,10 +151,10 @@ impl Enrolment {
 
     async fn try_good(
         &self,
-        asked: &Asked,
+        asked: &OpenedRequest,
         (token, known): (&Token, &JoinTokenRow),
         now: Timestamp,
-    ) -> Result<RunnerRow, Refused> {
+    ) -> Result<RunnerRow, RefusedEnrolment> {
         let inner = &*self.inner;
         signs_for_itself(asked)?;
         let runner = new_runner(&asked.content, &*inner.clock, &*inner.entropy)?;
@@ -161,10 +168,10 @@ impl Enrolment {
     /// the same machine asks with the same token and key. Of everybody else it is refused.
     async fn again(
         &self,
-        asked: &Asked,
+        asked: &OpenedRequest,
         known: &JoinTokenRow,
         refusal: EnrolRefusal,
-    ) -> Result<RunnerRow, Refused> {
+    ) -> Result<RunnerRow, RefusedEnrolment> {
         if signs_for_itself(asked).is_err() {
             return Err(refusal.into());
         }
@@ -177,15 +184,15 @@ impl Enrolment {
 }
 
 /// Refuses a request that the holder of its key has not signed.
-fn signs_for_itself(asked: &Asked) -> Result<(), Refused> {
+fn signs_for_itself(asked: &OpenedRequest) -> Result<(), RefusedEnrolment> {
     let content = &asked.content;
     if !public_key::is_sound(&content.public_key) {
-        return Err(Refused::unsound_key());
+        return Err(RefusedEnrolment::unsound_key());
     }
     let signed = signing::enrol(&asked.challenge, &asked.ephemeral_key, &content.join_token);
     match verifies(&content.public_key, &signed, &content.signature) {
         true => Ok(()),
-        false => Err(Refused::bad_signature()),
+        false => Err(RefusedEnrolment::bad_signature()),
     }
 }
 

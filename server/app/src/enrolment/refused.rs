@@ -22,7 +22,7 @@ pub struct NotLetIn {
 }
 
 /// See the module.
-pub(super) struct Refused {
+pub(super) struct RefusedEnrolment {
     /// The answer.
     pub(super) error: AppError,
     /// True if it could be a guess at a token, and counts against the address.
@@ -44,7 +44,7 @@ const LINK: &str = "link.refused";
 const STRANGER: AppError =
     AppError::Unauthenticated("this runner is not known here; enrol it with a new join token");
 
-impl Refused {
+impl RefusedEnrolment {
     pub(super) fn no_token() -> Self {
         Self::guess(
             "no token",
@@ -228,7 +228,7 @@ impl Refused {
     }
 }
 
-impl From<EnrolRefusal> for Refused {
+impl From<EnrolRefusal> for RefusedEnrolment {
     fn from(refusal: EnrolRefusal) -> Self {
         match refusal {
             EnrolRefusal::Unknown => Self::guess(
@@ -262,7 +262,7 @@ impl From<EnrolRefusal> for Refused {
     }
 }
 
-impl From<AppError> for Refused {
+impl From<AppError> for RefusedEnrolment {
     fn from(error: AppError) -> Self {
         let decided = !matches!(error, AppError::Unavailable(_));
         Self {
@@ -272,7 +272,7 @@ impl From<AppError> for Refused {
     }
 }
 
-impl From<StoreError> for Refused {
+impl From<StoreError> for RefusedEnrolment {
     fn from(error: StoreError) -> Self {
         AppError::from(error).into()
     }

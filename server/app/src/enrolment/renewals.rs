@@ -12,10 +12,10 @@ use shared_types::RunnerId;
 const RUNNERS: usize = 1024;
 
 /// See the module.
-pub(super) struct Renewals(Mutex<LruCache<RunnerId, Known>>);
+pub(super) struct Renewals(Mutex<LruCache<RunnerId, KnownRenewal>>);
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownRenewal {
     renewal: ChallengeNumber,
     /// The first challenge of this process that is newer.
     since: u64,
@@ -33,7 +33,7 @@ impl Renewals {
         // Noted again it would be known for the newer challenges alone.
         if known.is_none_or(|known| known.renewal != renewal) {
             let since = next;
-            all.insert(runner, Known { renewal, since });
+            all.insert(runner, KnownRenewal { renewal, since });
         }
     }
 
@@ -43,7 +43,7 @@ impl Renewals {
         (challenge >= known.since).then_some(known.renewal)
     }
 
-    fn lock(&self) -> MutexGuard<'_, LruCache<RunnerId, Known>> {
+    fn lock(&self) -> MutexGuard<'_, LruCache<RunnerId, KnownRenewal>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use proto::{agreement::Ephemeral, enrolling::Envelope};
 use shared_types::{OsEntropy, TenantId, Token, limits::is_name};
 
 use super::{
-    joining::{Asked, name_from},
+    joining::{OpenedRequest, name_from},
     *,
 };
 use crate::{JoinTerms, testing::Fixture};
@@ -58,11 +58,11 @@ async fn token(fixture: &Fixture, terms: JoinTerms) -> String {
 }
 
 /// A request in which everything is right, as it comes out of its seal.
-fn ask(fixture: &Fixture, key: &SigningKey, token: &str) -> Asked {
+fn ask(fixture: &Fixture, key: &SigningKey, token: &str) -> OpenedRequest {
     let challenge = identity(fixture).challenge;
     let ephemeral_key = Ephemeral::generate(&OsEntropy).public();
     let signed = signing::enrol(&challenge, &ephemeral_key, token);
-    Asked {
+    OpenedRequest {
         content: v1::EnrolContent {
             join_token: token.to_owned(),
             public_key: key.public().to_vec(),
@@ -251,7 +251,7 @@ async fn a_fleet_token_enrols_nobody_by_a_request_that_is_repeated() {
         token(&fixture, fleet).await,
     );
     let first = ask(&fixture, &key, &token);
-    let again = Asked {
+    let again = OpenedRequest {
         content: v1::EnrolContent {
             name: "another".to_owned(),
             ..first.content.clone()

@@ -45,10 +45,10 @@ pub(super) enum Of {
 /// See the module. Clones are the same.
 #[derive(Clone)]
 pub(super) struct Connections {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<ConnectionCache>>,
 }
 
-struct Kept {
+struct ConnectionCache {
     connections: LruCache<Of, Arc<Breaker>>,
     places: LruCache<(TenantId, Calls), Arc<Semaphore>>,
 }
@@ -56,7 +56,7 @@ struct Kept {
 impl Connections {
     pub(super) fn new() -> Self {
         Self {
-            kept: Arc::new(Mutex::new(Kept {
+            kept: Arc::new(Mutex::new(ConnectionCache {
                 connections: LruCache::new(CONNECTIONS),
                 places: LruCache::new(PLACES),
             })),
@@ -101,7 +101,7 @@ impl Connections {
         self.with(|kept| kept.connections.clear());
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut ConnectionCache) -> T) -> T {
         act(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -37,7 +37,7 @@ use crate::{
 pub struct Offered {
     store: Store,
     vault: Vault,
-    known: Arc<watch::Sender<Known>>,
+    known: Arc<watch::Sender<OperatorModels>>,
     /// The networks in which the servers of people's accounts may stand.
     reach: Reach,
     connections: Connections,
@@ -48,7 +48,7 @@ pub struct Offered {
 
 /// The operator's settings of models, which can be replaced.
 #[derive(Clone)]
-pub struct Known {
+pub struct OperatorModels {
     /// The models that the operator offers.
     pub models: Models,
     /// The providers of models.
@@ -58,7 +58,7 @@ pub struct Known {
 }
 
 /// A model of an account or of the operator.
-enum Found<'a> {
+enum FoundModel<'a> {
     /// The name of its account, and the offer.
     Operator(String, Offer),
     Account(&'a ModelAccountRow, String),
@@ -79,7 +79,7 @@ impl Offered {
         Self {
             store: parts.store.clone(),
             vault: parts.vault.clone(),
-            known: Arc::new(watch::Sender::new(Known {
+            known: Arc::new(watch::Sender::new(OperatorModels {
                 models: parts.models.clone(),
                 catalogue: Arc::new(parts.catalogue.clone()),
                 prompt: parts.prompt.clone(),
@@ -108,7 +108,7 @@ impl Offered {
     }
 
     /// Takes up other settings of the operator. Calls that are made already go on as they began.
-    pub(crate) fn replace(&self, known: Known) {
+    pub(crate) fn replace(&self, known: OperatorModels) {
         self.known.send_replace(known);
         self.connections.forget();
     }
@@ -122,9 +122,9 @@ impl Offered {
         let Places { accounts, runners } = self.places(tenant, user).await?;
         let default = self.default(&accounts);
         let is_default = |name: &str, account: &str| match &default {
-            Found::Operator(of, offer) => account == of && offer.info().name == name,
-            Found::Account(row, model) => row.terms.name == account && model == name,
-            Found::Runner(..) => false,
+            FoundModel::Operator(of, offer) => account == of && offer.info().name == name,
+            FoundModel::Account(row, model) => row.terms.name == account && model == name,
+            FoundModel::Runner(..) => false,
         };
         let mut listed = Vec::new();
         for row in &accounts {
@@ -265,7 +265,7 @@ impl Offered {
         let mut stored = Vec::new();
         for name in names {
             stored.push(match self.typed(&places, name).first() {
-                Some(Found::Runner(row, model)) => format!("{}/{model}", row.id),
+                Some(FoundModel::Runner(row, model)) => format!("{}/{model}", row.id),
                 Some(_) => name.to_owned(),
                 None => {
                     return Err(AppError::Invalid(format!(
@@ -339,7 +339,7 @@ impl Offered {
         let places = self.places(tenant, user).await?;
         let account = places.accounts.iter().find(|row| row.terms.name == name);
         let found = match account {
-            Some(row) => Some(Found::Account(row, self.default_of(row)?)),
+            Some(row) => Some(FoundModel::Account(row, self.default_of(row)?)),
             None => {
                 let of_operator = self.first_of(name);
                 of_operator.or_else(|| self.typed(&places, name).into_iter().next())
@@ -347,17 +347,17 @@ impl Offered {
         };
         match found {
             None => Err(AppError::NotFound("model")),
-            Some(Found::Operator(_, Offer::Whole(_))) => Err(AppError::Invalid(
+            Some(FoundModel::Operator(_, Offer::Whole(_))) => Err(AppError::Invalid(
                 "that model is part of the server and needs no test".to_owned(),
             )),
-            Some(Found::Operator(_, Offer::Vendor(vendor))) => probed(&vendor).await,
+            Some(FoundModel::Operator(_, Offer::Vendor(vendor))) => probed(&vendor).await,
             // A connection of its own, so that a key that is valid again is not left alone.
-            Some(Found::Account(row, model)) => {
+            Some(FoundModel::Account(row, model)) => {
                 let key = self.key(tenant, row).await?;
                 let connection = self.connect(row, &model, key.as_deref())?;
                 self.tested(&of(row, &model), &connection).await
             }
-            Some(Found::Runner(row, model)) => {
+            Some(FoundModel::Runner(row, model)) => {
                 let connection = self.connect_runner(row, &model)?;
                 self.tested(&Of::Runner(row.id, model), &connection).await
             }
@@ -417,13 +417,13 @@ impl Offered {
     async fn model(
         &self,
         tenant: TenantId,
-        found: &Found<'_>,
+        found: &FoundModel<'_>,
         gives_way: bool,
     ) -> Result<Arc<dyn Model>, AppError> {
         let vendor = match found {
-            Found::Operator(_, Offer::Whole(model)) => return Ok(model.clone()),
-            Found::Operator(_, Offer::Vendor(vendor)) => vendor.clone(),
-            Found::Account(row, model) => {
+            FoundModel::Operator(_, Offer::Whole(model)) => return Ok(model.clone()),
+            FoundModel::Operator(_, Offer::Vendor(vendor)) => vendor.clone(),
+            FoundModel::Account(row, model) => {
                 let of = of(row, model);
                 match self.connections.get(&of) {
                     Some(known) => known,
@@ -434,7 +434,7 @@ impl Offered {
                     }
                 }
             }
-            Found::Runner(row, model) => {
+            FoundModel::Runner(row, model) => {
                 let of = Of::Runner(row.id, model.clone());
                 match self.connections.get(&of) {
                     Some(known) => known,
@@ -447,10 +447,10 @@ impl Offered {
             ..RetryOptions::default()
         };
         let calls = match found {
-            Found::Operator(..) => Calls::Shared,
-            Found::Account(row, _) if row.of == AccountOf::Tenant => Calls::Shared,
-            Found::Account(..) => Calls::Own,
-            Found::Runner(row, _) => Calls::Runner(row.id),
+            FoundModel::Operator(..) => Calls::Shared,
+            FoundModel::Account(row, _) if row.of == AccountOf::Tenant => Calls::Shared,
+            FoundModel::Account(..) => Calls::Own,
+            FoundModel::Runner(row, _) => Calls::Runner(row.id),
         };
         let retry = Retry::new(vendor, options, self.entropy.clone());
         let limited = Limited::new(retry, self.connections.places(tenant, calls));
@@ -550,32 +550,36 @@ impl Offered {
     }
 
     /// The models that a stored name means, those of the person's own accounts first.
-    fn found<'a>(&self, places: &'a Places, name: &str) -> Vec<Found<'a>> {
+    fn found<'a>(&self, places: &'a Places, name: &str) -> Vec<FoundModel<'a>> {
         let found = self.found_in_accounts(&places.accounts, name);
         if !found.is_empty() {
             return found;
         }
         let of_runner = of_runner(&places.runners, name);
         let of_runner = of_runner.filter(|(row, model)| reports(row, model));
-        let found = of_runner.map(|(row, model)| Found::Runner(row, model.to_owned()));
+        let found = of_runner.map(|(row, model)| FoundModel::Runner(row, model.to_owned()));
         found.into_iter().collect()
     }
 
     /// The models that a name means which a person writes now: it may have the name of a runner.
-    fn typed<'a>(&self, places: &'a Places, name: &str) -> Vec<Found<'a>> {
+    fn typed<'a>(&self, places: &'a Places, name: &str) -> Vec<FoundModel<'a>> {
         let found = self.found(places, name);
         if !found.is_empty() {
             return found;
         }
         let of_runner = name.split_once('/').and_then(|(runner, model)| {
             let row = places.runners.iter().find(|row| row.name == runner)?;
-            reports(row, model).then(|| Found::Runner(row, model.to_owned()))
+            reports(row, model).then(|| FoundModel::Runner(row, model.to_owned()))
         });
         of_runner.into_iter().collect()
     }
 
     /// The models of accounts and of the operator that a name means.
-    fn found_in_accounts<'a>(&self, accounts: &'a [ModelAccountRow], name: &str) -> Vec<Found<'a>> {
+    fn found_in_accounts<'a>(
+        &self,
+        accounts: &'a [ModelAccountRow],
+        name: &str,
+    ) -> Vec<FoundModel<'a>> {
         if name == AUTO {
             return vec![self.default(accounts)];
         }
@@ -585,7 +589,7 @@ impl Offered {
                 let provider = catalogue.provider(&row.provider)?;
                 let model = provider.tiers.get(&tier)?.clone();
                 self.offers(row, &model)
-                    .then_some(Found::Account(row, model))
+                    .then_some(FoundModel::Account(row, model))
             };
             let operator = self.operator();
             let of_operator = operator.all().filter(|(_, offer)| {
@@ -606,7 +610,7 @@ impl Offered {
             let of_accounts = accounts
                 .iter()
                 .filter(|row| is_meant(&row.terms.name) && self.offers(row, model))
-                .map(|row| Found::Account(row, model.to_owned()));
+                .map(|row| FoundModel::Account(row, model.to_owned()));
             let of_operator = operator.all().filter(|(of, offer)| {
                 is_meant(of.unwrap_or(OPERATOR)) && offer.info().name == model
             });
@@ -622,7 +626,7 @@ impl Offered {
     }
 
     /// The first model of a further account of the operator.
-    fn first_of<'a>(&self, account: &str) -> Option<Found<'a>> {
+    fn first_of<'a>(&self, account: &str) -> Option<FoundModel<'a>> {
         let operator = self.operator();
         let mut all = operator.all();
         all.find(|(of, _)| *of == Some(account)).map(operators)
@@ -644,29 +648,29 @@ impl Offered {
 
     /// The model that answers where none is chosen: the operator's, unless that is the practice model and there is an
     /// account.
-    fn default<'a>(&self, accounts: &'a [ModelAccountRow]) -> Found<'a> {
+    fn default<'a>(&self, accounts: &'a [ModelAccountRow]) -> FoundModel<'a> {
         let first = self.operator().first().clone();
         if first.info().practice
             && let Some((row, model)) = accounts
                 .iter()
                 .find_map(|row| Some((row, self.default_of(row).ok()?)))
         {
-            return Found::Account(row, model);
+            return FoundModel::Account(row, model);
         }
         operators((None, &first))
     }
 
-    fn info(&self, found: &Found<'_>) -> ModelInfo {
+    fn info(&self, found: &FoundModel<'_>) -> ModelInfo {
         match found {
-            Found::Operator(_, offer) => offer.info(),
-            Found::Account(row, model) => ModelInfo {
+            FoundModel::Operator(_, offer) => offer.info(),
+            FoundModel::Account(row, model) => ModelInfo {
                 name: model.clone(),
                 practice: false,
                 origin: Default::default(),
                 profile: self.profile(row, model),
                 paid_by: paid_by(row),
             },
-            Found::Runner(row, model) => ModelInfo {
+            FoundModel::Runner(row, model) => ModelInfo {
                 name: model.clone(),
                 practice: false,
                 origin: Default::default(),
@@ -710,8 +714,8 @@ fn reports(row: &RunnerRow, model: &str) -> bool {
 }
 
 /// A model of the operator, with the name of its account.
-fn operators<'a>((account, offer): (Option<&str>, &Offer)) -> Found<'a> {
-    Found::Operator(account.unwrap_or(OPERATOR).to_owned(), offer.clone())
+fn operators<'a>((account, offer): (Option<&str>, &Offer)) -> FoundModel<'a> {
+    FoundModel::Operator(account.unwrap_or(OPERATOR).to_owned(), offer.clone())
 }
 
 async fn probed(model: &Breaker) -> Result<Probed, AppError> {

@@ -25,9 +25,9 @@ const WAIT_AT_MOST: usize = 256;
 
 /// Those that were just started. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Waiting(Arc<Mutex<HashMap<OperationId, Running>>>);
+pub(crate) struct StartedOperations(Arc<Mutex<HashMap<OperationId, Running>>>);
 
-impl Waiting {
+impl StartedOperations {
     /// Keeps it for its first reader.
     pub(super) fn put(&self, id: OperationId, running: Running) {
         let mut waiting = self.lock();

@@ -15,7 +15,7 @@ use crate::AppError;
 const START_WITHIN: Duration = Duration::from_secs(60);
 
 /// The identity of a caller's operation, and its place.
-pub(super) struct Asked {
+pub(super) struct CallerRequest {
     pub(super) tenant: TenantId,
     pub(super) user: UserId,
     /// Of the request that asks.
@@ -27,7 +27,7 @@ pub(super) struct Asked {
     pub(super) trace: Option<TraceContext>,
 }
 
-impl Asked {
+impl CallerRequest {
     pub(super) fn of(open: &OpenCallerOperation) -> Result<Self, AppError> {
         let OperationRow {
             asked_by: AskedBy::Caller { user, key },

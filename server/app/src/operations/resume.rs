@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Operations,
-    asked::{Asked, request},
+    asked::{CallerRequest, request},
     refused,
 };
 use crate::AppError;
@@ -112,7 +112,7 @@ impl Operations {
         if is_kept_nowhere(&request) {
             return Ok(());
         }
-        let asked = Asked::of(&open)?;
+        let asked = CallerRequest::of(&open)?;
         let operation = asked.operation(request, open.epoch, COMMAND_RUNS_AT_MOST);
         let collected = self.sandbox(&asked).collect(operation).await;
         collected.map(drop).map_err(refused)

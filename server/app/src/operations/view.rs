@@ -8,7 +8,7 @@ use shared_types::{OperationId, RunnerId, SessionId, Timestamp, TurnId};
 
 use crate::{
     AppError,
-    guarded::{Held, Right},
+    guarded::{HeldEvents, Right},
     rights::Action,
 };
 
@@ -75,23 +75,23 @@ pub struct Attached {
     /// The right of the subject: [`Action::PassInput`], else [`Action::FollowOperation`].
     pub does: Action,
     /// Its events.
-    pub reading: Reading,
+    pub reading: GuardedReader,
     /// The controls that pass input to it.
     pub controls: Arc<dyn Controls>,
 }
 
 /// Reads one operation to its end, as long as its user may use its runner.
 #[derive(Debug)]
-pub struct Reading {
+pub struct GuardedReader {
     events: Box<dyn Events>,
-    held: Held,
+    held: HeldEvents,
 }
 
-impl Reading {
+impl GuardedReader {
     pub(super) fn new(events: impl Events + 'static, right: Right) -> Self {
         Self {
             events: Box::new(events),
-            held: Held::new(right),
+            held: HeldEvents::new(right),
         }
     }
 

@@ -104,7 +104,7 @@ fn every_action_is_allowed_to_exactly_the_roles_scopes_and_things_that_the_page_
         };
         for (role, things) in ROLES.iter().zip(roles) {
             for scopes in every_set_of_scopes() {
-                let subject = Subject {
+                let subject = RightSubject {
                     user: US,
                     role: *role,
                     scopes,
@@ -144,7 +144,7 @@ fn what_a_subject_may_not_see_is_refused_like_nothing_whatever_its_scopes() {
     for action in Action::ALL {
         for role in ROLES {
             for scopes in every_set_of_scopes() {
-                let subject = Subject {
+                let subject = RightSubject {
                     user: US,
                     role,
                     scopes,
@@ -165,12 +165,12 @@ fn what_a_subject_may_not_see_is_refused_like_nothing_whatever_its_scopes() {
 #[test]
 fn a_refusal_says_which_role_or_scope_is_needed() {
     let [own, shared, _] = THINGS;
-    let subject = |role, scopes: &[Scope]| Subject {
+    let subject = |role, scopes: &[Scope]| RightSubject {
         user: US,
         role,
         scopes: scopes.iter().copied().collect(),
     };
-    let words = |subject: Subject, action, (_, resource): (&str, Resource)| {
+    let words = |subject: RightSubject, action, (_, resource): (&str, Resource)| {
         let denied = allow(&subject, action, &resource);
         denied.expect_err("it is refused").to_string()
     };
@@ -194,7 +194,7 @@ fn a_refusal_says_which_role_or_scope_is_needed() {
 fn no_key_is_good_for_more_than_its_maker() {
     for role in ROLES {
         for scopes in every_set_of_scopes() {
-            let maker = Subject {
+            let maker = RightSubject {
                 user: US,
                 role,
                 scopes,

@@ -11,7 +11,7 @@ use server_store::Store;
 use shared_types::Entropy;
 
 use super::{
-    Held, MasterKeySource, MasterKeys, VaultError,
+    HeldKeys, MasterKeySource, MasterKeys, VaultError,
     file::{FolderTaken, replace},
 };
 
@@ -103,7 +103,7 @@ async fn rotate_own(
 
 /// The keys of the source, which open every data key. Its folder must be taken.
 async fn fitting(store: &Store, source: &MasterKeySource) -> Result<MasterKeys, VaultError> {
-    Held::read_in_taken(store, source.clone()).await?;
+    HeldKeys::read_in_taken(store, source.clone()).await?;
     source.read()?.ok_or_else(|| {
         VaultError::Source(format!(
             "{source} does not exist yet: the server makes it when it first starts"

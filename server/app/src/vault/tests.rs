@@ -293,7 +293,7 @@ async fn keys_of_the_environment_are_rotated_to_the_first_one() {
     let rotated = rotated.expect("both are there");
     assert_eq!((rotated.data_keys, rotated.older), (1, 1));
     assert!(!opens(&vault, world.ours, &sealed).await, "it has only one");
-    let held = Held::read(&world.store, given(&[&two])).await;
+    let held = HeldKeys::read(&world.store, given(&[&two])).await;
     vault.use_keys(held.expect("it fits"));
     assert!(opens(&vault, world.ours, &sealed).await);
     let refused = told(world.unlock(given(&[&one])).await);
