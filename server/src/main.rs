@@ -50,7 +50,7 @@ use reload::{Reloader, SettingsSources};
 use running::RunningServer;
 use settings::{
     AppSettings, Cli, DatabaseChoice, Environment, MasterKeyChoice, ModelChoice, ServerSettings,
-    Tls, TraceSettings, Verb,
+    SettingsVerb, Tls, TraceSettings,
 };
 use signals::ProcessSignals;
 
@@ -76,11 +76,13 @@ fn main() -> ExitCode {
     // Before anything else: the environment holds a model's key.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let cli = Cli::parse();
-    if let Verb::Manual { folder } = &cli.verb {
+    if let SettingsVerb::Manual { folder } = &cli.verb {
         return manual(folder);
     }
     let kept = hidden.and_then(|()| match &cli.verb {
-        Verb::Run(args) if args.dumpable => set_dumpable_behavior(DumpableBehavior::Dumpable),
+        SettingsVerb::Run(args) if args.dumpable => {
+            set_dumpable_behavior(DumpableBehavior::Dumpable)
+        }
         _ => Ok(()),
     });
     let ended = kept
@@ -118,11 +120,11 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
     shared_tls::install_provider();
     let home = cli.home(&environment)?;
     let (folder, config) = (home.join("server"), cli.config.as_deref());
-    if !matches!(cli.verb, Verb::Restore { .. }) {
+    if !matches!(cli.verb, SettingsVerb::Restore { .. }) {
         restore::require_finished(&folder)?;
     }
     match cli.verb {
-        Verb::Run(args) => {
+        SettingsVerb::Run(args) => {
             let origin = SettingsSources {
                 args: *args,
                 environment,
@@ -131,12 +133,12 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
             };
             serve(origin).await
         }
-        Verb::SignInCode { user } => {
+        SettingsVerb::SignInCode { user } => {
             let database = settings::database(environment, config, &home)?;
             let verb = operator::sign_in_code(&database, &folder, user.as_deref());
             ownership::of_home(&home, verb).await
         }
-        Verb::JoinToken {
+        SettingsVerb::JoinToken {
             name,
             valid_for,
             uses,
@@ -155,37 +157,37 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
             let verb = operator::join_token(&database, &folder, terms, once, file.as_deref());
             ownership::of_home(&home, verb).await
         }
-        Verb::CheckConfig(args) => {
+        SettingsVerb::CheckConfig(args) => {
             let file = settings::file(config, &home);
             let settings = ServerSettings::resolve(*args, environment, config, &home)?;
             check::check(settings, &file, &folder).await
         }
-        Verb::Migrate { check } => {
+        SettingsVerb::Migrate { check } => {
             let database = settings::database(environment, config, &home)?;
             ownership::of_home(&home, schema::migrate(&database, &folder, check)).await
         }
-        Verb::Backup { file } => {
+        SettingsVerb::Backup { file } => {
             let (database, key) = settings::database_and_master_key(environment, config, &home)?;
             backup::back_up(&database, &key, &folder, &file).await
         }
-        Verb::Restore { file } => {
+        SettingsVerb::Restore { file } => {
             let (database, key) = settings::database_and_master_key(environment, config, &home)?;
             ownership::of_home(&home, restore::restore(&database, &key, &folder, &file)).await
         }
-        Verb::Move { to } => {
+        SettingsVerb::Move { to } => {
             let database = settings::database(environment, config, &home)?;
             ownership::of_home(&home, backup::move_to(&database, &to, &home)).await
         }
-        Verb::Health => health::health(&folder).await,
-        Verb::Reload => reload::run(&folder).await,
-        Verb::RotateLinkKey { now } => rotate::rotate(&home, now).await,
-        Verb::Secrets { verb } => {
+        SettingsVerb::Health => health::health(&folder).await,
+        SettingsVerb::Reload => reload::run(&folder).await,
+        SettingsVerb::RotateLinkKey { now } => rotate::rotate(&home, now).await,
+        SettingsVerb::Secrets { verb } => {
             let (database, key) = settings::database_and_master_key(environment, config, &home)?;
             let verb = secrets::run(verb, &database, &key, &folder);
             ownership::of_home(&home, verb).await
         }
         // `main` has done it: it needs no home.
-        Verb::Manual { .. } => Ok(()),
+        SettingsVerb::Manual { .. } => Ok(()),
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::{sync::watch, time::sleep};
 use crate::{
     certificate::{self, Certificate},
     running::RunningServer,
-    settings::{Environment, RunArgs, ServerSettings, Written},
+    settings::{Environment, RunArgs, ServerSettings, WrittenSettings},
     signals::{ProcessSignals, SignalRequest},
 };
 
@@ -70,7 +70,7 @@ impl SettingsSources {
 pub(crate) struct Reloader {
     pub(crate) origin: SettingsSources,
     /// The settings file at the server's start.
-    pub(crate) started_with: Written,
+    pub(crate) started_with: WrittenSettings,
     pub(crate) logs: Logs,
     pub(crate) names: HostNames,
     pub(crate) certificate: Certificate,
@@ -236,11 +236,11 @@ impl Reloader {
 }
 
 /// The keys whose values differ, but for those that a reload takes up.
-fn changed(before: &Written, now: &Written) -> Vec<String> {
+fn changed(before: &WrittenSettings, now: &WrittenSettings) -> Vec<String> {
     let sections: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let mut changed = Vec::new();
     for section in sections {
-        let keys = |written: &Written| -> Written {
+        let keys = |written: &WrittenSettings| -> WrittenSettings {
             let table = written.get(section).and_then(|section| section.as_table());
             table.cloned().unwrap_or_default()
         };
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn what_changed_and_needs_a_restart_is_named_by_its_key_and_not_by_its_value() {
-        let written = |text: &str| -> Written { toml::from_str(text).expect("it is TOML") };
+        let written = |text: &str| -> WrittenSettings { toml::from_str(text).expect("it is TOML") };
         let before = written(
             "[database]\nurl = \"postgres://a\"\n[limits]\nnew_per_minute = 1\n[log]\nfilter = \"info\"\n",
         );

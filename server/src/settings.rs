@@ -78,11 +78,11 @@ pub(crate) struct Cli {
     #[arg(long, env = "GANTRY_CONFIG", global = true)]
     pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: SettingsVerb,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum SettingsVerb {
     /// Run the server until SIGTERM or Ctrl-C.
     Run(Box<RunArgs>),
     /// Print a new one-time sign-in code, by default for the first owner.
@@ -355,11 +355,11 @@ struct LogSection {
 }
 
 /// The content of the settings file, by sections.
-pub(crate) type Written = toml::Table;
+pub(crate) type WrittenSettings = toml::Table;
 
 /// All settings of `run`, checked.
 pub(crate) struct ServerSettings {
-    pub(crate) written: Written,
+    pub(crate) written: WrittenSettings,
     pub(crate) database: DatabaseChoice,
     /// The source of the master key.
     pub(crate) master_key: MasterKeyChoice,
@@ -639,7 +639,7 @@ pub(crate) fn file(asked: Option<&Path>, home: &Path) -> PathBuf {
     asked.map_or_else(|| home.join("gantry.toml"), Path::to_owned)
 }
 
-fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<(File, Written)> {
+fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<(File, WrittenSettings)> {
     let path = &file(asked, home);
     match std::fs::read_to_string(path) {
         Ok(text) => {
@@ -647,7 +647,7 @@ fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<(File, Written
             read.map_err(|error| not_understood(path, &text, &error))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => {
-            Ok((File::default(), Written::default()))
+            Ok((File::default(), WrittenSettings::default()))
         }
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
