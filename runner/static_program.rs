@@ -2,8 +2,8 @@
 //! scripts.
 //!
 //! `-C target-feature=+crt-static` does it for whole builds only, and the server needs its host's
-//! libraries. So the linker is told to make a static program, and finds
-//! before the shared libraries that the standard library asks for files of the same names that point
+//! libraries. So the linker gets the order to make a static program. The standard library asks for
+//! shared libraries; a folder that the linker searches first has files of their names, which point
 //! to the archives. Only the gnu target needs this.
 
 use std::{env, fs, io, path::PathBuf, process::Command};

@@ -61,7 +61,7 @@ use signals::ProcessSignals;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// The settings of jemalloc (jemalloc(3), TUNING): two arenas, and freed pages go back after 0.1 s instead of 10 s.
-/// While 200 MB of output passed, the server held at most 32 to 33 MiB instead of 37.6, of which its program takes 19.
+/// While 200 MB of output passed, the server held at most 32 to 33 MiB instead of 37.6; its program takes 19 of them.
 /// Copies of a file were as fast.
 #[expect(unsafe_code, reason = "jemalloc finds its settings by this name")]
 // SAFETY: nothing else has this name, which belongs to jemalloc in this program, and jemalloc reads

@@ -168,7 +168,7 @@ async fn forget(
     Ok(())
 }
 
-/// Wraps all data keys anew, and says what the operator has to do then.
+/// Wraps all data keys under a new master key, and prints what the operator does next.
 ///
 /// # Errors
 /// Fails if the master keys do not open what is stored, or cannot be written.

@@ -134,7 +134,7 @@ fn bounded(file: &File) -> Result<String, String> {
     }
 }
 
-/// What is at the place of a policy.
+/// The result of reading a policy's file.
 #[derive(Debug)]
 pub(super) enum PolicyFile {
     /// Nothing: this machine has no policy.

@@ -51,7 +51,7 @@ pub struct ListedModel {
     pub paid_by: PaidBy,
     /// True for the practice model.
     pub practice: bool,
-    /// What is known of it.
+    /// Its abilities and its price.
     pub profile: Profile,
     /// Its state.
     pub state: ModelState,

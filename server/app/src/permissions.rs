@@ -32,18 +32,18 @@ pub struct KnownRules {
 pub struct NewRule {
     /// The rule, as people write it.
     pub rule: String,
-    /// What it decides.
+    /// The decision that the rule gives.
     pub decision: Decision,
     /// True for all people of the tenant.
     pub for_everyone: bool,
 }
 
-/// A question what would be decided.
+/// A question for the decision on a deed that is not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// The command, the path or the address.
     pub text: String,
-    /// What is done with it.
+    /// The deed.
     pub deed: ProbeDeed,
     /// The mode; absent for the one that counts for the user.
     pub mode: Option<Mode>,
@@ -51,7 +51,7 @@ pub struct Probe {
     pub isolation: Isolation,
 }
 
-/// What is done with the text of a probe.
+/// The deed of a probe, which its text is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeDeed {
     /// It is run by a shell.

@@ -4,10 +4,10 @@
 //! the sealed and the wrapped forms alone. A master key comes from a file, the environment or a command
 //! ([`MasterKeySource`]), and is not part of a backup.
 //!
-//! - What is sealed can be opened at its place alone: the tenant, the id and the version are bound to it.
+//! - A sealed secret opens only at its own place: it is bound to its tenant, its id and its version.
 //! - A master key that does not fit the stored data keys is refused before anything is written ([`Vault::unlock`]).
-//! - A rotation wraps the data keys anew and leaves the secrets as they are ([`rotate`]). A running server reads its
-//!   file again when it meets a master key that it does not know.
+//! - A rotation wraps the data keys under the new master key and leaves the secrets as they are ([`rotate`]). A running
+//!   server reads its file again when it meets a master key that it does not know.
 
 mod file;
 mod master;
@@ -276,7 +276,7 @@ impl HeldKeys {
         Self::read_in_taken(store, source).await
     }
 
-    /// The same, where no rotation changes the file meanwhile.
+    /// The same, under the lock that keeps a rotation from changing the file.
     async fn read_in_taken(store: &Store, source: MasterKeySource) -> Result<Self, VaultError> {
         let keys = source.read()?.map(Arc::new);
         let in_use = store.master_keys_in_use().await?;

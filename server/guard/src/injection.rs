@@ -20,7 +20,7 @@ use phrase::PHRASES;
 pub const MAX_SEARCHED_BYTES: usize = 1024 * 1024;
 /// The most findings of one text.
 pub const MAX_FINDINGS: usize = 32;
-/// The lowest score of which the model and people are told.
+/// The lowest score that the model and people are told.
 pub const TOLD: u8 = 60;
 
 /// A place that looks like instructions.
@@ -28,7 +28,7 @@ pub const TOLD: u8 = 60;
 pub struct Finding {
     /// The kind of instruction.
     pub category: FindingCategory,
-    /// The likelihood that it is meant for the model, from 0 to 100.
+    /// The likelihood that the text addresses the model, from 0 to 100.
     pub score: u8,
     /// Its bytes in the text.
     pub range: Range<usize>,

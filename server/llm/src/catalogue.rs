@@ -187,7 +187,7 @@ impl Catalogue {
 }
 
 impl Provider {
-    /// What is known of this model of the provider.
+    /// The profile of this model of the provider.
     pub fn profile(&self, model: &str) -> Profile {
         let mut listed = self.models.iter();
         let listed = listed.find(|known| known.model == model).cloned();

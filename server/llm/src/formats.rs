@@ -136,7 +136,7 @@ pub fn chat_over(
     Ok(finding_calls(&profile, vendor))
 }
 
-/// How a conversation is written for a vendor.
+/// The format of a vendor: writes its requests and reads its answers.
 pub(crate) trait Format: fmt::Debug + Send + Sync + 'static {
     /// The name of the format.
     const NAME: &'static str;

@@ -44,7 +44,7 @@ pub struct ModelInfo {
     pub name: String,
     /// True for the practice model; every surface shows that.
     pub practice: bool,
-    /// Where its answers come from.
+    /// The origin of its answers.
     pub origin: Origin,
     /// Its abilities and its price.
     pub profile: Profile,

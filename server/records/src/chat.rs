@@ -5,7 +5,7 @@ use shared_types::{SessionId, Timestamp};
 /// The texts that are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatQuery {
-    /// Words that a text must have, all of them, in any case.
+    /// The words that a text must have, all of them, without regard to case.
     pub words: String,
     /// Most texts that are wanted.
     pub at_most: u32,

@@ -69,7 +69,7 @@ pub struct RuleRow {
     pub user: Option<UserId>,
     /// The rule.
     pub rule: Rule,
-    /// What it decides.
+    /// The decision that the rule gives.
     pub decision: Decision,
     /// The person who set it.
     pub by: UserId,

@@ -38,7 +38,7 @@ pub struct FleetSnapshot {
     /// The chosen runner may be on its way back until then: this server has just started, and the runner was last
     /// heard of before that.
     pub returns_until: Option<Instant>,
-    /// The user for whom the chosen runner, a pool that the user may use, has no sandbox yet.
+    /// The user who has no sandbox yet on the chosen runner, a pool that the user may use.
     pub lacks_sandbox: Option<UserId>,
     /// The runners.
     pub runners: Vec<FleetRunner>,

@@ -427,7 +427,7 @@ pub(super) fn keys_of_environment() -> BTreeMap<String, String> {
     keys.collect()
 }
 
-/// The provider of the operator's models; none for a server of which only the address is known.
+/// The provider of the operator's models; `None` if the settings give only a server's address.
 fn provider<'a>(
     named: Option<&str>,
     has_address: bool,

@@ -79,7 +79,7 @@ pub struct AuditEntry {
     pub subject: String,
     /// More about it; never a secret.
     pub detail: Value,
-    /// The origin of the request, as far as it is known.
+    /// The known part of the request's origin.
     pub origin: AuditOrigin,
 }
 

@@ -1,5 +1,5 @@
-//! Long texts of a session, of which its model is shown a part: each is stored once, and found by the digest of its
-//! bytes. They go with their session.
+//! Long texts of a session. The model is shown a part of each. A text is stored once, is found by the digest of its
+//! bytes, and goes with its session.
 
 use shared_types::{Digest, SessionId, TenantId, Timestamp};
 

@@ -121,9 +121,9 @@ impl Store {
     /// Accepts a message: stores a queued turn and its event, and a title if the session has none. An archived session
     /// is back in the list. The same client id again writes nothing and returns the first answer.
     ///
-    /// Where a turn works that nobody has asked to stop, a message that steers joins that turn, and one that interrupts
-    /// has it stopped. A turn works from its first claim to its end, also while it waits without a worker. A turn that
-    /// compacts the conversation is joined by nothing.
+    /// A message that steers joins the turn that works, unless that turn is to stop. A message that interrupts stops
+    /// that turn. A turn works from its first claim to its end, also while it waits without a worker. No message joins
+    /// a turn that compacts the conversation.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::TooLarge`] for a long message or client id;

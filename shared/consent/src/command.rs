@@ -49,7 +49,7 @@ pub(crate) struct Script {
     pub(crate) texts: Vec<Word>,
     /// True if a function calls itself more than once: it multiplies without end.
     pub(crate) bomb: bool,
-    /// Why a part of it could not be read.
+    /// The reason why a part of it could not be read.
     pub(crate) unread: Option<Unread>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) enum SegmentInput {
     File,
 }
 
-/// Why a script could not be read, in a few words for people.
+/// The reason why a script could not be read, in a few words for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unread(pub(crate) &'static str);
 

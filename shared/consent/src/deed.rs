@@ -1,4 +1,4 @@
-//! What an agent asks for.
+//! The deeds that an agent asks for.
 
 /// One thing that an agent asks for, as rules see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use crate::{
 };
 use view::AssessedDeed;
 
-/// What a judgement depends on besides the deed.
+/// The circumstances of a judgement: all that it depends on besides the deed.
 #[derive(Debug)]
 pub struct Terms<'a, T> {
     /// The mode that a person chose.
@@ -44,7 +44,7 @@ pub struct Verdict<'a, T> {
     pub risk: Risk,
     /// The cause of the answer: one line for people.
     pub why: String,
-    /// What makes the risk, the gravest first; each completes "it …". Empty if the risk is low.
+    /// The reasons for the risk, the gravest first; each completes "it …". Empty if the risk is low.
     pub reasons: Vec<String>,
     /// The rule that gave the answer; none if the mode did.
     pub by: Option<&'a Ruled<T>>,
@@ -55,7 +55,7 @@ pub struct Verdict<'a, T> {
 /// The most reasons in a verdict.
 const MAX_REASONS: usize = 8;
 
-/// Judges a deed. Pure: it reads no file, resolves no name and asks nobody.
+/// Judges a deed. A pure function: it reads no file, resolves no name and asks no person.
 pub fn judge<'a, T>(deed: &Deed, terms: &Terms<'a, T>) -> Verdict<'a, T> {
     let view = AssessedDeed::of(deed, terms.folder);
     let (decision, why, by) = decide(&view, terms);

@@ -30,7 +30,7 @@ pub struct Rule {
     pub(crate) subject: RuleSubject,
 }
 
-/// What a rule speaks of.
+/// The deeds that a rule is about.
 #[derive(Debug, Clone)]
 pub(crate) enum RuleSubject {
     Shell(Pattern),

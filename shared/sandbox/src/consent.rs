@@ -22,7 +22,8 @@ pub enum Consent {
 }
 
 impl Consent {
-    /// The consent of a server that does not name one: an agent's that asks nobody. A place's own rules then bound it.
+    /// The consent of a server that does not name one: an agent's, in a mode that asks for no approval. The place's own
+    /// rules then bound it.
     pub const UNKNOWN: Self = Self::Agent(Mode::Full);
 
     /// True unless a person approved another request than the one with this digest.

@@ -150,8 +150,7 @@ pub struct ReadContent {
     pub file_bytes: u64,
     /// True if the file goes on after these lines.
     pub more: bool,
-    /// The digest of the whole file, of which these lines are a part. Absent where the file is too large to be
-    /// edited, or an earlier release read it.
+    /// The digest of the whole file. Absent where the file is too large to be edited, or an earlier release read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<FileDigest>,
 }

@@ -63,7 +63,7 @@ pub struct Operation {
     pub limits: OperationLimits,
     /// The request itself.
     pub request: Request,
-    /// Who answers for it. It identifies nothing: the same operation may come again under another one.
+    /// The consent that covers it. It identifies nothing: the same operation may come again under another one.
     pub consent: Consent,
     /// The span that it is part of, where it is traced. Where the operation is placed already, that one's stays.
     pub trace: Option<TraceContext>,

@@ -36,7 +36,7 @@ const REPEATED_BYTES: usize = 100;
 pub struct HostNames(Arc<RwLock<Vec<String>>>);
 
 impl FromIterator<String> for HostNames {
-    /// Names in any case; `*.example.com` stands for any one label before `example.com`.
+    /// Reads names without regard to case; `*.example.com` stands for any one label before `example.com`.
     fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
         let shared = Self::default();
         shared.replace(names);

@@ -68,7 +68,7 @@ impl Connections {
         self.with(|kept| kept.connections.get(of).cloned())
     }
 
-    /// Keeps the connection; where another call kept one meanwhile, that one counts.
+    /// Keeps the connection. If another call has kept one since, returns that one.
     pub(super) fn keep(&self, of: Of, connection: Breaker) -> Arc<Breaker> {
         self.with(|kept| match kept.connections.get(&of) {
             Some(known) => known.clone(),

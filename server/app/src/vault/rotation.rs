@@ -23,7 +23,7 @@ const PAGE: u32 = 100;
 pub struct Rotated {
     /// The id of the master key that wraps all data keys now.
     pub master_key: String,
-    /// The number of data keys that were wrapped anew.
+    /// The number of data keys that the new master key wraps.
     pub data_keys: u64,
     /// The number of older master keys that wrap nothing any more: they were dropped from the server's own file, or may
     /// be removed from another source.

@@ -4,7 +4,7 @@ use shared_types::event::FindingCategory;
 
 use super::Finding;
 
-/// As many invisible characters in a row can carry a text. Emoji and scripts need fewer.
+/// The fewest invisible characters in a row that can carry a text. Emoji and scripts need fewer.
 const LONG_RUN: usize = 8;
 /// The flag before the tag characters of a region's flag, which are ordinary.
 const BLACK_FLAG: char = '\u{1f3f4}';

@@ -1,4 +1,4 @@
-//! The words that give a model instructions, and how likely each is meant for it.
+//! The words that give a model instructions, and the likelihood of each that it addresses the model.
 
 use shared_types::event::FindingCategory::{
     self, Concealment, Exfiltration, Frame, HiddenText, Override, Role,
@@ -8,7 +8,7 @@ use shared_types::event::FindingCategory::{
 pub(super) struct Phrase {
     /// The kind of instruction.
     pub(super) category: FindingCategory,
-    /// The likelihood that it is meant for the model, from 0 to 100.
+    /// The likelihood that the phrase addresses the model, from 0 to 100.
     pub(super) score: u8,
     /// Finds it. The group is what is found.
     pub(super) pattern: &'static str,

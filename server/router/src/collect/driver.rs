@@ -1,8 +1,10 @@
 //! Drives [`shared_link::server::Follow`]: one operation from its committed intent to its stored outcome,
 //! over every link.
 //!
-//! The order of steps is always the same, with readers or without. Output is kept before any reader receives it, and
-//! committed to the runner once it is durable. The end is stored. Then the runner is told to forget the operation.
+//! The order of steps is always the same, with readers or without:
+//! 1. Output is stored before any reader receives it, and committed to the runner once it is durable.
+//! 2. The end is stored.
+//! 3. The server lets the runner forget the operation.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -21,7 +21,7 @@ pub(super) fn stored(text: &str) -> String {
     stored
 }
 
-/// The pattern of `LIKE` for these words in a row, the last of which may be the beginning of one; nothing without any.
+/// The pattern of `LIKE` for these words in a row; `None` without words. The last one may be the beginning of a word.
 pub(super) fn pattern(text: &str) -> Option<String> {
     let words = stored(text);
     (!words.is_empty()).then(|| format!("%{words}%"))

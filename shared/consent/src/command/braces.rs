@@ -56,7 +56,7 @@ pub(super) fn word(units: &[BraceUnit]) -> Word {
     word
 }
 
-/// A word of which nothing is known.
+/// A word with an unknown text.
 fn unknown() -> Word {
     Word(vec![WordPiece::Hole(Hole {
         of: HoleSource::Other,

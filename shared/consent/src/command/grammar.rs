@@ -315,7 +315,7 @@ fn descriptor_target(target: &Word) -> bool {
     })
 }
 
-/// A word of which only the run knows anything.
+/// A word whose text only the run decides.
 pub(super) fn hole(of: HoleSource) -> Word {
     Word(vec![WordPiece::Hole(Hole { of, quoted: false })])
 }

@@ -1,4 +1,4 @@
-//! How rules hold for a deed: broadly where they restrict, strictly where they allow.
+//! The fit of rules to a deed: broad where they restrict, strict where they allow.
 
 use globset::Glob;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 use shared_types::Risk;
 
-/// How a rule that asks or denies fits a deed. Rules about files and hosts also fit the commands
+/// The fit of a rule that asks or denies to a deed. Rules about files and hosts also fit the commands
 /// whose words name them.
 pub(super) fn fit(rule: &Rule, view: &AssessedDeed) -> Fit {
     let yes = |holds: bool| if holds { Fit::Yes } else { Fit::No };

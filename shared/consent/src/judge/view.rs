@@ -15,7 +15,7 @@ pub(super) struct AssessedDeed<'a> {
     /// The commands in it, and their risk.
     pub(super) commands: Option<(Script, Assessment)>,
     pub(super) risk: Risk,
-    /// What makes the risk, the gravest first.
+    /// The reasons for the risk, the gravest first.
     pub(super) reasons: Vec<String>,
     /// True if the words do not tell which programs run.
     pub(super) doubtful: bool,
@@ -26,7 +26,7 @@ pub(super) struct AssessedDeed<'a> {
 /// The folders in which commands may work.
 #[derive(Debug, Default)]
 pub(super) struct Folders {
-    /// Where they start, and where a `cd` goes from there; none for the root of the sandbox.
+    /// The folder in which they start, and those that a `cd` goes to; none for the root of the sandbox.
     pub(super) known: Vec<String>,
     /// True if a `cd` goes where only the run decides.
     pub(super) open: bool,
@@ -112,7 +112,7 @@ impl<'a> AssessedDeed<'a> {
         }
     }
 
-    /// Why the words do not tell which programs run.
+    /// The reason why the words do not tell which programs run.
     pub(super) fn doubt(&self) -> &str {
         let reasons = self
             .commands

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::command::{Script, Segment, word::Word};
 
-/// Folders in which, and below which, nobody works.
+/// Folders of the system: no work belongs in them or below them.
 const SYSTEM: [&str; 14] = [
     "/etc",
     "/bin",
@@ -30,7 +30,7 @@ const SYSTEM: [&str; 14] = [
     "/var/lib",
 ];
 
-/// Folders in which nobody works, though below them some do.
+/// Folders that hold the folders of people: work belongs below them, not in them.
 const ABOVE: [&str; 9] = [
     "/",
     "/root",

@@ -16,7 +16,7 @@ static PROTECTED: LazyLock<GlobSet> = LazyLock::new(|| {
         .expect("the patterns of the table fit in one set")
 });
 
-/// Where credentials lie: a path with one of these is not read by ordinary work.
+/// Places of credentials: ordinary work reads no path with one of these.
 const SECRETS: [&str; 16] = [
     "/.ssh/",
     "/.aws/",

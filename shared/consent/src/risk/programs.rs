@@ -14,7 +14,7 @@ struct ProgramEntry {
     known: KnownRisk,
 }
 
-/// What is known about a command.
+/// The risk of a command, as the table has it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KnownRisk {
     pub(crate) risk: Risk,
@@ -272,7 +272,7 @@ const SUBS: [(&str, usize); 34] = [
     ("hg", 1),
 ];
 
-/// How many words after the program tell what it does; `None` if it has no sub-commands.
+/// The number of words after the program that name its sub-command; `None` if it has no sub-commands.
 pub(crate) fn has_subs(program: &str) -> Option<usize> {
     SUBS.iter()
         .find(|(name, _)| *name == program)

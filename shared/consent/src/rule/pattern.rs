@@ -37,7 +37,7 @@ pub(crate) enum Pattern {
     },
 }
 
-/// How a rule fits a command.
+/// The fit of a rule to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
     /// It does not.
@@ -86,7 +86,7 @@ impl Pattern {
         wild(program, named) && sequence(program, rest, open, segment.arguments())
     }
 
-    /// How a rule that asks or denies fits a command.
+    /// The fit of a rule that asks or denies to a command.
     pub(crate) fn fits(&self, segment: &Segment) -> Fit {
         let (words, open) = match self {
             Self::Every => return Fit::Yes,
@@ -163,7 +163,7 @@ fn sequence(program: &str, pattern: &[String], open: bool, mut words: &[Word]) -
     open || words.is_empty()
 }
 
-/// How a pattern fits words that begin with a program.
+/// The fit of a pattern to words that begin with a program.
 fn at(pattern: &[String], open: bool, words: &[Word]) -> Fit {
     let (Some((program, rest)), Some((first, words))) =
         (pattern.split_first(), words.split_first())
@@ -187,7 +187,7 @@ fn at(pattern: &[String], open: bool, words: &[Word]) -> Fit {
     fit.min(in_order(&program.to_lowercase(), &places, open, words))
 }
 
-/// How a program's name fits a word: by its last path component, in any case of letters.
+/// The fit of a program's name to a word: by the last path component, without regard to case.
 fn names(program: &str, word: &Word) -> Fit {
     let program = base(program).to_lowercase();
     match word.program() {
@@ -197,7 +197,7 @@ fn names(program: &str, word: &Word) -> Fit {
     }
 }
 
-/// How an option of a pattern fits the words: each of its letters, in any order and spelling.
+/// The fit of a pattern's option to the words: each of its letters, in any order and spelling.
 fn option_fit(option: &str, words: &[Word]) -> Fit {
     const SPELLED: [(&str, &str); 4] = [
         ("-r", "--recursive"),
@@ -236,7 +236,7 @@ fn option_fit(option: &str, words: &[Word]) -> Fit {
     }
 }
 
-/// How words that are no options fit in their order, with options between them.
+/// The fit of the words that are no options, in their order, with options between them.
 fn in_order(program: &str, wanted: &[&String], open: bool, words: &[Word]) -> Fit {
     let takes = valued(program);
     let mut reached = vec![Fit::No; words.len() + 1];
@@ -291,7 +291,7 @@ fn in_order(program: &str, wanted: &[&String], open: bool, words: &[Word]) -> Fi
 /// A character of a pattern or a word; `None` is any text.
 type Sign = Option<char>;
 
-/// How a word fits one pattern with `*`.
+/// The fit of a word to one pattern with `*`.
 fn could_be(pattern: &str, word: &Word) -> Fit {
     if let Some(text) = word.literal() {
         return if wild(pattern, text) {

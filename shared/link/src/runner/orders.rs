@@ -145,7 +145,7 @@ pub struct Incoming {
     pub from: [u64; 2],
     /// `None`: attach only to what is known.
     pub request: Option<Request>,
-    /// Who answers for the request.
+    /// The consent that covers the request.
     pub consent: Consent,
     /// The reason why this machine does not permit it, where it does not. Nothing that came says so: the driver asks
     /// the machine's policy ([`Order::forbid`]).

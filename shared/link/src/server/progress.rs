@@ -13,7 +13,7 @@
 //!
 //! - `summed` ≤ `begin` ≤ `came`.
 //! - `durable` ≤ `committed`: durable output need not be kept by the runner.
-//! - `reported` ≤ `committed`: the runner learns it in steps, over each link anew.
+//! - `reported` ≤ `committed`: the runner learns it in steps, and again over each new link.
 //!
 //! None of these ever falls, but for `reported` at a new link. `durable` and `came` begin again, behind the kept
 //! output, where output that could not be kept is requested once more; `committed` stays.
@@ -43,7 +43,7 @@ pub(super) struct OutputProgress {
 }
 
 impl OutputProgress {
-    /// A stream of which this many bytes are kept.
+    /// The progress of a stream with this many stored bytes.
     pub(super) fn after(kept: u64) -> Self {
         Self {
             begin: kept,

@@ -41,7 +41,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// An item that waits for the task.
 enum Queued {
     Span(Box<SpanData>),
-    /// A mark: everything before it is to be sent, and then its caller is told.
+    /// A mark. The exporter sends everything before it, and then answers its caller.
     Flush(oneshot::Sender<()>),
 }
 

@@ -157,7 +157,7 @@ impl ChatBuilder {
         Ok((answer, rest))
     }
 
-    /// Notes where what is said now stands in the answer.
+    /// Notes the place of the new texts in the answer.
     fn place(&mut self, said: &mut DividedPiece) {
         self.places.take(said);
         said.places = self.places;

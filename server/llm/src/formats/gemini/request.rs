@@ -71,7 +71,7 @@ pub(super) struct GeminiBody {
     contents: Vec<GeminiContent>,
 }
 
-/// What one side says before the other goes on.
+/// Consecutive messages of one side.
 #[derive(Debug, Serialize)]
 struct GeminiContent {
     role: &'static str,

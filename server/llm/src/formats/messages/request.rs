@@ -15,7 +15,7 @@ use super::super::{
 };
 use crate::{Message, ModelRequest, Profile, Thinking, ToolSpec};
 
-/// Most tokens of one answer of a model of which that is not known.
+/// Most tokens of one answer of a model whose own limit is unknown.
 const DEFAULT_OUTPUT: u32 = 32_000;
 
 /// The formats of images that the vendor takes.
@@ -86,7 +86,7 @@ enum ContentBlock {
     Call {
         #[serde(flatten)]
         fields: Map<String, Value>,
-        /// What the model wrote goes back byte for byte: later thoughts may be bound to it.
+        /// The arguments as the model wrote them, byte for byte: later thoughts may be bound to them.
         input: Box<RawValue>,
     },
 }

@@ -123,7 +123,7 @@ impl GrowingBlock {
         }
     }
 
-    /// The kind of the part that is shown while it is said; `None` for a block that is not shown.
+    /// The kind of the part that is shown while it grows; `None` for a block that is not shown.
     pub(super) fn voice(&self) -> Option<Voice> {
         match self {
             Self::Text(_) => Some(Voice::Text),

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// What a block takes beside its content, in bytes, about.
+/// The approximate bytes that a block takes beside its content.
 const BLOCK_BYTES: usize = 128;
 
 /// The blocks of an answer.
