@@ -306,7 +306,7 @@ impl Cursor {
         else {
             return Some(live);
         };
-        let have = self.end_of((turn, step, ordinal), operation, &stream)?;
+        let have = self.end_of(turn, step, ordinal, operation, &stream)?;
         let end = offset.saturating_add(bytes);
         if end <= *have {
             return None;
@@ -339,7 +339,7 @@ impl Cursor {
         else {
             return Some(live);
         };
-        let have = self.end_of((*turn, *step, *ordinal), *operation, stream)?;
+        let have = self.end_of(*turn, *step, *ordinal, *operation, stream)?;
         if *to <= *have {
             return None;
         }
@@ -351,7 +351,9 @@ impl Cursor {
     /// The known end of the output of a call; `None` if the call has ended.
     fn end_of(
         &mut self,
-        (turn, step, ordinal): (TurnId, u32, u32),
+        turn: TurnId,
+        step: u32,
+        ordinal: u32,
         operation: OperationId,
         stream: &str,
     ) -> Option<&mut u64> {

@@ -6,6 +6,7 @@
 
 mod bounds;
 mod cancel;
+mod checksum;
 mod follow;
 mod hello;
 mod inbox;
@@ -28,8 +29,7 @@ pub use follow::{Follow, FollowStep, Linked};
 pub use hello::{HelloFacts, KnownMemory, Remembered, SandboxFacts, facts};
 pub use inbox::{InboxError, InboxSeat, Mail, OutputInbox};
 pub use link::{
-    CancelAnswered, Link, LinkCommand, LinkOver, LinkTimes, MAX_REPORTS, Reader,
-    ReconcileVerdict,
+    CancelAnswered, Link, LinkCommand, LinkOver, LinkTimes, MAX_REPORTS, ReconcileVerdict,
 };
 pub use passing::{ControlAnswer, Controlled};
 pub use refusals::{
@@ -37,4 +37,4 @@ pub use refusals::{
 };
 pub use slot::{RunnerConnection, Slot, TurnedAway};
 pub use stored::{RunnerState, Settlement, StoredIntent};
-pub use subscriptions::Post;
+pub use subscriptions::{Post, Reader};

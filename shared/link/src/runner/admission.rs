@@ -5,7 +5,13 @@ use std::time::Duration;
 
 use shared_sandbox::Request;
 use shared_types::{
-    Digest, Epoch, Incarnation, Refusal, RefusalCode, SandboxId, limits::SPOOL_BYTES_PER_STREAM,
+    Digest, Epoch, Incarnation, Refusal,
+    RefusalCode::{
+        self, Conflict, Draining, Expired, Fenced, ForbiddenByRunnerPolicy, NotFound,
+        ResourceExhausted, SpoolFull, StaleEpoch,
+    },
+    SandboxId,
+    limits::SPOOL_BYTES_PER_STREAM,
 };
 
 use super::orders::Incoming;
@@ -79,14 +85,14 @@ pub(super) enum Admission {
 
 /// Decides; the first rule that applies counts.
 pub(super) fn admit(view: &RunnerView<'_>, operation: &Incoming) -> Admission {
-    use RefusalCode::{
-        Conflict, Draining, Expired, Fenced, ForbiddenByRunnerPolicy, NotFound, ResourceExhausted,
-        SpoolFull, StaleEpoch,
-    };
-    let refuse = |code, message: &str| Admission::Refuse(Refusal::new(code, message));
-    let refuse_for_now = |code, message: &str| {
-        Admission::Refuse(Refusal::new(code, message).retry_after(RETRY_AFTER))
-    };
+    known_operation(view, operation)
+        .or_else(|| refused_request(view, operation))
+        .or_else(|| no_room(&view.load, operation))
+        .unwrap_or(Admission::Start)
+}
+
+/// The decision on a request that is not for this runner as it is now, or that the runner knows already.
+fn known_operation(view: &RunnerView<'_>, operation: &Incoming) -> Option<Admission> {
     if operation.incarnation.as_ref() != Some(view.incarnation) {
         return refuse(
             Fenced,
@@ -107,21 +113,21 @@ pub(super) fn admit(view: &RunnerView<'_>, operation: &Incoming) -> Admission {
         return refuse_for_now(ResourceExhausted, TOO_MANY_OWNERS);
     }
     match view.known {
-        Some(known) if known == (operation.sandbox, operation.digest) => {
-            return Admission::Attach;
-        }
+        Some(known) if known == (operation.sandbox, operation.digest) => Some(Admission::Attach),
         Some((sandbox, _)) if sandbox != operation.sandbox => {
-            return refuse(Conflict, "the same operation came for another sandbox");
+            refuse(Conflict, "the same operation came for another sandbox")
         }
-        Some(_) => return refuse(Conflict, "the same operation came with another request"),
-        None => {}
-    }
-    if view.over {
-        return refuse(
+        Some(_) => refuse(Conflict, "the same operation came with another request"),
+        None if view.over => refuse(
             Fenced,
             "the operation was cancelled, or has ended and was forgotten",
-        );
+        ),
+        None => None,
     }
+}
+
+/// The refusal of a new request that may not start here, or not any more.
+fn refused_request(view: &RunnerView<'_>, operation: &Incoming) -> Option<Admission> {
     if operation.request.is_none() {
         return refuse(NotFound, "the runner does not know this operation");
     }
@@ -132,7 +138,7 @@ pub(super) fn admit(view: &RunnerView<'_>, operation: &Incoming) -> Admission {
         );
     }
     if let Some(reason) = &operation.forbidden {
-        return Admission::Refuse(reason.clone());
+        return Some(Admission::Refuse(reason.clone()));
     }
     if operation.start_within.is_zero() {
         return refuse(
@@ -143,8 +149,13 @@ pub(super) fn admit(view: &RunnerView<'_>, operation: &Incoming) -> Admission {
     if view.draining {
         return refuse_for_now(Draining, "the runner is stopping");
     }
+    None
+}
+
+/// The refusal of a request for which the runner has no room.
+fn no_room(load: &Load, operation: &Incoming) -> Option<Admission> {
     let reads = operation.request.as_ref().is_some_and(Request::only_reads);
-    if view.load.disk_short && !reads {
+    if load.disk_short && !reads {
         // Waiting alone makes no room, so there is no time to wait.
         return refuse(
             SpoolFull,
@@ -156,11 +167,11 @@ pub(super) fn admit(view: &RunnerView<'_>, operation: &Incoming) -> Admission {
         remembered,
         of_sandbox,
         ..
-    } = view.load;
+    } = *load;
     let full = [
         (running >= MAX_RUNNING, "runs"),
         (remembered >= MAX_REMEMBERED, "remembers"),
-        (view.load.receipts_full, "keeps receipts of"),
+        (load.receipts_full, "keeps receipts of"),
     ];
     if let Some((_, what)) = full.into_iter().find(|(full, _)| *full) {
         let message = format!("the runner {what} as many operations as it can");
@@ -181,10 +192,20 @@ pub(super) fn admit(view: &RunnerView<'_>, operation: &Incoming) -> Admission {
         let message = "the runner remembers as many operations of this sandbox as it can";
         return refuse_for_now(ResourceExhausted, message);
     }
-    if view.load.retained_bytes + RESERVED_BYTES > MAX_RETAINED_BYTES {
+    if load.retained_bytes + RESERVED_BYTES > MAX_RETAINED_BYTES {
         return refuse_for_now(SpoolFull, "the runner keeps as much output as it may");
     }
-    Admission::Start
+    None
+}
+
+fn refuse(code: RefusalCode, message: &str) -> Option<Admission> {
+    Some(Admission::Refuse(Refusal::new(code, message)))
+}
+
+/// A refusal after which the same request may be sent again later.
+fn refuse_for_now(code: RefusalCode, message: &str) -> Option<Admission> {
+    let refusal = Refusal::new(code, message).retry_after(RETRY_AFTER);
+    Some(Admission::Refuse(refusal))
 }
 
 #[cfg(test)]

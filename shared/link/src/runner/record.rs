@@ -22,7 +22,7 @@ pub enum Record {
         /// The holder's number.
         epoch: Epoch,
         /// The time when a frame of the owner came last, on the clock of
-        /// [`Table::order`](super::OperationTable::order); absent in records of an older runner.
+        /// [`OperationTable::order`](super::OperationTable::order); absent in records of an older runner.
         #[serde(default)]
         at: Option<Duration>,
     },

@@ -120,26 +120,44 @@ pub struct OperationTable {
     entries: HashMap<OperationId, TableEntry>,
     epochs: Epochs,
     receipts: Receipts,
-    /// Operations that were accepted since the journal began.
-    accepted: u64,
-    /// Those of them that the journal had no room for.
-    unwritten_accepted: u64,
-    /// The records that the journal does not have yet.
-    unwritten: Vec<Record>,
-    draining: bool,
-    disk_short: bool,
+    journal: JournalState,
+    load: TableLoad,
     /// The present link, or the last one.
     link: LinkId,
     linked: bool,
-    running: usize,
-    /// Kept of operations that ended, in bytes.
-    retained_bytes: u64,
     /// To be sent before any output.
     answers: VecDeque<v1::RunnerFrame>,
     /// Operations that may have something to tell, each once; the first has its turn.
     ready: VecDeque<OperationId>,
     /// Reads that are gone, unknown to the driver.
     dropped: Vec<OperationId>,
+    pool: PoolReports,
+}
+
+/// The records of the table, and those of them that wait for the journal.
+#[derive(Debug, Clone, Default)]
+struct JournalState {
+    /// Operations that were accepted since the journal began.
+    accepted: u64,
+    /// Those of them that the journal had no room for.
+    unwritten_accepted: u64,
+    /// The records that the journal does not have yet.
+    unwritten: Vec<Record>,
+}
+
+/// The runner's own reasons to accept no more operations.
+#[derive(Debug, Clone, Default)]
+struct TableLoad {
+    draining: bool,
+    disk_short: bool,
+    running: usize,
+    /// Kept of operations that ended, in bytes.
+    retained_bytes: u64,
+}
+
+/// The states of the pool's sandboxes.
+#[derive(Debug, Clone, Default)]
+struct PoolReports {
     /// The state of each sandbox of the pool.
     reports: HashMap<SandboxId, SandboxReport>,
     /// Those that the link has not been sent; nothing until the server has welcomed it.
@@ -187,20 +205,14 @@ impl OperationTable {
             entries: HashMap::new(),
             epochs: Epochs::default(),
             receipts: Receipts::default(),
-            accepted: 0,
-            unwritten_accepted: 0,
-            unwritten: Vec::new(),
-            draining: false,
-            disk_short: false,
+            journal: JournalState::default(),
+            load: TableLoad::default(),
             link: LinkId(0),
             linked: false,
-            running: 0,
-            retained_bytes: 0,
             answers: VecDeque::new(),
             ready: VecDeque::new(),
             dropped: Vec::new(),
-            reports: HashMap::new(),
-            untold: None,
+            pool: PoolReports::default(),
         }
     }
 
@@ -271,12 +283,12 @@ impl OperationTable {
     /// every later one.
     pub fn report(&mut self, report: SandboxReport) {
         let sandbox = report.sandbox;
-        if let Some(untold) = &mut self.untold
+        if let Some(untold) = &mut self.pool.untold
             && !untold.contains(&sandbox)
         {
             untold.push_back(sandbox);
         }
-        self.reports.insert(sandbox, report);
+        self.pool.reports.insert(sandbox, report);
     }
 
     /// The sandboxes where operations are open.
@@ -299,9 +311,9 @@ impl OperationTable {
         };
         let before = std::mem::replace(self, Self::new(incarnation, self.first_sandbox));
         self.sandboxes = before.sandboxes;
-        self.reports = before.reports;
+        self.pool.reports = before.pool.reports;
         self.link = before.link;
-        self.draining = before.draining;
+        self.load.draining = before.load.draining;
         before.entries.into_keys().collect()
     }
 
@@ -314,13 +326,13 @@ impl OperationTable {
 
     /// Takes nothing new from now on.
     pub fn drain(&mut self) {
-        self.draining = true;
+        self.load.draining = true;
     }
 
     /// Tells the table if the disk has no more room than is to be kept free. Then nothing starts that
     /// needs some.
     pub fn disk_is_short(&mut self, short: bool) {
-        self.disk_short = short;
+        self.load.disk_short = short;
     }
 
     /// So much of stdout and stderr can be read; it never goes back. Nothing, where it has begun.
@@ -338,8 +350,8 @@ impl OperationTable {
     pub fn release(&mut self, id: OperationId) {
         if self.entries.get(&id).is_some_and(|e| e.end.is_none()) {
             self.entries.remove(&id);
-            self.running -= 1;
-            self.unwritten.push(Record::Released(id));
+            self.load.running -= 1;
+            self.journal.unwritten.push(Record::Released(id));
         }
     }
 
@@ -361,11 +373,11 @@ impl OperationTable {
         };
         if let Some(end) = &mut entry.end {
             // A restored table learns from the host how much is kept.
-            self.retained_bytes = self.retained_bytes - end.retained_bytes + kept_bytes;
+            self.load.retained_bytes = self.load.retained_bytes - end.retained_bytes + kept_bytes;
             end.retained_bytes = kept_bytes;
             return;
         }
-        self.running -= 1;
+        self.load.running -= 1;
         entry.passing.end();
         if entry.only_reads && entry.delivery.is_none() {
             self.entries.remove(&id);
@@ -376,14 +388,14 @@ impl OperationTable {
             entry.written = [record.stdout.offset, record.stderr.offset];
         }
         if !entry.only_reads {
-            self.unwritten.push(Record::Ended {
+            self.journal.unwritten.push(Record::Ended {
                 operation: id,
                 outcome: outcome.clone(),
                 stopped: entry.stopped,
             });
         }
         let answer = cancel_answer(&outcome, entry.stopped);
-        self.retained_bytes += kept_bytes;
+        self.load.retained_bytes += kept_bytes;
         entry.end = Some(EntryEnd {
             outcome,
             answer,
@@ -403,7 +415,7 @@ impl OperationTable {
 
     /// Operations accepted since the journal began, as it will say when it is read again.
     pub fn journal_sequence(&self) -> u64 {
-        self.accepted - self.unwritten_accepted
+        self.journal.accepted - self.journal.unwritten_accepted
     }
 
     /// The operation that was just accepted did not begin, because the journal has no room for it. It has
@@ -415,17 +427,17 @@ impl OperationTable {
         };
         let (owner, epoch) = (entry.owner, entry.epoch);
         if !entry.only_reads {
-            self.unwritten_accepted += 1;
+            self.journal.unwritten_accepted += 1;
         }
         self.ended(id, outcome, 0);
         let at = self.epochs.heard_at(&owner);
-        self.unwritten = vec![Record::Epoch { owner, epoch, at }];
+        self.journal.unwritten = vec![Record::Epoch { owner, epoch, at }];
     }
 
     /// The work that the table has left.
     pub fn unfinished(&self) -> Unfinished {
         Unfinished {
-            running: self.running,
+            running: self.load.running,
             unforgotten: if self.linked { self.entries.len() } else { 0 },
         }
     }
@@ -454,7 +466,7 @@ impl OperationTable {
             trace: accepted.trace,
         };
         self.entries.insert(accepted.operation, entry);
-        self.running += 1;
+        self.load.running += 1;
     }
 
     fn remove(&mut self, id: OperationId) {
@@ -465,8 +477,8 @@ impl OperationTable {
             self.dropped.push(id);
         }
         match entry.end {
-            Some(end) => self.retained_bytes -= end.retained_bytes,
-            None => self.running -= 1,
+            Some(end) => self.load.retained_bytes -= end.retained_bytes,
+            None => self.load.running -= 1,
         }
     }
 }

@@ -12,11 +12,11 @@ use shared_types::{Epoch, Generation, Incarnation, OperationId, Owner, Refusal, 
 
 use super::{
     hello::HelloFacts,
-    subscriptions::{Post, Subscriptions},
+    subscriptions::{Post, Reader, Subscriptions},
 };
 use crate::{
     pulse::{Beat, Pulse},
-    wire::{self, AnswerPart, Expects, Figures, Malformed, ModelsReport, SandboxReport},
+    wire::{self, AnswerPart, Figures, Malformed, ModelsReport, SandboxReport},
 };
 
 /// Reports of different sandboxes that wait to be taken, at most: more than a pool may have.
@@ -91,19 +91,6 @@ pub enum LinkCommand<P> {
     Sandbox(Box<server_frame::Kind>),
     /// Something about an ask of the runner's model server ([`wire::model_ask`]).
     Model(Box<server_frame::Kind>),
-}
-
-/// The reader of an operation's output.
-#[derive(Debug)]
-pub struct Reader<P> {
-    /// Tells the readers on one link apart.
-    pub key: u64,
-    /// The place for its mail.
-    pub post: P,
-    /// The outcomes that an operation of this kind can have.
-    pub expects: Expects,
-    /// Makes way for another reader that is there already.
-    pub yields: bool,
 }
 
 /// The runner's answer to a cancel.

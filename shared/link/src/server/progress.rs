@@ -2,8 +2,8 @@
 //!
 //! The stream passes these holders, in this order:
 //!
-//! 1. The inbox of the operation ([`crate::received::StreamReader`]): the runner may send up to *granted*, and output up to
-//!    *next* was received. Output up to *taken* was taken by the operation's task: taken ≤ next.
+//! 1. The inbox of the operation ([`crate::received::StreamReader`]): the runner may send up to *granted*, and output
+//!    up to *next* was received. Output up to *taken* was taken by the operation's task: taken ≤ next.
 //! 2. [`OutputProgress`], in the operation's task: what *came*, is *durable*, and is *committed* to the runner.
 //! 3. The board, for all readers: what they may read. It follows `came`, once the output was appended to its store.
 //! 4. A reader: the offset up to which it has received the stream.
@@ -18,7 +18,7 @@
 //! None of these ever falls, but for `reported` at a new link. `durable` and `came` begin again, behind the kept
 //! output, where output that could not be kept is requested once more; `committed` stays.
 
-use super::sums::Sum;
+use super::checksum::Sum;
 
 /// The fewest newly committed bytes of output that a frame to the runner reports.
 pub(super) const COMMIT_EVERY: u64 = 256 * 1024;

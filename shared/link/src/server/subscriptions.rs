@@ -13,7 +13,6 @@ use shared_types::{OperationId, limits::OUTPUT_CHUNK_BYTES};
 
 use super::{
     inbox::{InboxError, Mail},
-    link::Reader,
     passing::ControlAnswer,
 };
 use crate::wire::{self, Expects, Malformed};
@@ -34,6 +33,19 @@ pub trait Post {
     /// # Errors
     /// The runner broke the protocol.
     fn put_answer(&self, answer: ControlAnswer) -> Result<(), InboxError>;
+}
+
+/// The reader of an operation's output.
+#[derive(Debug)]
+pub struct Reader<P> {
+    /// Tells the readers on one link apart.
+    pub key: u64,
+    /// The place for its mail.
+    pub post: P,
+    /// The outcomes that an operation of this kind can have.
+    pub expects: Expects,
+    /// Makes way for another reader that is there already.
+    pub yields: bool,
 }
 
 /// The readers of a link.

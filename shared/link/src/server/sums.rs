@@ -8,40 +8,13 @@
 //! read once when the end is known, a piece at a time. Where some of a stream is missing, nothing is claimed of it:
 //! that is a gap, and reported as one.
 
-use crc32fast::Hasher;
 use shared_sandbox::{Outcome, OutputStream, StreamEnd};
 
 use super::{
+    checksum::Sum,
     progress::OutputProgress,
     refusals::{cut_short, damaged, never_came},
 };
-
-/// The checksums of one stream.
-#[derive(Debug, Default)]
-pub(super) struct Sum {
-    /// Of the kept output, as far as it was read.
-    kept: Hasher,
-    /// Of the output that came.
-    came: Hasher,
-}
-
-impl Sum {
-    /// The next bytes came.
-    pub(super) fn came(&mut self, data: &[u8]) {
-        self.came.update(data);
-    }
-
-    /// The next bytes of the kept output were read.
-    pub(super) fn kept(&mut self, data: &[u8]) {
-        self.kept.update(data);
-    }
-
-    fn of_all(&self) -> u32 {
-        let mut all = self.kept.clone();
-        all.combine(&self.came);
-        all.finalize()
-    }
-}
 
 /// The kept output that must be read before this end can be believed: a stream, and the offset to begin at.
 pub(super) fn unread(

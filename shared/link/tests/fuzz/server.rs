@@ -8,7 +8,7 @@ use shared_fuzz::{Dice, fuzz, peak_of};
 use shared_link::{
     server::{
         ControlAnswer, HelloFacts, InboxError, InboxSeat, Link, LinkCommand, LinkOver, LinkTimes,
-        Mail, OutputInbox, Reader, Post, facts,
+        Mail, OutputInbox, Post, Reader, facts,
     },
     wire,
 };

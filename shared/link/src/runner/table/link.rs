@@ -32,7 +32,7 @@ impl OperationTable {
     /// that a link carries nothing but the runner's proof of its identity.
     pub fn welcomed(&mut self, link: LinkId) {
         if self.linked && link == self.link {
-            self.untold = Some(self.reports.keys().copied().collect());
+            self.pool.untold = Some(self.pool.reports.keys().copied().collect());
         }
     }
 
@@ -50,7 +50,7 @@ impl OperationTable {
         self.linked = false;
         self.answers.clear();
         self.ready.clear();
-        self.untold = None;
+        self.pool.untold = None;
         for entry in self.entries.values_mut() {
             entry.delivery = None;
             entry.is_ready = false;
@@ -75,7 +75,8 @@ impl OperationTable {
     }
 
     fn tells_of_sandboxes(&self) -> bool {
-        self.untold
+        self.pool
+            .untold
             .as_ref()
             .is_some_and(|untold| !untold.is_empty())
     }
@@ -102,13 +103,13 @@ impl OperationTable {
             }
             return Some(answer);
         }
-        while let Some(sandbox) = self.untold.as_mut().and_then(VecDeque::pop_front) {
-            let Some(report) = self.reports.get(&sandbox) else {
+        while let Some(sandbox) = self.pool.untold.as_mut().and_then(VecDeque::pop_front) {
+            let Some(report) = self.pool.reports.get(&sandbox) else {
                 continue;
             };
             let frame = wire::report(report);
             if report.state == SandboxState::Removed {
-                self.reports.remove(&sandbox);
+                self.pool.reports.remove(&sandbox);
             }
             return Some(frame);
         }

@@ -46,7 +46,7 @@ impl OperationTable {
                 epoch,
                 incarnation,
             } => {
-                let stopped = self.cancel(operation, (owner, epoch), incarnation, now);
+                let stopped = self.cancel(operation, owner, epoch, incarnation, now);
                 stopped.unwrap_or_else(|refusal| {
                     let refused = cancel_refused(operation.to_string(), refusal);
                     self.answers.push_back(refused);
@@ -90,7 +90,7 @@ impl OperationTable {
                 .get(&id)
                 .map(|entry| (entry.sandbox, entry.digest)),
             over: self.receipts.contains(id),
-            draining: self.draining,
+            draining: self.load.draining,
             load: Load {
                 of_sandbox: self.share_of(incoming.sandbox),
                 ..self.load()
@@ -116,8 +116,10 @@ impl OperationTable {
                 if only_reads {
                     self.see_epoch(incoming.owner, incoming.epoch, now);
                 } else {
-                    self.accepted += 1;
-                    self.unwritten.push(Record::Accepted(accepted.clone()));
+                    self.journal.accepted += 1;
+                    self.journal
+                        .unwritten
+                        .push(Record::Accepted(accepted.clone()));
                 }
                 let passing = PassingOrders::begin(&request);
                 self.remember(accepted, only_reads, passing, now);
@@ -159,11 +161,11 @@ impl OperationTable {
     pub(super) fn load(&self) -> Load {
         Load {
             of_sandbox: Share::default(),
-            running: self.running,
+            running: self.load.running,
             remembered: self.entries.len(),
-            retained_bytes: self.retained_bytes + self.running as u64 * RESERVED_BYTES,
+            retained_bytes: self.load.retained_bytes + self.load.running as u64 * RESERVED_BYTES,
             receipts_full: self.receipts.is_full(),
-            disk_short: self.disk_short,
+            disk_short: self.load.disk_short,
         }
     }
 
@@ -182,7 +184,9 @@ impl OperationTable {
     fn see_epoch(&mut self, owner: Owner, epoch: Epoch, now: Duration) {
         if epoch > self.epochs.of(&owner) {
             let at = Some(now);
-            self.unwritten.push(Record::Epoch { owner, epoch, at });
+            self.journal
+                .unwritten
+                .push(Record::Epoch { owner, epoch, at });
         }
         self.epochs.see(owner, epoch, now);
     }
@@ -199,7 +203,8 @@ impl OperationTable {
     fn cancel(
         &mut self,
         id: OperationId,
-        (owner, epoch): (Owner, Epoch),
+        owner: Owner,
+        epoch: Epoch,
         incarnation: Option<Incarnation>,
         now: Duration,
     ) -> Result<Option<Act>, Refusal> {
@@ -268,7 +273,9 @@ impl OperationTable {
 
     fn keep_receipt(&mut self, operation: OperationId, answer: Answer, now: Duration) {
         let receipt = Receipt::new(operation, answer, now);
-        self.unwritten.push(Record::Receipt(receipt.clone()));
+        self.journal
+            .unwritten
+            .push(Record::Receipt(receipt.clone()));
         self.receipts.add(receipt, now);
     }
 }

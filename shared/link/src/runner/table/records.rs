@@ -33,7 +33,7 @@ impl OperationTable {
         }
         let open = table.entries.iter().filter(|(_, e)| e.end.is_none());
         let open = open.map(|(id, _)| *id).collect();
-        table.unwritten.clear();
+        table.journal.unwritten.clear();
         (table, open)
     }
 
@@ -43,7 +43,9 @@ impl OperationTable {
     pub fn adopt(&mut self, accepted: Accepted, now: Duration) {
         let id = accepted.operation;
         if !self.remembers(id) && !self.is_over(id) {
-            self.unwritten.push(Record::Accepted(accepted.clone()));
+            self.journal
+                .unwritten
+                .push(Record::Accepted(accepted.clone()));
             self.replay(Record::Accepted(accepted), now);
         }
     }
@@ -59,9 +61,9 @@ impl OperationTable {
     fn replay(&mut self, record: Record, now: Duration) {
         let heard = |at: Option<Duration>| at.map_or(now, |at| at.min(now));
         match record {
-            Record::Sequence(accepted) => self.accepted = accepted,
+            Record::Sequence(accepted) => self.journal.accepted = accepted,
             Record::Accepted(accepted) => {
-                self.accepted += 1;
+                self.journal.accepted += 1;
                 let passing = PassingOrders::found(accepted.takes);
                 let at = heard(accepted.at);
                 self.remember(accepted, false, passing, at);
@@ -95,7 +97,7 @@ impl OperationTable {
 
     /// The records that the journal must have before anything else is done; empty afterwards.
     pub fn take_records(&mut self) -> Vec<Record> {
-        std::mem::take(&mut self.unwritten)
+        std::mem::take(&mut self.journal.unwritten)
     }
 
     /// Everything that is worth a record, in place of all records so far.
@@ -103,7 +105,7 @@ impl OperationTable {
         let remembered = self.entries.iter().filter(|(_, e)| !e.only_reads);
         let remembered: Vec<_> = remembered.collect();
         // Each of them counts itself when it is read again.
-        let before = self.accepted - remembered.len() as u64;
+        let before = self.journal.accepted - remembered.len() as u64;
         let mut records = vec![Record::Sequence(before)];
         let epochs = self.epochs.all().into_iter();
         records.extend(epochs.map(|(owner, epoch, at)| Record::Epoch {
