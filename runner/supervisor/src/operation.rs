@@ -330,7 +330,7 @@ impl SupervisedOperation {
     }
 
     /// Its supervisor, for another command; `None` where it can serve none. That must be asked for
-    /// within a second ([`Pool::reclaim`](crate::SupervisorPool::reclaim)), or the supervisor ends.
+    /// within a second ([`SupervisorPool::reclaim`](crate::SupervisorPool::reclaim)), or the supervisor ends.
     pub fn into_spent(self) -> Option<Spent> {
         let Self {
             directory,

@@ -11,6 +11,8 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::Cause;
+
 /// A process of this host, this boot and this moment. Pids are reused, but the three together are
 /// not: the kernel counts starts in ticks of 10 ms, and a pid comes round far later than that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,6 +187,16 @@ impl ProcessStat {
             session,
             start_ticks,
         })
+    }
+}
+
+/// The reason why processes of another life of this pid namespace have ended: its container was stopped, or
+/// the whole host.
+pub(crate) fn cause_of_death(its_boot: &str, cause: Cause) -> Cause {
+    let host = |boot: &str| boot.split('.').next().map(str::to_owned);
+    match boot_id() {
+        Ok(now) if host(&now) == host(its_boot) => cause,
+        _ => Cause::HostReboot,
     }
 }
 

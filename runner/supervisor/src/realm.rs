@@ -10,7 +10,6 @@ use crate::{
     Cause, Directory, Fate, RecordError, Recovered,
     entry::{self, Order, OrderOutcome},
     operation::SupervisorLine,
-    process::boot_id,
     recover,
 };
 
@@ -176,16 +175,6 @@ fn done(answer: OrderOutcome) -> Result<(), RecordError> {
             timed_out: true, ..
         } => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
         OrderOutcome::Failed { reason, .. } => Err(io::Error::other(reason).into()),
-    }
-}
-
-/// The reason why processes of another life of this pid namespace have ended: its container was stopped, or
-/// the whole host.
-pub(crate) fn cause_of_death(its_boot: &str, cause: Cause) -> Cause {
-    let host = |boot: &str| boot.split('.').next().map(str::to_owned);
-    match boot_id() {
-        Ok(now) if host(&now) == host(its_boot) => cause,
-        _ => Cause::HostReboot,
     }
 }
 

@@ -62,13 +62,13 @@ pub struct StartRecord {
     /// absent from the record of an earlier program.
     #[serde(default)]
     pub times: Option<CommandTimes>,
-    /// The daemon's own words about the operation (see [`Terms`](crate::CommandTerms)); absent from the
+    /// The daemon's own words about the operation (see [`CommandTerms`](crate::CommandTerms)); absent from the
     /// record of an earlier program.
     #[serde(default)]
     pub claim: Option<String>,
 }
 
-/// The times that a command was given (see [`Terms`](crate::CommandTerms)).
+/// The times that a command was given (see [`CommandTerms`](crate::CommandTerms)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandTimes {
     /// When it began, on the monotonic clock of the host's boot, in milliseconds.

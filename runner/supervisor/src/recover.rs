@@ -9,8 +9,10 @@ use std::{fs, io, path::Path, time::Duration};
 
 use crate::{
     Cause, Directory, ExitRecord, Fate, KillMethod, RecordError, ReportedEnd, SpoolEnd,
-    SpoolReader, SpoolStream, StartRecord, SupervisedOperation, operation::SupervisorLine,
-    process::boot_id, realm::cause_of_death, spool::restore,
+    SpoolReader, SpoolStream, StartRecord, SupervisedOperation,
+    operation::SupervisorLine,
+    process::{boot_id, cause_of_death},
+    spool::restore,
 };
 pub use force::{ask_to_end, end_by_force};
 pub use remains::remove;

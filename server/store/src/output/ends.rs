@@ -9,8 +9,7 @@ use std::{
 
 use super::{
     page::OutputPage,
-    part::{self, PartFile},
-    stream::make_folder,
+    part::{self, PartFile, make_folder},
 };
 
 /// At least so many bytes of a stream's head and as many of its tail are kept.

@@ -14,14 +14,14 @@ use tokio::{
 };
 
 use super::{
-    KeptOutput, OPEN_STREAMS, OutputKey, OutputRequest, Reply, SYNC_AFTER, WISHES, What,
+    KeptOutput, OPEN_STREAMS, OutputKey, OutputRequest, Reply, SYNC_AFTER, WISHES, What, part,
     segments::Segments,
     stream::{self, StreamFiles},
 };
 
 /// Starts the task over a folder, which is made where it is missing. It ends with the last sender.
 pub(super) fn start(folder: &Path) -> io::Result<mpsc::Sender<OutputRequest>> {
-    stream::make_folder(folder)?;
+    part::make_folder(folder)?;
     let (wishes, inbox) = mpsc::channel(WISHES);
     let area = Area {
         folder: folder.to_owned(),

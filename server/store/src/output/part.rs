@@ -5,9 +5,9 @@
 //! is opened.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{DirBuilder, File, OpenOptions},
     io::{self, BufReader, Read as _, Write as _},
-    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -29,6 +29,11 @@ pub(super) struct PartFile {
     /// The end of the output in it; 0 if there is none.
     pub(super) end: u64,
     is_new: bool,
+}
+
+/// Makes the folder of files, for the owner alone.
+pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 impl PartFile {

@@ -12,8 +12,7 @@ use std::{
 
 use super::{
     page::OutputPage,
-    part::{self, PartFile},
-    stream::make_folder,
+    part::{self, PartFile, make_folder},
 };
 
 /// A segment that holds so much is full.

@@ -2,9 +2,7 @@
 //! has it. Its retention decides which files there are: [`Ends`] or [`Segments`].
 
 use std::{
-    fs::DirBuilder,
     io,
-    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
@@ -28,10 +26,6 @@ pub(super) struct StreamFiles {
 enum Files {
     Ends(Ends),
     Whole(Segments),
-}
-
-pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 impl StreamFiles {

@@ -8,9 +8,6 @@ use super::{
     word::{HoleSource, Word},
 };
 
-/// The reserved words that end a list. The command that opened it expects the right one.
-pub(super) const CLOSERS: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
-
 impl ScriptReader<'_, '_> {
     /// One command, compound or simple.
     pub(super) fn command(&mut self) -> ScanResult<()> {

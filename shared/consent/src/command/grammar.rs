@@ -2,10 +2,12 @@
 
 use super::{
     MAX_SCRIPT, MAX_SEGMENTS, Redirect, Script, Segment, SegmentInput, Unread,
-    compound::CLOSERS,
     scan::{Awaited, ScanResult, ScriptReader},
     word::{Hole, HoleSource, Word, WordPiece},
 };
+
+/// The reserved words that end a list. The command that opened it expects the right one.
+pub(super) const CLOSERS: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
 /// Reads a whole text, at a depth of the script around it, and adds its segments.
 pub(super) fn parse(text: &str, depth: usize, script: &mut Script) -> ScanResult<()> {

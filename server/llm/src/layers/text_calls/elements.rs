@@ -2,10 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{
-    search::TextCall,
-    shape::{MAX_NAME_BYTES, offered},
-};
+use super::shape::{MAX_NAME_BYTES, TextCall, offered};
 use crate::ToolSpec;
 
 /// The words of a form.

@@ -8,7 +8,10 @@
 
 use std::ops::Range;
 
-use super::{elements, shape};
+use super::{
+    elements,
+    shape::{self, TextCall},
+};
 use crate::ToolSpec;
 
 /// Most beginnings that prove to be no call; then the search ends. So its time grows with the text alone.
@@ -45,15 +48,6 @@ const QUOTING: &[&str] = &[
     "tool_response",
     "tool_result",
 ];
-
-/// A call of a tool that was offered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TextCall {
-    /// The name of the tool, as it was offered.
-    pub(super) name: String,
-    /// The arguments, as JSON where the model wrote JSON.
-    pub(super) arguments: String,
-}
 
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,10 +117,10 @@ impl<'a> Search<'a> {
             return;
         }
         let content = behind_list_marks(line);
-        if let Some(fence) = fence(content) {
+        if let Some((letter, length)) = fence(content) {
             let column = line.len() - content.len();
             self.at += line.len();
-            self.at += fenced(self.rest(), fence, column);
+            self.at += fenced(self.rest(), letter, length, column);
             (self.is_after_blank, self.is_quoted) = (true, false);
             return;
         }
@@ -351,7 +345,7 @@ fn fence(content: &str) -> Option<(char, usize)> {
 /// The bytes of a fenced block behind its first line, whose fence stands in this column: all of the text where it is
 /// not closed, or where it is in doubt which fence closes it. Readers of Markdown differ about fences that are
 /// indented otherwise.
-fn fenced(text: &str, (letter, length): (char, usize), column: usize) -> usize {
+fn fenced(text: &str, letter: char, length: usize, column: usize) -> usize {
     const INDENTED_AT_MOST: usize = 3;
     let mut bytes = 0;
     for line in text.split_inclusive('\n') {

@@ -2,7 +2,6 @@
 
 use serde_json::{Deserializer, Map, Value};
 
-use super::search::TextCall;
 use crate::{ToolSpec, formats::bare_name};
 
 /// Longest name of a tool that is read, in bytes.
@@ -13,6 +12,15 @@ const ARGUMENTS: &[&str] = &["arguments", "parameters", "input", "args"];
 
 /// The kinds that a call may say it is of.
 const TYPES: &[&str] = &["function", "function_call", "tool_call", "tool_use"];
+
+/// A call of a tool that was offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TextCall {
+    /// The name of the tool, as it was offered.
+    pub(super) name: String,
+    /// The arguments, as JSON where the model wrote JSON.
+    pub(super) arguments: String,
+}
 
 /// The signs around JSON that say that it is a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
