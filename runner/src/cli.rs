@@ -188,16 +188,8 @@ pub(crate) struct RunArgs {
     /// no folder of this machine is served
     #[arg(long, value_enum, default_value_t)]
     pub(crate) backend: Backend,
-    /// With --backend docker: a template of sandboxes and its image; may be repeated, the first is the default.
-    /// With `,sudo` behind the image its commands may be root in their container
-    #[arg(long = "template", value_name = "NAME=IMAGE[,sudo]", value_parser = template, default_value = "base=gantry/base:1")]
-    pub(crate) templates: Vec<Template>,
-    /// With --backend docker: how many containers of each template wait, running, for a new sandbox, up to 50
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=50))]
-    pub(crate) warm: u8,
-    /// With --backend docker: the socket of the Docker engine
-    #[arg(long, value_name = "SOCKET", env = "DOCKER_HOST", default_value = "unix:///var/run/docker.sock", value_parser = socket)]
-    pub(crate) docker_host: String,
+    #[command(flatten)]
+    pub(crate) docker: DockerArgs,
     /// Offer the models of this machine's own model server (Ollama, vLLM, LM Studio), by the address above
     /// `chat/completions`, such as http://127.0.0.1:11434/v1. The server asks it through this runner
     #[arg(long, value_name = "URL", env = "GANTRY_RUNNER_MODEL_SERVER")]
@@ -226,6 +218,21 @@ pub(crate) struct RunArgs {
     /// Allow core dumps, and let other processes of this user read the daemon's memory, its key included
     #[arg(long, env = "GANTRY_DUMPABLE", value_parser = FalseyValueParser::new())]
     pub(crate) dumpable: bool,
+}
+
+/// The containers of a pool.
+#[derive(Debug, Args)]
+pub(crate) struct DockerArgs {
+    /// With --backend docker: a template of sandboxes and its image; may be repeated, the first is the default.
+    /// With `,sudo` behind the image its commands may be root in their container
+    #[arg(long = "template", value_name = "NAME=IMAGE[,sudo]", value_parser = template, default_value = "base=gantry/base:1")]
+    pub(crate) templates: Vec<Template>,
+    /// With --backend docker: how many containers of each template wait, running, for a new sandbox, up to 50
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=50))]
+    pub(crate) warm: u8,
+    /// With --backend docker: the socket of the Docker engine
+    #[arg(long, value_name = "SOCKET", env = "DOCKER_HOST", default_value = "unix:///var/run/docker.sock", value_parser = socket)]
+    pub(crate) docker_host: String,
 }
 
 /// The place of operations.

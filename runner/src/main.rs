@@ -269,9 +269,9 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
         backend: match args.backend {
             Backend::Process => None,
             Backend::Docker => Some(DockerOptions {
-                socket: args.docker_host.clone(),
-                templates: args.templates.clone(),
-                warm: usize::from(args.warm),
+                socket: args.docker.docker_host.clone(),
+                templates: args.docker.templates.clone(),
+                warm: usize::from(args.docker.warm),
             }),
         },
         drain_for: args.drain_for,

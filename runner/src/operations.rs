@@ -171,12 +171,11 @@ pub(crate) struct OperationsService {
     clock: Arc<dyn Clock>,
     table: OperationTable,
     journaled: Journaled,
-    orders: mpsc::Receiver<(LinkId, Order)>,
-    wishes: mpsc::Receiver<OperationsRequest>,
+    inbox: OperationsInbox,
     unfinished: watch::Sender<Unfinished>,
     /// Of the present link.
     outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
-    under_way: OperationUnderWay,
+    under_way: OperationsUnderWay,
     files: Files,
     disk: Disk,
     guard: Guard,
@@ -185,9 +184,15 @@ pub(crate) struct OperationsService {
     disconnect_for: Duration,
 }
 
+/// The receiving ends of the handle.
+struct OperationsInbox {
+    orders: mpsc::Receiver<(LinkId, Order)>,
+    wishes: mpsc::Receiver<OperationsRequest>,
+}
+
 /// The operations that are under way.
 #[derive(Default)]
-struct OperationUnderWay {
+struct OperationsUnderWay {
     work: HashMap<OperationId, OperationControl>,
     /// Commands that are about to start.
     starting: FuturesUnordered<Starting>,
@@ -258,8 +263,8 @@ impl OperationsService {
         let tells = self.table.has_frames() && !self.table.can_wait();
         let outgoing = self.outgoing.clone().filter(|_| tells);
         tokio::select! {
-            wish = self.wishes.recv() => wish.map_or(OperationsEvent::NobodyLeft, OperationsEvent::Wish),
-            Some((link, order)) = self.orders.recv(), if self.table.takes_orders() => {
+            wish = self.inbox.wishes.recv() => wish.map_or(OperationsEvent::NobodyLeft, OperationsEvent::Wish),
+            Some((link, order)) = self.inbox.orders.recv(), if self.table.takes_orders() => {
                 OperationsEvent::Order(link, order)
             }
             Some((id, taken)) = self.under_way.starting.next() => OperationsEvent::Taken(id, Box::new(taken)),

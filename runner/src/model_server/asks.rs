@@ -72,7 +72,7 @@ impl Asks {
                 body_bytes,
                 trace,
             } => {
-                let begun = self.begin((ask, kind), body_bytes, trace);
+                let begun = self.begin(ask, kind, body_bytes, trace);
                 begun.err().map(|failure| refused(ask, failure))
             }
             ModelOrder::Body { ask, data } => {
@@ -103,7 +103,8 @@ impl Asks {
 
     fn begin(
         &mut self,
-        (ask, kind): (u64, Option<AskKind>),
+        ask: u64,
+        kind: Option<AskKind>,
         body_bytes: u64,
         trace: Option<TraceContext>,
     ) -> Result<(), AskFailure> {
@@ -196,10 +197,10 @@ struct AskGone;
 
 impl Asking {
     async fn run(mut self, kind: AskKind, body: Bytes, trace: Option<TraceContext>) {
-        let request = match kind {
+        let (method, path) = match kind {
             AskKind::ChatCompletions => (Method::POST, "chat/completions"),
         };
-        let last = match self.server.send(request, body, trace).await {
+        let last = match self.server.send(method, path, body, trace).await {
             Err(failure) => AnswerPart::Failed(failure),
             Ok(answer) => match self.pass_on(answer).await {
                 Ok(last) => last,

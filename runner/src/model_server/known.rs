@@ -106,7 +106,7 @@ impl ModelServer {
                 failure.reason
             )
         };
-        let asked = self.send((Method::GET, "models"), Bytes::new(), None).await;
+        let asked = self.send(Method::GET, "models", Bytes::new(), None).await;
         let mut answer = asked.map_err(away)?;
         match answer.response.status() {
             StatusCode::OK => {}

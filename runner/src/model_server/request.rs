@@ -42,7 +42,8 @@ impl ModelServer {
     /// Sends a request to this path below the address. Returns the answer once its head has come.
     pub(super) async fn send(
         &self,
-        (method, path): (Method, &str),
+        method: Method,
+        path: &str,
         body: Bytes,
         trace: Option<TraceContext>,
     ) -> Result<ModelReply, AskFailure> {

@@ -23,8 +23,8 @@ use shared_types::{Clock, Entropy, Incarnation, JournalId, OperationId, Refusal,
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    JournalEntry, ORDERS_WAITING, OperationUnderWay, OperationsHandle, OperationsService,
-    Unfinished, WISHES_WAITING,
+    JournalEntry, ORDERS_WAITING, OperationsHandle, OperationsInbox, OperationsService,
+    OperationsUnderWay, Unfinished, WISHES_WAITING,
     claim::Claim,
     disk::Disk,
     files::{Files, bytes_on_disk},
@@ -105,11 +105,13 @@ impl OperationsHandle {
                 #[cfg(test)]
                 fault: found.fault,
             },
-            orders: orders_waiting,
-            wishes: wishes_waiting,
+            inbox: OperationsInbox {
+                orders: orders_waiting,
+                wishes: wishes_waiting,
+            },
             unfinished: unfinished_now,
             outgoing: None,
-            under_way: OperationUnderWay::default(),
+            under_way: OperationsUnderWay::default(),
             files: Files::default(),
             disk: Disk::default(),
             guard: found.guard,

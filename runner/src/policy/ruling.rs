@@ -85,7 +85,7 @@ impl Policy {
             return Err(Forbidden::Environment);
         }
         deeds::each(request, &roots, |deed, folder| {
-            self.permits_deed((deed, folder), consent, &place.isolation)
+            self.permits_deed(deed, folder, consent, &place.isolation)
         })
     }
 
@@ -103,7 +103,8 @@ impl Policy {
 
     fn permits_deed(
         &self,
-        (deed, folder): (&Deed<'_>, &str),
+        deed: &Deed<'_>,
+        folder: &str,
         consent: Consent,
         isolation: &Isolation,
     ) -> Result<(), Forbidden> {

@@ -35,8 +35,8 @@ pub(super) fn nearest(file: &str, old: &str) -> Nearest {
     let text = unnumbered.as_deref().unwrap_or(old);
     let lines: Vec<&str> = file.split('\n').collect();
     let place = same_in_plain(file, text).or_else(|| {
-        let first = most_lines(&lines, text).or_else(|| most_alike(&lines, text))?;
-        Some(NearMatch::of_lines(&lines, text, first))
+        let (first, skipped) = most_lines(&lines, text).or_else(|| most_alike(&lines, text))?;
+        Some(NearMatch::of_lines(&lines, text, first, skipped))
     });
     let Some(place) = place else {
         return Nearest::Nowhere;
@@ -74,14 +74,14 @@ struct NearMatch<'a> {
 
 impl<'a> NearMatch<'a> {
     /// The lines from this one on, with those of the text in their order.
-    fn of_lines(lines: &[&'a str], text: &'a str, (first, skipped): (usize, usize)) -> Self {
+    fn of_lines(lines: &[&'a str], text: &'a str, first: usize, skipped: usize) -> Self {
         let last = text.split('\n').count() - 1;
         // A text that ends with a line's end has nothing of the next line.
         let yours = text.strip_suffix('\n').unwrap_or(text).split('\n');
         let pairs: Vec<_> = (first..)
             .zip(lines[first..].iter().zip(yours.enumerate().skip(skipped)))
             .map(|(line, (theirs, (n, yours)))| {
-                Pair::of_line(line, theirs, yours, (n == 0, n == last))
+                Pair::of_line(line, theirs, yours, n == 0, n == last)
             })
             .collect();
         Self {

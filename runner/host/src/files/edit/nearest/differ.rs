@@ -25,7 +25,8 @@ impl<'a> Pair<'a> {
         line: usize,
         mut theirs: &'a str,
         yours: &'a str,
-        (is_first, is_last): (bool, bool),
+        is_first: bool,
+        is_last: bool,
     ) -> Self {
         let mut is_at_start = true;
         if is_first && !yours.is_empty() {
