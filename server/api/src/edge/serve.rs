@@ -42,9 +42,9 @@ use crate::Limits;
 /// Connections that may be open at once; more wait in the kernel's queue.
 const CONNECTIONS: usize = 16_384;
 /// Of four descriptors three are for connections, and one for the server's own files.
-const DESCRIPTORS_FOR_CONNECTIONS: (usize, usize) = (3, 4);
+const DESCRIPTORS_FOR_CONNECTIONS: Fraction = Fraction { of: 4, taken: 3 };
 /// Of two connections one may be a stranger's: the other half is for peers that were let in.
-const CONNECTIONS_FOR_STRANGERS: (usize, usize) = (1, 2);
+const CONNECTIONS_FOR_STRANGERS: Fraction = Fraction { of: 2, taken: 1 };
 /// The longest time that requests may go on after the server was asked to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// Between attempts to accept while the system refuses.
@@ -139,8 +139,15 @@ pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
 }
 
 /// A part of a number, and at least one.
-fn part(whole: usize, (numerator, denominator): (usize, usize)) -> usize {
-    (whole / denominator * numerator).max(1)
+fn part(whole: usize, fraction: Fraction) -> usize {
+    (whole / fraction.of * fraction.taken).max(1)
+}
+
+/// So many `taken` out of `of` equal parts.
+#[derive(Clone, Copy)]
+struct Fraction {
+    of: usize,
+    taken: usize,
 }
 
 async fn accept(

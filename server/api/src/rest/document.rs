@@ -127,7 +127,8 @@ fn takes_a_key(operation: &mut Operation) {
 /// from the server: each of them as a request, and what the client may say as an answer.
 fn sockets() -> Paths {
     let sessions = socket(
-        ("stream", "Follow sessions over a WebSocket."),
+        "stream",
+        "Follow sessions over a WebSocket.",
         SESSIONS,
         [
             shared_api::ServerMessage::name(),
@@ -135,10 +136,8 @@ fn sockets() -> Paths {
         ],
     );
     let operation = socket(
-        (
-            "operation_stream",
-            "Follow an operation over a WebSocket, and pass input on to it.",
-        ),
+        "operation_stream",
+        "Follow an operation over a WebSocket, and pass input on to it.",
         OPERATION,
         [
             shared_api::OperationServerMessage::name(),
@@ -180,7 +179,8 @@ const OPERATION: &str = "Not a webhook: `GET /api/v1/operations/{id}/stream?stdo
 
 /// One WebSocket, as what the server says and what the client says.
 fn socket(
-    (id, summary): (&str, &str),
+    id: &str,
+    summary: &str,
     description: &str,
     [server, client]: [std::borrow::Cow<'static, str>; 2],
 ) -> PathItem {

@@ -137,7 +137,7 @@ impl Opening {
         tokio::spawn(async move {
             match upgrade.await {
                 Ok(connection) => {
-                    converse(TokioIo::new(connection), ctx, (doors, seats), begin).await;
+                    converse(TokioIo::new(connection), ctx, doors, seats, begin).await;
                 }
                 Err(error) => tracing::debug!(%error, "a stream did not come about"),
             }
@@ -150,7 +150,8 @@ impl Opening {
 async fn converse<C: Conversation>(
     connection: TokioIo<Upgraded>,
     ctx: OpContext,
-    (doors, seats): (Doors, Seats),
+    doors: Doors,
+    seats: Seats,
     begin: impl FnOnce(Outbox) -> C,
 ) {
     let limits = WebSocketConfig::default()

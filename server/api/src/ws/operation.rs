@@ -82,7 +82,7 @@ pub(super) async fn upgrade(
         .map_err(answer)?;
     let begin = {
         let (ctx, doors) = (ctx.clone(), doors.clone());
-        move |outbox| Following::of(attached, (ctx, doors), outbox, seat)
+        move |outbox| Following::of(attached, ctx, doors, outbox, seat)
     };
     Ok(opening.begin(ctx, doors, begin))
 }
@@ -143,12 +143,7 @@ enum ServerEvent {
 }
 
 impl Following {
-    fn of(
-        attached: Attached,
-        (ctx, doors): (OpContext, Doors),
-        outbox: Outbox,
-        seat: Seat,
-    ) -> Self {
+    fn of(attached: Attached, ctx: OpContext, doors: Doors, outbox: Outbox, seat: Seat) -> Self {
         let Attached {
             view,
             does,

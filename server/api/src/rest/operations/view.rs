@@ -50,7 +50,8 @@ fn end(outcome: &Outcome, stopped: Option<&HadToStop>) -> OperationEnd {
         Outcome::Edited(edited) => done(format!("replaced {} places", edited.replaced), None),
         Outcome::Listed(listed) => done_with(
             format!("listed {} entries", listed.entries.len()),
-            (None, Some(listing(listed))),
+            None,
+            Some(listing(listed)),
         ),
         // Only the engine asks for one.
         Outcome::Surveyed(_) => done("looked at the place".to_owned(), None),
@@ -78,7 +79,8 @@ fn end(outcome: &Outcome, stopped: Option<&HadToStop>) -> OperationEnd {
         },
         Outcome::Found(found) => done_with(
             format!("found a {}", kind(found.kind)),
-            (Some(entry(found)), None),
+            Some(entry(found)),
+            None,
         ),
         Outcome::MadeDirectory(made) => done(
             match made.made {
@@ -177,7 +179,7 @@ fn done(words: String, file: Option<(u64, FileDigest)>) -> OperationEnd {
     }
 }
 
-fn done_with(words: String, (entry, listing): (Option<Entry>, Option<Listing>)) -> OperationEnd {
+fn done_with(words: String, entry: Option<Entry>, listing: Option<Listing>) -> OperationEnd {
     OperationEnd::Done {
         words,
         bytes: None,
