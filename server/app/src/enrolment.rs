@@ -34,9 +34,9 @@ use self::{refused::RefusedEnrolment, renewals::Renewals};
 use crate::{
     AppError, Parts,
     challenges::Challenges,
-    keys::{LinkKeys, SigningKey, verifies},
+    keys::{LINK_TOKEN_FOR, LinkKeys, SigningKey, verifies},
     link_challenge::LinkChallenge,
-    link_token::{LINK_TOKEN_FOR, LinkClaims, LinkTokens, SignedUntilNow},
+    link_token::{LinkClaims, LinkTokens, SignedUntilNow},
     refusals::{Refusals, place},
     shielded::shielded,
 };
@@ -99,8 +99,16 @@ impl Enrolment {
             link_keys: parts.link_keys,
         };
         let (clock, entropy) = (parts.clock, parts.entropy);
-        let keys = (parts.replica, keys);
-        Self::new(parts.store, links.clone(), clock, entropy, keys, refusals)
+        let (store, replica) = (parts.store, parts.replica);
+        Self::new(
+            store,
+            links.clone(),
+            clock,
+            entropy,
+            replica,
+            keys,
+            refusals,
+        )
     }
 
     pub(crate) fn new(
@@ -108,7 +116,8 @@ impl Enrolment {
         links: Links,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
-        (replica, keys): (ReplicaId, ServerKeys),
+        replica: ReplicaId,
+        keys: ServerKeys,
         refusals: Refusals,
     ) -> Self {
         let ServerKeys {

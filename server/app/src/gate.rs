@@ -93,7 +93,8 @@ impl Gate {
             ctx,
             action,
             &Resource::Thing { owner, shared },
-            (NOUN, id.to_string()),
+            NOUN,
+            id.to_string(),
         )
     }
 
@@ -123,7 +124,7 @@ impl Gate {
         self.checked(ctx, action, &Resource::Unknown, NOUN)?;
         let listed = self.store.operation_of_user(ctx.tenant, ctx.user, id).await;
         let listed = found(listed, NOUN)?;
-        self.checked_of(ctx, action, &Resource::Own, (NOUN, id.to_string()))?;
+        self.checked_of(ctx, action, &Resource::Own, NOUN, id.to_string())?;
         if matches!(action, Action::FollowOperation | Action::PassInput) {
             let runner = listed.row.runner;
             self.known_runner(ctx, Action::SeeRunner, runner).await?;
@@ -187,7 +188,7 @@ impl Gate {
             owner: access.owner,
             shared: access.shared,
         };
-        self.checked_of(ctx, action, &resource, (NOUN, row.id.to_string()))?;
+        self.checked_of(ctx, action, &resource, NOUN, row.id.to_string())?;
         Ok(row)
     }
 
@@ -250,7 +251,7 @@ impl Gate {
             owner: row.owner,
             shared: false,
         };
-        self.checked_of(ctx, action, &resource, (NOUN, id.to_string()))?;
+        self.checked_of(ctx, action, &resource, NOUN, id.to_string())?;
         Ok(row)
     }
 
@@ -310,7 +311,8 @@ impl Gate {
                 ctx,
                 action,
                 &Resource::Person { id, role },
-                (NOUN, id.to_string()),
+                NOUN,
+                id.to_string(),
             )?;
         }
         Ok(row)
@@ -452,7 +454,8 @@ impl Gate {
             ctx,
             action,
             &Resource::Person { id, role },
-            (NOUN, id.to_string()),
+            NOUN,
+            id.to_string(),
         )?;
         Ok(row)
     }
@@ -480,7 +483,7 @@ impl Gate {
             owner: row.user,
             shared: false,
         };
-        self.checked_of(ctx, action, &resource, (NOUN, id.to_string()))?;
+        self.checked_of(ctx, action, &resource, NOUN, id.to_string())?;
         Ok(row)
     }
 
@@ -491,7 +494,7 @@ impl Gate {
         resource: &Resource,
         noun: &'static str,
     ) -> Result<(), AppError> {
-        self.checked_of(ctx, action, resource, (noun, String::new()))
+        self.checked_of(ctx, action, resource, noun, String::new())
     }
 
     /// Of a thing with this id.
@@ -500,7 +503,8 @@ impl Gate {
         ctx: &OpContext,
         action: Action,
         resource: &Resource,
-        (noun, id): (&'static str, String),
+        noun: &'static str,
+        id: String,
     ) -> Result<(), AppError> {
         allow(&ctx.subject(), action, resource).map_err(|denied| {
             self.tell(ctx, action, &denied, id);

@@ -8,6 +8,7 @@
 
 mod link;
 
+pub(crate) use link::LINK_TOKEN_FOR;
 pub use link::{LinkKeys, TokensOfBefore};
 
 use std::{

@@ -4,19 +4,13 @@
 //! Algorithm, type, audience and times are fixed and checked here; the bearer alone is useless,
 //! because a link also needs a signature by the key that the token names.
 
-use std::{
-    sync::{PoisonError, RwLock},
-    time::Duration,
-};
+use std::sync::{PoisonError, RwLock};
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use shared_types::{Clock, Digest, RunnerId, TenantId, Timestamp};
 
-use crate::keys::{LinkKeys, SigningKey};
-
-/// The time for which a token is good.
-pub(crate) const LINK_TOKEN_FOR: Duration = Duration::from_secs(600);
+use crate::keys::{LINK_TOKEN_FOR, LinkKeys, SigningKey};
 
 /// The most by which the clocks of two replicas may differ.
 const CLOCK_SKEW_S: i64 = 5;
@@ -189,6 +183,8 @@ fn kid(key: &SigningKey) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use shared_types::{Timestamp, clock::ManualClock, entropy::SeededEntropy};
 
     use super::*;

@@ -311,11 +311,11 @@ impl ModelAccounts {
         known: Option<&ModelAccountRow>,
         key: &Plain,
     ) -> Result<SealedSecret, AppError> {
-        let place = match known.and_then(|row| row.key) {
+        let (id, version) = match known.and_then(|row| row.key) {
             Some(id) => (id, self.store.secret(tenant, id).await?.version + 1),
             None => (SecretId::generate(&*self.clock, &*self.entropy), 1),
         };
-        let sealed = self.vault.seal(tenant, place, key).await;
+        let sealed = self.vault.seal(tenant, id, version, key).await;
         sealed.map_err(|error| AppError::Conflict(error.to_string()))
     }
 

@@ -319,7 +319,7 @@ impl Runners {
         let is_key = maker.kind == CredentialKind::ApiKey;
         let makers_end = maker.expires_at.filter(|_| is_key);
         let (tokens, by) = (&self.join_tokens, ctx.by());
-        tokens.make(ctx.tenant, &by, (terms, makers_end)).await
+        tokens.make(ctx.tenant, &by, terms, makers_end).await
     }
 
     /// The user's join tokens with which runners can still enrol, the newest first, and whether there are more.
@@ -485,7 +485,8 @@ impl JoinTokens {
         &self,
         tenant: TenantId,
         owner: &By,
-        (terms, makers_end): (JoinTerms, Option<Timestamp>),
+        terms: JoinTerms,
+        makers_end: Option<Timestamp>,
     ) -> Result<MadeJoinToken, AppError> {
         terms.check()?;
         if !terms.name.is_empty() {

@@ -193,7 +193,8 @@ impl Vault {
     pub async fn seal(
         &self,
         tenant: TenantId,
-        (id, version): (SecretId, u32),
+        id: SecretId,
+        version: u32,
         text: &Plain,
     ) -> Result<SealedSecret, VaultError> {
         let (data_key, key) = match self.0.store.newest_data_key(tenant).await? {

@@ -140,7 +140,7 @@ impl Enrolment {
             Ok(()) if !may_be_called(&known, &asked.content.name) => Err(
                 RefusedEnrolment::another_name(&known.name, &asked.content.name),
             ),
-            Ok(()) => self.try_good(asked, (&token, &known), now).await,
+            Ok(()) => self.try_good(asked, &token, &known, now).await,
             Err(refusal @ EnrolRefusal::Spent) if may_come_from(&known, asked.address) => {
                 self.again(asked, &known, refusal).await
             }
@@ -152,7 +152,8 @@ impl Enrolment {
     async fn try_good(
         &self,
         asked: &OpenedRequest,
-        (token, known): (&Token, &JoinTokenRow),
+        token: &Token,
+        known: &JoinTokenRow,
         now: Timestamp,
     ) -> Result<RunnerRow, RefusedEnrolment> {
         let inner = &*self.inner;

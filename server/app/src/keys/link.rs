@@ -3,12 +3,14 @@
 //! `link.pem` signs. `link.previous.pem` is the key before it: what that one signed is accepted for as long as
 //! a token may be good, from when the file was put there. After that the file is good for nothing.
 
-use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
+use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path, time::Duration};
 
 use shared_types::{Clock, Entropy, Timestamp};
 
 use super::{KeyError, SigningKey, write_private};
-use crate::link_token::LINK_TOKEN_FOR;
+
+/// The time for which a link token is good.
+pub(crate) const LINK_TOKEN_FOR: Duration = Duration::from_secs(600);
 
 const NEWEST: &str = "link.pem";
 const PREVIOUS: &str = "link.previous.pem";

@@ -51,7 +51,7 @@ impl Operations {
     ) -> Result<OutputPage, AppError> {
         let until = Instant::now() + wait.min(OUTPUT_AWAITED_AT_MOST);
         loop {
-            let page = self.page(ctx, operation, stream, (offset, limit)).await?;
+            let page = self.page(ctx, operation, stream, offset, limit).await?;
             if !page.data.is_empty() || page.ended || Instant::now() >= until {
                 return Ok(page);
             }
@@ -83,7 +83,8 @@ impl Operations {
         ctx: &OpContext,
         operation: OperationId,
         stream: OutputStream,
-        (offset, limit): (i64, usize),
+        offset: i64,
+        limit: usize,
     ) -> Result<OutputPage, AppError> {
         let outcome = self.outcome(ctx, operation).await?;
         if outcome.is_none() {

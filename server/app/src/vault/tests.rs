@@ -99,9 +99,9 @@ fn told<T>(result: Result<T, VaultError>) -> String {
 async fn a_secret_is_opened_at_its_place_alone_and_does_not_show_in_its_sealed_form() {
     let world = World::new().await;
     let vault = world.vault().await;
-    let sealed = vault.seal(world.ours, (ONE, 1), &plain()).await;
+    let sealed = vault.seal(world.ours, ONE, 1, &plain()).await;
     let sealed = sealed.expect("there is a key");
-    let again = vault.seal(world.ours, (ONE, 1), &plain()).await;
+    let again = vault.seal(world.ours, ONE, 1, &plain()).await;
     assert_ne!(again.expect("there is a key").sealed, sealed.sealed);
     assert!(!String::from_utf8_lossy(&sealed.sealed).contains("hush"));
     assert!(opens(&vault, world.ours, &sealed).await);
@@ -112,7 +112,7 @@ async fn a_secret_is_opened_at_its_place_alone_and_does_not_show_in_its_sealed_f
         let refused = told(vault.open(world.ours, &moved).await);
         assert!(refused.contains("one of another place"), "{refused}");
     }
-    let of_theirs = vault.seal(world.theirs, (ONE, 1), &plain()).await;
+    let of_theirs = vault.seal(world.theirs, ONE, 1, &plain()).await;
     let of_theirs = of_theirs.expect("there is a key");
     assert!(!opens(&vault, world.ours, &of_theirs).await);
     for at in 0..sealed.sealed.len() {
@@ -132,7 +132,7 @@ async fn a_secret_is_opened_at_its_place_alone_and_does_not_show_in_its_sealed_f
 async fn a_wrapped_data_key_of_another_tenant_or_version_is_refused() {
     let world = World::new().await;
     let vault = world.vault().await;
-    let sealed = vault.seal(world.theirs, (ONE, 1), &plain()).await;
+    let sealed = vault.seal(world.theirs, ONE, 1, &plain()).await;
     let sealed = sealed.expect("there is a key");
     let mut stolen = world.store.data_key(world.theirs, 1).await.expect("a row");
     stolen.tenant = world.ours;
@@ -152,7 +152,7 @@ async fn the_first_start_makes_a_private_master_key_and_the_next_one_uses_it() {
     let sealed = world
         .vault()
         .await
-        .seal(world.ours, (ONE, 1), &plain())
+        .seal(world.ours, ONE, 1, &plain())
         .await
         .expect("there is a key");
     let mode = fs::metadata(world.path())
@@ -169,7 +169,7 @@ async fn a_master_key_that_does_not_fit_is_refused_and_nothing_is_overwritten() 
     let sealed = world
         .vault()
         .await
-        .seal(world.ours, (ONE, 1), &plain())
+        .seal(world.ours, ONE, 1, &plain())
         .await
         .expect("there is a key");
     let right = fs::read_to_string(world.path()).expect("it is there");
@@ -206,7 +206,7 @@ async fn a_folder_that_cannot_be_written_keeps_no_server_from_starting() {
     let vault = world.unlock(world.own()).await.expect("it starts");
     // Root may write everywhere.
     if !world.path().exists() {
-        let refused = told(vault.seal(world.ours, (ONE, 1), &plain()).await);
+        let refused = told(vault.seal(world.ours, ONE, 1, &plain()).await);
         assert!(refused.contains("set master_key_file"), "{refused}");
     }
 }
@@ -215,7 +215,7 @@ async fn a_folder_that_cannot_be_written_keeps_no_server_from_starting() {
 async fn a_rotation_wraps_all_data_keys_anew_and_a_running_server_notices() {
     let world = World::new().await;
     let (vault, late) = (world.vault().await, world.vault().await);
-    let sealed = vault.seal(world.ours, (ONE, 1), &plain()).await;
+    let sealed = vault.seal(world.ours, ONE, 1, &plain()).await;
     let sealed = sealed.expect("there is a key");
     let before = fs::read_to_string(world.path()).expect("it is there");
     let rotated = rotate(&world.store, &world.own(), &OsEntropy).await;
@@ -228,7 +228,7 @@ async fn a_rotation_wraps_all_data_keys_anew_and_a_running_server_notices() {
     assert_eq!(row.master_key, rotated.master_key);
     assert!(opens(&vault, world.ours, &sealed).await);
     // This one has not met the new key, and makes a data key.
-    let of_theirs = late.seal(world.theirs, (ONE, 1), &plain()).await;
+    let of_theirs = late.seal(world.theirs, ONE, 1, &plain()).await;
     let of_theirs = of_theirs.expect("it reads the file again");
     let row = world.store.data_key(world.theirs, 1).await.expect("a row");
     assert_eq!(row.master_key, rotated.master_key);
@@ -241,7 +241,7 @@ async fn a_rotation_wraps_all_data_keys_anew_and_a_running_server_notices() {
 async fn secrets_are_sealed_and_opened_while_keys_rotate() {
     let world = World::new().await;
     let vault = world.vault().await;
-    let sealed = vault.seal(world.ours, (ONE, 1), &plain()).await;
+    let sealed = vault.seal(world.ours, ONE, 1, &plain()).await;
     let sealed = sealed.expect("there is a key");
     let rotations = async {
         for _ in 0..5 {
@@ -254,7 +254,7 @@ async fn secrets_are_sealed_and_opened_while_keys_rotate() {
             assert!(opens(&vault, world.ours, &sealed).await);
             tokio::task::yield_now().await;
         }
-        vault.seal(world.theirs, (ONE, 1), &plain()).await
+        vault.seal(world.theirs, ONE, 1, &plain()).await
     };
     let ((), of_theirs) = tokio::join!(rotations, work);
     let restarted = world.vault().await;
@@ -269,7 +269,7 @@ async fn a_rotation_that_was_cut_off_is_continued_by_the_next() {
     let sealed = world
         .vault()
         .await
-        .seal(world.ours, (ONE, 1), &plain())
+        .seal(world.ours, ONE, 1, &plain())
         .await
         .expect("there is a key");
     // Killed after the new key was written in front.
@@ -286,7 +286,7 @@ async fn keys_of_the_environment_are_rotated_to_the_first_one() {
     let world = World::new().await;
     let (one, two) = (World::key(1), World::key(2));
     let vault = world.unlock(given(&[&one])).await.expect("it fits");
-    let sealed = vault.seal(world.ours, (ONE, 1), &plain()).await;
+    let sealed = vault.seal(world.ours, ONE, 1, &plain()).await;
     let sealed = sealed.expect("there is a key");
     let both = given(&[&two, &one]);
     let rotated = rotate(&world.store, &both, &OsEntropy).await;

@@ -302,7 +302,8 @@ fn other_server(fixture: &Fixture) -> Enrolment {
         inner.links.clone(),
         inner.clock.clone(),
         inner.entropy.clone(),
-        (ReplicaId::generate(&*inner.clock, &*inner.entropy), keys),
+        ReplicaId::generate(&*inner.clock, &*inner.entropy),
+        keys,
         inner.refusals.clone(),
     )
 }
