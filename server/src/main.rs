@@ -208,8 +208,7 @@ async fn serve(origin: SettingsSources) -> anyhow::Result<()> {
     let listeners = Listeners::bind(&settings).await?;
     let place = lock.place(process.clock.boot())?;
     let vault = vault(&settings.master_key, &store, &process).await?;
-    let stored = (store, outputs, vault);
-    let app = start_app(settings.app, stored, folder, place, &process).await?;
+    let app = start_app(settings.app, store, outputs, vault, folder, place, &process).await?;
     let sha256 = tls.as_ref().map(ServerTls::certificate_sha256);
     let running = RunningServer::here(listeners.address()?, sha256);
     running.tell(folder)?;
@@ -316,7 +315,9 @@ async fn vault(
 
 async fn start_app(
     settings: AppSettings,
-    (store, outputs, vault): (Store, Outputs, Vault),
+    store: Store,
+    outputs: Outputs,
+    vault: Vault,
     folder: &Path,
     place: String,
     process: &Process,

@@ -107,12 +107,13 @@ pub struct Access {
 impl Access {
     pub(crate) fn of(parts: &Parts, gate: &Gate, allowance: &Allowance) -> Self {
         let (clock, entropy) = (parts.clock.clone(), parts.entropy.clone());
-        let stored = (parts.store.clone(), gate.clone());
-        Self::new(stored, clock, entropy, allowance.clone())
+        let (store, gate) = (parts.store.clone(), gate.clone());
+        Self::new(store, gate, clock, entropy, allowance.clone())
     }
 
     pub(crate) fn new(
-        (store, gate): (Store, Gate),
+        store: Store,
+        gate: Gate,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         allowance: Allowance,
@@ -312,7 +313,7 @@ impl Access {
             "the credential is not valid; sign in again",
         ))?;
         let ctx = self.let_in(&row, from)?;
-        self.used.note(&row, from, (&self.store, &*self.clock));
+        self.used.note(&row, from, &self.store, &*self.clock);
         Ok(ctx)
     }
 

@@ -117,7 +117,7 @@ impl Approvals {
         let rule = RuleId::generate(&*self.clock, &*self.entropy);
         let (this, tenant, by, now) = (self.clone(), ctx.tenant, ctx.by(), self.clock.now());
         shielded(async move {
-            let answered = this.store.answer(tenant, (&by, rule), &new, now).await?;
+            let answered = this.store.answer(tenant, &by, rule, &new, now).await?;
             let row = answered.map_err(|refused| AppError::Conflict(refused.to_string()))?;
             let session = row.session;
             this.turns.wake(SessionKey { tenant, session }).await;

@@ -112,7 +112,7 @@ impl Fleet for TurnFleet {
     async fn want_sandbox(&self, pool: RunnerId, user: UserId) -> Result<(), PortError> {
         let wanted = self
             .store
-            .want_sandbox(self.tenant, (pool, user), self.clock.now());
+            .want_sandbox(self.tenant, pool, user, self.clock.now());
         wanted.await.map(drop).map_err(PortError::new)
     }
 
@@ -179,8 +179,10 @@ impl Fleet for CallerFleet {
 
 impl CallerFleet {
     async fn read(&self) -> Result<CallerPlace, PortError> {
-        let whose = (self.runner, self.user);
-        let place = self.store.caller_place(self.tenant, whose).await;
+        let place = self
+            .store
+            .caller_place(self.tenant, self.runner, self.user)
+            .await;
         place.map_err(PortError::new)
     }
 }

@@ -92,7 +92,7 @@ impl Forbidding {
                 may_sudo: false,
                 ..spec
             };
-            let told = self.links.ensure_sandbox(runner, (sandbox, &spec), false);
+            let told = self.links.ensure_sandbox(runner, sandbox, &spec, false);
             told.await;
         }
         Ok(())

@@ -201,8 +201,15 @@ impl App {
         let operations = Operations::resumed(
             &parts, &gate, &links, started, &sessions, &allowance, &tasks,
         );
-        let of_people = (&access, &sessions, &operations);
-        let people = People::start(&parts, &gate, of_people, &allowance, &tasks);
+        let people = People::start(
+            &parts,
+            &gate,
+            &access,
+            &sessions,
+            &operations,
+            &allowance,
+            &tasks,
+        );
         Forbidding::start(&parts, &links, &settings, &tasks);
         runners::start_reaper(&parts, &links, &tasks);
         let rewinds = Rewinds {

@@ -140,7 +140,7 @@ impl Operations {
         self.allowance.operation(ctx)?;
         let place = self.place(ctx, start.runner.as_deref()).await?;
         let StartOperation { key, request, .. } = start;
-        self.start_new(ctx, key, place, (request, run_for)).await
+        self.start_new(ctx, key, place, request, run_for).await
     }
 
     /// Starts a new operation at a place that is not named: where the user's session worked.
@@ -150,7 +150,8 @@ impl Operations {
     pub(crate) async fn start_there(
         &self,
         ctx: &OpContext,
-        (runner, sandbox): (RunnerId, SandboxId),
+        runner: RunnerId,
+        sandbox: SandboxId,
         request: Request,
         run_for: Duration,
     ) -> Result<OperationId, AppError> {
@@ -162,7 +163,7 @@ impl Operations {
             runner,
             sandbox: Some(sandbox),
         };
-        let started = self.start_new(ctx, None, place, (request, run_for));
+        let started = self.start_new(ctx, None, place, request, run_for);
         started.await.map(|(view, _)| view.id)
     }
 
@@ -171,16 +172,18 @@ impl Operations {
         ctx: &OpContext,
         key: Option<String>,
         RunnerChoice { runner, sandbox }: RunnerChoice,
-        (request, run_for): (Request, Duration),
+        request: Request,
+        run_for: Duration,
     ) -> Result<(OperationView, bool), AppError> {
         let key = key.unwrap_or_else(|| self.new_key());
-        let whose = (runner, ctx.user);
-        let place = self.store.caller_place(ctx.tenant, whose).await;
+        let place = self.store.caller_place(ctx.tenant, runner, ctx.user).await;
         let mut place = place.map_err(runners::not_found)?;
         if place.runner.pool && place.runner.sandboxes.is_empty() {
-            let wanted = self.store.want_sandbox(ctx.tenant, whose, self.clock.now());
+            let wanted = self
+                .store
+                .want_sandbox(ctx.tenant, runner, ctx.user, self.clock.now());
             wanted.await?;
-            let place_now = self.store.caller_place(ctx.tenant, whose).await;
+            let place_now = self.store.caller_place(ctx.tenant, runner, ctx.user).await;
             place = place_now.map_err(runners::not_found)?;
         }
         let sandboxes = &place.runner.sandboxes;
@@ -417,11 +420,12 @@ impl Operations {
         &self,
         tenant: TenantId,
         id: OperationId,
-        why: (StopReason, UserId),
+        why: StopReason,
+        by: UserId,
     ) -> Result<(), AppError> {
         let now = self.clock.now();
         self.store
-            .operation_has_to_stop(tenant, id, why, now)
+            .operation_has_to_stop(tenant, id, why, by, now)
             .await?;
         let row = self.store.operation(tenant, id).await?;
         match &row.asked_by {
@@ -608,7 +612,8 @@ impl Operations {
         let sandbox = SandboxRouter::new(
             self.links.clone(),
             Arc::new(fleet),
-            (intents.clone(), self.ports.operations(asked.tenant)),
+            intents.clone(),
+            self.ports.operations(asked.tenant),
             self.clock.clone(),
         );
         (sandbox, intents)

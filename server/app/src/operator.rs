@@ -32,8 +32,13 @@ impl Operator {
     ) -> Self {
         let allowance = Allowance::new(UserLimits::default(), clock.clone());
         let gate = Gate::new(store.clone(), Refusals::default());
-        let stored = (store.clone(), gate);
-        let access = Access::new(stored, clock.clone(), entropy.clone(), allowance);
+        let access = Access::new(
+            store.clone(),
+            gate,
+            clock.clone(),
+            entropy.clone(),
+            allowance,
+        );
         let join_tokens = JoinTokens::new(store.clone(), identity.public(), clock, entropy);
         Self {
             store,
@@ -82,7 +87,7 @@ impl Operator {
         let first = self.access.bootstrap().await?;
         let made = self
             .join_tokens
-            .make(first.tenant, &first.owner.into(), (terms, None))
+            .make(first.tenant, &first.owner.into(), terms, None)
             .await?;
         Ok(made.token)
     }

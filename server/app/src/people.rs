@@ -74,7 +74,9 @@ impl People {
     pub(crate) fn start(
         parts: &Parts,
         gate: &Gate,
-        (access, sessions, operations): (&Access, &Sessions, &Operations),
+        access: &Access,
+        sessions: &Sessions,
+        operations: &Operations,
         allowance: &Allowance,
         tasks: &TaskTracker,
     ) -> Self {
@@ -148,7 +150,7 @@ impl People {
         };
         let (code, made) = self.access.new_code(INVITED_FOR);
         let (by, now) = (ctx.by(), self.clock.now());
-        let invited = self.store.invite(ctx.tenant, (&new, role), &made, &by, now);
+        let invited = self.store.invite(ctx.tenant, &new, role, &made, &by, now);
         let id = invited.await?.id;
         let row = self.store.person(ctx.tenant, &id.to_string()).await?;
         Ok(Invited {
@@ -186,7 +188,7 @@ impl People {
         let (by, now) = (ctx.by(), self.clock.now());
         let added = self
             .store
-            .add_service_account(ctx.tenant, (&new, role), &by, now);
+            .add_service_account(ctx.tenant, &new, role, &by, now);
         let id = added.await?.id;
         let row = self.store.person(ctx.tenant, &id.to_string()).await?;
         Ok(person(ctx, row))
@@ -214,7 +216,7 @@ impl People {
         changed.await?;
         let row = self.store.person(ctx.tenant, &id.to_string()).await?;
         if !Gate::may_still(&row.user, Action::SendMessage) {
-            self.stop_turns(ctx.tenant, (id, ctx.user)).await?;
+            self.stop_turns(ctx.tenant, id, ctx.user).await?;
         }
         Ok(person(ctx, row))
     }
@@ -234,7 +236,7 @@ impl People {
             let removed = this.store.remove_person(tenant, id, &by, this.clock.now());
             removed.await?;
             // What this does not reach is looked for again ([`Self::finish_removals`]).
-            this.stop_all(tenant, (id, ctx.user)).await
+            this.stop_all(tenant, id, ctx.user).await
         })
         .await
     }
@@ -255,18 +257,14 @@ impl People {
 
     async fn stop_removed(&self) -> Result<(), AppError> {
         for (tenant, user) in self.store.removed_at_work().await? {
-            self.stop_all(tenant, (user, user)).await?;
+            self.stop_all(tenant, user, user).await?;
         }
         Ok(())
     }
 
     /// Stops the turns and operations of a user, in the name of another one or the user's own. What cannot be
     /// stopped now is logged: it has no credential, and no runner takes anything new from it.
-    async fn stop_all(
-        &self,
-        tenant: TenantId,
-        (user, by): (UserId, UserId),
-    ) -> Result<(), AppError> {
+    async fn stop_all(&self, tenant: TenantId, user: UserId, by: UserId) -> Result<(), AppError> {
         let turns = self.store.unfinished_turns_of_user(tenant, user).await?;
         let turns = turns
             .into_iter()
@@ -302,11 +300,7 @@ impl People {
     }
 
     /// Stops what the sessions of a person have under way or queued who may send no messages any more.
-    async fn stop_turns(
-        &self,
-        tenant: TenantId,
-        (user, by): (UserId, UserId),
-    ) -> Result<(), AppError> {
+    async fn stop_turns(&self, tenant: TenantId, user: UserId, by: UserId) -> Result<(), AppError> {
         for (session, turn) in self.store.unfinished_turns_of_user(tenant, user).await? {
             let stopped = self.sessions.stop(tenant, (by, None), session, turn);
             stopped.await?;
@@ -339,7 +333,7 @@ impl People {
                 stopped.await.map(drop)
             }
             WorkItem::Operation(operation) => {
-                let stopped = self.operations.has_to_stop(tenant, operation, (why, by));
+                let stopped = self.operations.has_to_stop(tenant, operation, why, by);
                 stopped.await
             }
         }

@@ -128,10 +128,15 @@ impl Permissions {
         let rule = rule(&new.rule)?.to_string();
         let id = RuleId::generate(&*self.clock, &*self.entropy);
         let user = (!new.for_everyone).then_some(ctx.user);
-        let (rule, now) = ((id, user, new.decision, rule.as_str()), self.clock.now());
+        let new = server_store::NewRuleRow {
+            id,
+            user,
+            decision: new.decision,
+            rule: &rule,
+        };
         Ok(self
             .store
-            .add_rule(ctx.tenant, rule, &ctx.by(), now)
+            .add_rule(ctx.tenant, &new, &ctx.by(), self.clock.now())
             .await?)
     }
 
@@ -145,10 +150,9 @@ impl Permissions {
         let row = rules.into_iter().find(|row| row.id == id);
         let row = row.ok_or(AppError::NotFound("rule"))?;
         self.may_change(ctx, row.user.is_none())?;
-        let gone = (id, row.user);
         match self
             .store
-            .remove_rule(ctx.tenant, gone, &ctx.by(), self.clock.now())
+            .remove_rule(ctx.tenant, id, row.user, &ctx.by(), self.clock.now())
             .await
         {
             Err(StoreError::NotFound) => Err(AppError::NotFound("rule")),

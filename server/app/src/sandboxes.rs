@@ -123,8 +123,9 @@ impl Sandboxes {
                 runner.name
             )));
         }
-        let whose = (runner.id, ctx.user);
-        let wanted = self.store.want_sandbox(ctx.tenant, whose, self.clock.now());
+        let wanted = self
+            .store
+            .want_sandbox(ctx.tenant, runner.id, ctx.user, self.clock.now());
         Ok(self.store.pooled_sandbox(ctx.tenant, wanted.await?).await?)
     }
 
@@ -145,8 +146,10 @@ impl Sandboxes {
             let runner = self.store.runner(ctx.tenant, sandbox.runner).await?;
             check_privilege(&runner, &spec.template)?;
         }
-        let to_be = (id, &spec);
-        let told = self.links.ensure_sandbox(sandbox.runner, to_be, true).await;
+        let told = self
+            .links
+            .ensure_sandbox(sandbox.runner, id, &spec, true)
+            .await;
         self.told(ctx, &sandbox, told).await?;
         self.record(ctx, "sandbox.started", &sandbox).await?;
         self.get(ctx, id).await
@@ -225,7 +228,7 @@ impl Sandboxes {
         let spec = self.with_policy(ctx, spec).await?;
         // A runner without a link hears of it before the next operation that it gets.
         self.links
-            .ensure_sandbox(sandbox.runner, (id, &spec), false)
+            .ensure_sandbox(sandbox.runner, id, &spec, false)
             .await;
         self.get(ctx, id).await
     }

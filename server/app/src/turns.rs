@@ -121,9 +121,9 @@ impl TurnSandboxes for RoutedSandboxes {
             turn,
         };
         let intents = self.ports.session_intents(tenant, session);
-        let rows = (intents, self.ports.operations(tenant));
+        let operations = self.ports.operations(tenant);
         let (links, clock) = (self.links.clone(), self.clock.clone());
-        let sandbox = SandboxRouter::new(links, Arc::new(fleet), rows, clock);
+        let sandbox = SandboxRouter::new(links, Arc::new(fleet), intents, operations, clock);
         Arc::new(Guarded::new(sandbox, self.store.clone(), tenant))
     }
 }

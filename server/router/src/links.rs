@@ -44,7 +44,7 @@ use tracing::Instrument;
 pub use self::{asks::ModelAnswer, gate::Gate, seal::LinkSealer};
 use self::{figures::FleetFigures, refused_versions::RefusedVersions};
 pub(crate) use self::{
-    handle::{LinkGone, LinkHandle, Reader},
+    handle::{LinkGone, LinkHandle, OutputReader},
     registry::RunnerConnection,
 };
 use crate::{
@@ -330,7 +330,8 @@ impl Links {
     pub async fn ensure_sandbox(
         &self,
         runner: RunnerId,
-        (sandbox, spec): (SandboxId, &SandboxSpec),
+        sandbox: SandboxId,
+        spec: &SandboxSpec,
         start: bool,
     ) -> bool {
         match self.here(runner).await {

@@ -72,7 +72,7 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
     match runner.state {
         RunnerState::Online => {}
         RunnerState::Offline { since } => {
-            return Err(offline(snapshot, (runner.id, &runner.name), since, recent));
+            return Err(offline(snapshot, runner.id, &runner.name, since, recent));
         }
         RunnerState::Revoked => {
             return Err(unavailable(format!("{which} was removed; {other}")));
@@ -140,7 +140,8 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
 /// The answer for an active runner without a link: it is away, or offline for longer.
 pub(crate) fn offline(
     snapshot: &FleetSnapshot,
-    (runner, name): (RunnerId, &str),
+    runner: RunnerId,
+    name: &str,
     since: Option<Timestamp>,
     recent: Recent,
 ) -> NotPlaced {
@@ -168,7 +169,7 @@ pub(crate) fn offline(
 
 /// The answer for a chosen runner whose link another server of this database holds. If one server takes the other's
 /// place, the runner comes over within seconds.
-pub(crate) fn elsewhere(snapshot: &FleetSnapshot, (runner, name): (RunnerId, &str)) -> NotPlaced {
+pub(crate) fn elsewhere(snapshot: &FleetSnapshot, runner: RunnerId, name: &str) -> NotPlaced {
     let (which, other) = (which(snapshot, name), other(snapshot));
     let state = "is online at another server, and not at this one";
     let message = format!("{which} {state}; try again in a minute, or {other}");

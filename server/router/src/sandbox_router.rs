@@ -52,7 +52,8 @@ impl SandboxRouter {
     pub fn new(
         links: Links,
         fleet: Arc<dyn Fleet>,
-        (intents, operations): (Arc<dyn Intents>, Arc<dyn Operations>),
+        intents: Arc<dyn Intents>,
+        operations: Arc<dyn Operations>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {

@@ -82,7 +82,8 @@ impl Store {
     pub async fn answer(
         &self,
         tenant: TenantId,
-        (by, rule): (&By, RuleId),
+        by: &By,
+        rule: RuleId,
         new: &NewAnswer,
         now: Timestamp,
     ) -> Result<Result<ApprovalRow, AnswerRefused>, StoreError> {
@@ -97,14 +98,19 @@ impl Store {
                     name: SettingName::Mode,
                     value: Some(mode.to_string()),
                 };
-                setting::set(&mut tx, tenant, of, &change, (by.user, now)).await?;
+                setting::set(&mut tx, tenant, of, &change, by.user, now).await?;
             }
             if let Answer::Allowed {
                 rule: Some(text), ..
             } = &new.answer
             {
-                let rule_ = (rule, Some(by.user), Decision::Allow, text.as_str());
-                rule::add(&mut tx, tenant, rule_, by, now).await?;
+                let new = rule::NewRuleRow {
+                    id: rule,
+                    user: Some(by.user),
+                    decision: Decision::Allow,
+                    rule: text,
+                };
+                rule::add(&mut tx, tenant, &new, by, now).await?;
             }
             // A refused answer rolls it back.
             audit::record(&mut tx, tenant, &entry(by, &asked, &new.answer), now).await?;
@@ -283,7 +289,8 @@ pub(crate) async fn ask(
 pub(crate) async fn close(
     tx: &mut Connection,
     tenant: TenantId,
-    (approval, answer): (ApprovalId, &Answer),
+    approval: ApprovalId,
+    answer: &Answer,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     match set(tx, tenant, approval, answer, None, now).await? {

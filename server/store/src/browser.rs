@@ -70,7 +70,8 @@ impl Store {
         &self,
         tenant: TenantId,
         credential: CredentialId,
-        (old, new): (&TokenHash, &TokenHash),
+        old: &TokenHash,
+        new: &TokenHash,
         salt: &Digest,
         now: Timestamp,
     ) -> Result<bool, StoreError> {

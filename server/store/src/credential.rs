@@ -243,7 +243,7 @@ impl Store {
             let mut tx = self.write(tenant).await?;
             // No ending key can make another key until this transaction ends.
             lock_user(&mut tx, tenant, user).await?;
-            let ended = end(&mut tx, tenant, (credential, by.user), now).await?;
+            let ended = end(&mut tx, tenant, credential, by.user, now).await?;
             if ended.is_empty() {
                 return Err(StoreError::NotFound);
             }
@@ -252,7 +252,7 @@ impl Store {
             }
             for (revoked, of) in ended {
                 let with = (revoked != credential).then(|| credential.to_string());
-                record_end(&mut tx, tenant, &by, (revoked, of), with, now).await?;
+                record_end(&mut tx, tenant, &by, revoked, of, with, now).await?;
             }
             tx.commit().await
         })
@@ -264,7 +264,8 @@ impl Store {
 pub(crate) async fn end(
     tx: &mut Connection,
     tenant: TenantId,
-    (credential_or_user, by): (impl Display, UserId),
+    credential_or_user: impl Display,
+    by: UserId,
     now: Timestamp,
 ) -> Result<Vec<(CredentialId, UserId)>, StoreError> {
     let ended: Vec<Row> = query(
@@ -338,7 +339,8 @@ pub(crate) async fn record_end(
     tx: &mut Connection,
     tenant: TenantId,
     by: &By,
-    (revoked, of): (CredentialId, UserId),
+    revoked: CredentialId,
+    of: UserId,
     with: Option<String>,
     now: Timestamp,
 ) -> Result<(), StoreError> {

@@ -14,7 +14,7 @@ use crate::{
     columns::{Columns as _, damaged, integer, json},
     database::{Connection, FromRow, Row, query, query_as, retried},
     model_call,
-    operation::{self, OperationEnding},
+    operation::{self, CallNumber, OperationEnding},
     session, todo, trusted_file, turn,
 };
 
@@ -101,14 +101,8 @@ impl Store {
             let appended = report(&mut tx, tenant, session, epoch, events, now).await?;
             let event = appended.events.into_iter().next();
             let event = event.ok_or(StoreError::NotFound)?;
-            let set = operation::set_outcome(
-                &mut tx,
-                tenant,
-                session,
-                (operation, is_told),
-                &ending,
-                now,
-            );
+            let set =
+                operation::set_outcome(&mut tx, tenant, session, operation, is_told, &ending, now);
             let ran = match set.await? {
                 Ok((ran, _)) => Some(ran),
                 // In other words, too, if another version of this program has stored it.
@@ -272,7 +266,6 @@ async fn report(
     events: &[Event],
     now: Timestamp,
 ) -> Result<Appended, StoreError> {
-    let place = (tenant, session);
     let mut reserved = match tx.is_shared() {
         true => Some(session::next_under(tx, tenant, session, held, events.len(), now).await?),
         false => None,
@@ -286,12 +279,12 @@ async fn report(
             Some(seq) => {
                 let at = *seq;
                 *seq += 1;
-                write_at(tx, place, at, event, now).await?
+                write_at(tx, tenant, session, at, event, now).await?
             }
-            None => write_in_one(tx, place, held, event, now).await?,
+            None => write_in_one(tx, tenant, session, held, event, now).await?,
         };
         let turns_left =
-            take_effect(tx, (tenant, session), event, turn_state.as_deref(), now).await?;
+            take_effect(tx, tenant, session, event, turn_state.as_deref(), now).await?;
         chat_text::keep(tx, tenant, session, &event_at).await?;
         appended.turns_left = turns_left.or(appended.turns_left);
         appended.events.push(event_at);
@@ -305,7 +298,7 @@ async fn report(
         else {
             continue;
         };
-        let started = turn::start_over(tx, tenant, (session, *turn), now).await?;
+        let started = turn::start_over(tx, tenant, session, *turn, now).await?;
         if !started.is_empty() {
             appended.turns_left = appended.turns_left.map(|left| left + 1);
             appended.events.extend(started);
@@ -317,7 +310,8 @@ async fn report(
 /// Writes the event, and returns the state of its turn. For SQLite; see [`session::take_next`].
 async fn write_in_one(
     tx: &mut Connection,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     held: Epoch,
     event: &Event,
     now: Timestamp,
@@ -351,7 +345,8 @@ async fn write_in_one(
 /// that were committed while that one waited for the session.
 async fn write_at(
     tx: &mut Connection,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     seq: u64,
     event: &Event,
     now: Timestamp,
@@ -378,14 +373,15 @@ async fn write_at(
     Ok((event, row.maybe_text("turn_state")?))
 }
 
-/// The step and the ordinal of the operation that looks at a turn's place.
-const SURVEY: (u32, u32) = (0, 0);
+/// The operation that looks at a turn's place.
+const SURVEY: CallNumber = CallNumber::new(0, 0);
 
 /// Applies the effect of an event on rows. Refuses an event of a turn that does not run, or one that has a row of its
 /// own. For the end of a turn, returns how many others of the session are unfinished.
 async fn take_effect(
     tx: &mut Connection,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     event: &Event,
     turn_state: Option<&str>,
     now: Timestamp,
@@ -408,7 +404,7 @@ async fn take_effect(
         } => {
             turn::must_run(turn_state)?;
             if !found && !place.is_empty() {
-                todo::keep(tx, tenant, session, (place, items), now).await?;
+                todo::keep(tx, tenant, session, place, items, now).await?;
             }
             Ok(None)
         }
@@ -421,7 +417,7 @@ async fn take_effect(
             approval, answer, ..
         } => {
             turn::must_run(turn_state)?;
-            approval::close(tx, tenant, (*approval, answer), now).await?;
+            approval::close(tx, tenant, *approval, answer, now).await?;
             Ok(None)
         }
         Event::SteersTaken { turn, through, .. } => {
@@ -437,8 +433,8 @@ async fn take_effect(
         } => {
             turn::must_run(turn_state)?;
             if let Some(place) = place {
-                let found = (place.sandbox, project.as_deref());
-                trusted_file::looked_for(tx, tenant, session, found).await?;
+                let (sandbox, found) = (place.sandbox, project.as_deref());
+                trusted_file::looked_for(tx, tenant, session, sandbox, found).await?;
             }
             operation::close(tx, tenant, *turn, SURVEY, now).await?;
             Ok(None)
@@ -451,7 +447,7 @@ async fn take_effect(
             ..
         } => {
             turn::must_run(turn_state)?;
-            let call = (*step, *ordinal);
+            let call = CallNumber::new(*step, *ordinal);
             if task.is_some() && operation::has_ended(tx, tenant, *turn, call).await? {
                 return Err(StoreError::Conflict(
                     "the call's operation has ended, and does not go on in the background",

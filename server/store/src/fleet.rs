@@ -150,7 +150,8 @@ impl Store {
     pub async fn caller_place(
         &self,
         tenant: TenantId,
-        (runner, user): (RunnerId, UserId),
+        runner: RunnerId,
+        user: UserId,
     ) -> Result<CallerPlace, StoreError> {
         let rows = query(select_place!(
             "",

@@ -101,6 +101,7 @@ pub use request_key::{
     KnownRequest, MAX_ANSWER_BYTES, REQUEST_KEYS_KEPT_FOR, REQUEST_KEYS_OF_USER_AT_MOST,
     RequestAnswer, RequestKey,
 };
+pub use rule::NewRuleRow;
 pub use runner::{
     ChallengeNumber, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkRow, NewRunner,
     RunnerAccess, RunnerRow, RunnerShares, SharedWith, ShownState,

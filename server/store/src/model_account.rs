@@ -128,8 +128,13 @@ impl Store {
                 lock_user(&mut tx, tenant, user).await?;
             }
             // It also locks the tenant, whose accounts are counted.
-            let what = ("model_account.added", account.id);
-            record(&mut tx, tenant, by, what, (account.of, &account.terms), now).await?;
+            let deed = AccountDeed {
+                kind: "model_account.added",
+                account: account.id,
+                of: account.of,
+                terms: &account.terms,
+            };
+            record(&mut tx, tenant, by, deed, now).await?;
             require_room(&mut tx, tenant, account.of).await?;
             if let Some(key) = &account.key {
                 secret::put(&mut tx, tenant, key, now).await?;
@@ -160,8 +165,13 @@ impl Store {
         retried!({
             let mut tx = self.write(tenant).await?;
             let before = locked(&mut tx, tenant, account).await?;
-            let what = ("model_account.changed", account);
-            record(&mut tx, tenant, by, what, (before.of, terms), now).await?;
+            let deed = AccountDeed {
+                kind: "model_account.changed",
+                account,
+                of: before.of,
+                terms,
+            };
+            record(&mut tx, tenant, by, deed, now).await?;
             if let Some(key) = key {
                 secret::put(&mut tx, tenant, key, now).await?;
             }
@@ -203,8 +213,13 @@ impl Store {
         retried!({
             let mut tx = self.write(tenant).await?;
             let before = locked(&mut tx, tenant, account).await?;
-            let what = ("model_account.removed", account);
-            record(&mut tx, tenant, by, what, (before.of, &before.terms), now).await?;
+            let deed = AccountDeed {
+                kind: "model_account.removed",
+                account,
+                of: before.of,
+                terms: &before.terms,
+            };
+            record(&mut tx, tenant, by, deed, now).await?;
             query("DELETE FROM model_accounts WHERE tenant_id = $1 AND id = $2")
                 .bind(tenant.to_string())
                 .bind(account.to_string())
@@ -397,23 +412,30 @@ async fn locked(
     Ok(row)
 }
 
+/// A deed on a model account, as the audit log has it.
+struct AccountDeed<'a> {
+    kind: &'static str,
+    account: ModelAccountId,
+    of: AccountOf,
+    terms: &'a AccountTerms,
+}
+
 async fn record(
     tx: &mut Connection,
     tenant: TenantId,
     by: &By,
-    (kind, account): (&'static str, ModelAccountId),
-    (of, terms): (AccountOf, &AccountTerms),
+    deed: AccountDeed<'_>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let entry = AuditEntry {
         actor: by.actor(),
         origin: by.origin,
-        kind,
-        subject: account.to_string(),
+        kind: deed.kind,
+        subject: deed.account.to_string(),
         detail: json!({
-            "name": terms.name,
-            "user": of.user(),
-            "base_url": terms.base_url,
+            "name": deed.terms.name,
+            "user": deed.of.user(),
+            "base_url": deed.terms.base_url,
         }),
     };
     audit::record(tx, tenant, &entry, now).await.map(drop)

@@ -288,7 +288,7 @@ pub(crate) async fn record(
         .await?;
     let user = row.parsed("user_id")?;
     for call in calls {
-        insert(tx, tenant, (session, user), call, now).await?;
+        insert(tx, tenant, session, user, call, now).await?;
     }
     Ok(())
 }
@@ -297,7 +297,8 @@ pub(crate) async fn record(
 async fn insert(
     tx: &mut Connection,
     tenant: TenantId,
-    (session, user): (SessionId, UserId),
+    session: SessionId,
+    user: UserId,
     call: &ModelCall,
     at: Timestamp,
 ) -> Result<bool, StoreError> {
@@ -350,12 +351,13 @@ impl Store {
     pub(crate) async fn record_model_call(
         &self,
         tenant: TenantId,
-        of: (SessionId, UserId),
+        session: SessionId,
+        user: UserId,
         call: &ModelCall,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         let mut tx = self.write(tenant).await?;
-        let inserted = insert(&mut tx, tenant, of, call, at).await?;
+        let inserted = insert(&mut tx, tenant, session, user, call, at).await?;
         tx.commit().await?;
         Ok(inserted)
     }

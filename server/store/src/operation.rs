@@ -247,7 +247,8 @@ impl Store {
         &self,
         tenant: TenantId,
         operation: OperationId,
-        (why, by): (StopReason, UserId),
+        why: StopReason,
+        by: UserId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let access_ended_at = (why == StopReason::AccessEnded).then_some(now.as_micros());
@@ -378,12 +379,25 @@ impl Store {
     }
 }
 
+/// The number of a call in its turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallNumber {
+    step: u32,
+    ordinal: u32,
+}
+
+impl CallNumber {
+    pub(crate) const fn new(step: u32, ordinal: u32) -> Self {
+        Self { step, ordinal }
+    }
+}
+
 /// Tells if the end is stored of the operation that was placed last for a call.
 pub(crate) async fn has_ended(
     tx: &mut Connection,
     tenant: TenantId,
     turn: TurnId,
-    (step, ordinal): (u32, u32),
+    call: CallNumber,
 ) -> Result<bool, StoreError> {
     let row: Option<Row> = query(
         "SELECT outcome_at FROM operations
@@ -392,8 +406,8 @@ pub(crate) async fn has_ended(
     )
     .bind(tenant.to_string())
     .bind(turn.to_string())
-    .bind(i64::from(step))
-    .bind(i64::from(ordinal))
+    .bind(i64::from(call.step))
+    .bind(i64::from(call.ordinal))
     .fetch_optional(tx)
     .await?;
     let ended = row.map(|row| row.maybe_time("outcome_at")).transpose()?;
@@ -405,7 +419,7 @@ pub(crate) async fn close(
     tx: &mut Connection,
     tenant: TenantId,
     turn: TurnId,
-    (step, ordinal): (u32, u32),
+    call: CallNumber,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     query(
@@ -416,8 +430,8 @@ pub(crate) async fn close(
     .bind(now.as_micros())
     .bind(tenant.to_string())
     .bind(turn.to_string())
-    .bind(i64::from(step))
-    .bind(i64::from(ordinal))
+    .bind(i64::from(call.step))
+    .bind(i64::from(call.ordinal))
     .execute(tx)
     .await?;
     Ok(())
@@ -430,7 +444,8 @@ pub(crate) async fn set_outcome(
     tx: &mut Connection,
     tenant: TenantId,
     session: SessionId,
-    (operation, is_told): (OperationId, bool),
+    operation: OperationId,
+    is_told: bool,
     ending: &OperationEnding<'_>,
     now: Timestamp,
 ) -> Result<Result<(Ran, Option<Timestamp>), StoredOutcome>, StoreError> {
@@ -470,17 +485,19 @@ pub(crate) async fn settle(
     now: Timestamp,
 ) -> Result<Result<StoredEnd, StoredOutcome>, StoreError> {
     let is_told = lock_log(tx, tenant, operation).await?;
-    let told = (operation, is_told);
     let CallOf { session, .. } = match find(tx, tenant, operation).await?.asked_by {
         AskedBy::Call(call) => call,
-        AskedBy::Caller { .. } => return caller::settle(tx, tenant, told, ending, now).await,
+        AskedBy::Caller { .. } => {
+            return caller::settle(tx, tenant, operation, is_told, ending, now).await;
+        }
     };
     // The session's lock comes first, so that the call cannot end between the two statements.
     session::next(tx, tenant, session, 0, now).await?;
-    let (ran, closed) = match set_outcome(tx, tenant, session, told, ending, now).await? {
-        Ok(set) => set,
-        Err(before) => return Ok(Err(before)),
-    };
+    let (ran, closed) =
+        match set_outcome(tx, tenant, session, operation, is_told, ending, now).await? {
+            Ok(set) => set,
+            Err(before) => return Ok(Err(before)),
+        };
     let mut late = None;
     if closed.is_some() {
         let told = Event::OperationSettled {
@@ -545,7 +562,7 @@ async fn insert(
         place: operation.place.clone(),
     };
     let statement = |sql: &'static str, body: &EventBody| {
-        intent(query(sql), tenant, epoch, operation, (&placed, body), now)
+        intent(query(sql), tenant, epoch, operation, &placed, body, now)
     };
     let body = EventBody::Known(placed.clone());
     if tx.is_shared() {
@@ -579,7 +596,8 @@ fn intent<'q>(
     tenant: TenantId,
     epoch: Epoch,
     operation: &'q NewOperation,
-    (placed, body): (&Event, &EventBody),
+    placed: &Event,
+    body: &EventBody,
     now: Timestamp,
 ) -> Query<'q> {
     query
@@ -633,7 +651,7 @@ async fn why_not_placed(
         None => {
             turn::require_running(tx, tenant, operation.session, operation.turn).await?;
             let user = session_user(tx, tenant, operation.session).await?;
-            why_not_there(tx, tenant, (user, operation.place.runner)).await
+            why_not_there(tx, tenant, user, operation.place.runner).await
         }
     }
 }
@@ -655,15 +673,14 @@ async fn session_user(
 async fn why_not_there(
     tx: &mut Connection,
     tenant: TenantId,
-    (user, runner): (UserId, RunnerId),
+    user: UserId,
+    runner: RunnerId,
 ) -> Result<Placed, StoreError> {
     if runner::find(tx, tenant, runner).await?.is_barred() {
         return Ok(Placed::Barred);
     }
-    Ok(
-        match access::is_allowed(tx, tenant, (user, runner)).await? {
-            true => Placed::OtherIncarnation,
-            false => Placed::NotAllowed,
-        },
-    )
+    Ok(match access::is_allowed(tx, tenant, user, runner).await? {
+        true => Placed::OtherIncarnation,
+        false => Placed::NotAllowed,
+    })
 }

@@ -105,7 +105,8 @@ impl Store {
     pub async fn invite(
         &self,
         tenant: TenantId,
-        (new, role): (&NewUser, Role),
+        new: &NewUser,
+        role: Role,
         code: &NewSignInCode,
         by: &By,
         now: Timestamp,
@@ -131,10 +132,10 @@ impl Store {
                 ));
             }
             Some(_) => set_role(&mut tx, tenant, id, role).await?,
-            None => user::insert(&mut tx, tenant, new, (UserKind::Person, role), now).await?,
+            None => user::insert(&mut tx, tenant, new, UserKind::Person, role, now).await?,
         }
         sign_in_code::put(&mut tx, tenant, id, code, now).await?;
-        record(&mut tx, tenant, by, ("person.invited", id), detail, now).await?;
+        record(&mut tx, tenant, by, "person.invited", id, detail, now).await?;
         require_room(&mut tx, tenant).await?;
         let invited = user::find(&mut tx, tenant, id).await?;
         tx.commit().await?;
@@ -163,7 +164,8 @@ impl Store {
                 &mut tx,
                 tenant,
                 by,
-                ("person.role_changed", person),
+                "person.role_changed",
+                person,
                 detail,
                 now,
             )
@@ -200,12 +202,12 @@ impl Store {
                 return Err(StoreError::NotFound);
             }
             let (of, none) = (SettingsOf::User(person), SettingChange::runner(None));
-            setting::put(&mut tx, tenant, of, &none, (by.user, now)).await?;
+            setting::put(&mut tx, tenant, of, &none, by.user, now).await?;
             // Also the keys that the person's keys made for a service account.
-            for (ended, of) in credential::end(&mut tx, tenant, (person, by.user), now).await? {
+            for (ended, of) in credential::end(&mut tx, tenant, person, by.user, now).await? {
                 if of != person {
                     let with = Some(person.to_string());
-                    credential::record_end(&mut tx, tenant, by, (ended, of), with, now).await?;
+                    credential::record_end(&mut tx, tenant, by, ended, of, with, now).await?;
                 }
             }
             for ended in [
@@ -231,7 +233,7 @@ impl Store {
                     .await?;
             }
             model_account::remove_of_user(&mut tx, tenant, person).await?;
-            record(&mut tx, tenant, by, ("person.removed", person), detail, now).await?;
+            record(&mut tx, tenant, by, "person.removed", person, detail, now).await?;
             require_an_owner(&mut tx, tenant).await?;
             end_access(&mut tx, tenant, by.user, now).await?;
             tx.commit().await
@@ -328,7 +330,8 @@ pub(crate) async fn record(
     tx: &mut Connection,
     tenant: TenantId,
     by: &By,
-    (kind, person): (&'static str, UserId),
+    kind: &'static str,
+    person: UserId,
     detail: serde_json::Value,
     now: Timestamp,
 ) -> Result<(), StoreError> {

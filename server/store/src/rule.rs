@@ -72,21 +72,21 @@ impl Store {
     pub async fn add_rule(
         &self,
         tenant: TenantId,
-        (id, user, decision, rule): (RuleId, Option<UserId>, Decision, &str),
+        new: &NewRuleRow<'_>,
         by: &By,
         now: Timestamp,
     ) -> Result<RuleRow, StoreError> {
         retried!({
             let mut tx = self.write(tenant).await?;
-            add(&mut tx, tenant, (id, user, decision, rule), by, now).await?;
+            add(&mut tx, tenant, new, by, now).await?;
             let row = query_as(select_rules!(
                 "WHERE permission_rules.tenant_id = $1
                      AND COALESCE(permission_rules.user_id, '') = $2 AND decision = $3 AND rule = $4"
             ))
             .bind(tenant.to_string())
-            .bind(user.map_or_else(String::new, |user| user.to_string()))
-            .bind(decision.to_string())
-            .bind(rule)
+            .bind(new.user.map_or_else(String::new, |user| user.to_string()))
+            .bind(new.decision.to_string())
+            .bind(new.rule)
             .fetch_one(&mut tx)
             .await?;
             tx.commit().await?;
@@ -101,7 +101,8 @@ impl Store {
     pub async fn remove_rule(
         &self,
         tenant: TenantId,
-        (id, user): (RuleId, Option<UserId>),
+        id: RuleId,
+        user: Option<UserId>,
         by: &By,
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -118,21 +119,40 @@ impl Store {
             .fetch_one(&mut tx)
             .await?;
             let (decision, rule) = (gone.text("decision")?, gone.text("rule")?);
-            let entry = entry(by, "permission.removed", (id, user), &decision, &rule);
+            let entry = entry(by, "permission.removed", id, user, &decision, &rule);
             audit::record(&mut tx, tenant, &entry, now).await?;
             tx.commit().await
         })
     }
 }
 
+/// A rule that is to be set.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRuleRow<'a> {
+    /// Its id.
+    pub id: RuleId,
+    /// The user whose rule it is; absent for a rule of the tenant.
+    pub user: Option<UserId>,
+    /// The decision that the rule gives.
+    pub decision: Decision,
+    /// The rule, as people write it.
+    pub rule: &'a str,
+}
+
 /// Sets a rule, unless it is set.
 pub(crate) async fn add(
     tx: &mut Connection,
     tenant: TenantId,
-    (id, user, decision, rule): (RuleId, Option<UserId>, Decision, &str),
+    new: &NewRuleRow<'_>,
     by: &By,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    let NewRuleRow {
+        id,
+        user,
+        decision,
+        rule,
+    } = *new;
     let whose = user.map_or_else(String::new, |user| user.to_string());
     let added = query(
         "INSERT INTO permission_rules (tenant_id, id, user_id, decision, rule, set_by, set_at)
@@ -169,7 +189,7 @@ pub(crate) async fn add(
         }));
     }
     let decision = decision.to_string();
-    let entry = entry(by, "permission.added", (id, user), &decision, rule);
+    let entry = entry(by, "permission.added", id, user, &decision, rule);
     audit::record(tx, tenant, &entry, now).await?;
     Ok(())
 }
@@ -177,7 +197,8 @@ pub(crate) async fn add(
 fn entry(
     by: &By,
     kind: &'static str,
-    (id, user): (RuleId, Option<UserId>),
+    id: RuleId,
+    user: Option<UserId>,
     decision: &str,
     rule: &str,
 ) -> AuditEntry {

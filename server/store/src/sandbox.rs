@@ -90,7 +90,8 @@ pub(crate) async fn upsert(
     tenant: TenantId,
     runner: RunnerId,
     generation: Generation,
-    (position, sandbox): (usize, &SandboxFacts),
+    position: usize,
+    sandbox: &SandboxFacts,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     bounded("the sandbox's name", &sandbox.name, MAX_NAME_BYTES)?;

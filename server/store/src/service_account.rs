@@ -19,16 +19,17 @@ impl Store {
     pub async fn add_service_account(
         &self,
         tenant: TenantId,
-        (new, role): (&NewUser, Role),
+        new: &NewUser,
+        role: Role,
         by: &By,
         now: Timestamp,
     ) -> Result<UserRow, StoreError> {
         retried!({
             let mut tx = self.write(tenant).await?;
-            user::insert(&mut tx, tenant, new, (UserKind::Service, role), now).await?;
+            user::insert(&mut tx, tenant, new, UserKind::Service, role, now).await?;
             let detail = json!({ "name": new.name, "role": role });
-            let what = ("service_account.added", new.id);
-            record(&mut tx, tenant, by, what, detail, now).await?;
+            let kind = "service_account.added";
+            record(&mut tx, tenant, by, kind, new.id, detail, now).await?;
             require_room(&mut tx, tenant).await?;
             let added = user::find(&mut tx, tenant, new.id).await?;
             tx.commit().await?;

@@ -150,15 +150,15 @@ impl Store {
             };
             let place = next(&mut tx, tenant, session.id, 1, now).await?;
             event::insert(&mut tx, tenant, session.id, place.seq, &created, now).await?;
-            let (of, by) = (SettingsOf::Session(session.id), (session.user, now));
+            let (of, by) = (SettingsOf::Session(session.id), session.user);
             if session.pin.is_some() {
                 let pin = SettingChange::runner(session.pin);
-                setting::put(&mut tx, tenant, of, &pin, by).await?;
+                setting::put(&mut tx, tenant, of, &pin, by, now).await?;
             }
             if session.chosen_model.is_some() {
                 let name = SettingName::Model;
                 let value = session.chosen_model.clone();
-                setting::put(&mut tx, tenant, of, &SettingChange { name, value }, by).await?;
+                setting::put(&mut tx, tenant, of, &SettingChange { name, value }, by, now).await?;
             }
             let row = find(&mut tx, tenant, session.id).await?;
             tx.commit().await?;

@@ -285,7 +285,7 @@ impl Store {
             let mut changed = Vec::new();
             for change in changes {
                 let before = value(&mut tx, tenant, of, change.name).await?;
-                if put(&mut tx, tenant, of, change, (by.user, now)).await? {
+                if put(&mut tx, tenant, of, change, by.user, now).await? {
                     changed.push((change, before));
                 }
             }
@@ -319,7 +319,7 @@ impl Store {
             lock(&mut tx, tenant, of, std::slice::from_ref(&change)).await?;
             let before = value(&mut tx, tenant, of, SettingName::Runner).await?;
             if before.is_none() {
-                put(&mut tx, tenant, of, &change, (user, now)).await?;
+                put(&mut tx, tenant, of, &change, user, now).await?;
                 grow(&mut tx, tenant).await?;
             }
             tx.commit().await
@@ -473,7 +473,8 @@ pub(crate) async fn put(
     tenant: TenantId,
     of: SettingsOf,
     change: &SettingChange,
-    (by, now): (UserId, Timestamp),
+    by: UserId,
+    now: Timestamp,
 ) -> Result<bool, StoreError> {
     let columns = match change.name {
         SettingName::Runner => runner_choice::update(of),
@@ -521,10 +522,11 @@ pub(crate) async fn set(
     tenant: TenantId,
     of: SettingsOf,
     change: &SettingChange,
-    by: (UserId, Timestamp),
+    by: UserId,
+    now: Timestamp,
 ) -> Result<(), StoreError> {
     lock(tx, tenant, of, std::slice::from_ref(change)).await?;
-    if put(tx, tenant, of, change, by).await? {
+    if put(tx, tenant, of, change, by, now).await? {
         grow(tx, tenant).await?;
     }
     Ok(())

@@ -126,7 +126,7 @@ async fn create(
         .bind(now.as_micros())
         .execute(&mut *tx)
         .await?;
-    user::insert(tx, tenant.id, owner, (UserKind::Person, Role::Owner), now).await?;
+    user::insert(tx, tenant.id, owner, UserKind::Person, Role::Owner, now).await?;
     let made = AuditEntry {
         actor: Actor::System,
         kind: "tenant.created",

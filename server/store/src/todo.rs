@@ -45,7 +45,8 @@ pub(crate) async fn keep(
     tx: &mut Connection,
     tenant: TenantId,
     session: SessionId,
-    (place, items): (&str, &[TodoItem]),
+    place: &str,
+    items: &[TodoItem],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     query(

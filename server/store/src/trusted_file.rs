@@ -142,7 +142,8 @@ impl Store {
     pub async fn untrust_file(
         &self,
         tenant: TenantId,
-        (id, user): (RuleId, UserId),
+        id: RuleId,
+        user: UserId,
         by: &By,
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -245,7 +246,8 @@ pub(crate) async fn looked_for(
     tx: &mut Connection,
     tenant: TenantId,
     session: SessionId,
-    (sandbox, found): (SandboxId, Option<&ProjectFile>),
+    sandbox: SandboxId,
+    found: Option<&ProjectFile>,
 ) -> Result<(), StoreError> {
     let rows: Vec<Row> = query(
         "SELECT trusted_files.id, folder, digest, changed, directory

@@ -1,24 +1,24 @@
 //! Turns: the work that one input starts. A turn is queued, runs under an epoch, and ends once.
 //! Of one session at most one turn runs; the others wait in the order of their inputs.
 
-use server_records::{ClaimedTurn, IfRunning, TurnRow, TurnState, UnfinishedTurn};
+use server_records::{TurnRow, TurnState, UnfinishedTurn};
 use shared_types::{
-    CredentialId, Epoch, Event, Mode, ReplicaId, SandboxId, SessionEvent, SessionId, TenantId,
-    Timestamp, TraceContext, TurnId, UserId, WhileWorking,
-    event::{Choice, Part, Parts, StopReason, Terms, TurnOutcome, TurnSettings},
+    CredentialId, Event, SessionEvent, SessionId, TenantId, Timestamp, TraceContext, TurnId,
+    UserId, WhileWorking,
+    event::{Part, Parts, StopReason, Terms, TurnOutcome},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
 
 use crate::{
     Full, Store, StoreError,
-    columns::{Columns as _, integer, json, word},
-    credential::{self, credential_until},
+    columns::{Columns as _, integer, word},
+    credential::credential_until,
     database::{Connection, Row, Transaction, page, query, query_as, retried},
     error::bounded,
-    event, replica, session,
-    setting::{self, RunnerInUse},
+    event, session,
 };
 
+mod claim;
 mod failures;
 mod rewind;
 mod row;
@@ -150,12 +150,11 @@ impl Store {
             if let Some(before) = queue.sent_before {
                 return Ok(before);
             }
-            let working = steer::working(&mut tx, tenant, (session, input)).await?;
+            let working = steer::working(&mut tx, tenant, session, input).await?;
             if let Some(turn) = working.as_ref().filter(|_| steer::is_steer(input)) {
-                let event = steer::join(&mut tx, tenant, (turn, seq), input, now).await?;
-                let joined = (turn.id, true);
+                let event = steer::join(&mut tx, tenant, turn, seq, input, now).await?;
                 return self
-                    .committed(tx, tenant, (session, joined), vec![event])
+                    .committed(tx, tenant, session, turn.id, true, vec![event])
                     .await;
             }
             queue.require_room()?;
@@ -172,11 +171,11 @@ impl Store {
                 vec![event::insert(&mut tx, tenant, session, seq, &accepted, now).await?];
             if let Some(turn) = working {
                 let next = session::next(&mut tx, tenant, session, 1, now).await?;
-                let why = (Some(input.by), Some(StopReason::InterruptedByMessage));
-                events.push(stop(&mut tx, tenant, (&turn, next.seq), why, now).await?);
+                let (by, why) = (Some(input.by), Some(StopReason::InterruptedByMessage));
+                events.push(stop(&mut tx, tenant, &turn, next.seq, by, why, now).await?);
             }
-            let started = (input.turn, false);
-            self.committed(tx, tenant, (session, started), events).await
+            self.committed(tx, tenant, session, input.turn, false, events)
+                .await
         })
     }
 
@@ -185,7 +184,9 @@ impl Store {
         &self,
         tx: Transaction,
         tenant: TenantId,
-        (session, (turn, steered)): (SessionId, (TurnId, bool)),
+        session: SessionId,
+        turn: TurnId,
+        steered: bool,
         events: Vec<SessionEvent>,
     ) -> Result<Sent, StoreError> {
         tx.commit().await?;
@@ -196,126 +197,6 @@ impl Store {
             steered,
             seq: event.as_ref().map_or(0, |event| event.seq),
             event,
-        })
-    }
-
-    /// Takes the session's next turn: the one that runs without a worker, else the oldest in the queue. Raises the
-    /// session's epoch, so that an earlier worker's writes fail. `None` if there is nothing to do; then nothing is
-    /// written.
-    ///
-    /// - The first claim records the place of the turn's calls and its settings, with `default` for those that are not
-    ///   set. Later claims keep both.
-    /// - A parked turn is taken before or after the end of its wait, except with [`IfRunning::Leave`]. There is no
-    ///   event of it: it was not interrupted.
-    /// - If the turn's credential has ended, the claim records that the turn is to be stopped.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`]; with [`IfRunning::Refuse`], [`StoreError::Conflict`] if a turn runs.
-    pub async fn claim_turn(
-        &self,
-        tenant: TenantId,
-        session: SessionId,
-        replica: ReplicaId,
-        if_running: IfRunning,
-        default: &TurnSettings,
-        now: Timestamp,
-    ) -> Result<Option<ClaimedTurn>, StoreError> {
-        retried!({
-            let mut tx = self.write(tenant).await?;
-            let next = session::next(&mut tx, tenant, session, 0, now).await?;
-            let Some(mut turn) = oldest_unfinished(&mut tx, tenant, session).await? else {
-                return Ok(None);
-            };
-            if turn.state != TurnState::Queued && if_running == IfRunning::Leave {
-                return Ok(None);
-            }
-            let interrupted = match turn.state {
-                TurnState::Running { epoch, .. } => Some(epoch),
-                _ => None,
-            };
-            if interrupted.is_some() && if_running == IfRunning::Refuse {
-                return Err(StoreError::Conflict("a turn of the session runs already"));
-            }
-            if let TurnState::Running { replica: of, .. } = turn.state
-                && of != replica
-                && replica::lives(&mut tx, of).await?
-            {
-                return Ok(None);
-            }
-            let epoch = Epoch(next.epoch.0 + 1);
-            let (choice, settings) = match (&turn.choice, &turn.settings) {
-                (Some(choice), Some(settings)) => (choice.clone(), settings.clone()),
-                (kept, _) => {
-                    let stored =
-                        setting::of_user(&mut tx, tenant, next.user, Some(session)).await?;
-                    let chosen = match kept {
-                        Some(kept) => Chosen {
-                            choice: kept.clone(),
-                            ..Chosen::default()
-                        },
-                        None => {
-                            let in_use = stored.runner_in_use()?;
-                            chosen_now(&mut tx, (tenant, next.user), in_use).await?
-                        }
-                    };
-                    let settings = stored.of_turn(default)?;
-                    (
-                        chosen.choice,
-                        TurnSettings {
-                            machine: chosen.machine,
-                            own_runner: chosen.is_own,
-                            machine_ceiling: chosen.ceiling,
-                            ..settings
-                        },
-                    )
-                }
-            };
-            let had_settings = turn.settings.is_some();
-            turn.choice = Some(choice.clone());
-            turn.settings = Some(settings.clone());
-            let waits = matches!(turn.state, TurnState::Waiting { .. });
-            // A turn that an earlier release parked gets its settings now, and an event records them.
-            let is_told = !waits || !had_settings;
-            let ended = credential::ended(turn.credential_until, now);
-            let ended = ended.filter(|_| turn.cancel_requested_at.is_none());
-            let told = usize::from(is_told) + usize::from(ended.is_some());
-            raise(&mut tx, tenant, &turn, (replica, epoch), told, now).await?;
-            let (mut waited, mut events) = (Vec::new(), Vec::new());
-            let mut seq = next.seq;
-            if let Some(why) = ended {
-                let cancel = stop(&mut tx, tenant, (&turn, seq), (None, Some(why)), now);
-                events.push(cancel.await?);
-                turn.cancel_requested_at = Some(now);
-                seq += 1;
-            }
-            if is_told {
-                let claimed = Event::TurnClaimed {
-                    turn: turn.id,
-                    epoch,
-                    replica,
-                    choice: Some(choice),
-                    settings: Some(settings),
-                };
-                let event = event::insert(&mut tx, tenant, session, seq, &claimed, now);
-                events.push(event.await?);
-            }
-            if waits {
-                waited = waiting::take(&mut tx, tenant, turn.id).await?;
-            }
-            tx.commit().await?;
-            self.appended(tenant, session, &events).await;
-            turn.state = TurnState::Running {
-                replica,
-                epoch,
-                since: now,
-            };
-            Ok(Some(ClaimedTurn {
-                turn,
-                epoch,
-                waited,
-                interrupted,
-                events,
-            }))
         })
     }
 
@@ -344,7 +225,7 @@ impl Store {
         if row.cancel_requested_at.is_some() {
             return Ok(Cancel::Repeated);
         }
-        let event = stop(&mut tx, tenant, (&row, seq), (Some(by), why), now).await?;
+        let event = stop(&mut tx, tenant, &row, seq, Some(by), why, now).await?;
         tx.commit().await?;
         self.appended(tenant, session, std::slice::from_ref(&event))
             .await;
@@ -492,8 +373,10 @@ pub(crate) async fn end(
 async fn stop(
     tx: &mut Connection,
     tenant: TenantId,
-    (turn, seq): (&TurnRow, u64),
-    (by, why): (Option<UserId>, Option<StopReason>),
+    turn: &TurnRow,
+    seq: u64,
+    by: Option<UserId>,
+    why: Option<StopReason>,
     now: Timestamp,
 ) -> Result<SessionEvent, StoreError> {
     let row: Row = query(
@@ -668,106 +551,6 @@ async fn insert(
     .bind(now.as_micros())
     .bind(input.trace.map(|trace| trace.to_string()))
     .bind(input.credential.map(|credential| credential.to_string()))
-    .execute(tx)
-    .await?;
-    Ok(())
-}
-
-/// The runner of a turn.
-#[derive(Default)]
-struct Chosen {
-    choice: Choice,
-    /// The kind of machine that the runner reported.
-    machine: Option<String>,
-    /// True if it is the user's own.
-    is_own: bool,
-    /// The most freedom that its machine leaves to agents.
-    ceiling: Option<Mode>,
-}
-
-/// The runner that counts now.
-async fn chosen_now(
-    tx: &mut Connection,
-    (tenant, user): (TenantId, UserId),
-    in_use: Option<RunnerInUse>,
-) -> Result<Chosen, StoreError> {
-    let Some(RunnerInUse { choice, chosen_by }) = in_use else {
-        return Ok(Chosen::default());
-    };
-    let row: Row = query(
-        "SELECT CAST($4 AS TEXT) AS chosen_by, runners.id AS chosen_runner_id,
-             runners.name AS chosen_runner_name, sandboxes.name AS chosen_workspace,
-             os, architecture, pool_backend, ceiling, runners.owner_id AS runner_owner_id
-         FROM runners LEFT JOIN sandboxes ON sandboxes.tenant_id = runners.tenant_id
-             AND sandboxes.runner_id = runners.id AND sandboxes.id = $3
-         WHERE runners.tenant_id = $1 AND runners.id = $2",
-    )
-    .bind(tenant.to_string())
-    .bind(choice.runner.to_string())
-    .bind(choice.sandbox.map(|id| id.to_string()))
-    .bind(word(&chosen_by))
-    .fetch_one(tx)
-    .await?;
-    let is_own = row.maybe_text("pool_backend")?.is_some()
-        || row.maybe_text("runner_owner_id")? == Some(user.to_string());
-    Ok(Chosen {
-        choice: row::choice(&row)?,
-        machine: machine(&row)?,
-        is_own,
-        ceiling: row.maybe_parsed("ceiling")?,
-    })
-}
-
-/// The kind of machine of the runner in this row; none before its first link.
-fn machine(row: &Row) -> Result<Option<String>, sqlx::Error> {
-    let os = row.maybe_text("os")?.filter(|os| !os.is_empty());
-    let host = os.zip(row.maybe_text("architecture")?);
-    let host = host.map(|(os, architecture)| format!("{os}/{architecture}"));
-    let pooled = row.maybe_text("pool_backend")?.is_some();
-    Ok(host.map(|host| match pooled {
-        true => format!("a container on {host}"),
-        false => host,
-    }))
-}
-
-/// Gives the turn to the worker, with its choice and its settings, and makes its epoch the session's. `told` events of
-/// the turn take the session's next numbers.
-async fn raise(
-    tx: &mut Connection,
-    tenant: TenantId,
-    turn: &TurnRow,
-    (replica, epoch): (ReplicaId, Epoch),
-    told: usize,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    query(
-        "UPDATE sessions SET epoch = $1, last_seq = last_seq + $2 WHERE tenant_id = $3 AND id = $4",
-    )
-    .bind(integer(epoch.0))
-    .bind(integer(told as u64))
-    .bind(tenant.to_string())
-    .bind(turn.session.to_string())
-    .execute(&mut *tx)
-    .await?;
-    let runner = turn.choice.as_ref().and_then(Choice::runner);
-    let workspace = turn.choice.as_ref().and_then(Choice::workspace);
-    let sandbox = runner.zip(workspace);
-    let sandbox = sandbox.map(|((id, _), workspace)| SandboxId::derive(id, workspace).to_string());
-    query(
-        "UPDATE turns SET state = 'running', claimed_at = $1, claimed_by = $2, claimed_epoch = $3,
-             chosen_by = $4, chosen_runner_id = $5, settings = $6, chosen_sandbox_id = $7,
-             waits_until = NULL
-         WHERE tenant_id = $8 AND id = $9",
-    )
-    .bind(now.as_micros())
-    .bind(replica.to_string())
-    .bind(integer(epoch.0))
-    .bind(turn.choice.as_ref().map(row::chosen_by))
-    .bind(runner.map(|(id, _)| id.to_string()))
-    .bind(turn.settings.as_ref().map(json))
-    .bind(sandbox)
-    .bind(tenant.to_string())
-    .bind(turn.id.to_string())
     .execute(tx)
     .await?;
     Ok(())

@@ -83,7 +83,8 @@ pub(crate) async fn insert(
     tx: &mut Connection,
     tenant: TenantId,
     user: &NewUser,
-    (kind, role): (UserKind, Role),
+    kind: UserKind,
+    role: Role,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     bounded("the user's name", &user.name, MAX_NAME_BYTES)?;

@@ -261,7 +261,7 @@ async fn fill(store: &Store) {
                     expires_at: clock.now(),
                 };
                 let new = NewUser { id, name };
-                let invited = store.invite(tenant, (&new, Role::Member), &code, &by, clock.now());
+                let invited = store.invite(tenant, &new, Role::Member, &code, &by, clock.now());
                 invited.await.expect("there is room");
                 for session in 0..SESSIONS_EACH {
                     begin(&store, tenant, id, &format!("work {session}")).await;

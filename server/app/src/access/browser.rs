@@ -107,7 +107,7 @@ impl Access {
             }
             _ => return Err(self.copied(&ctx).await),
         };
-        self.used.note(&row, from, (&self.store, &*self.clock));
+        self.used.note(&row, from, &self.store, &*self.clock);
         let left = row.expires_at.map(|at| at.since(self.clock.now()));
         let fresh = fresh.map(|token| (token, left.unwrap_or(VALID_FOR)));
         Ok(BrowserSession { ctx, fresh })
@@ -134,7 +134,8 @@ impl Access {
     /// True if the browser was signed in for too long, or has sent no request for too long.
     pub(super) fn is_over(&self, row: &SubjectRow) -> bool {
         is_over(
-            (row.created_at, row.last_used_at),
+            row.created_at,
+            row.last_used_at,
             row.expires_at,
             self.clock.now(),
         )
@@ -164,10 +165,15 @@ impl Access {
         self.entropy.fill(&mut random);
         let salt = Digest::of(&random);
         let next = cookie.replaced(&salt);
-        let pair = (&known.second, &next.second_hash()?);
-        let replaced = self
-            .store
-            .replace_cookie(row.tenant, row.credential, pair, &salt, now);
+        let second = next.second_hash()?;
+        let replaced = self.store.replace_cookie(
+            row.tenant,
+            row.credential,
+            &known.second,
+            &second,
+            &salt,
+            now,
+        );
         match replaced.await {
             Ok(true) => Some(next),
             // Another request has done it; the next one gets what that one made.
@@ -201,16 +207,18 @@ impl Access {
 
 /// See [`Access::is_over`].
 fn is_over(
-    times: (Timestamp, Option<Timestamp>),
+    created_at: Timestamp,
+    last_used_at: Option<Timestamp>,
     expires_at: Option<Timestamp>,
     now: Timestamp,
 ) -> bool {
-    ends_at(times, expires_at).is_some_and(|at| at <= now)
+    ends_at(created_at, last_used_at, expires_at).is_some_and(|at| at <= now)
 }
 
 /// The time at which a browser is signed out if it sends no further request.
 pub(super) fn ends_at(
-    (created_at, last_used_at): (Timestamp, Option<Timestamp>),
+    created_at: Timestamp,
+    last_used_at: Option<Timestamp>,
     expires_at: Option<Timestamp>,
 ) -> Option<Timestamp> {
     let idle = last_used_at.unwrap_or(created_at).after(IDLE_AT_MOST);

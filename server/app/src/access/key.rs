@@ -112,7 +112,7 @@ impl Access {
         terms: &KeyTerms,
     ) -> Result<(Token, Key), AppError> {
         let scopes = self.gate.key_scopes(ctx, terms.scopes)?;
-        self.make_key(ctx, ctx.user, (scopes, terms)).await
+        self.make_key(ctx, ctx.user, scopes, terms).await
     }
 
     /// Makes an API key of a service account, as [`Access::create_key`] makes one's own.
@@ -130,14 +130,15 @@ impl Access {
         let account = self.gate.service_account(ctx, action, id).await?;
         let role = account.user.role;
         let scopes = self.gate.service_key_scopes(ctx, role, terms.scopes)?;
-        self.make_key(ctx, account.user.id, (scopes, terms)).await
+        self.make_key(ctx, account.user.id, scopes, terms).await
     }
 
     async fn make_key(
         &self,
         ctx: &OpContext,
         user: UserId,
-        (scopes, terms): (Scopes, &KeyTerms),
+        scopes: Scopes,
+        terms: &KeyTerms,
     ) -> Result<(Token, Key), AppError> {
         let maker = self.store.credential(ctx.tenant, ctx.credential).await?;
         let now = self.clock.now();
@@ -196,7 +197,7 @@ fn key(ctx: &OpContext, row: CredentialRow) -> Key {
         scopes: row.scopes,
         expires_at: match row.kind {
             CredentialKind::Browser => {
-                browser::ends_at((row.created_at, row.last_used_at), row.expires_at)
+                browser::ends_at(row.created_at, row.last_used_at, row.expires_at)
             }
             _ => row.expires_at,
         },

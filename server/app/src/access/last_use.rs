@@ -28,7 +28,8 @@ impl LastUse {
         &self,
         row: &SubjectRow,
         from: Option<IpAddr>,
-        (store, clock): (&Store, &dyn Clock),
+        store: &Store,
+        clock: &dyn Clock,
     ) {
         let now = clock.now();
         let recorded = row.last_used_at;

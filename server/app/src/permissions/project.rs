@@ -98,9 +98,7 @@ impl Permissions {
     pub async fn untrust(&self, ctx: &OpContext, id: RuleId) -> Result<(), AppError> {
         self.gate.own(ctx, Action::ChangeSettings)?;
         let (by, now) = (ctx.by(), self.clock.now());
-        let gone = self
-            .store
-            .untrust_file(ctx.tenant, (id, ctx.user), &by, now);
+        let gone = self.store.untrust_file(ctx.tenant, id, ctx.user, &by, now);
         match gone.await {
             Err(StoreError::NotFound) => Err(AppError::NotFound("rule")),
             gone => Ok(gone?),

@@ -33,7 +33,8 @@ use super::{
 use crate::{
     bounds::LOOK_WHILE_AWAY_EVERY,
     links::{
-        ConnectionWatch, LinkGone, LinkHandle, Reader, RunnerConnection, linked, linked_or_not,
+        ConnectionWatch, LinkGone, LinkHandle, OutputReader, RunnerConnection, linked,
+        linked_or_not,
     },
     mailbox::Mailbox,
 };
@@ -540,7 +541,10 @@ impl CollectDriver {
         let (link, key) = self.link.as_ref().ok_or(LinkGone)?;
         let id = self.machine.id();
         match step {
-            FollowStep::Cancel => link.cancel_unheard(id, self.machine.holder()).await?,
+            FollowStep::Cancel => {
+                let (owner, epoch) = self.machine.holder();
+                link.cancel_unheard(id, owner, epoch).await?;
+            }
             FollowStep::Taken(stream, up_to) => {
                 if let Some(up_to) = self.mailbox.taken(stream, up_to) {
                     // If the link is gone, the mailbox reports it after its last mail.
@@ -550,7 +554,7 @@ impl CollectDriver {
             _ => {
                 let (post, offsets) = self.mailbox.attach();
                 let expects: Option<wire::Expects> = self.machine.request().map(wire::expected);
-                let reader = Reader {
+                let reader = OutputReader {
                     key: *key,
                     post,
                     yields: expects.is_none(),
@@ -579,7 +583,8 @@ impl CollectDriver {
         let Some((link, _)) = &self.link else {
             return false;
         };
-        let answered = link.cancel(self.machine.id(), self.machine.holder()).await;
+        let (owner, epoch) = self.machine.holder();
+        let answered = link.cancel(self.machine.id(), owner, epoch).await;
         matches!(answered, Ok(Ok(CancelAnswer::NeverStarted)))
     }
 

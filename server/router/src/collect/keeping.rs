@@ -26,7 +26,8 @@ enum KeepingState {
     Keeps,
     /// Nothing is kept, by the request.
     KeepsNothing,
-    /// Some of it could not be stored, so no more is stored. The runner has it until the server lets the runner forget it.
+    /// Some of it could not be stored, so no more is stored. The runner has it until the server lets the runner forget
+    /// it.
     GaveUp,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct LinkHandle(Arc<LinkState>);
 pub(crate) struct LinkGone;
 
 /// A reader of an operation's output on a link.
-pub(crate) type Reader = shared_link::server::Reader<Post>;
+pub(crate) type OutputReader = shared_link::server::Reader<Post>;
 
 /// Frames on their way to the runner.
 pub(super) type Outbound = mpsc::Sender<Box<v1::ServerFrame>>;
@@ -135,7 +135,7 @@ impl LinkHandle {
         &self,
         id: OperationId,
         frame: impl FnOnce() -> v1::Operation,
-        reader: Reader,
+        reader: OutputReader,
     ) -> Result<(), LinkGone> {
         let attach = || {
             let frame = Box::new(frame());
@@ -177,7 +177,8 @@ impl LinkHandle {
     pub(crate) async fn cancel(
         &self,
         id: OperationId,
-        (owner, epoch): (Owner, Epoch),
+        owner: Owner,
+        epoch: Epoch,
     ) -> Result<Result<CancelAnswer, Refusal>, LinkGone> {
         let (waiter, answer) = oneshot::channel();
         let cancel = LinkCommand::Cancel { id, owner, epoch };
@@ -189,7 +190,8 @@ impl LinkHandle {
     pub(crate) async fn cancel_unheard(
         &self,
         id: OperationId,
-        (owner, epoch): (Owner, Epoch),
+        owner: Owner,
+        epoch: Epoch,
     ) -> Result<(), LinkGone> {
         let cancel = LinkCommand::Cancel { id, owner, epoch };
         self.wish(cancel, None).await

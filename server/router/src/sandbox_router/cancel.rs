@@ -89,7 +89,7 @@ impl Cancel {
 
     async fn send(&mut self, link: LinkHandle, owner: Owner) -> Cancelled {
         let within = self.sandbox.links.options().cancel_within;
-        let sent = link.cancel(self.operation, (owner, self.epoch));
+        let sent = link.cancel(self.operation, owner, self.epoch);
         pin!(sent);
         let answered = tokio::select! {
             answered = &mut sent => answered,

@@ -98,7 +98,7 @@ impl SandboxRouter {
                 Err(NotPlaced::Refused(linked_anew(name)))
             }
             // Lists are right that it is online: the row of its link names another server.
-            RunnerConnection::Offline { .. } => Err(placement::elsewhere(snapshot, (runner, name))),
+            RunnerConnection::Offline { .. } => Err(placement::elsewhere(snapshot, runner, name)),
             RunnerConnection::Revoked => Err(NotPlaced::Refused(removed(name))),
         }
     }

@@ -80,7 +80,8 @@ impl World {
             sandbox: SandboxRouter::new(
                 links.clone(),
                 store.clone(),
-                (store.clone(), store.clone()),
+                store.clone(),
+                store.clone(),
                 clock.clone(),
             ),
             store,

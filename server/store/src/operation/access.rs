@@ -110,7 +110,8 @@ pub(crate) async fn end_access(
 pub(super) async fn is_allowed(
     tx: &mut Connection,
     tenant: TenantId,
-    (user, runner): (UserId, RunnerId),
+    user: UserId,
+    runner: RunnerId,
 ) -> Result<bool, StoreError> {
     let row: Row = query(concat!(
         "SELECT CAST(CASE WHEN ",

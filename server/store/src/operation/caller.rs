@@ -276,7 +276,8 @@ impl OpenCallerOperation {
 pub(super) async fn settle(
     tx: &mut Connection,
     tenant: TenantId,
-    (operation, is_told): (OperationId, bool),
+    operation: OperationId,
+    is_told: bool,
     ending: &OperationEnding<'_>,
     now: Timestamp,
 ) -> Result<Result<StoredEnd, StoredOutcome>, StoreError> {
@@ -393,5 +394,5 @@ async fn why_not_placed(
     if newest != held {
         return Err(StoreError::StaleEpoch { held, newest });
     }
-    why_not_there(tx, tenant, (operation.user, operation.place.runner)).await
+    why_not_there(tx, tenant, operation.user, operation.place.runner).await
 }

@@ -73,7 +73,8 @@ impl Store {
     pub async fn settle_unheard(
         &self,
         tenant: TenantId,
-        (runner, link): (RunnerId, Generation),
+        runner: RunnerId,
+        link: Generation,
         hello: &HelloFacts,
         now: Timestamp,
     ) -> Result<Late, StoreError> {

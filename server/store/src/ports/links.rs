@@ -48,8 +48,7 @@ impl LinkRows for Rows {
         hello: &HelloFacts,
     ) -> Result<(), PortError> {
         let Ports { store, clock, .. } = &self.ports;
-        let link = (who.runner, link);
-        let settled = store.settle_unheard(who.tenant, link, hello, clock.now());
+        let settled = store.settle_unheard(who.tenant, who.runner, link, hello, clock.now());
         settled.await.map(drop).map_err(PortError::new)
     }
 
@@ -106,9 +105,8 @@ impl LinkRows for Rows {
         report: &SandboxReport,
     ) -> Result<bool, PortError> {
         let Ports { store, clock, .. } = &self.ports;
-        let (of, now) = ((who.runner, report.sandbox), clock.now());
-        let said = (report.state, report.reason.as_str(), report.privilege);
-        let stored = store.sandbox_reported(who.tenant, of, said, now).await;
+        let stored = store.sandbox_reported(who.tenant, who.runner, report, clock.now());
+        let stored = stored.await;
         match stored.map_err(PortError::new)? {
             Reported::Stored => Ok(false),
             Reported::NotWanted => Ok(true),
@@ -126,7 +124,7 @@ impl LinkRows for Rows {
         link: Generation,
         report: &ModelsReport,
     ) -> Result<(), PortError> {
-        let stored = (self.ports.store).models_reported(who.tenant, (who.runner, link), report);
+        let stored = (self.ports.store).models_reported(who.tenant, who.runner, link, report);
         stored.await.map_err(PortError::new)
     }
 

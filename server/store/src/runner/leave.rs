@@ -39,7 +39,7 @@ impl Store {
                 origin: by.origin,
                 ..entry(by.actor(), "runner.revoked", runner, json!({}))
             };
-            let revoked = revoke(&mut tx, (tenant, runner), &entry, now).await?;
+            let revoked = revoke(&mut tx, tenant, runner, &entry, now).await?;
             let ended = revoked.ok_or(StoreError::NotFound)?;
             tx.commit().await?;
             Ok(self.operations_ended(ended).await)
@@ -70,7 +70,7 @@ impl Store {
             .await?;
             let entry = entry(Actor::Runner(runner), "runner.left", runner, json!({}));
             let left = match ephemeral {
-                Some(_) => revoke(&mut tx, (tenant, runner), &entry, now).await?,
+                Some(_) => revoke(&mut tx, tenant, runner, &entry, now).await?,
                 None => None,
             };
             tx.commit().await?;
@@ -109,8 +109,8 @@ impl Store {
                 let (runner, heard_at) = (row.parsed("id")?, row.time("heard_at")?);
                 let detail = json!({ "silent_since": heard_at });
                 let entry = entry(Actor::System, "runner.stayed_away", runner, detail);
-                let place = (row.parsed("tenant_id")?, runner);
-                if let Some(lost) = revoke(&mut tx, place, &entry, now).await? {
+                let tenant = row.parsed("tenant_id")?;
+                if let Some(lost) = revoke(&mut tx, tenant, runner, &entry, now).await? {
                     removed.push((runner, lost));
                 }
             }
@@ -127,7 +127,8 @@ impl Store {
 /// Ends the runner and its open operations, and records that in the tenant's log. Returns none if it was ended before.
 async fn revoke(
     tx: &mut Connection,
-    (tenant, runner): (TenantId, RunnerId),
+    tenant: TenantId,
+    runner: RunnerId,
     entry: &AuditEntry,
     now: Timestamp,
 ) -> Result<Option<Vec<StoredEnd>>, StoreError> {

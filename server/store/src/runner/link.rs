@@ -73,8 +73,8 @@ impl Store {
             // That also holds if this database is an older copy, and does not know all of them.
             let generation = Generation((before.generation.0 + 1).max(before.join_state));
             take(&mut tx, &before, generation, claim, now).await?;
-            for sandbox in hello.sandboxes.iter().enumerate() {
-                sandbox::upsert(&mut tx, tenant, runner, generation, sandbox, now).await?;
+            for (position, facts) in hello.sandboxes.iter().enumerate() {
+                sandbox::upsert(&mut tx, tenant, runner, generation, position, facts, now).await?;
             }
             let lost = operation::lose_forgotten(&mut tx, &before, hello, now).await?;
             tx.commit().await?;

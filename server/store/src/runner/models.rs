@@ -19,7 +19,8 @@ impl Store {
     pub async fn models_reported(
         &self,
         tenant: TenantId,
-        (runner, link): (RunnerId, Generation),
+        runner: RunnerId,
+        link: Generation,
         report: &ModelsReport,
     ) -> Result<(), StoreError> {
         let mut tx = self.write(tenant).await?;

@@ -181,7 +181,8 @@ impl Store {
         }
         record(
             &mut tx,
-            (tenant, runner),
+            tenant,
+            runner,
             "runner.shared",
             Some(with),
             by,
@@ -237,7 +238,7 @@ impl Store {
                     .await?;
             }
         }
-        record(&mut tx, (tenant, runner), "runner.unshared", with, by, now).await?;
+        record(&mut tx, tenant, runner, "runner.unshared", with, by, now).await?;
         end_access(&mut tx, tenant, by.user, now).await?;
         tx.commit().await
     }
@@ -265,7 +266,7 @@ impl Store {
         if taken.execute(&mut tx).await? == 0 {
             return Err(StoreError::NotFound);
         }
-        record(&mut tx, (tenant, runner), "runner.taken", None, by, now).await?;
+        record(&mut tx, tenant, runner, "runner.taken", None, by, now).await?;
         end_access(&mut tx, tenant, by.user, now).await?;
         tx.commit().await
     }
@@ -298,7 +299,7 @@ impl Store {
             true => "runner.trusted",
             false => "runner.distrusted",
         };
-        record(&mut tx, (tenant, runner), kind, None, by, now).await?;
+        record(&mut tx, tenant, runner, kind, None, by, now).await?;
         tx.commit().await
     }
 }
@@ -314,7 +315,8 @@ fn access(row: &Row) -> Result<RunnerAccess, sqlx::Error> {
 
 async fn record(
     tx: &mut Connection,
-    (tenant, runner): (TenantId, RunnerId),
+    tenant: TenantId,
+    runner: RunnerId,
     kind: &'static str,
     with: Option<SharedWith>,
     by: &By,

@@ -4,6 +4,7 @@
 //! The id follows from the runner and the user, so that making one twice makes it once.
 
 use serde::{Deserialize, Serialize};
+use shared_link::server::SandboxReport;
 use shared_types::{
     ReplicaId, RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec,
     SandboxState, TenantId, Timestamp, UserId, limits::MAX_PATH_BYTES,
@@ -94,7 +95,8 @@ impl Store {
     pub async fn want_sandbox(
         &self,
         tenant: TenantId,
-        (runner, user): (RunnerId, UserId),
+        runner: RunnerId,
+        user: UserId,
         now: Timestamp,
     ) -> Result<SandboxId, StoreError> {
         let mut tx = self.write(tenant).await?;
@@ -221,13 +223,20 @@ impl Store {
     pub async fn sandbox_reported(
         &self,
         tenant: TenantId,
-        (runner, sandbox): (RunnerId, SandboxId),
-        (state, reason, privilege): (SandboxState, &str, SandboxPrivilege),
+        runner: RunnerId,
+        report: &SandboxReport,
         now: Timestamp,
     ) -> Result<Reported, StoreError> {
+        let SandboxReport {
+            sandbox,
+            state,
+            ref reason,
+            privilege,
+            ..
+        } = *report;
         bounded("why a sandbox is as it is", reason, MAX_PATH_BYTES)?;
         // A runner may report any number of sandboxes that the server does not know: none of them costs a write.
-        if !self.is_pooled(tenant, (runner, sandbox)).await? {
+        if !self.is_pooled(tenant, runner, sandbox).await? {
             return Ok(Reported::Unknown);
         }
         let mut tx = self.write(tenant).await?;
@@ -244,11 +253,11 @@ impl Store {
             return Ok(Reported::Unknown);
         };
         let mut changes: Vec<SandboxChange> = before.json("changes")?;
-        if before.text("state")? != state.name() || before.text("state_reason")? != reason {
+        if before.text("state")? != state.name() || before.text("state_reason")? != *reason {
             changes.push(SandboxChange {
                 at: now,
                 state,
-                reason: reason.to_owned(),
+                reason: reason.clone(),
             });
             let older = changes.len().saturating_sub(CHANGES_KEPT);
             changes.drain(..older);
@@ -284,7 +293,8 @@ impl Store {
     async fn is_pooled(
         &self,
         tenant: TenantId,
-        (runner, sandbox): (RunnerId, SandboxId),
+        runner: RunnerId,
+        sandbox: SandboxId,
     ) -> Result<bool, StoreError> {
         let row = query(
             "SELECT id FROM sandboxes

@@ -8,7 +8,7 @@ use shared_types::{
 };
 
 use super::fixture::{AtWork, Fixture, REPLICA, Tenant, at, turn_ended, unique};
-use crate::{By, Page, StoreError};
+use crate::{By, NewRuleRow, Page, StoreError};
 
 on_every_backend!(
     the_first_answer_counts_and_the_others_hear_who_gave_it,
@@ -73,7 +73,7 @@ async fn answer(
 ) -> Result<Result<ApprovalRow, AnswerRefused>, StoreError> {
     let rule = RuleId::from_u128(unique());
     ours.db
-        .answer(ours.id, (&by(user), rule), new, at(seconds))
+        .answer(ours.id, &by(user), rule, new, at(seconds))
         .await
 }
 
@@ -294,10 +294,15 @@ async fn rules_are_listed_for_those_for_whom_they_count_and_removed_by_their_own
 ) {
     let (ours, theirs) = (fixture.tenant().await, fixture.tenant().await);
     let add = async |user, decision, text: &str| {
-        let rule = (RuleId::from_u128(unique()), user, decision, text);
+        let rule = NewRuleRow {
+            id: RuleId::from_u128(unique()),
+            user,
+            decision,
+            rule: text,
+        };
         let added = ours
             .db
-            .add_rule(ours.id, rule, &by(ours.owner), at(4))
+            .add_rule(ours.id, &rule, &by(ours.owner), at(4))
             .await;
         added.expect("it is set")
     };
@@ -315,7 +320,7 @@ async fn rules_are_listed_for_those_for_whom_they_count_and_removed_by_their_own
     assert_eq!(others.expect("it answers"), []);
     let remove = async |id, user| {
         ours.db
-            .remove_rule(ours.id, (id, user), &by(ours.owner), at(5))
+            .remove_rule(ours.id, id, user, &by(ours.owner), at(5))
             .await
     };
     let not_theirs = remove(of_tenant.id, Some(ours.owner)).await;

@@ -159,7 +159,7 @@ async fn no_key_outlives_the_key_that_made_its_maker_either(fixture: Fixture) {
     let by = ours.owner.into();
     let added = fixture
         .db
-        .add_service_account(ours.id, (&program, Role::Member), &by, at(1));
+        .add_service_account(ours.id, &program, Role::Member, &by, at(1));
     added.await.expect("the name is free");
     let program = program.id;
     for _ in 0..20 {

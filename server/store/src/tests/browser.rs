@@ -46,8 +46,8 @@ async fn a_cookie_is_replaced_once_it_was_seen_and_by_one_request_alone(fixture:
     let [one, other] = [token_hash(), token_hash()];
     let (salt, other_salt) = (Digest::of(b"one"), Digest::of(b"other"));
     let (a, b) = tokio::join!(
-        db.replace_cookie(ours.id, row.id, (&first, &one), &salt, at(9)),
-        db.replace_cookie(ours.id, row.id, (&first, &other), &other_salt, at(9)),
+        db.replace_cookie(ours.id, row.id, &first, &one, &salt, at(9)),
+        db.replace_cookie(ours.id, row.id, &first, &other, &other_salt, at(9)),
     );
     let (a, b) = (a.expect("it answers"), b.expect("it answers"));
     assert!(a != b, "one of two requests replaces it");
@@ -61,7 +61,7 @@ async fn a_cookie_is_replaced_once_it_was_seen_and_by_one_request_alone(fixture:
     let before = replaced.replaced.expect("there is one before it");
     assert_eq!((before.second, before.salt), (first, salt));
     let next = token_hash();
-    let again = db.replace_cookie(ours.id, row.id, (&newest, &next), &salt, at(10));
+    let again = db.replace_cookie(ours.id, row.id, &newest, &next, &salt, at(10));
     assert!(!again.await.expect("it answers"), "it was not seen yet");
     for seen in [at(11), at(12)] {
         let seen = db.cookie_taken_up(ours.id, row.id, &newest, seen);
@@ -169,16 +169,16 @@ async fn a_service_account_is_listed_is_invited_by_nobody_and_goes_like_a_person
     };
     let by = ours.owner.into();
     let (deploy, other) = (new("deploy"), new("deploy"));
-    let added = db.add_service_account(ours.id, (&deploy, Role::Member), &by, at(1));
+    let added = db.add_service_account(ours.id, &deploy, Role::Member, &by, at(1));
     let added = added.await.expect("the name is free");
     assert_eq!((added.kind, added.role), (UserKind::Service, Role::Member));
-    let again = db.add_service_account(ours.id, (&other, Role::Member), &by, at(1));
+    let again = db.add_service_account(ours.id, &other, Role::Member, &by, at(1));
     assert!(matches!(again.await, Err(StoreError::Conflict(_))));
     let code = NewSignInCode {
         hash: Digest::of(b"deploy"),
         expires_at: at(600),
     };
-    let invited = db.invite(ours.id, (&other, Role::Member), &code, &by, at(2));
+    let invited = db.invite(ours.id, &other, Role::Member, &code, &by, at(2));
     let invited = invited.await.expect_err("it is no person");
     assert!(invited.to_string().contains("service account"), "{invited}");
     let people = db.people(ours.id, "", 10).await.expect("it answers");
@@ -211,7 +211,7 @@ async fn what_a_removed_persons_key_made_for_a_service_account_ends_too(fixture:
         id: UserId::from_u128(unique()),
         name: "deploy".to_owned(),
     };
-    let added = db.add_service_account(ours.id, (&deploy, Role::Member), &by, at(1));
+    let added = db.add_service_account(ours.id, &deploy, Role::Member, &by, at(1));
     added.await.expect("the name is free");
     let make = async |kind, user, made_by| {
         let mut made = new_credential(kind);

@@ -1,8 +1,9 @@
 //! The sandboxes of pools.
 
-use shared_link::server::{HelloFacts, PoolFacts};
+use shared_link::server::{HelloFacts, PoolFacts, SandboxReport};
 use shared_types::{
-    ReplicaId, RunnerId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec, SandboxState,
+    ReplicaId, RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec,
+    SandboxState,
 };
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim};
@@ -46,14 +47,17 @@ async fn each_person_has_one_sandbox_on_a_pool_however_often_it_is_wanted(fixtur
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let (pool, folder) = (ours.pool().await, ours.runner("laptop").await);
     let whose = (pool, ours.owner);
-    let id = db.want_sandbox(ours.id, whose, at(2)).await.expect("made");
+    let id = db
+        .want_sandbox(ours.id, whose.0, whose.1, at(2))
+        .await
+        .expect("made");
     assert_eq!(
-        db.want_sandbox(ours.id, whose, at(3))
+        db.want_sandbox(ours.id, whose.0, whose.1, at(3))
             .await
             .expect("it answers"),
         id
     );
-    let none = db.want_sandbox(ours.id, (folder, ours.owner), at(3)).await;
+    let none = db.want_sandbox(ours.id, folder, ours.owner, at(3)).await;
     assert!(matches!(none, Err(StoreError::Conflict(_))), "{none:?}");
     let spec = SandboxSpec {
         name: ours.owner.to_string(),
@@ -92,10 +96,25 @@ async fn each_person_has_one_sandbox_on_a_pool_however_often_it_is_wanted(fixtur
     );
 }
 
+fn report(
+    sandbox: SandboxId,
+    (state, reason, privilege): (SandboxState, &str, SandboxPrivilege),
+) -> SandboxReport {
+    SandboxReport {
+        sandbox,
+        state,
+        reason: reason.to_owned(),
+        privilege,
+    }
+}
+
 async fn a_sandbox_that_was_removed_is_another_one_when_it_is_wanted_again(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let whose = (ours.pool().await, ours.owner);
-    let id = db.want_sandbox(ours.id, whose, at(2)).await.expect("made");
+    let id = db
+        .want_sandbox(ours.id, whose.0, whose.1, at(2))
+        .await
+        .expect("made");
     let wide = SandboxSpec {
         network: SandboxNetwork::Open,
         ..db.pooled_sandbox(ours.id, id).await.expect("there").spec
@@ -103,8 +122,9 @@ async fn a_sandbox_that_was_removed_is_another_one_when_it_is_wanted_again(fixtu
     let set = db.set_sandbox_spec(ours.id, id, &wide, at(2)).await;
     set.expect("there");
     let said = (SandboxState::Running, "", SandboxPrivilege::Sudo);
-    let of = (whose.0, id);
-    let reported = db.sandbox_reported(ours.id, of, said, at(2)).await;
+    let reported = db
+        .sandbox_reported(ours.id, whose.0, &report(id, said), at(2))
+        .await;
     assert_eq!(reported.expect("it answers"), Reported::Stored);
     db.unwant_sandbox(ours.id, id, at(3))
         .await
@@ -116,13 +136,17 @@ async fn a_sandbox_that_was_removed_is_another_one_when_it_is_wanted_again(fixtu
         None
     );
     // The runner is told so, until it says that it is gone.
-    let reported = db.sandbox_reported(ours.id, of, said, at(4)).await;
+    let reported = db
+        .sandbox_reported(ours.id, whose.0, &report(id, said), at(4))
+        .await;
     assert_eq!(reported.expect("it answers"), Reported::NotWanted);
     let gone = (SandboxState::Removed, "", SandboxPrivilege::Strict);
-    let reported = db.sandbox_reported(ours.id, of, gone, at(4)).await;
+    let reported = db
+        .sandbox_reported(ours.id, whose.0, &report(id, gone), at(4))
+        .await;
     assert_eq!(reported.expect("it answers"), Reported::Stored);
     assert_eq!(
-        db.want_sandbox(ours.id, whose, at(5))
+        db.want_sandbox(ours.id, whose.0, whose.1, at(5))
             .await
             .expect("it answers"),
         id
@@ -138,17 +162,22 @@ async fn how_a_sandbox_is_counts_only_from_its_own_runner_and_since_its_state_ch
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let whose = (ours.pool().await, ours.owner);
     let other = ours.runner("laptop").await;
-    let id = db.want_sandbox(ours.id, whose, at(2)).await.expect("made");
+    let id = db
+        .want_sandbox(ours.id, whose.0, whose.1, at(2))
+        .await
+        .expect("made");
     let stopped = (
         SandboxState::Stopped,
         "it was idle",
         SandboxPrivilege::Strict,
     );
-    let foreign = db.sandbox_reported(ours.id, (other, id), stopped, at(3));
+    let news = report(id, stopped);
+    let foreign = db.sandbox_reported(ours.id, other, &news, at(3));
     assert_eq!(foreign.await.expect("it answers"), Reported::Unknown);
     for (time, reason) in [(4, "it was idle"), (5, "it was stopped on request")] {
         let said = (SandboxState::Stopped, reason, SandboxPrivilege::Sudo);
-        let stored = db.sandbox_reported(ours.id, (whose.0, id), said, at(time));
+        let news = report(id, said);
+        let stored = db.sandbox_reported(ours.id, whose.0, &news, at(time));
         assert_eq!(stored.await.expect("it answers"), Reported::Stored);
         let now = db.pooled_sandbox(ours.id, id).await.expect("there");
         let told = (now.state, now.reason.as_str(), now.since);
@@ -165,9 +194,13 @@ async fn what_runs_as_root_is_found_where_its_tenant_or_the_operator_forbids_tha
     let mut ids = Vec::new();
     for tenant in [&ours, &theirs] {
         let of = (tenant.pool().await, tenant.owner);
-        let id = db.want_sandbox(tenant.id, of, at(2)).await.expect("made");
+        let id = db
+            .want_sandbox(tenant.id, of.0, of.1, at(2))
+            .await
+            .expect("made");
         let said = (SandboxState::Running, "", SandboxPrivilege::Sudo);
-        let told = db.sandbox_reported(tenant.id, (of.0, id), said, at(3));
+        let news = report(id, said);
+        let told = db.sandbox_reported(tenant.id, of.0, &news, at(3));
         told.await.expect("it answers");
         ids.push((of.0, id));
     }
@@ -188,7 +221,8 @@ async fn what_runs_as_root_is_found_where_its_tenant_or_the_operator_forbids_tha
     assert_eq!(found(REPLICA, false).await, []);
     assert_eq!(found(REPLICA, true).await.len(), 2);
     let said = (SandboxState::Stopped, "", SandboxPrivilege::Sudo);
-    let told = db.sandbox_reported(ours.id, ids[0], said, at(4));
+    let news = report(ids[0].1, said);
+    let told = db.sandbox_reported(ours.id, ids[0].0, &news, at(4));
     told.await.expect("it answers");
     assert_eq!(found(REPLICA, true).await, [ids[1]]);
 }
@@ -208,7 +242,7 @@ async fn a_turn_on_a_pool_goes_to_the_sandbox_of_its_own_user(fixture: Fixture) 
     };
     let before = runner().await;
     assert!(before.pool && before.sandboxes.is_empty());
-    let wanted = db.want_sandbox(ours.id, (pool, ours.owner), at(2)).await;
+    let wanted = db.want_sandbox(ours.id, pool, ours.owner, at(2)).await;
     let id = wanted.expect("made");
     let now = runner().await;
     let [own] = &now.sandboxes[..] else {

@@ -31,10 +31,7 @@ pub(super) async fn invited(ours: &Tenant, name: &str, role: Role) -> UserId {
         expires_at: at(600),
     };
     let by = ours.owner.into();
-    let row = ours
-        .db
-        .invite(ours.id, (&new, role), &code, &by, at(1))
-        .await;
+    let row = ours.db.invite(ours.id, &new, role, &code, &by, at(1)).await;
     row.expect("the name is free").id
 }
 
@@ -96,7 +93,7 @@ async fn what_a_removed_person_had_is_worth_nothing_and_the_name_is_free(fixture
         expires_at: at(600),
     };
     let next = db
-        .invite(ours.id, (&next, Role::Viewer), &code, &by, at(5))
+        .invite(ours.id, &next, Role::Viewer, &code, &by, at(5))
         .await;
     assert_eq!(next.expect("the name is free").id, UserId::from_u128(9));
 }

@@ -67,7 +67,7 @@ async fn the_models_of_a_runner_are_those_of_its_newest_link_while_it_has_a_mode
     let one = ModelsReport::bounded(["qwen3:8b".to_owned()], "");
     let other = ModelsReport::bounded(["late".to_owned()], "");
     for (link, report) in [(newer, &one), (older, &other)] {
-        let stored = db.models_reported(ours.id, (runner, link), report);
+        let stored = db.models_reported(ours.id, runner, link, report);
         stored.await.expect("it answers");
     }
     assert_eq!(models(&ours, Some(ours.owner)).await, vec![one.clone()]);

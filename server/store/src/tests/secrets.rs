@@ -77,9 +77,7 @@ impl Tenant {
             name: name.to_owned(),
         };
         let (role, by) = (Role::Member, self.owner.into());
-        let added = self
-            .db
-            .add_service_account(self.id, (&new, role), &by, at(1));
+        let added = self.db.add_service_account(self.id, &new, role, &by, at(1));
         added.await.expect("the name is free").id
     }
 }

@@ -95,11 +95,16 @@ async fn trusting_a_newer_text_takes_the_place_of_the_older_one(fixture: Fixture
     assert_eq!(rules, ["Write(app/src/**)"]);
     let root = trust(&ours, &work, "", RULES).await.expect("trusted");
     assert_eq!(files(&ours, ours.owner).await, [root.clone(), newer]);
-    let gone = (root.id, ours.owner);
     let by = By::from(ours.owner);
-    let untrust = ours.db.untrust_file(ours.id, gone, &by, at(7)).await;
+    let untrust = ours
+        .db
+        .untrust_file(ours.id, root.id, ours.owner, &by, at(7))
+        .await;
     untrust.expect("it is there");
-    let again = ours.db.untrust_file(ours.id, gone, &by, at(7)).await;
+    let again = ours
+        .db
+        .untrust_file(ours.id, root.id, ours.owner, &by, at(7))
+        .await;
     assert!(matches!(again, Err(StoreError::NotFound)), "{again:?}");
     let log = ours.db.audit_after(ours.id, 0, 100).await;
     let kinds: Vec<_> = log
@@ -129,7 +134,7 @@ async fn a_file_is_trusted_by_its_user_alone(fixture: Fixture) {
         let by = By::from(user);
         let gone = ours
             .db
-            .untrust_file(tenant, (file.id, user), &by, at(7))
+            .untrust_file(tenant, file.id, user, &by, at(7))
             .await;
         assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
     }

@@ -41,7 +41,7 @@ async fn settle_unheard(
     hello.inventory = listed.iter().copied().map(remembered).collect();
     let settled = ours
         .db
-        .settle_unheard(ours.id, (work.runner, link), &hello, at(7));
+        .settle_unheard(ours.id, work.runner, link, &hello, at(7));
     settled.await.expect("the runner is there")
 }
 

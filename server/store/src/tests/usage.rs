@@ -86,7 +86,10 @@ fn sums(calls: u64, unpriced: u64) -> ModelUsage {
 
 impl Tenant {
     async fn record(&self, Called { of, at, call }: &Called) -> bool {
-        let recorded = self.db.record_model_call(self.id, *of, call, *at).await;
+        let recorded = self
+            .db
+            .record_model_call(self.id, of.0, of.1, call, *at)
+            .await;
         recorded.expect("the tenant is there")
     }
 

@@ -65,7 +65,8 @@ pub(super) fn is_steer(input: &Input) -> bool {
 pub(super) async fn working(
     tx: &mut Connection,
     tenant: TenantId,
-    (session, input): (SessionId, &Input),
+    session: SessionId,
+    input: &Input,
 ) -> Result<Option<TurnRow>, StoreError> {
     if !is_steer(input) && input.while_working != WhileWorking::Interrupt {
         return Ok(None);
@@ -109,7 +110,8 @@ async fn compacts(
 pub(super) async fn join(
     tx: &mut Connection,
     tenant: TenantId,
-    (turn, seq): (&TurnRow, u64),
+    turn: &TurnRow,
+    seq: u64,
     input: &Input,
     now: Timestamp,
 ) -> Result<SessionEvent, StoreError> {
@@ -213,7 +215,8 @@ pub(crate) async fn mark_taken(
 pub(crate) async fn start_over(
     tx: &mut Connection,
     tenant: TenantId,
-    (session, failed): (SessionId, TurnId),
+    session: SessionId,
+    failed: TurnId,
     now: Timestamp,
 ) -> Result<Vec<SessionEvent>, StoreError> {
     let Some(untaken) = Untaken::read(tx, tenant, failed).await? else {

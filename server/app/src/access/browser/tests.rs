@@ -21,7 +21,7 @@ impl Browser {
         let allowance = Allowance::new(UserLimits::default(), clock.clone());
         let store = fixture.app.store.clone();
         let gate = Gate::new(store.clone(), Refusals::default());
-        let access = Access::new((store, gate), clock.clone(), Arc::new(OsEntropy), allowance);
+        let access = Access::new(store, gate, clock.clone(), Arc::new(OsEntropy), allowance);
         let ctx = &fixture.ctx;
         let code = access.issue_code(ctx.tenant, ctx.user).await;
         let code = code.expect("a code");

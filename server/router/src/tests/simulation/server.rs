@@ -104,11 +104,10 @@ impl Server {
             let presence = links.presence(RUNNER).await;
             (links, presence)
         });
-        let ports = (store.clone() as _, store.clone() as _);
         let (news, heard) = mpsc::unbounded_channel();
         Self {
             runtime,
-            sandbox: SandboxRouter::new(links.clone(), store, ports, clock),
+            sandbox: SandboxRouter::new(links.clone(), store.clone(), store.clone(), store, clock),
             links,
             presence,
             connections: BTreeMap::new(),
