@@ -60,7 +60,7 @@ impl Rewinds {
         session: SessionId,
     ) -> Result<Vec<EarlierMessage>, AppError> {
         self.gate.session(ctx, Action::ReadSession, session).await?;
-        Ok(server_agent::messages(&*self.log(ctx, session).await?))
+        Ok(server_agent::messages(&self.log(ctx, session).await?))
     }
 
     /// Goes back to before a message. Files that are not put back are named with the reason, and hold nothing up.

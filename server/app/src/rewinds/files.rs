@@ -145,8 +145,9 @@ impl Rewinds {
         place: &Place,
         request: Request,
     ) -> Result<(Vec<u8>, Outcome), AppError> {
-        let at = (place.runner, place.sandbox);
-        let started = (self.operations).start_there(ctx, at, request, FILE_OPERATION_WITHIN);
+        let within = FILE_OPERATION_WITHIN;
+        let operations = &self.operations;
+        let started = operations.start_there(ctx, place.runner, place.sandbox, request, within);
         let id = started.await?;
         match timeout(WAITS_FOR, self.read(ctx, id)).await {
             Ok(Ok(Some(end))) => Ok(end),

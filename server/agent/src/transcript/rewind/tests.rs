@@ -165,7 +165,7 @@ impl Writer {
                     state: TodoState::Open,
                 }],
                 place: String::new(),
-                found: number % 2 == 0,
+                found: number.is_multiple_of(2),
             },
             1 => Event::PromptChanged {
                 turn,
