@@ -10,3 +10,8 @@ pub mod compose;
 pub mod paint;
 pub mod surface;
 pub mod transcript;
+
+/// Keys, as the input box and the terminal name them.
+pub mod key {
+    pub use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+}

@@ -29,3 +29,8 @@ pub use modes::{Modes, Wanted, stop};
 pub use pager::{Paged, Pager};
 pub use picker::{Choice, Picked, Picker};
 pub use terminal::Terminal;
+
+/// A line with the sequences of its styles, without a line end.
+pub fn written(line: &ratatui_core::text::Line<'_>, colours: Colours) -> String {
+    row::render(line, usize::MAX, colours).text
+}

@@ -153,7 +153,8 @@ impl Completer {
         }
     }
 
-    /// True if the word is the chosen completion already, and a command needs no argument.
+    /// True if the word is the chosen completion already. A command that lacks its argument is sent all the same: the
+    /// server says what it takes.
     pub(super) fn is_complete(&self, buffer: &Buffer) -> bool {
         let (Some(list), Some(word)) = (&self.list, word(buffer)) else {
             return false;
@@ -162,10 +163,7 @@ impl Completer {
             return false;
         };
         let needs_more = match list.kind {
-            Kind::Command => {
-                word.range.end < buffer.text().len()
-                    || !item.argument.is_empty() && !item.argument.starts_with('[')
-            }
+            Kind::Command => word.range.end < buffer.text().len(),
             Kind::File => item.name.ends_with('/'),
         };
         let typed = match list.kind {

@@ -51,6 +51,10 @@ pub(super) fn call(call: &Call, columns: usize, fold: Fold) -> Vec<Line<'static>
         return Vec::new();
     }
     let mut rows = head(call, columns, fold);
+    if fold == Fold::Live && call.state == State::Asked {
+        // The question shows all of it.
+        return look::first(rows, 1);
+    }
     rows.extend(place(call, columns));
     if let Some(words) = &call.approval {
         let style = match words.starts_with("allowed") || words.starts_with("answered") {

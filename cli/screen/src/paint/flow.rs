@@ -261,10 +261,10 @@ impl Flow {
     }
 }
 
-/// All items that are kept, in rows of at most so many columns: for the pager.
-pub fn pages(transcript: &Transcript, columns: usize) -> Vec<Line<'static>> {
+/// These items, unfolded, in rows of at most so many columns: for the pager.
+pub fn pages<'a>(items: impl IntoIterator<Item = &'a Item>, columns: usize) -> Vec<Line<'static>> {
     let (mut rows, mut last) = (Vec::new(), None);
-    for item in transcript.items() {
+    for item in items {
         let fold = if item.is_open {
             Fold::Live
         } else {

@@ -215,7 +215,7 @@ fn a_session_of_forty_calls_reads_well_at_every_width() {
 
 #[test]
 fn the_pager_shows_all_of_it_unfolded() {
-    let rows = plain(&pages(&transcript(&session(40).fed()), 80));
+    let rows = plain(&pages(transcript(&session(40).fed()).items(), 80));
     for whole in [
         "  I begin with the files.",
         "  120 let line_120 = 120;",
