@@ -117,10 +117,10 @@ async fn echoes(gantry: &Gantry, ssh: &Ssh, watch: &Stopwatch) -> Vec<Figure> {
 
 fn echo(screen: &Screen, watch: &Stopwatch) -> f64 {
     std::thread::sleep(KEYS_APART);
-    let before = screen.shown_bytes();
+    let before = screen.written_bytes();
     let echoed = || {
         screen.type_in("x");
-        while screen.shown_bytes() == before {
+        while screen.written_bytes() == before {
             std::thread::sleep(LOOK_EVERY);
         }
     };
@@ -129,9 +129,9 @@ fn echo(screen: &Screen, watch: &Stopwatch) -> f64 {
 
 /// Ends the line, which a terminal bounds, and waits until `cat` has repeated it.
 async fn new_line(screen: &Screen) {
-    let before = screen.shown_bytes();
+    let before = screen.written_bytes();
     screen.type_in("\n");
-    let repeated = async || (screen.shown_bytes() > before + KEYS).then_some(());
+    let repeated = async || (screen.written_bytes() > before + KEYS).then_some(());
     eventually("cat repeats the line", repeated).await;
 }
 

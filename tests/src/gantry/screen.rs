@@ -1,10 +1,12 @@
-//! The terminal client in a terminal of its own, as a person has it: keys, a window, and a screen.
+//! The terminal client in a terminal of its own, as a person has it: keys, a window, and a screen with the rows that have
+//! left it above.
 
 use std::{
     fs::File,
     io::{Read as _, Write as _},
+    num::NonZero,
     os::fd::OwnedFd,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::{
@@ -16,13 +18,44 @@ use tokio::process::{Child, Command};
 
 use super::{Gantry, PATIENCE, eventually, process::signal};
 
+/// Rows that are kept after they have left the screen.
+const SCROLLBACK: usize = 20_000;
+
 /// A program in a terminal. Killed when it is dropped.
 pub struct Screen {
     ours: File,
-    shown: Arc<Mutex<Vec<u8>>>,
+    shown: Arc<Mutex<Shown>>,
     child: Child,
     /// The program's end of the terminal, by which its mode is seen.
     theirs: OwnedFd,
+}
+
+/// The things that a program has written to its terminal.
+struct Shown {
+    bytes: Vec<u8>,
+    terminal: vt100::Parser,
+}
+
+impl Shown {
+    /// All rows, the oldest first, without blanks at their ends.
+    fn rows(&mut self) -> Vec<String> {
+        let screen = self.terminal.screen_mut();
+        let (_, columns) = screen.size();
+        let columns = columns.get();
+        screen.set_scrollback(usize::MAX);
+        let above = screen.scrollback();
+        let mut rows = Vec::new();
+        for offset in (1..=above).rev() {
+            screen.set_scrollback(offset);
+            rows.extend(screen.rows(0, columns).next());
+        }
+        screen.set_scrollback(0);
+        rows.extend(screen.rows(0, columns));
+        for row in &mut rows {
+            row.truncate(row.trim_end().len());
+        }
+        rows
+    }
 }
 
 impl Gantry {
@@ -60,7 +93,10 @@ impl Screen {
             .stderr(theirs.try_clone().expect("a descriptor"))
             .kill_on_drop(true);
         let child = command.spawn().expect("setsid starts");
-        let shown = Arc::new(Mutex::new(Vec::new()));
+        let shown = Arc::new(Mutex::new(Shown {
+            bytes: Vec::new(),
+            terminal: vt100::Parser::new(nonzero(24), nonzero(80), SCROLLBACK),
+        }));
         let screen = Self {
             ours: File::from(ours),
             shown: shown.clone(),
@@ -72,7 +108,8 @@ impl Screen {
             let mut piece = [0; 4096];
             while let Ok(read @ 1..) = reading.read(&mut piece) {
                 let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-                shown.extend_from_slice(&piece[..read]);
+                shown.bytes.extend_from_slice(&piece[..read]);
+                shown.terminal.process(&piece[..read]);
             }
         });
         screen
@@ -87,26 +124,40 @@ impl Screen {
 
     /// Gives the window another size.
     pub fn resize(&self, rows: u16, columns: u16) {
+        let size = (nonzero(rows), nonzero(columns));
+        self.state().terminal.screen_mut().set_size(size.0, size.1);
         resize(&self.ours, rows, columns);
     }
 
-    /// Everything that was shown so far.
+    fn state(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rows of the screen and those above it, the oldest first.
+    pub fn rows(&self) -> Vec<String> {
+        self.state().rows()
+    }
+
+    /// The rows of the screen and those above it, as one text.
     pub fn shown(&self) -> String {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&shown).into_owned()
+        self.rows().join("\n")
     }
 
-    /// How many bytes were shown so far.
-    pub fn shown_bytes(&self) -> usize {
-        self.shown
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
-    }
-
-    /// What was shown so far as one line, however it was folded.
+    /// The rows as one line, however they were wrapped.
     pub fn unfolded(&self) -> String {
-        self.shown().replace('\r', "").replace('\n', " ")
+        let rows = self.rows();
+        let words: Vec<_> = rows.iter().flat_map(|row| row.split_whitespace()).collect();
+        words.join(" ")
+    }
+
+    /// Everything that the program has written so far, with its control sequences.
+    pub fn written(&self) -> String {
+        String::from_utf8_lossy(&self.state().bytes).into_owned()
+    }
+
+    /// The number of bytes that the program has written so far.
+    pub fn written_bytes(&self) -> usize {
+        self.state().bytes.len()
     }
 
     /// Waits until this is shown.
@@ -148,6 +199,10 @@ impl Drop for Screen {
             eprintln!("the screen showed {:?}", self.shown());
         }
     }
+}
+
+fn nonzero(number: u16) -> NonZero<u16> {
+    NonZero::new(number).expect("a terminal has rows and columns")
 }
 
 fn resize(terminal: impl std::os::fd::AsFd, rows: u16, columns: u16) {
