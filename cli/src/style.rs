@@ -11,6 +11,11 @@ impl Style {
         Self { colours }
     }
 
+    /// True if text has colours.
+    pub(crate) fn has_colours(self) -> bool {
+        self.colours
+    }
+
     pub(crate) fn dim(self, text: &str) -> String {
         self.wrap("2", text)
     }

@@ -34,7 +34,8 @@ pub(crate) struct Watch {
     followers: JoinSet<()>,
 }
 
-type HeardOfTask = (OperationId, Result<Attached, ClientError>);
+/// News of a task.
+pub(crate) type HeardOfTask = (OperationId, Result<Attached, ClientError>);
 
 /// An event of a watched session.
 pub(crate) enum WatchEvent {
@@ -124,7 +125,7 @@ impl Watch {
 }
 
 /// Passes on what a task writes, to its end.
-async fn follow_task(client: Client, task: ToFollow, tell: mpsc::Sender<HeardOfTask>) {
+pub(crate) async fn follow_task(client: Client, task: ToFollow, tell: mpsc::Sender<HeardOfTask>) {
     let mut follower = Follower {
         client,
         operation: task.operation,

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 mod running;
 mod shown;
 
-use running::Running;
+pub(crate) use running::{Place, Running, ToShow};
 
 /// The time limit of a command.
 const RUNS_AT_MOST: Duration = Duration::from_secs(120);
@@ -26,16 +26,28 @@ const RUNS_AT_MOST: Duration = Duration::from_secs(120);
 /// Most commands that run at a time.
 const AT_A_TIME: usize = 8;
 
-const HELP: &str = "! runs the rest of the line in a shell where this session works, such as: !git status; \
+pub(crate) const HELP: &str = "! runs the rest of the line in a shell where this session works, such as: !git status; \
                     a space before it makes it a message";
 
 /// The person's commands that run. A command that is dropped from here goes on, and nobody reads it.
 #[derive(Default)]
-pub(super) struct OwnCommands(Vec<Running>);
+pub(crate) struct OwnCommands(Vec<Running>);
 
 impl OwnCommands {
+    /// Adds a command.
+    ///
+    /// # Errors
+    /// Refuses it where too many run.
+    pub(crate) fn add(&mut self, command: Running) -> anyhow::Result<()> {
+        if self.0.len() >= AT_A_TIME {
+            bail!("{AT_A_TIME} commands run already; wait for the end of one");
+        }
+        self.0.push(command);
+        Ok(())
+    }
+
     /// The next text to show; never where no command runs. A caller may drop the future while it waits.
-    pub(super) async fn next(&mut self) -> String {
+    pub(crate) async fn next(&mut self) -> ToShow {
         let (place, shown) = poll_fn(|context| {
             for (place, command) in self.0.iter_mut().enumerate() {
                 if let Poll::Ready(shown) = pin!(command.next()).poll(context) {
@@ -48,11 +60,26 @@ impl OwnCommands {
         if shown.is_last {
             self.0.remove(place);
         }
-        shown.text
+        shown
+    }
+
+    /// Stops all of them.
+    pub(crate) fn stop(&mut self) {
+        self.0.iter_mut().for_each(Running::stop);
+    }
+
+    /// Leaves them alone. Returns a line about each, which says how to come back to it.
+    pub(crate) fn leave(&mut self) -> Vec<String> {
+        self.0.drain(..).map(|command| command.left()).collect()
+    }
+
+    /// True if none runs.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Their names, if there are any.
-    fn names(&self) -> Option<String> {
+    pub(crate) fn names(&self) -> Option<String> {
         match &*self.0 {
             [] => None,
             [one] => Some(one.name()),
@@ -80,8 +107,7 @@ pub(super) async fn run(
         return Ok(None);
     }
     let is_live = chat.view.is_text();
-    let command = Running::begin(chat, script, is_live);
-    chat.own.0.push(command);
+    chat.own.0.push(begun(chat, script, is_live));
     until_over(chat).await
 }
 
@@ -93,14 +119,21 @@ pub(super) fn begin_beside_turn(chat: &mut Chat, script: &str) -> anyhow::Result
     if script.is_empty() {
         return chat.view.aside(HELP);
     }
-    if chat.own.0.len() >= AT_A_TIME {
-        bail!("{AT_A_TIME} commands run already; wait for the end of one");
-    }
-    let command = Running::begin(chat, script, false);
-    chat.view
-        .aside(&format!("{} runs beside the turn", command.name()))?;
-    chat.own.0.push(command);
-    Ok(())
+    let command = begun(chat, script, false);
+    let name = command.name();
+    chat.own.add(command)?;
+    chat.view.aside(&format!("{name} runs beside the turn"))
+}
+
+/// A command where the session of the chat works.
+fn begun(chat: &Chat, script: &str, is_live: bool) -> Running {
+    let place = Place {
+        client: chat.client.clone(),
+        session: chat.session.id,
+        style: chat.screen.style(),
+        advice: chat.advice,
+    };
+    Running::begin(place, script, is_live)
 }
 
 /// Waits for the end of all commands, and shows their output. Ctrl-C stops them, and a second one leaves them alone:
@@ -120,12 +153,12 @@ pub(super) async fn until_over(chat: &mut Chat) -> anyhow::Result<Option<Exit>> 
             biased;
             _ = interrupts.recv() => match exit.replace(Exit::Cancelled) {
                 None => {
-                    chat.own.0.iter_mut().for_each(Running::stop);
+                    chat.own.stop();
                     chat.view.aside("stopping… (Ctrl-C again leaves it alone)")?;
                 }
                 Some(_) => leave(chat)?,
             },
-            shown = chat.own.next() => chat.view.beside(&shown)?,
+            shown = chat.own.next() => chat.view.beside(&shown.text)?,
             _ = seconds.tick() => {}
             _ = resizes.recv() => {}
         }
@@ -137,8 +170,6 @@ pub(super) async fn until_over(chat: &mut Chat) -> anyhow::Result<Option<Exit>> 
 
 /// Leaves the commands alone, and says how to come back to them.
 pub(super) fn leave(chat: &mut Chat) -> anyhow::Result<()> {
-    for command in std::mem::take(&mut chat.own.0) {
-        chat.view.aside(&command.left())?;
-    }
-    Ok(())
+    let left = chat.own.leave();
+    left.iter().try_for_each(|line| chat.view.aside(line))
 }

@@ -106,6 +106,15 @@ pub(super) async fn move_to(chat: &mut Chat, session: Session) -> anyhow::Result
     Ok(turn)
 }
 
+/// A table in plain words, for a screen of this width.
+pub(crate) fn table_shown(table: &CommandTable, columns: usize) -> String {
+    let style = Style::new(false);
+    match table.columns.is_empty() {
+        true => pairs(table, style, Some(columns)),
+        false => rows(table, style, Some(columns)),
+    }
+}
+
 fn rows(table: &CommandTable, style: Style, columns: Option<usize>) -> String {
     // The first column has names that are to be typed.
     let mut shown = Table::new(table.columns.iter().map(String::as_str)).whole(&[0]);

@@ -20,13 +20,32 @@ pub(super) fn chosen(
     typed: &str,
     files: &[PathBuf],
 ) -> anyhow::Result<Vec<Vec<u8>>> {
+    let chosen = read_chosen(typed, files)?;
+    chosen.notes.iter().for_each(|note| screen.note(note));
+    Ok(chosen.images)
+}
+
+/// Images that a person chose.
+pub(crate) struct ChosenImages {
+    /// The bytes of each.
+    pub(crate) images: Vec<Vec<u8>>,
+    /// Words on names that are no file of this machine.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Reads the images of these files, and of those that a person named in what was typed.
+///
+/// # Errors
+/// Fails where an image cannot be read, or where there are too many.
+pub(crate) fn read_chosen(typed: &str, files: &[PathBuf]) -> anyhow::Result<ChosenImages> {
     let (here, elsewhere) = named(typed);
-    for name in elsewhere {
+    let notes = elsewhere.into_iter().map(|name| {
         let name = clean_line(name, MAX_LINE);
-        screen.note(&format!(
+        format!(
             "{name} is not on this machine, so only its name is sent; the model may read it on the runner"
-        ));
-    }
+        )
+    });
+    let notes = notes.collect();
     let here = here.into_iter().map(Path::new);
     let files: Vec<_> = files.iter().map(PathBuf::as_path).chain(here).collect();
     if files.len() > MAX_IMAGES_OF_MESSAGE {
@@ -35,7 +54,8 @@ pub(super) fn chosen(
             files.len()
         );
     }
-    files.into_iter().map(read).collect()
+    let images = files.into_iter().map(read).collect::<Result<_, _>>()?;
+    Ok(ChosenImages { images, notes })
 }
 
 /// True if a person named an image of this machine in this line.

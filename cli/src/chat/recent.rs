@@ -60,6 +60,14 @@ async fn last_exchange(
     client: &Client,
     session: &Session,
 ) -> Result<Option<Exchange>, ClientError> {
+    Ok(Exchange::of(&newest_events(client, session).await?))
+}
+
+/// The newest events of a session, in their order, from its last message on; fewer where that is far back.
+pub(crate) async fn newest_events(
+    client: &Client,
+    session: &Session,
+) -> Result<Vec<SessionEvent>, ClientError> {
     let page = u64::from(MAX_EVENTS_PAGE);
     let mut events: Vec<SessionEvent> = Vec::new();
     for number in 1..=MAX_PAGES {
@@ -71,12 +79,13 @@ async fn last_exchange(
         let known = events.first().map_or(u64::MAX, |first| first.seq);
         let earlier = earlier.into_iter().filter(|event| event.seq < known);
         events = earlier.chain(std::mem::take(&mut events)).collect();
-        let found = Exchange::of(&events);
-        if found.is_some() || after == 0 {
-            return Ok(found);
+        let is_message =
+            |event: &SessionEvent| matches!(event.known(), Some(Event::InputAccepted { .. }));
+        if after == 0 || events.iter().any(is_message) {
+            break;
         }
     }
-    Ok(None)
+    Ok(events)
 }
 
 impl Exchange {

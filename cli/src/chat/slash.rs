@@ -2,7 +2,7 @@
 
 /// A line of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     /// Nothing.
     Empty,
     /// For the model.
@@ -14,7 +14,7 @@ pub(super) enum Line<'a> {
 }
 
 /// Tells commands from messages. A message that begins with a slash or `!` is written behind a space.
-pub(super) fn parse(line: &str) -> Line<'_> {
+pub(crate) fn parse(line: &str) -> Line<'_> {
     if let Some(script) = line.strip_prefix('!') {
         return Line::Run(script.trim());
     }

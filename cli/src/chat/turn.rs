@@ -250,7 +250,7 @@ impl Turn {
             said = answer(&mut self.saying) => TurnEvent::Said(said),
             line = self.typed.next(), if self.takes_line() => TurnEvent::Typed(line),
             // Behind a question it would stand where the answer is typed.
-            shown = chat.own.next(), if self.asking.is_none() => TurnEvent::Ran(shown),
+            shown = chat.own.next(), if self.asking.is_none() => TurnEvent::Ran(shown.text),
             happened = chat.watch.next(false) => TurnEvent::Watched(happened),
             _ = self.seconds.tick() => TurnEvent::Tick,
             _ = self.resizes.recv() => TurnEvent::Tick,

@@ -2,13 +2,10 @@
 
 use shared_api::{Exec, Operation, OperationCancelled, Session, StartOperation};
 use shared_client::{Attach, Attached, Client, ClientError, Controls};
-use shared_types::{OperationId, clean::clean_line};
+use shared_types::{OperationId, SessionId, clean::clean_line};
 
 use super::{
-    super::{
-        Chat,
-        turn::{Answer, answer},
-    },
+    super::turn::{Answer, answer},
     RUNS_AT_MOST,
     shown::{Shown, end_in_words},
 };
@@ -25,11 +22,22 @@ const MAX_NAME: usize = 80;
 /// Longest line about a command, in characters.
 const MAX_LINE: usize = 1000;
 
+/// The session of a command, and how to speak of it.
+pub(crate) struct Place {
+    /// The way to the server.
+    pub(crate) client: Client,
+    /// The session that tells where the command runs.
+    pub(crate) session: SessionId,
+    /// The colours of the output.
+    pub(crate) style: Style,
+    /// The advice for the case that the server refuses the credential.
+    pub(crate) advice: &'static str,
+}
+
 /// A command that runs.
-pub(super) struct Running {
+pub(crate) struct Running {
     client: Client,
     style: Style,
-    /// The advice for the case that the server refuses the credential.
     advice: &'static str,
     script: String,
     /// True if its output is shown as it comes; otherwise it is shown in one block at the end.
@@ -46,9 +54,11 @@ pub(super) struct Running {
 }
 
 /// Text of a command.
-pub(super) struct ToShow {
-    pub(super) text: String,
-    pub(super) is_last: bool,
+pub(crate) struct ToShow {
+    /// The text, made harmless.
+    pub(crate) text: String,
+    /// True if no text of the command follows.
+    pub(crate) is_last: bool,
 }
 
 enum Heard {
@@ -58,13 +68,13 @@ enum Heard {
 }
 
 impl Running {
-    pub(super) fn begin(chat: &Chat, script: &str, is_live: bool) -> Self {
-        let (client, session) = (chat.client.clone(), chat.session.id);
-        let asking = chat.client.clone();
+    /// Begins a command; with `is_live` its output is told as it comes.
+    pub(crate) fn begin(place: Place, script: &str, is_live: bool) -> Self {
+        let (asking, session) = (place.client.clone(), place.session);
         Self {
-            client,
-            style: chat.screen.style(),
-            advice: chat.advice,
+            client: place.client,
+            style: place.style,
+            advice: place.advice,
             script: script.to_owned(),
             is_live,
             session: Some(Box::pin(async move { asking.session(session).await })),
@@ -78,12 +88,12 @@ impl Running {
     }
 
     /// The command in few words.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("! {}", clean_line(&self.script, MAX_NAME))
     }
 
     /// Stops it with everything that it started, once it is known.
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stop = Stop::Wanted;
         if let Some((id, _)) = self.operation {
             let client = self.client.clone();
@@ -93,13 +103,13 @@ impl Running {
     }
 
     /// The last line about a command that the person leaves.
-    pub(super) fn left(&self) -> String {
+    pub(crate) fn left(&self) -> String {
         let id = self.operation.as_ref().map(|(id, _)| *id);
         format!("{}: {}", self.name(), left(id, self.stop))
     }
 
     /// The next text to show. A caller may drop the future while it waits.
-    pub(super) async fn next(&mut self) -> ToShow {
+    pub(crate) async fn next(&mut self) -> ToShow {
         loop {
             let heard = tokio::select! {
                 biased;
