@@ -286,6 +286,9 @@ pub(crate) struct Chat {
     /// not run
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write plain lines one after the other, and draw none again: for screen readers. TERM=dumb does the same
+    #[arg(long)]
+    pub(crate) plain: bool,
 }
 
 #[derive(Debug, Subcommand)]

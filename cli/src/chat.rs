@@ -1,4 +1,5 @@
-//! Sending messages and watching their turns.
+//! Sending messages and watching their turns. On a terminal, a conversation is drawn by `tui`; this is for messages of
+//! the command line, for pipes, and for people who want plain lines.
 
 use std::{collections::VecDeque, io::IsTerminal as _, path::Path};
 
@@ -15,24 +16,25 @@ use crate::{
     render::clean::clean_line,
     runners,
     screen::Screen,
+    tui,
     view::View,
     watch::Watch,
 };
 
 mod asking;
-mod bang;
-mod command;
+pub(crate) mod bang;
+pub(crate) mod command;
 mod conversation;
-mod images;
+pub(crate) mod images;
 mod mode;
 mod model;
 mod pin;
 mod piped;
 pub(crate) mod print;
 mod prompt;
-mod recent;
+pub(crate) mod recent;
 mod said;
-mod slash;
+pub(crate) mod slash;
 mod turn;
 mod typed;
 
@@ -75,20 +77,37 @@ pub(crate) async fn run(
     client: Client,
     screen: Screen,
     args: args::Chat,
-    home: &Path,
-    advice: &'static str,
+    place: Place<'_>,
 ) -> anyhow::Result<Exit> {
+    let Place { home, advice, .. } = place;
     let text = message(screen, &args.text).await?;
     // Before a session begins: a file that is no image leaves none behind.
     let (words, _) = piped::asked(&args.text, true);
     let images = images::chosen(screen, &words.join(" "), &args.images)?;
     let me = client.me().await?;
+    if is_drawn(screen, &args) {
+        let session = session(&client, None, &args, home).await?;
+        let only = text.map(|text| tui::OnlyMessage { text, images });
+        let start = tui::Start {
+            client,
+            session,
+            me,
+            mode: args.mode,
+            is_resumed: is_resumed(&args),
+            only,
+            advice,
+            home: home.to_owned(),
+            terminal: place.terminal.clone(),
+        };
+        return tui::run(start).await;
+    }
     if !args.json
         && let Some(label) = practice_label(&me)
     {
         screen.line(&screen.style().dim(label))?;
     }
-    let session = session(&client, screen, &args, home).await?;
+    let says_place = (!args.json).then_some(screen);
+    let session = session(&client, says_place, &args, home).await?;
     if text.is_none() && is_resumed(&args) && !args.json {
         screen.print(&recent::shown(&client, &session, screen.style()).await?)?;
     }
@@ -108,6 +127,24 @@ pub(crate) async fn run(
             exit
         }
     }
+}
+
+/// Where a conversation is held.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The folder with the sign-in and the history.
+    pub(crate) home: &'a Path,
+    /// The advice for the case that the server refuses the credential.
+    pub(crate) advice: &'static str,
+    /// The properties of the terminal.
+    pub(crate) terminal: &'a tui::TerminalFacts,
+}
+
+/// True if the conversation is drawn on a terminal. Elsewhere its lines are written one after the other, and none is
+/// taken back.
+fn is_drawn(screen: Screen, args: &args::Chat) -> bool {
+    let is_wanted = !args.json && !args.plain;
+    is_wanted && screen.live_columns().is_some() && std::io::stdin().is_terminal()
 }
 
 /// The label of the practice model on every surface.
@@ -156,14 +193,14 @@ impl Chat {
 
 async fn session(
     client: &Client,
-    screen: Screen,
+    says_place: Option<Screen>,
     args: &args::Chat,
     home: &Path,
 ) -> anyhow::Result<Session> {
     let known = match &args.session {
         Some(name) => pick::session(client, name).await?,
         None if args.resume => pick::session(client, &SessionName::Last).await?,
-        None => return begin(client, screen, args, home).await,
+        None => return begin(client, says_place, args, home).await,
     };
     if let Some(model) = &args.model {
         model::set(client, known.id, model).await?;
@@ -179,7 +216,7 @@ async fn session(
 /// runner that the person uses.
 async fn begin(
     client: &Client,
-    screen: Screen,
+    says_place: Option<Screen>,
     args: &args::Chat,
     home: &Path,
 ) -> anyhow::Result<Session> {
@@ -196,7 +233,7 @@ async fn begin(
         }
         (None, None) => {
             if let Some((runner, here)) = here(client, home).await? {
-                if !args.json {
+                if let Some(screen) = says_place {
                     let place = place(&runner, &here);
                     screen.line(&screen.style().dim(&place))?;
                 }
@@ -253,7 +290,7 @@ pub(crate) async fn whole_message(screen: Screen, words: &[String]) -> anyhow::R
     Ok(text)
 }
 
-fn check(text: &str) -> anyhow::Result<()> {
+pub(crate) fn check(text: &str) -> anyhow::Result<()> {
     if text.trim().is_empty() {
         bail!("the message is empty: write what you want done");
     }

@@ -8,6 +8,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
+use cli_screen::surface::{GUARDIAN_ARGUMENT, Reflow, guardian};
 use shared_client::ClientError;
 use shared_types::{Entropy, OsEntropy};
 
@@ -27,6 +28,7 @@ mod keys;
 mod login;
 mod models;
 mod output;
+mod painted;
 mod patience;
 mod pending;
 mod people;
@@ -48,6 +50,7 @@ mod status;
 mod style;
 mod table;
 mod tasks;
+mod tui;
 mod unechoed;
 mod usage;
 mod view;
@@ -59,10 +62,22 @@ use remote::Signals;
 use screen::{ReaderGone, Screen};
 use server::Environment;
 use settings::Settings;
+use tui::TerminalFacts;
 
 fn main() -> ExitCode {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == GUARDIAN_ARGUMENT)
+    {
+        return guardian::run();
+    }
     let args = Args::parse_from(spelled_out(std::env::args_os()));
-    let (environment, home, screen, term) = read_environment();
+    let Surroundings {
+        environment,
+        home,
+        screen,
+        terminal,
+    } = read_environment();
     let Some(home) = args::home(home, std::env::home_dir()) else {
         screen.note("gantry: failed to find your home folder: set GANTRY_HOME");
         return ExitCode::FAILURE;
@@ -85,7 +100,7 @@ fn main() -> ExitCode {
         Settings::in_home(home),
         environment,
         screen,
-        term,
+        terminal,
     ));
     // A thread that still waits for standard input must not hold up the exit.
     runtime.shutdown_background();
@@ -121,13 +136,8 @@ fn failure(command: &Command) -> ExitCode {
     clippy::disallowed_methods,
     reason = "the environment is read here and passed down"
 )]
-fn read_environment() -> (
-    Environment,
-    Option<std::path::PathBuf>,
-    Screen,
-    Option<String>,
-) {
-    let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+fn read_environment() -> Surroundings {
+    let text = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
     let environment = Environment {
         server: text("GANTRY_SERVER"),
         token: shared_program::take_secret("GANTRY_TOKEN").filter(|text| !text.is_empty()),
@@ -135,12 +145,28 @@ fn read_environment() -> (
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let term = text("TERM");
     let is_dumb = term.as_deref() == Some("dumb");
-    (
+    let inputrc = std::env::var_os("INPUTRC").map(std::path::PathBuf::from);
+    Surroundings {
         environment,
-        std::env::var_os("GANTRY_HOME").map(Into::into),
-        Screen::new(no_color, is_dumb),
-        term,
-    )
+        home: std::env::var_os("GANTRY_HOME").map(Into::into),
+        screen: Screen::new(no_color, is_dumb),
+        terminal: TerminalFacts {
+            reflow: Reflow::of(|name| text(name)),
+            no_color,
+            term,
+            is_tmux: std::env::var_os("TMUX").is_some(),
+            editor: text("VISUAL").or_else(|| text("EDITOR")),
+            inputrc: inputrc.or_else(|| Some(std::env::home_dir()?.join(".inputrc"))),
+        },
+    }
+}
+
+/// What the environment tells.
+struct Surroundings {
+    environment: Environment,
+    home: Option<std::path::PathBuf>,
+    screen: Screen,
+    terminal: TerminalFacts,
 }
 
 async fn run(
@@ -148,7 +174,7 @@ async fn run(
     settings: Settings,
     environment: Environment,
     screen: Screen,
-    term: Option<String>,
+    terminal: TerminalFacts,
 ) -> anyhow::Result<Exit> {
     let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
     match command {
@@ -170,7 +196,12 @@ async fn run(
     let client = server::client(settings.load()?.as_ref(), &environment, entropy)?;
     match command {
         Command::Chat(args) => {
-            let chat = chat::run(client, screen, args, settings.home(), advice);
+            let place = chat::Place {
+                home: settings.home(),
+                advice,
+                terminal: &terminal,
+            };
+            let chat = chat::run(client, screen, args, place);
             let mut signals = Signals::listen().context("failed to listen for signals")?;
             return tokio::select! {
                 exit = chat => exit,
@@ -186,8 +217,8 @@ async fn run(
                 code = signals.killed() => Ok(Exit::Code(code)),
             };
         }
-        Command::Exec(args) => return exec::run(client, screen, args, term).await,
-        Command::Shell(args) => return exec::shell(client, screen, args, term).await,
+        Command::Exec(args) => return exec::run(client, screen, args, terminal.term).await,
+        Command::Shell(args) => return exec::shell(client, screen, args, terminal.term).await,
         Command::Attach(args) => return exec::attach(client, screen, args).await,
         Command::Cp(args) => return copy::run(client, screen, args).await,
         Command::Ps(args) => ps::list(&client, screen, args).await?,

@@ -62,7 +62,7 @@ pub(crate) async fn run(
         text.push_str(&schema.wish());
     }
     check(&text)?;
-    let session = session(&client, screen, &args.chat(), home).await?;
+    let session = session(&client, None, &args.chat(), home).await?;
     let mut after = session.last_seq;
     let (mut refused, mut asked) = (Vec::new(), 0);
     loop {
