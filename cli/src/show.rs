@@ -2,11 +2,12 @@
 
 use anyhow::Context as _;
 use shared_client::{Client, Followed};
-use shared_types::{Event, SessionId, limits::MAX_EVENTS_PAGE};
+use shared_types::{Event, SessionEvent, SessionId, limits::MAX_EVENTS_PAGE};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     exit::Exit,
+    painted::Painted,
     screen::Screen,
     usage::TurnCosts,
     view::View,
@@ -19,22 +20,17 @@ pub(crate) async fn run(
     session: SessionId,
     json: bool,
 ) -> anyhow::Result<()> {
-    let mut view = View::new(screen, session, json);
     let costs = costs(client, session, json).await;
-    let mut after = 0;
-    loop {
-        let page = client.events(session, after, MAX_EVENTS_PAGE).await?;
-        let Some(last) = page.events.last() else {
-            break;
-        };
-        after = last.seq;
-        for event in page.events {
-            let item = Followed::Event(Box::new(event));
-            view.show(&item)?;
-            show_cost(&item, costs.as_ref(), &mut view).await?;
-        }
-        if !page.more {
-            break;
+    match Painted::on(screen).filter(|_| !json) {
+        Some(painted) => on_a_terminal(client, session, painted, costs.as_ref()).await?,
+        None => {
+            elsewhere(
+                client,
+                session,
+                View::new(screen, session, json),
+                costs.as_ref(),
+            )
+            .await?
         }
     }
     if client.session(session).await?.running_turn.is_some() {
@@ -43,6 +39,57 @@ pub(crate) async fn run(
         ));
     }
     Ok(())
+}
+
+/// The log as a terminal shows it.
+async fn on_a_terminal(
+    client: &Client,
+    session: SessionId,
+    mut painted: Painted,
+    costs: Option<&TurnCosts>,
+) -> anyhow::Result<()> {
+    let mut after = 0;
+    while let Some(page) = page(client, session, after).await? {
+        for event in &page {
+            after = event.seq;
+            painted.event(event)?;
+            if let (Some(Event::TurnEnded { turn, .. }), Some(costs)) = (event.known(), costs)
+                && let Some(line) = costs.of(*turn, event.seq).await
+            {
+                painted.note(&line)?;
+            }
+        }
+    }
+    painted.end()
+}
+
+/// The log for a file, a pipe or a program.
+async fn elsewhere(
+    client: &Client,
+    session: SessionId,
+    mut view: View,
+    costs: Option<&TurnCosts>,
+) -> anyhow::Result<()> {
+    let mut after = 0;
+    while let Some(page) = page(client, session, after).await? {
+        for event in page {
+            after = event.seq;
+            let item = Followed::Event(Box::new(event));
+            view.show(&item)?;
+            show_cost(&item, costs, &mut view).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The next events of a log; `None` behind the last one.
+async fn page(
+    client: &Client,
+    session: SessionId,
+    after: u64,
+) -> anyhow::Result<Option<Vec<SessionEvent>>> {
+    let page = client.events(session, after, MAX_EVENTS_PAGE).await?;
+    Ok((!page.events.is_empty()).then_some(page.events))
 }
 
 /// The same, and then what happens from now on, until a person leaves with Ctrl-C.
