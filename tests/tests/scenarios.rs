@@ -87,6 +87,7 @@ mod scenarios {
     mod tools;
     mod traces;
     mod turn_places;
+    mod typing;
     mod unheard;
     mod unshares;
     mod upgrades;

@@ -49,7 +49,7 @@ async fn every_help_text_fits_a_terminal_of_80_columns_and_is_broken_between_wor
             let whole = unbroken(program, &verb).await;
             let screen = Screen::start(&help(program, &verb));
             let all = async || {
-                let shown = screen.shown();
+                let shown = screen.written();
                 (words(&shown) == words(&whole)).then_some(shown)
             };
             let what = format!("{program} {verb:?} shows all its words, and no others");

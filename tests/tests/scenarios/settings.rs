@@ -141,8 +141,7 @@ async fn model_language_and_steps_reach_the_model_and_nothing_answers_for_one_th
     )
     .await;
     let chat = gantry.screen(&["chat", "-c"]);
-    chat.until_shown("scripted · mode full · runner laptop")
-        .await;
+    chat.until_shown("scripted · mode full · laptop").await;
     typed(&gantry, &["config", "unset", "model", "--session", "last"]).await;
 
     gantry.stop_server().await;

@@ -54,7 +54,7 @@ async fn a_message_in_mid_command_is_read_by_the_agent_behind_the_result() {
     let session = talk.session().to_string();
     let shown = gantry.cli(&["show", &session]).await;
     let shown = String::from_utf8_lossy(&shown.stdout);
-    assert!(shown.contains("↳ sent: use tabs"), "{shown}");
+    assert!(shown.contains("use tabs"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,9 +103,9 @@ async fn a_line_that_is_typed_during_a_turn_joins_it_and_an_interrupt_takes_its_
     screen.type_in("build\r");
     screen.until_shown("half").await;
     screen.type_in("use tabs\r");
-    screen.until_shown("↳ sent: use tabs").await;
+    screen.until_shown("use tabs").await;
     std::fs::write(runner.workspace().join("go"), "").expect("it is written");
-    screen.until_shown("↳ the agent has read it").await;
+    screen.until_shown("the agent has read it").await;
     screen.until_shown("on and on").await;
     screen.type_in("/interrupt no, this\r");
     screen.until_shown("■ interrupted").await;

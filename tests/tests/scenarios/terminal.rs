@@ -464,15 +464,17 @@ async fn lines_that_are_queued_during_a_turn_are_sent_after_it_in_their_order() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_stops_a_turn_and_forgets_the_lines_that_were_typed_ahead() {
+async fn ctrl_c_stops_a_turn_and_forgets_the_lines_that_wait_for_its_end() {
     let gantry = Gantry::practice().await;
     let runner = gantry.runner("laptop").await;
     let screen = gantry.screen(&["chat"]);
     screen.until_shown("/help").await;
-    let first = waits("first", "never");
-    screen.type_in(&format!("{first}run touch second\r"));
+    screen.type_in(&waits("first", "never"));
     until_there(&runner, "first").await;
+    screen.type_in("/new\rrun touch second\r");
+    screen.until_shown("↳ run touch second").await;
     screen.type_in("\x03");
+    screen.until_shown("not sent: run touch second").await;
     screen.until_shown("■ cancelled").await;
     screen.type_in("run touch third\r");
     until_there(&runner, "third").await;

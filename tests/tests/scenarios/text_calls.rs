@@ -25,7 +25,7 @@ async fn a_call_in_text_runs_once_its_text_is_taken_back_and_its_result_goes_bac
     model.script(vec![Reply::Raw(steps), Reply::text("It ran.")]);
     let mut screen = gantry.screen(&["chat", "--json", "go"]);
     assert_eq!(screen.ended().await, Some(0));
-    let shown = screen.shown();
+    let shown = screen.written();
     assert!(shown.contains(r#""kind":"taken_back""#), "{shown}");
     let requests = model.requests();
     assert!(requests[0]["tools"].is_array(), "tools are sent natively");

@@ -138,7 +138,7 @@ async fn what_an_answer_said_before_it_broke_off_is_taken_back() {
     screen.until_shown("half of it").await;
     breaks.notify_one();
     assert_eq!(screen.ended().await, Some(0));
-    let lines = screen.shown();
+    let lines = screen.written();
     let kinds: Vec<_> = lines
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
