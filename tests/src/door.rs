@@ -119,7 +119,7 @@ impl Door {
         runner.start();
         links.presence(RUNNER).await.until(true).await;
         let door = Self {
-            sandbox: SandboxRouter::new(links, rows.clone(), (rows.clone(), rows.clone()), clock),
+            sandbox: SandboxRouter::new(links, rows.clone(), rows.clone(), rows.clone(), clock),
             rows,
             runner,
             _stop: stop.drop_guard(),

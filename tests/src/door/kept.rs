@@ -132,7 +132,7 @@ impl Server {
             let address = listener.local_addr().expect("it is bound");
             serve(listener, services, None, stop);
             let sandbox =
-                SandboxRouter::new(links.clone(), rows.clone(), (rows.clone(), rows), clock);
+                SandboxRouter::new(links.clone(), rows.clone(), rows.clone(), rows, clock);
             (links, sandbox, address)
         });
         let (links, sandbox, address) = started.await.expect("no panic");

@@ -37,9 +37,9 @@ impl Beside {
     }
 
     async fn seal(&self) -> SealedSecret {
-        let place = (SecretId::from_u128(1), 1);
+        let id = SecretId::from_u128(1);
         let text = Plain::new(HUSH.to_owned());
-        let sealed = self.vault.seal(self.tenant, place, &text).await;
+        let sealed = self.vault.seal(self.tenant, id, 1, &text).await;
         sealed.expect("there is a key")
     }
 
