@@ -188,6 +188,9 @@ impl Tui {
             // The mode of the command line goes before every setting, and would hide this choice.
             self.talk.mode = None;
         }
+        if let Some(draft) = done.draft.as_deref().filter(|_| self.composer.is_empty()) {
+            self.composer.set_text(draft);
+        }
         for shown in &done.shown {
             match shown {
                 Shown::Text(text) => self.note(clean_line(text, MAX_LINE)),
