@@ -13,16 +13,23 @@ pub(crate) enum Line<'a> {
     Command(&'a str),
 }
 
-/// Tells commands from messages. A message that begins with a slash or `!` is written behind a space.
+/// Tells commands from messages. A message that begins with a slash or `!` is written behind
+/// a space; a path needs none.
 pub(crate) fn parse(line: &str) -> Line<'_> {
     if let Some(script) = line.strip_prefix('!') {
         return Line::Run(script.trim());
     }
     match line.trim() {
         "" => Line::Empty,
-        command if line.starts_with('/') => Line::Command(command),
+        command if line.starts_with('/') && !is_path(command) => Line::Command(command),
         message => Line::Message(message),
     }
+}
+
+/// True for a line that begins with a path: no command has another slash in its name.
+fn is_path(line: &str) -> bool {
+    let name = line.split_whitespace().next().unwrap_or_default();
+    name[1..].contains('/')
 }
 
 #[cfg(test)]
@@ -35,6 +42,10 @@ mod tests {
         assert_eq!(parse(" run ls "), Line::Message("run ls"));
         assert_eq!(parse("/queue  go on "), Line::Command("/queue  go on"));
         assert_eq!(parse("/"), Line::Command("/"));
+        assert_eq!(
+            parse("/etc/hosts: explain it"),
+            Line::Message("/etc/hosts: explain it")
+        );
         assert_eq!(
             parse(" /etc/hosts: explain it"),
             Line::Message("/etc/hosts: explain it")
