@@ -317,8 +317,13 @@ impl Composer {
                 return Some(self.send(Action::Submit));
             }
             (KeyCode::Enter | KeyCode::Tab, _) => {
+                let is_sent = key.code == KeyCode::Enter && self.completer.is_whole_command();
                 let effect = self.completer.choose(&mut self.draft);
-                return Some(self.apply(effect));
+                let chosen = self.apply(effect);
+                return Some(match is_sent {
+                    true => self.send(Action::Submit),
+                    false => chosen,
+                });
             }
             _ => return None,
         }

@@ -173,6 +173,13 @@ impl Completer {
         typed == item.name && !needs_more
     }
 
+    /// True if the chosen completion is a command that needs no argument.
+    pub(super) fn is_whole_command(&self) -> bool {
+        let list = self.list.as_ref().filter(|list| list.kind == Kind::Command);
+        let item = list.and_then(|list| list.items.get(list.chosen));
+        item.is_some_and(|item| item.argument.is_empty() || item.argument.starts_with('['))
+    }
+
     fn open(&mut self, word: &Word, items: Vec<Item>) {
         self.list = (!items.is_empty()).then_some(List {
             kind: word.kind,

@@ -1,4 +1,4 @@
-//! A question to a person in full: everything that is to happen, where, its risk, and the keys that answer it.
+//! A question to a person in full: everything that is to happen, where, and its risk.
 
 #[cfg(test)]
 mod tests;
@@ -9,15 +9,7 @@ use shared_types::event::{PlannedCall, Question};
 use super::{code, diff, item, look, palette, wrap};
 use crate::transcript::{item::Call, request::Request, safe};
 
-/// Paints a question with all of its lines, in rows of at most so many columns. Its last rows name the keys.
-pub fn question(question: &Question, columns: usize) -> Vec<Line<'static>> {
-    let mut rows = asked(question, None, columns);
-    rows.push(Line::default());
-    rows.extend(keys(question, columns));
-    rows
-}
-
-/// Paints a question without its keys. A long question holds only the beginning of its text; then all of it is taken
+/// Paints a question with all of its lines, in rows of at most so many columns. A long question holds only the beginning of its text; then all of it is taken
 /// from the call that waits.
 pub fn asked(question: &Question, waits: Option<&Call>, columns: usize) -> Vec<Line<'static>> {
     match question {
@@ -194,70 +186,3 @@ fn free(text: &str, choices: &[String], columns: usize) -> Vec<Line<'static>> {
 
 /// The first line of an edit of more than one place.
 const EVERY: &str = "every occurrence:\n";
-
-/// The text between two keys.
-const BETWEEN: &str = " · ";
-
-/// One key and what it does.
-struct Key {
-    key: &'static str,
-    deed: String,
-}
-
-fn keys(question: &Question, columns: usize) -> Vec<Line<'static>> {
-    let key = |key, deed: &str| Key {
-        key,
-        deed: deed.to_owned(),
-    };
-    let keys = match question {
-        Question::Call(call) => {
-            let always = call.rule.as_ref();
-            let always = always.map(|rule| Key {
-                key: "a",
-                deed: format!("always for {}", safe::whole(rule)),
-            });
-            let mut keys = vec![key("y", "yes")];
-            keys.extend(always);
-            keys.extend([
-                key("n", "no"),
-                key("e", "no, and say why"),
-                key("Esc", "stop the turn"),
-            ]);
-            keys
-        }
-        Question::Plan { .. } => vec![
-            key("y", "yes, and ask before changes"),
-            key("a", "yes, in mode auto"),
-            key("n", "no"),
-            key("e", "no, and say what to change"),
-            key("Esc", "stop the turn"),
-        ],
-        Question::Free { choices, .. } if choices.is_empty() => {
-            vec![key("type", "your answer"), key("Esc", "stop the turn")]
-        }
-        Question::Free { .. } => vec![
-            key("number", "choose"),
-            key("type", "another answer"),
-            key("Esc", "stop the turn"),
-        ],
-    };
-    let mut rows: Vec<Line<'static>> = Vec::new();
-    for key in keys {
-        let deed = format!(" {}", key.deed);
-        let width = wrap::width(key.key) + wrap::width(&deed);
-        let new = [
-            Span::styled(key.key, palette::ACCENT),
-            Span::styled(deed, palette::DIM),
-        ];
-        match rows.last_mut() {
-            Some(row) if row.width() + wrap::width(BETWEEN) + width <= look::inner(columns) => {
-                row.spans.push(Span::styled(BETWEEN, palette::DIM));
-                row.spans.extend(new);
-            }
-            _ => rows.push(Line::from_iter(new)),
-        }
-    }
-    let inner = look::inner(columns);
-    let rows = rows.iter().flat_map(|row| wrap::wrap(row, inner, 0));
-    look::indented(rows.collect())
-}

@@ -175,7 +175,7 @@ impl Pager {
         let place = format!(" {} · {first}–{last} of {count} · {percent}% ", self.title);
         let hint = match self.is_missing {
             true => format!("not found: {}", self.searched),
-            false => "Space b g G move · / search · q leave".to_owned(),
+            false => "q leaves · Space b g G · / search".to_owned(),
         };
         let dim = Style::new().add_modifier(Modifier::DIM);
         Line::from(vec![

@@ -3,7 +3,7 @@ use shared_types::{
     event::{PlannedCall, PlannedPath, Question},
 };
 
-use super::{asked, question};
+use super::asked;
 use crate::{
     paint::shown::{plain, shown},
     transcript::{
@@ -32,9 +32,9 @@ fn planned(tool: &str, text: &str) -> PlannedCall {
 }
 
 #[test]
-fn a_command_is_asked_about_with_its_place_its_risk_and_the_keys() {
+fn a_command_is_asked_about_with_its_place_and_its_risk() {
     let call = planned("Shell", "rm -rf target |\n  tee log");
-    let rows = question(&Question::Call(Box::new(call)), 60);
+    let rows = asked(&Question::Call(Box::new(call)), None, 60);
     insta::assert_snapshot!(shown(&rows), @r"
     <yellow>? </>May <bold>Shell</> run?
       <dim>on laptop in crates/parser · isolation: none</>
@@ -44,16 +44,13 @@ fn a_command_is_asked_about_with_its_place_its_risk_and_the_keys() {
       <dim>with TOKEN</>
 
       <red>risk high: it deletes files; it has a pipe</><dim> · mode ask</>
-
-      <cyan>y</><dim> yes · </><cyan>a</><dim> always for Shell(rm *) · </><cyan>n</><dim> no</>
-      <cyan>e</><dim> no, and say why · </><cyan>Esc</><dim> stop the turn</>
     ");
 }
 
 #[test]
 fn all_of_a_long_command_is_shown() {
     let text: String = (0..300).map(|line| format!("echo {line}\n")).collect();
-    let rows = question(&Question::Call(Box::new(planned("Shell", &text))), 60);
+    let rows = asked(&Question::Call(Box::new(planned("Shell", &text))), None, 60);
     let rows = plain(&rows);
     assert!((0..300).all(|line| rows.contains(&format!("echo {line}\n"))));
 }
@@ -72,7 +69,7 @@ fn a_question_that_was_cut_shows_all_of_its_call() {
     let mut call = planned("Shell", "echo begin");
     call.cut = true;
     let of = Question::Call(Box::new(call));
-    assert!(plain(&question(&of, 60)).contains("… more of it was left out"));
+    assert!(plain(&asked(&of, None, 60)).contains("… more of it was left out"));
     let whole = plain(&asked(&of, calls, 60));
     assert!(
         whole.contains("echo end") && !whole.contains("left out"),
@@ -91,7 +88,7 @@ fn an_edit_is_asked_about_with_all_of_its_diff() {
         digest: None,
     }];
     (call.rule, call.environment) = (None, Vec::new());
-    let rows = question(&Question::Call(Box::new(call)), 60);
+    let rows = asked(&Question::Call(Box::new(call)), None, 60);
     insta::assert_snapshot!(plain(&rows), @r"
     ? May Edit change src/a.rs?
       on laptop in crates/parser · isolation: none
@@ -103,8 +100,6 @@ fn an_edit_is_asked_about_with_all_of_its_diff() {
       3   -- note
 
       risk high: it deletes files; it has a pipe · mode ask
-
-      y yes · n no · e no, and say why · Esc stop the turn
     ");
 }
 
@@ -115,7 +110,7 @@ fn a_list_that_is_written_is_not_taken_for_an_edit() {
         path: "list.md".into(),
         digest: None,
     }];
-    let rows = plain(&question(&Question::Call(Box::new(call)), 60));
+    let rows = plain(&asked(&Question::Call(Box::new(call)), None, 60));
     assert!(
         rows.contains("- one\n") && rows.contains("- two\n"),
         "{rows}"
@@ -132,13 +127,10 @@ fn a_free_question_has_numbered_choices() {
             "a blue that is like the sea in the morning of a long day".into(),
         ],
     };
-    insta::assert_snapshot!(plain(&question(&free, 40)), @r"
+    insta::assert_snapshot!(plain(&asked(&free, None, 40)), @r"
     ? Which colour?
       1 red
       2 a blue that is like the sea in the
         morning of a long day
-
-      number choose · type another answer
-      Esc stop the turn
     ");
 }

@@ -9,7 +9,7 @@ use shared_types::{
 
 use super::{Flow, session::planned, session::session};
 use crate::{
-    paint::{Fold, changes::changes, item, question::question, shown::plain},
+    paint::{Fold, changes::changes, item, question::asked, shown::plain},
     transcript::{
         Transcript,
         item::Note,
@@ -112,7 +112,7 @@ fn a_question_shows_each_letter_of_what_will_run() {
     let mut call = planned(EVIL);
     call.paths.clear();
     call.rule = Some(EVIL.into());
-    let shown = question(&Question::Call(Box::new(call)), 70);
+    let shown = asked(&Question::Call(Box::new(call)), None, 70);
     assert_harmless(&shown);
     for part in ["␛[2J", "<U+202E>", "<U+200B>", "<U+E0041>", "␈"] {
         assert!(plain(&shown).contains(part), "{part}");
@@ -121,8 +121,8 @@ fn a_question_shows_each_letter_of_what_will_run() {
         text: EVIL.into(),
         choices: vec![EVIL.into()],
     };
-    assert_harmless(&question(&free, 70));
-    assert_harmless(&question(&Question::Plan { text: EVIL.into() }, 70));
+    assert_harmless(&asked(&free, None, 70));
+    assert_harmless(&asked(&Question::Plan { text: EVIL.into() }, None, 70));
 }
 
 /// Any piece of any part of a session, of which much makes no sense.
