@@ -32,7 +32,7 @@ use shared_types::{
     ApprovalId, Clock as _, Event, Mode, SystemClock, Timestamp, TurnId, WhileWorking,
     event::TurnOutcome,
 };
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use self::{
     choices::Offered,
@@ -50,11 +50,14 @@ use crate::{
 /// The interval between two frames while much happens.
 const FRAME: Duration = Duration::from_millis(33);
 
+/// Most keys that are drawn as one.
+const KEYS_AT_ONCE: usize = 1024;
+
 /// The interval between two looks at the clock, which the screen shows in seconds.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The longest wait for the facts of a greeting.
-const GREETED_WITHIN: Duration = Duration::from_secs(2);
+/// Most events of a session that are shown when it is entered.
+const SHOWN_EVENTS: u64 = 5000;
 
 /// The pause of the keys before a question takes them, so that no key that was meant for the box answers it.
 const KEYS_REST: Duration = Duration::from_millis(600);
@@ -126,6 +129,10 @@ struct Tui {
     armed: Option<Armed>,
     /// The time of the newest key.
     key_at: Option<Instant>,
+    /// The time at which a list was asked for.
+    list_asked_at: Option<Instant>,
+    /// The time at which the turn began that works, or worked last.
+    working_since: Option<Timestamp>,
     /// The turn after which the conversation ends by itself.
     once: Option<Once>,
     /// The end of the conversation, once it is decided.
@@ -193,7 +200,6 @@ enum Happened {
 /// Fails if the terminal cannot be used.
 pub(crate) async fn run(start: Start) -> anyhow::Result<Exit> {
     let mut tui = Tui::begin(start)?;
-    tui.greet().await?;
     let exit = tui.until_left().await;
     tui.end()?;
     exit
@@ -216,6 +222,8 @@ impl Tui {
             questions: VecDeque::new(),
             armed: None,
             key_at: None,
+            list_asked_at: None,
+            working_since: None,
             once: None,
             exit: None,
         };
@@ -227,28 +235,15 @@ impl Tui {
         Ok(tui)
     }
 
-    /// Greets in a new session. The box is there meanwhile, and what is typed comes after the greeting.
-    async fn greet(&mut self) -> anyhow::Result<()> {
-        if !self.talk.is_new {
-            return Ok(());
-        }
-        self.draw()?;
-        let asking = facts::ask(&self.talk.client, &self.talk.session, self.talk.mode);
-        let session = self.talk.session.id;
-        // A server that does not answer is told of by the feed.
-        if let Ok(facts) = tokio::time::timeout(GREETED_WITHIN, asking).await {
-            self.reply(Reply::Facts { session, facts });
-        }
-        self.talk.is_new = false;
-        Ok(())
-    }
-
     async fn until_left(&mut self) -> anyhow::Result<Exit> {
         self.draw()?;
         loop {
             let happened = self.next().await;
             let is_frame = matches!(happened, Happened::Input(_) | Happened::Frame);
             self.handle(happened)?;
+            if is_frame {
+                self.rest_of_input().await?;
+            }
             if let Some(exit) = self.exit {
                 return Ok(exit);
             }
@@ -257,6 +252,21 @@ impl Tui {
                 false => self.stage.wants_frame(Instant::now() + FRAME),
             }
         }
+    }
+
+    /// Handles the keys that came at once, so that a flood of them is drawn as one.
+    async fn rest_of_input(&mut self) -> anyhow::Result<()> {
+        for _ in 0..KEYS_AT_ONCE {
+            let next = timeout(Duration::ZERO, self.stage.keys.next()).await;
+            let Ok(input) = next else {
+                break;
+            };
+            self.handle(Happened::Input(input))?;
+            if self.exit.is_some() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     async fn next(&mut self) -> Happened {
@@ -298,6 +308,9 @@ impl Tui {
             None => return self.feed_failed("the server ended the feed of the session"),
         };
         self.stage.transcript.time(now());
+        if let Some(working) = &self.stage.transcript.facts().turn {
+            self.working_since = Some(working.since);
+        }
         match &item {
             Followed::Event(event) => {
                 self.talk.seq = event.seq;
@@ -310,6 +323,7 @@ impl Tui {
             Followed::CaughtUp { .. } => {
                 self.stage.is_caught_up = true;
                 self.stage.transcript.caught_up();
+                self.fetch_question();
             }
             Followed::Lost { reason } => self.stage.transcript.lost(reason),
             Followed::Recovered => {
@@ -349,7 +363,10 @@ impl Tui {
             Event::InputSteered { client_id, .. } => self.outbox.seen(client_id.as_deref()),
             Event::ApprovalAsked { approval, .. } => {
                 self.questions.push_back(*approval);
-                self.fetch_question();
+                // One of long ago may have its answer further on in the log.
+                if self.stage.is_caught_up {
+                    self.fetch_question();
+                }
             }
             Event::ApprovalAnswered { approval, .. } => self.question_is_answered(*approval),
             Event::TurnEnded { turn, outcome, .. } => {
@@ -361,6 +378,7 @@ impl Tui {
                     });
                 }
                 self.stop = Stop::No;
+                self.requests.stop_no_more();
                 self.outbox.turn_ended();
                 if self.stage.is_caught_up {
                     self.requests.cost(self.talk.session.id, *turn);
@@ -426,7 +444,7 @@ impl Tui {
         self.say_what_waits();
     }
 
-    /// Goes to a session, and shows it from its last message on.
+    /// Goes to a session, and shows what was said there.
     fn enter(&mut self, session: Session, is_new: bool) {
         let session_id = session.id;
         self.talk.enter(session, is_new);
@@ -436,13 +454,20 @@ impl Tui {
         self.outbox.moved();
         self.requests.follow_no_task();
         if let Overlay::Question(dialog) = &self.overlay {
-            self.composer.set_text(&dialog.draft);
+            if dialog.is_ready {
+                self.composer.set_text(&dialog.draft);
+            }
             self.overlay = Overlay::None;
         }
-        match is_new {
-            true => self.talk.follow_from(self.talk.session.last_seq),
-            false => self.requests.newest(self.talk.session.clone()),
+        let session = &self.talk.session;
+        let after = match is_new {
+            true => session.last_seq,
+            false => session.last_seq.saturating_sub(SHOWN_EVENTS),
+        };
+        if !is_new {
+            self.divide(after > 0);
         }
+        self.talk.follow_from(after);
         self.title();
         self.ask_facts();
         self.requests.tasks(session_id);
@@ -450,15 +475,25 @@ impl Tui {
 
     /// Takes the bottom away, and says what is left undone.
     fn end(&mut self) -> anyhow::Result<()> {
-        let unsent: Vec<_> = self.outbox.lines().map(|line| line.text.clone()).collect();
-        for text in unsent {
-            self.warn(format!("not sent: {text}"));
+        let session = self.talk.session.id;
+        let under_way = self.outbox.under_way().map(|line| line.text.clone());
+        if let Some(text) = under_way {
+            self.warn(format!(
+                "the server has not answered to: {text}; see gantry show {session}"
+            ));
+        }
+        let unsent = self.outbox.forget();
+        for line in unsent {
+            self.warn(format!("not sent: {}", line.text));
         }
         for line in self.own.leave() {
             self.note(line);
         }
-        let draft = self.composer.text();
-        if !draft.trim().is_empty() && !matches!(self.overlay, Overlay::Question(_)) {
+        let draft = match &self.overlay {
+            Overlay::Question(dialog) if dialog.is_ready => dialog.draft.clone(),
+            _ => self.composer.text(),
+        };
+        if !draft.trim().is_empty() {
             self.warn(format!("not sent: {draft}"));
         }
         self.stage.end()

@@ -11,6 +11,8 @@ use shared_types::{
     Clock as _, Event, SessionEvent, SessionId, SystemClock, TurnId, clean::clean_line, human::ago,
 };
 
+use tokio::time::Instant;
+
 use super::{Overlay, Tui, outbox::OutgoingKind, requests::Offer};
 use crate::runners;
 
@@ -78,6 +80,10 @@ impl Tui {
         if matches!(self.overlay, Overlay::Question(_) | Overlay::Page(_)) {
             return;
         }
+        // The keys of a person who went on typing must not choose.
+        if self.key_at > self.list_asked_at {
+            return self.note("the list came late, while you typed; ask for it again");
+        }
         let shown = match offer {
             Offer::Sessions(sessions) => sessions.map(|sessions| self.sessions(sessions)),
             Offer::Models(models) => models.map(models_offered),
@@ -133,6 +139,7 @@ impl Tui {
         if self.is_working() {
             return self.note("a turn works: stop it with Esc, then go back");
         }
+        self.list_asked_at = Some(Instant::now());
         self.requests.messages(self.talk.session.id);
     }
 
@@ -241,9 +248,7 @@ impl Tui {
             let reason = file.reason.as_deref().unwrap_or("it was left as it is");
             self.warn(format!("{} stays: {reason}", file.path));
         }
-        if self.composer.is_empty() {
-            self.composer.set_text(&rewound.text);
-        }
+        self.put_back(&rewound.text);
         self.ask_facts();
     }
 

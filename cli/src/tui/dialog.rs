@@ -6,6 +6,7 @@ use shared_types::{
     ApprovalId, Digest, Mode,
     event::{Answer, Question},
 };
+use tokio::time::Instant;
 
 /// A question that waits for its answer.
 #[derive(Debug)]
@@ -14,11 +15,13 @@ pub(super) struct Dialog {
     pub(super) approval: Approval,
     /// The way in which it is answered now.
     pub(super) answering: Answering,
-    /// The text that stood in the box before the question.
+    /// The text that stood in the box when the question took the keys.
     pub(super) draft: String,
     /// Rows of the question that are scrolled away above.
     pub(super) scrolled: usize,
-    /// True once the question takes the keys.
+    /// The time at which the person first saw it.
+    pub(super) shown_at: Option<Instant>,
+    /// True once the question takes the keys. Until then they go to the box.
     pub(super) is_ready: bool,
 }
 
@@ -27,6 +30,8 @@ pub(super) struct Dialog {
 pub(super) enum Answering {
     /// By one key.
     Key,
+    /// By a second key: it makes a rule.
+    Always,
     /// By words that are typed into the box.
     Words,
     /// By a command that is changed in the box.
@@ -44,6 +49,8 @@ pub(super) enum Choice {
     Edit(String),
     /// Words go into the box, which begins with these.
     Words(String),
+    /// The rule is shown, and made by a second key.
+    Always,
     /// The question scrolls by so many rows.
     Scroll(isize),
     /// The key is not for the question.
@@ -51,7 +58,7 @@ pub(super) enum Choice {
 }
 
 impl Dialog {
-    pub(super) fn new(approval: Approval, draft: String) -> Self {
+    pub(super) fn new(approval: Approval) -> Self {
         let answering = match &approval.question {
             Question::Free { choices, .. } if choices.is_empty() => Answering::Words,
             _ => Answering::Key,
@@ -59,9 +66,10 @@ impl Dialog {
         Self {
             approval,
             answering,
-            draft,
+            draft: String::new(),
             scrolled: 0,
-            is_ready: true,
+            shown_at: None,
+            is_ready: false,
         }
     }
 
@@ -76,6 +84,14 @@ impl Dialog {
     /// The question's id.
     pub(super) fn id(&self) -> ApprovalId {
         self.approval.id
+    }
+
+    /// The rule that would allow calls like this one.
+    pub(super) fn rule(&self) -> Option<String> {
+        match &self.approval.question {
+            Question::Call(call) => call.rule.clone(),
+            Question::Free { .. } | Question::Plan { .. } => None,
+        }
     }
 
     /// The digest of the question, which the answer names.
@@ -125,10 +141,7 @@ impl Dialog {
             (Question::Plan { .. }, 'y' | 'Y') => allowed(None, Some(Mode::Ask)),
             (Question::Plan { .. }, 'a' | 'A') => allowed(None, Some(Mode::Auto)),
             (Question::Call(_), 'y' | 'Y') => allowed(None, None),
-            (Question::Call(call), 'a' | 'A') => match &call.rule {
-                Some(rule) => allowed(Some(rule.clone()), None),
-                None => Choice::Other,
-            },
+            (Question::Call(call), 'a' | 'A') if call.rule.is_some() => Choice::Always,
             (Question::Call(call), 'e' | 'E') if call.editable => Choice::Edit(call.text.clone()),
             _ => Choice::Other,
         }
@@ -161,8 +174,16 @@ impl Dialog {
 
 /// The keys that answer a question, on one line.
 pub(super) fn keys(dialog: &Dialog) -> String {
+    if !dialog.is_ready {
+        return "a question; its keys count once you stop typing".to_owned();
+    }
     match (dialog.answering, &dialog.approval.question) {
         (Answering::Sent, _) => "sending the answer…".to_owned(),
+        (Answering::Always, _) => {
+            let rule = dialog.rule().unwrap_or_default();
+            let rule = crate::render::clean::clean_line(&rule, 200);
+            format!("a once more always allows {rule} in all your sessions · any other key goes back")
+        }
         (Answering::Command, _) => "Enter runs the changed command · Esc goes back".to_owned(),
         (Answering::Words, Question::Free { .. }) => "Enter answers · Esc stops the turn".to_owned(),
         (Answering::Words, _) => {
@@ -175,8 +196,8 @@ pub(super) fn keys(dialog: &Dialog) -> String {
         }
         (Answering::Key, Question::Call(call)) => {
             let always = match &call.rule {
-                Some(rule) => format!(" · a always {}", crate::render::clean::clean_line(rule, 200)),
-                None => String::new(),
+                Some(_) => " · a always",
+                None => "",
             };
             let edit = if call.editable { " · e edit" } else { "" };
             format!("y yes · n no{always}{edit} · w no, and say why · Esc stop")

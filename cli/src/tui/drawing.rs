@@ -26,7 +26,7 @@ use shared_types::{
 use tokio::time::{Duration, Instant};
 
 use super::{
-    Overlay, SECOND, Stop, TerminalFacts, Tui,
+    KEYS_REST, Overlay, SECOND, Stop, TerminalFacts, Tui,
     dialog::{self, Answering},
     now,
     status::{BottomView, Middle},
@@ -157,11 +157,6 @@ impl Stage {
             .context("failed to write to the terminal")
     }
 
-    /// A line between two sessions.
-    pub(super) fn divide(&mut self, words: &str) {
-        self.transcript.note(Note::quiet(clean_line(words, 200)));
-    }
-
     /// The head of a command of the person.
     pub(super) fn head(&mut self, name: &str) {
         let line = Line::styled(clean_line(name, 200), palette::USER);
@@ -197,7 +192,7 @@ impl Stage {
         self.transcript.note(Note::lines(lines));
     }
 
-    /// Draws everything again, below what is there.
+    /// Draws the bottom again, in its place.
     pub(super) fn redraw(&mut self) {
         self.surface.redraw();
     }
@@ -285,6 +280,7 @@ impl Tui {
             self.stage.frame_at = Instant::now() + SECOND * 60;
             return self.stage.write(&bytes);
         }
+        self.ready_question();
         let live = self.stage.settle();
         let is_working = self.is_working();
         self.composer.set_working(is_working);
@@ -301,7 +297,10 @@ impl Tui {
             facts: self.stage.transcript.facts(),
             session: &self.talk.facts,
             waiting: &waiting,
-            own: self.own.names(),
+            own: self.own.names().map(|names| match self.is_working() {
+                true => names,
+                false => format!("{names} · Ctrl-C stops it"),
+            }),
             middle: self.middle(usize::from(size.columns)),
             composer: &self.composer,
             hint: self.hint(),
@@ -317,7 +316,12 @@ impl Tui {
             Overlay::None | Overlay::Question(_) | Overlay::Page(_) => bottom,
         };
         self.stage.show(&bottom)?;
-        // Only a running clock changes the screen by itself.
+        // Only a running clock changes the screen by itself, and a question that is about to take the keys.
+        let is_about = matches!(&self.overlay, Overlay::Question(dialog) if !dialog.is_ready);
+        if is_about {
+            self.stage.frame_at = Instant::now() + KEYS_REST / 4;
+            return Ok(());
+        }
         let next = match is_working || self.armed.is_some() {
             true => SECOND,
             false => SECOND * 60,
@@ -345,10 +349,30 @@ impl Tui {
     }
 
     fn show_page(&mut self, pager: Pager) -> anyhow::Result<()> {
+        if let Overlay::Question(dialog) = &self.overlay {
+            // It comes back when the person leaves the page.
+            self.questions.push_front(dialog.id());
+            if dialog.is_ready {
+                self.composer.set_text(&dialog.draft);
+            }
+        }
         self.stage.page_begins()?;
         let pager = pager.with_colours(self.stage.colours());
         self.overlay = Overlay::Page(Box::new(pager));
         Ok(())
+    }
+
+    /// Lets a question take the keys, once the person has seen it and types nothing else.
+    fn ready_question(&mut self) {
+        let rests = self.key_at.is_none_or(|at| at.elapsed() >= KEYS_REST);
+        let Overlay::Question(dialog) = &mut self.overlay else {
+            return;
+        };
+        let shown_at = *dialog.shown_at.get_or_insert_with(Instant::now);
+        if !dialog.is_ready && rests && shown_at.elapsed() >= KEYS_REST {
+            dialog.is_ready = true;
+            dialog.draft = self.composer.take();
+        }
     }
 
     fn middle(&self, columns: usize) -> Middle {
@@ -361,7 +385,8 @@ impl Tui {
                 ),
                 scrolled: dialog.scrolled,
                 keys: dialog::keys(dialog),
-                has_box: matches!(dialog.answering, Answering::Words | Answering::Command),
+                has_box: !dialog.is_ready
+                    || matches!(dialog.answering, Answering::Words | Answering::Command),
             },
             Overlay::None | Overlay::List(..) | Overlay::Page(_) => Middle::Box,
         }
@@ -384,7 +409,13 @@ impl Tui {
             .armed
             .filter(|armed| armed.at.elapsed() < super::TWICE_WITHIN)?;
         let words = match armed.key {
-            super::ArmedKey::CtrlC => "Ctrl-C once more or Ctrl-D ends the conversation",
+            super::ArmedKey::CtrlC if !self.own.is_empty() && !self.is_working() => {
+                "Ctrl-C once more leaves the command alone"
+            }
+            super::ArmedKey::CtrlC if self.is_working() => {
+                "Ctrl-C once more leaves; the server stops the turn"
+            }
+            super::ArmedKey::CtrlC => "Ctrl-C once more or Ctrl-D leaves; the session stays",
             super::ArmedKey::Escape => "Esc once more goes back to an earlier message",
         };
         Some(words.to_owned())
@@ -403,13 +434,8 @@ impl Tui {
 
     /// Calls the person: with the bell, and with a notification if the window has no keyboard.
     pub(super) fn notify(&self, words: &str) {
-        let is_long = self
-            .stage
-            .transcript
-            .facts()
-            .turn
-            .as_ref()
-            .is_none_or(|working| now().since(working.since) >= LONG_TURN);
+        let since = self.working_since;
+        let is_long = since.is_some_and(|since| now().since(since) >= LONG_TURN);
         if self.stage.has_focus && !is_long {
             return;
         }

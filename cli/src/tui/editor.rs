@@ -70,9 +70,11 @@ fn edited(editor: &str, draft: &str) -> anyhow::Result<String> {
     }
     let text = fs::read_to_string(&path).context("failed to read the file of the editor")?;
     if text.len() > MAX_MESSAGE_BYTES {
+        let kept = folder.keep().join("message.md");
         bail!(
-            "the text is longer than {} KiB, so the message is as before",
-            MAX_MESSAGE_BYTES / 1024
+            "the text is longer than {} KiB, so the message is as before; the text is in {}",
+            MAX_MESSAGE_BYTES / 1024,
+            kept.display()
         );
     }
     Ok(text.trim_end_matches('\n').to_owned())

@@ -22,8 +22,10 @@ pub(super) struct SessionFacts {
     pub(super) is_online: bool,
     /// The isolation that the runner reports.
     pub(super) isolation: String,
-    /// The share of the model's window that the conversation fills, in percent.
+    /// The model's window, in tokens.
     pub(super) window: Option<u64>,
+    /// The share of it that the conversation fills, in percent.
+    pub(super) window_filled: Option<u64>,
     /// The cost of the session so far; absent where no paid model was asked.
     pub(super) cost: Option<String>,
 }
@@ -44,16 +46,17 @@ pub(super) async fn ask(
     };
     facts.stand(session, &me, &runners);
     if let Ok(context) = client.context(session.id).await {
-        facts.window = context
-            .window
-            .filter(|window| *window > 0)
-            .map(|window| context.tokens.saturating_mul(100) / window);
+        facts.window = context.window.filter(|window| *window > 0);
+        let filled = |window| context.tokens.saturating_mul(100) / window;
+        facts.window_filled = facts.window.map(filled);
     }
     if let Ok(usage) = client.session_usage(session.id, None).await
         && usage.total.calls > 0
     {
         let total = &usage.total;
-        facts.cost = Some(cost(total.calls, total.cost_micros, total.unpriced));
+        // A cost that nobody knows is no figure.
+        let is_priced = total.unpriced < total.calls;
+        facts.cost = is_priced.then(|| cost(total.calls, total.cost_micros, total.unpriced));
     }
     Ok(facts)
 }

@@ -9,7 +9,7 @@ use shared_types::{Mode, event::Answer};
 use tokio::time::Instant;
 
 use super::{
-    Armed, ArmedKey, KEYS_REST, Overlay, Stop, TWICE_WITHIN, Tui,
+    Armed, ArmedKey, Overlay, Stop, TWICE_WITHIN, Tui,
     dialog::{Answering, Choice},
     say::Way,
 };
@@ -35,6 +35,7 @@ impl Tui {
             return Ok(());
         }
         if let Overlay::Question(dialog) = &mut self.overlay
+            && dialog.is_ready
             && dialog.answering == Answering::Key
         {
             // A paste never answers a question.
@@ -49,7 +50,6 @@ impl Tui {
     }
 
     fn key(&mut self, key: KeyEvent) -> anyhow::Result<()> {
-        let rests = self.key_at.is_none_or(|at| at.elapsed() >= KEYS_REST);
         self.key_at = Some(Instant::now());
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let has_page = matches!(self.overlay, Overlay::Page(_));
@@ -74,13 +74,16 @@ impl Tui {
                 self.picked(picked, at);
                 return Ok(());
             }
-            Overlay::Question(dialog)
-                if dialog.answering == Answering::Key && (dialog.is_ready || rests) =>
-            {
-                dialog.is_ready = true;
-                return self.question_key(key);
-            }
-            Overlay::Question(dialog) if dialog.answering == Answering::Sent => return Ok(()),
+            Overlay::Question(dialog) if dialog.is_ready => match dialog.answering {
+                Answering::Key => return self.question_key(key),
+                Answering::Always => {
+                    self.always(key);
+                    return Ok(());
+                }
+                // Esc still stops the turn.
+                Answering::Sent => return self.unused(key),
+                Answering::Words | Answering::Command => {}
+            },
             _ => {}
         }
         let action = self.composer.key(key);
@@ -115,7 +118,7 @@ impl Tui {
             return false;
         };
         match dialog.text(text) {
-            _ if dialog.answering == Answering::Key => return false,
+            _ if !dialog.is_ready || dialog.answering == Answering::Key => return false,
             Some(answer) => self.give(answer),
             None => dialog.answering = Answering::Key,
         }
@@ -143,9 +146,26 @@ impl Tui {
             Choice::Scroll(rows) => {
                 dialog.scrolled = dialog.scrolled.saturating_add_signed(rows);
             }
+            Choice::Always => dialog.answering = Answering::Always,
             Choice::Other => return self.unused(key),
         }
         Ok(())
+    }
+
+    /// A second `a` makes the rule; every other key goes back.
+    fn always(&mut self, key: KeyEvent) {
+        let Overlay::Question(dialog) = &mut self.overlay else {
+            return;
+        };
+        dialog.answering = Answering::Key;
+        let rule = dialog.rule();
+        if let (KeyCode::Char('a' | 'A'), Some(rule)) = (key.code, rule) {
+            self.give(Answer::Allowed {
+                command: None,
+                rule: Some(rule),
+                mode: None,
+            });
+        }
     }
 
     /// Sends an answer to the question on the screen.
@@ -175,7 +195,7 @@ impl Tui {
     /// Esc: leaves the words of an answer, stops the turn, or pressed twice goes back to an earlier message.
     fn escape(&mut self) {
         if let Overlay::Question(dialog) = &mut self.overlay {
-            if dialog.may_be_answered_by_key() {
+            if dialog.is_ready && dialog.may_be_answered_by_key() {
                 dialog.answering = Answering::Key;
                 self.composer.set_text("");
                 return;
@@ -185,12 +205,16 @@ impl Tui {
         if self.is_working() {
             return self.ask_to_stop();
         }
+        if !self.own.is_empty() {
+            self.own.stop();
+            return self.note("stopping…");
+        }
         if self.is_again(ArmedKey::Escape) {
             self.offer_messages();
         }
     }
 
-    /// Ctrl-C: clears the box, stops the turn, and pressed twice leaves.
+    /// Ctrl-C: stops the turn; where none works, clears the box; pressed twice leaves.
     fn interrupt(&mut self) -> anyhow::Result<()> {
         if matches!(self.overlay, Overlay::List(..)) {
             self.overlay = Overlay::None;
@@ -205,7 +229,7 @@ impl Tui {
                 }
                 false => {
                     self.own.stop();
-                    self.note("stopping… (Ctrl-C again leaves it alone)");
+                    self.note("stopping…");
                 }
             }
             return Ok(());
@@ -222,7 +246,13 @@ impl Tui {
             return Ok(());
         }
         if self.is_working() {
-            if self.stop != Stop::No {
+            let armed = Armed {
+                key: ArmedKey::CtrlC,
+                at: Instant::now(),
+            };
+            let before = self.armed.replace(armed);
+            // The first one may have come after Esc; only the second one leaves, however late.
+            if self.stop != Stop::No && before.is_some_and(|key| key.key == ArmedKey::CtrlC) {
                 let words = self.left();
                 self.note(words);
                 self.exit = Some(Exit::Left);
@@ -237,7 +267,7 @@ impl Tui {
             return Ok(());
         }
         if self.is_again(ArmedKey::CtrlC) {
-            self.exit = Some(Exit::Done);
+            self.leave_idle();
         }
         Ok(())
     }
@@ -247,6 +277,18 @@ impl Tui {
         if self.is_working() {
             let words = format!(
                 "the turn goes on; see it with: gantry chat --session {}",
+                self.talk.session.id
+            );
+            self.note(words);
+        }
+        self.leave_idle();
+    }
+
+    /// Ends the conversation, and says how to come back to it.
+    pub(super) fn leave_idle(&mut self) {
+        if !self.is_working() && !self.talk.session.title.is_empty() {
+            let words = format!(
+                "to go on here: gantry chat --session {}",
                 self.talk.session.id
             );
             self.note(words);
@@ -281,13 +323,14 @@ impl Tui {
     pub(super) fn ask_to_stop(&mut self) {
         if self.stop == Stop::No && self.is_working() {
             self.stop = Stop::Asked;
+            self.stage.transcript.stopping();
             self.requests.stop(self.talk.session.id);
         }
     }
 
     /// Shift-Tab: the next mode. The one that never asks is no key away: it takes `/mode full`.
     fn next_mode(&mut self) {
-        let next = match self.talk.facts.mode {
+        let next = match self.talk.mode.or(self.talk.facts.mode) {
             Some(Mode::Ask) => Mode::Auto,
             Some(Mode::Auto) => Mode::Plan,
             Some(Mode::Plan | Mode::Full) => Mode::Ask,

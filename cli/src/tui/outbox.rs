@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use shared_types::WhileWorking;
+use shared_types::{Mode, WhileWorking};
 
 /// Most lines that wait.
 const LINES_AT_MOST: usize = 64;
@@ -17,6 +17,8 @@ pub(super) struct Outgoing {
     pub(super) text: String,
     /// What the server does with it.
     pub(super) kind: OutgoingKind,
+    /// The mode that was chosen when the line was said.
+    pub(super) mode: Option<Mode>,
 }
 
 /// The kind of a line.
@@ -29,6 +31,8 @@ pub(super) enum OutgoingKind {
         /// The bytes of its images.
         images: Arc<[Vec<u8>]>,
     },
+    /// A command of the person's own, behind a `!`: it goes to the runner.
+    Own,
     /// A command behind a slash.
     Command {
         /// True if it may lead to another session, so that it waits for the end of the turn.
@@ -94,7 +98,9 @@ impl Outbox {
             Some(first) if leaves(first) && is_working && !self.is_due => {
                 // A command that stays in this session is for it, and answers at once.
                 let stays = |line: &Outgoing| {
-                    matches!(line.kind, OutgoingKind::Command { .. }) && !leaves(line)
+                    let is_command =
+                        matches!(line.kind, OutgoingKind::Command { .. } | OutgoingKind::Own);
+                    is_command && !leaves(line)
                 };
                 self.waiting.iter().position(stays)?
             }
@@ -121,7 +127,10 @@ impl Outbox {
     pub(super) fn seen(&mut self, client_id: Option<&str>) {
         if let Some(client_id) = client_id {
             self.taken.retain(|line| line.client_id != client_id);
-            self.seen = Some(client_id.to_owned());
+            let under_way = self.under_way.as_ref();
+            if under_way.is_some_and(|line| line.client_id == client_id) {
+                self.seen = Some(client_id.to_owned());
+            }
         }
     }
 
@@ -144,6 +153,11 @@ impl Outbox {
     pub(super) fn forget(&mut self) -> Vec<Outgoing> {
         self.is_due = false;
         self.waiting.drain(..).collect()
+    }
+
+    /// The line whose answer is under way.
+    pub(super) fn under_way(&self) -> Option<&Outgoing> {
+        self.under_way.as_ref()
     }
 
     /// The lines that the server has not taken, the oldest first. One that the feed has shown is taken, although its
@@ -177,6 +191,7 @@ mod tests {
             client_id: text.to_owned(),
             text: text.to_owned(),
             kind,
+            mode: None,
         }
     }
 

@@ -4,10 +4,9 @@ use cli_screen::compose::CommandHelp;
 use shared_api::{Approval, CommandDone, CommandTable, Session, Shown};
 use shared_client::ClientError;
 use shared_types::{ApprovalId, Clock as _, SystemClock, clean::clean_line, human::ago};
-use tokio::time::Instant;
 
 use super::{
-    KEYS_REST, Overlay, Stop, Tui,
+    Overlay, Stop, Tui,
     dialog::{Answering, Dialog},
     greeting,
     outbox::OutgoingKind,
@@ -35,7 +34,7 @@ impl Tui {
                 self.talk.commands = commands;
             }
             Reply::Sent { client_id, done } => self.sent(&client_id, done),
-            Reply::Asked(approval) => self.asked(approval),
+            Reply::Asked { approval, question } => self.asked(approval, question),
             Reply::Answered { approval, outcome } => self.answered(approval, outcome),
             Reply::Stopped(Ok(_)) => {
                 if self.stop == Stop::Asked {
@@ -46,9 +45,6 @@ impl Tui {
                 self.stop = Stop::No;
                 let error = self.talk.told(error);
                 self.warn(format!("failed to stop the turn; it goes on: {error}"));
-            }
-            Reply::Newest { session, events } if session == self.talk.session.id => {
-                self.begin_from(events);
             }
             Reply::Facts { session, facts } if session == self.talk.session.id => match facts {
                 Ok(facts) => self.facts(facts),
@@ -78,47 +74,27 @@ impl Tui {
             Reply::Rewound(rewound) => self.rewound(rewound),
             Reply::Preview { session, events } => self.previewed(session, &events),
             // Of a session that was left meanwhile.
-            Reply::Newest { .. }
-            | Reply::Facts { .. }
-            | Reply::Tasks { .. }
-            | Reply::Cost { .. } => {}
+            Reply::Facts { .. } | Reply::Tasks { .. } | Reply::Cost { .. } => {}
         }
     }
 
-    /// Shows the session from these events on, which begin with its last message.
-    fn begin_from(&mut self, events: Result<Vec<shared_types::SessionEvent>, ClientError>) {
-        let after = match events {
-            Ok(events) => {
-                let is_message = |event: &&shared_types::SessionEvent| {
-                    matches!(
-                        event.known(),
-                        Some(shared_types::Event::InputAccepted { .. })
-                    )
-                };
-                let last = events.iter().rfind(is_message);
-                last.map_or(self.talk.session.last_seq, |event| {
-                    event.seq.saturating_sub(1)
-                })
-            }
-            Err(error) => {
-                let error = self.talk.told(error);
-                self.warn(format!("failed to read the session: {error}"));
-                self.talk.session.last_seq
-            }
-        };
+    /// A line before a session that was used before; with `is_cut` its beginning is not shown.
+    pub(super) fn divide(&mut self, is_cut: bool) {
         let session = &self.talk.session;
         let used = ago(SystemClock::new().now().since(session.updated_at));
         let title = match clean_line(&session.title, 60) {
             title if title.is_empty() => "a session without messages".to_owned(),
             title => title,
         };
-        let line = format!("{title} · {used} · {}", session.id);
-        self.stage.divide(&line);
-        self.talk.is_entering = false;
-        self.talk.follow_from(after);
+        let all = match is_cut {
+            true => format!(" · its beginning: gantry show {}", session.id),
+            false => String::new(),
+        };
+        self.note(format!("{title} · {used} · {}{all}", session.id));
     }
 
     fn facts(&mut self, facts: super::facts::SessionFacts) {
+        self.stage.transcript.window(facts.window);
         let is_first = std::mem::take(&mut self.talk.is_new);
         if is_first {
             let lines = greeting::lines(&facts, self.talk.me.model.practice);
@@ -166,8 +142,8 @@ impl Tui {
                     return;
                 }
                 // A command is quickly typed again; a message may have been long.
-                if !is_command && self.composer.is_empty() {
-                    self.composer.set_text(&line.text);
+                if !is_command {
+                    self.put_back(&line.text);
                 }
             }
         }
@@ -206,27 +182,29 @@ impl Tui {
     }
 
     /// A question has come.
-    fn asked(&mut self, approval: Result<Approval, ClientError>) {
-        match approval {
-            Ok(approval) => {
-                self.questions.retain(|known| *known != approval.id);
-                if approval.outcome.is_some() || approval.session != self.talk.session.id {
-                    return self.fetch_question();
-                }
+    fn asked(&mut self, id: ApprovalId, question: Result<Approval, ClientError>) {
+        // It has its answer, or is on the screen.
+        if !self.questions.contains(&id) {
+            return self.fetch_question();
+        }
+        if matches!(self.overlay, Overlay::Page(_)) {
+            // It is fetched again when the person leaves the page.
+            return self.notify("the agent asks you");
+        }
+        self.questions.retain(|known| *known != id);
+        match question {
+            Ok(approval)
+                if approval.outcome.is_none() && approval.session == self.talk.session.id =>
+            {
                 self.close_list();
-                let draft = self.composer.take();
-                let mut dialog = Dialog::new(approval, draft);
-                // A key that was meant for the box must not answer the question.
-                dialog.is_ready = self
-                    .key_at
-                    .is_none_or(|at| Instant::now() - at >= KEYS_REST);
-                self.overlay = Overlay::Question(Box::new(dialog));
+                self.overlay = Overlay::Question(Box::new(Dialog::new(approval)));
                 self.notify("the agent asks you");
             }
+            Ok(_) => self.fetch_question(),
             Err(error) => {
-                self.questions.pop_front();
                 let error = self.talk.told(error);
                 self.warn(error);
+                self.fetch_question();
             }
         }
     }
@@ -252,9 +230,11 @@ impl Tui {
         if let Overlay::Question(dialog) = &self.overlay
             && dialog.id() == id
         {
-            let draft = dialog.draft.clone();
+            if dialog.is_ready {
+                let draft = dialog.draft.clone();
+                self.composer.set_text(&draft);
+            }
             self.overlay = Overlay::None;
-            self.composer.set_text(&draft);
             self.fetch_question();
         }
     }

@@ -12,7 +12,11 @@ use shared_types::{
     event::{Answer, Terms},
     limits::MAX_EVENTS_PAGE,
 };
-use tokio::{sync::mpsc, task::JoinSet, time::sleep};
+use tokio::{
+    sync::mpsc,
+    task::{AbortHandle, JoinSet},
+    time::sleep,
+};
 
 use super::{
     facts::{self, SessionFacts},
@@ -52,7 +56,12 @@ pub(super) enum Reply {
         done: Result<CommandDone, ClientError>,
     },
     /// A question of the agent.
-    Asked(Result<Approval, ClientError>),
+    Asked {
+        /// Its id.
+        approval: ApprovalId,
+        /// The question.
+        question: Result<Approval, ClientError>,
+    },
     /// The outcome of an answer to a question.
     Answered {
         /// The question.
@@ -64,13 +73,6 @@ pub(super) enum Reply {
     Stopped(Result<CancelAccepted, ClientError>),
     /// The commands of the server.
     Commands(Vec<Command>),
-    /// The newest events of a session that is entered, from its last message on.
-    Newest {
-        /// The session.
-        session: SessionId,
-        /// The events.
-        events: Result<Vec<SessionEvent>, ClientError>,
-    },
     /// The facts of a session.
     Facts {
         /// The session.
@@ -142,6 +144,8 @@ pub(super) struct Requests {
     /// Those that follow background commands, and the commands.
     followers: JoinSet<()>,
     followed: HashSet<OperationId>,
+    /// The wish to stop a turn, until the server has answered.
+    stopping: Option<AbortHandle>,
 }
 
 impl Requests {
@@ -154,6 +158,7 @@ impl Requests {
             tasks: JoinSet::new(),
             followers: JoinSet::new(),
             followed: HashSet::new(),
+            stopping: None,
         }
     }
 
@@ -166,13 +171,13 @@ impl Requests {
         }
     }
 
-    fn begin(&mut self, request: impl Future<Output = Reply> + Send + 'static) {
+    fn begin(&mut self, request: impl Future<Output = Reply> + Send + 'static) -> AbortHandle {
         while self.tasks.try_join_next().is_some() {}
         let tell = self.tell.clone();
         self.tasks.spawn(async move {
             // The loop that is gone needs no answer.
             let _ = tell.send(request.await).await;
-        });
+        })
     }
 
     /// Sends a line, again and again until the server answers.
@@ -195,7 +200,12 @@ impl Requests {
     /// Fetches a question, which another person may have answered by now.
     pub(super) fn question(&mut self, approval: ApprovalId) {
         let client = self.client.clone();
-        self.begin(async move { Reply::Asked(again(|| client.approval(approval)).await) });
+        self.begin(async move {
+            Reply::Asked {
+                approval,
+                question: again(|| client.approval(approval)).await,
+            }
+        });
     }
 
     /// Sends an answer to a question.
@@ -212,7 +222,16 @@ impl Requests {
     /// Asks the server to stop the turn.
     pub(super) fn stop(&mut self, session: SessionId) {
         let client = self.client.clone();
-        self.begin(async move { Reply::Stopped(again(|| client.cancel(session)).await) });
+        let asking =
+            self.begin(async move { Reply::Stopped(again(|| client.cancel(session)).await) });
+        self.stopping = Some(asking);
+    }
+
+    /// Gives up asking: the turn has ended, and the next one must not be stopped in its place.
+    pub(super) fn stop_no_more(&mut self) {
+        if let Some(asking) = self.stopping.take() {
+            asking.abort();
+        }
     }
 
     pub(super) fn facts(&mut self, session: Session, mode: Option<Mode>) {
@@ -331,17 +350,6 @@ impl Requests {
         });
     }
 
-    /// Fetches the newest events of a session that is entered.
-    pub(super) fn newest(&mut self, session: Session) {
-        let client = self.client.clone();
-        self.begin(async move {
-            Reply::Newest {
-                session: session.id,
-                events: again(|| recent::newest_events(&client, &session)).await,
-            }
-        });
-    }
-
     /// Fetches the events of a session, for the messages among them.
     pub(super) fn messages(&mut self, session: SessionId) {
         let client = self.client.clone();
@@ -367,6 +375,8 @@ async fn send_once(
             };
             client.run_command(session, &command, &line.client_id).await
         }
+        // It goes to the runner, and not from here.
+        OutgoingKind::Own => Ok(CommandDone::default()),
         OutgoingKind::Message {
             while_working,
             images,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use shared_types::WhileWorking;
+use tokio::time::Instant;
 
 use super::{
     Overlay, Tui,
@@ -17,7 +18,6 @@ use crate::{
         images::read_chosen,
         slash::{self, Line},
     },
-    exit::Exit,
     style::Style,
 };
 
@@ -35,7 +35,11 @@ impl Tui {
     pub(super) fn say(&mut self, text: &str, way: Way) -> anyhow::Result<()> {
         match slash::parse(text) {
             Line::Empty => {}
-            Line::Run(script) => self.run(script),
+            Line::Run("") => self.note(bang::HELP),
+            // In its order: a line before it may change where the session works.
+            Line::Run(script) => {
+                self.post(script, OutgoingKind::Own);
+            }
             Line::Command(line) => return self.command(line),
             Line::Message(message) => self.message(message, way),
         }
@@ -64,11 +68,23 @@ impl Tui {
     }
 
     /// Puts a refused text back into the box, and says why it was refused.
-    fn give_back(&mut self, text: &str, error: &anyhow::Error) {
+    pub(super) fn give_back(&mut self, text: &str, error: &anyhow::Error) {
         let words = crate::told(error, self.talk.advice);
         self.warn(words);
-        if self.composer.is_empty() {
-            self.composer.set_text(text);
+        self.put_back(text);
+    }
+
+    /// Puts a text into the box, if that is empty.
+    pub(super) fn put_back(&mut self, text: &str) {
+        match &mut self.overlay {
+            Overlay::Question(dialog) if dialog.is_ready && dialog.draft.is_empty() => {
+                text.clone_into(&mut dialog.draft);
+            }
+            Overlay::Question(dialog) if dialog.is_ready => {}
+            _ if self.composer.is_empty() => {
+                self.composer.set_text(text);
+            }
+            _ => {}
         }
     }
 
@@ -76,16 +92,25 @@ impl Tui {
     fn command(&mut self, line: &str) -> anyhow::Result<()> {
         let has_argument = line.trim().contains(char::is_whitespace);
         match (command_name(line), has_argument) {
-            ("exit" | "quit", false) => self.exit = Some(Exit::Done),
+            ("exit" | "quit", false) => self.leave_idle(),
             ("stop", false) => match self.is_working() {
                 true => self.ask_to_stop(),
                 false => self.note("no turn works"),
             },
             ("diff", false) => return self.show_changes(),
             ("rewind", false) => self.offer_messages(),
-            ("resume", false) => self.requests.sessions(),
-            ("model", false) => self.requests.models(),
-            ("runner", false) => self.requests.runners(),
+            ("resume", false) => {
+                self.list_asked_at = Some(Instant::now());
+                self.requests.sessions();
+            }
+            ("model", false) => {
+                self.list_asked_at = Some(Instant::now());
+                self.requests.models();
+            }
+            ("runner", false) => {
+                self.list_asked_at = Some(Instant::now());
+                self.requests.runners();
+            }
             _ => {
                 let between_turns = self.talk.is_between_turns(line);
                 self.post(line, OutgoingKind::Command { between_turns });
@@ -101,6 +126,7 @@ impl Tui {
             client_id: client_id.clone(),
             text: text.to_owned(),
             kind,
+            mode: self.talk.mode,
         };
         if let Err(full) = self.outbox.push(line) {
             self.give_back(text, &full.into());
@@ -118,7 +144,12 @@ impl Tui {
         if self.talk.is_entering || self.talk.is_new {
             return;
         }
-        if let Some(line) = self.outbox.next(self.is_working()) {
+        while let Some(line) = self.outbox.next(self.is_working()) {
+            if let OutgoingKind::Own = line.kind {
+                self.outbox.answered(&line.client_id, true);
+                self.run(&line.text);
+                continue;
+            }
             if let OutgoingKind::Command {
                 between_turns: true,
             } = line.kind
@@ -126,7 +157,7 @@ impl Tui {
                 // What is typed from now on is for the session that it leads to.
                 self.talk.is_entering = true;
             }
-            let terms = self.talk.terms();
+            let terms = self.talk.terms(line.mode);
             self.requests.send(self.talk.session.id, line, terms);
         }
     }
@@ -160,9 +191,6 @@ impl Tui {
 
     /// `!SCRIPT`: runs a command of the person, where the session works.
     fn run(&mut self, script: &str) {
-        if script.is_empty() {
-            return self.note(bang::HELP);
-        }
         let place = Place {
             client: self.talk.client.clone(),
             session: self.talk.session.id,
@@ -184,6 +212,8 @@ impl Tui {
     pub(super) fn own_output(&mut self, shown: &ToShow) {
         self.stage.own_output(&shown.text, shown.is_last);
         if shown.is_last {
+            // A key that was meant for the command means nothing else now.
+            self.armed = None;
             self.ask_facts();
         }
     }

@@ -90,6 +90,10 @@ impl BottomView<'_> {
         head.extend(self.tasks(columns));
         head.extend(self.waiting(columns));
         let fixed = boxed.lines.len() + 1;
+        if matches!(self.middle, Middle::Question { .. }) {
+            // The question needs the room.
+            head.truncate(2);
+        }
         // On a very low terminal the box matters most.
         head.truncate(most.saturating_sub(fixed));
         let mut middle = self.question(columns, most.saturating_sub(fixed + head.len()));
@@ -191,10 +195,7 @@ impl BottomView<'_> {
             rows.push(self.working(working, columns));
         }
         if let Some(names) = &self.own {
-            rows.push(Line::styled(
-                cut(&format!("○ {names} · Ctrl-C stops it"), columns),
-                dim(),
-            ));
+            rows.push(Line::styled(cut(&format!("○ {names}"), columns), dim()));
         }
         rows
     }
@@ -323,7 +324,7 @@ impl BottomView<'_> {
             };
             parts.push(Span::styled(session.place.clone(), style));
         }
-        let window = self.facts.window_filled().or(session.window);
+        let window = self.facts.window_filled().or(session.window_filled);
         if let Some(percent) = window {
             parts.push(Span::styled(format!("{percent} % of the window"), dim()));
         }

@@ -51,15 +51,14 @@ impl Talk {
         self.session = session;
         self.follow = None;
         self.is_new = is_new;
-        // Where it was used before, the caller asks from where on it is shown.
-        self.is_entering = !is_new;
+        self.is_entering = false;
     }
 
-    /// The terms of a message from here.
-    pub(super) fn terms(&self) -> Terms {
+    /// The terms of a message from here that was said in this mode. A `/mode` since then counts more.
+    pub(super) fn terms(&self, said_in: Option<Mode>) -> Terms {
         Terms {
             unattended: false,
-            mode: self.mode,
+            mode: self.mode.and(said_in),
             ..Terms::default()
         }
     }
