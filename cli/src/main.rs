@@ -161,7 +161,7 @@ fn read_environment() -> Surroundings {
     }
 }
 
-/// What the environment tells.
+/// The facts that the environment tells.
 struct Surroundings {
     environment: Environment,
     home: Option<std::path::PathBuf>,

@@ -65,7 +65,7 @@ const KEYS_REST: Duration = Duration::from_millis(600);
 /// The time within which a second Ctrl-C or Esc counts.
 const TWICE_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a conversation on a terminal begins with.
+/// The beginning of a conversation on a terminal.
 pub(crate) struct Start {
     /// The way to the server.
     pub(crate) client: Client,
@@ -150,7 +150,7 @@ struct Once {
     exit: Option<Exit>,
 }
 
-/// What takes the keys before the input box.
+/// The view that takes the keys before the input box.
 enum Overlay {
     None,
     /// A question of the agent; it waits while the person still types.

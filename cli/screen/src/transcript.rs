@@ -40,7 +40,7 @@ const MOST_TURNS: usize = 64;
 /// The most people whose names are known.
 const MOST_PEOPLE: usize = 1000;
 
-/// What a session shows, made from its feed alone.
+/// The items and facts of a session, made from its feed alone.
 #[derive(Debug, Default)]
 pub struct Transcript {
     store: Store,

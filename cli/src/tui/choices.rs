@@ -22,7 +22,7 @@ const MAX_LABEL: usize = 100;
 /// Most rows of a preview.
 const PREVIEW_ROWS: usize = 12;
 
-/// What goes back to an earlier state.
+/// The parts of a session that go back to an earlier state.
 struct BackTo {
     label: &'static str,
     detail: &'static str,
@@ -51,7 +51,7 @@ const BACK_TO: [BackTo; 3] = [
     },
 ];
 
-/// What a list offers, in the order of its rows.
+/// The things of a list, in the order of its rows.
 pub(super) enum Offered {
     /// Sessions to go on in.
     Sessions(Vec<Session>),
@@ -59,7 +59,7 @@ pub(super) enum Offered {
     Lines(Vec<String>),
     /// Messages to go back to, the newest first.
     Messages(Vec<EarlierMessage>),
-    /// What is to be restored with a message.
+    /// The parts that can go back with a message.
     Parts(EarlierMessage),
 }
 

@@ -1,4 +1,4 @@
-//! What the status line says of a session: its model, mode, place, the share of the window and the cost.
+//! The facts of a session in the status line: its model, mode, place, the share of the window and the cost.
 
 use shared_api::{Me, Runner, Session, Setting, SettingName};
 use shared_client::{Client, ClientError};

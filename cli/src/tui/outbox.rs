@@ -15,7 +15,7 @@ pub(super) struct Outgoing {
     pub(super) client_id: String,
     /// The line as it was typed.
     pub(super) text: String,
-    /// What the server does with it.
+    /// Its kind, which decides where it goes.
     pub(super) kind: OutgoingKind,
     /// The mode that was chosen when the line was said.
     pub(super) mode: Option<Mode>,
@@ -26,7 +26,7 @@ pub(super) struct Outgoing {
 pub(super) enum OutgoingKind {
     /// A message to the model.
     Message {
-        /// What becomes of it while a turn works.
+        /// Its fate while a turn works.
         while_working: WhileWorking,
         /// The bytes of its images.
         images: Arc<[Vec<u8>]>,

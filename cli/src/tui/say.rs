@@ -1,4 +1,4 @@
-//! What a person says: messages, commands to the server, commands to the shell, and those that only this terminal knows.
+//! The lines of a person: messages, commands to the server, commands to the shell, and those that only this terminal knows.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{
     style::Style,
 };
 
-/// What becomes of a message while a turn works.
+/// The fate of a message while a turn works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// It joins the turn.

@@ -58,7 +58,7 @@ pub(super) struct BottomView<'a> {
     pub(super) now: Timestamp,
 }
 
-/// What stands between the conversation and the status line.
+/// The part between the conversation and the status line.
 pub(super) enum Middle {
     /// The input box.
     Box,

@@ -65,7 +65,7 @@ pub fn messages(log: &[SessionEvent]) -> Vec<EarlierMessage> {
     messages
 }
 
-/// What was written in a message, without its images.
+/// The words of a message, without its images.
 fn texts(message: &Parts) -> String {
     let texts = message.0.iter().filter_map(|part| match part {
         Part::Text { text } => Some(text.as_str()),

@@ -19,7 +19,7 @@ pub(super) struct Layout {
     columns: usize,
     /// The length of the text when it was laid, in bytes.
     length: usize,
-    /// Where each row begins. Not empty once a text was laid.
+    /// The beginning of each row. Not empty once a text was laid.
     starts: Vec<usize>,
 }
 

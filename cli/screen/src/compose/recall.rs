@@ -13,7 +13,7 @@ pub(super) struct Recall {
     query: String,
     found: Option<usize>,
     is_missing: bool,
-    /// What the box held before.
+    /// The text of the box before.
     before: Kept,
 }
 
@@ -38,7 +38,7 @@ impl Recall {
         self.is_missing
     }
 
-    /// What the box held before the search.
+    /// The text of the box before the search.
     pub(super) fn into_before(self) -> Kept {
         self.before
     }

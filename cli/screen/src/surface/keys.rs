@@ -1,4 +1,4 @@
-//! What the person types, as a stream.
+//! The stream of keys and pasted text.
 //!
 //! The reader is ours, with crossterm's types: crossterm's own reads in a way that cannot be paused, and spins when the
 //! terminal is gone. This one takes bytes only inside [`Keys::next`], and only after `poll` has said that there are

@@ -328,7 +328,7 @@ impl Picker {
     }
 }
 
-/// How far a choice is from the words, in any order: 0 if all stand in its name, 1 if all stand in its name or its
+/// The distance of a choice from the words, in any order: 0 if all stand in its name, 1 if all stand in its name or its
 /// detail, 2 if the letters of each stand in its name in this order. `None` if a word is missing.
 fn distance(choice: &Choice, words: &[String]) -> Option<u8> {
     let (label, detail) = (choice.label.to_lowercase(), choice.detail.to_lowercase());

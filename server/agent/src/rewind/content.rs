@@ -23,7 +23,7 @@ const HASHED_AT_MOST: usize = 64 * MAX_INLINE_FILE_BYTES;
 /// The state of a file before the calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Before {
-    /// As it is now.
+    /// Its present content.
     AsNow,
     /// There was none.
     Absent,

@@ -87,7 +87,7 @@ impl Commands {
     }
 }
 
-/// What became of the files.
+/// The outcome for the files, in words.
 fn put_back(files: &[FilePutBack]) -> Vec<Shown> {
     if files.is_empty() {
         return vec![Shown::Text("no call has changed a file since".to_owned())];

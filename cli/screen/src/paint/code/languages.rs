@@ -1,11 +1,11 @@
 //! The table of languages.
 
-/// How a language is coloured.
+/// The way to colour a language.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// By the words, strings and comments of this table.
     Words,
-    /// As HTML or XML.
+    /// The way of HTML and XML.
     Markup,
     /// By the first letters of lines.
     Diff,
@@ -24,7 +24,7 @@ pub(super) struct Text {
     pub(super) has_lines: bool,
 }
 
-/// What is known of a language.
+/// The properties of a language.
 pub(super) struct Language {
     pub(super) name: &'static str,
     /// Other names, extensions of files and whole names of files; in small letters.

@@ -11,7 +11,7 @@ use crate::paint::{palette, wrap};
 /// Columns that text needs beside a margin; below, there is none.
 const NARROWEST: usize = 12;
 
-/// What an edit does with a line.
+/// The effect of an edit on a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Same,

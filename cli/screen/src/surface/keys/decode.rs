@@ -27,7 +27,7 @@ const MAX_ANSWER_BYTES: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     bytes: Vec<u8>,
-    /// How many of the bytes have been told.
+    /// The number of bytes that have been told.
     told: usize,
     paste: Option<Pasting>,
 }

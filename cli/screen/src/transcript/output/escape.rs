@@ -8,7 +8,7 @@ const MAX_PARAMETERS: usize = 64;
 /// The longest string (a title, a picture) that is removed, in letters; what follows is text.
 const MAX_STRING: usize = 1 << 20;
 
-/// What a letter does.
+/// The effect of a letter.
 #[derive(Debug, PartialEq)]
 pub(super) enum Action {
     Print(char),
