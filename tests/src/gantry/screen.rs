@@ -167,6 +167,17 @@ impl Screen {
         eventually(&format!("{text:?} is shown"), is_shown).await;
     }
 
+    /// Waits until the program has written this, with its control sequences, however its lines were broken.
+    pub async fn until_written(&self, text: &str) {
+        let has = || {
+            let written = self.written();
+            let unbroken = written.replace('\r', "").replace('\n', " ");
+            written.contains(text) || unbroken.contains(text)
+        };
+        let is_written = async || has().then_some(());
+        eventually(&format!("{text:?} is written"), is_written).await;
+    }
+
     /// Sends a signal to the program.
     pub fn signal(&self, name: &str) {
         signal(self.pid(), name);

@@ -161,8 +161,8 @@ async fn a_server_that_is_away_when_a_copy_begins_is_waited_for() {
     gantry.kill_server().await;
     let words = ["cp", path.to_str().expect("text"), "laptop:"];
     let mut screen = gantry.screen(&words);
-    screen.until_shown("reading data.bin").await;
-    screen.until_shown("; trying again").await;
+    screen.until_written("reading data.bin").await;
+    screen.until_written("; trying again").await;
     gantry.start_server().await;
     assert_eq!(screen.ended().await, Some(0));
     assert!(is_same(&runner.workspace().join("data.bin"), &content));

@@ -90,7 +90,7 @@ async fn the_exit_code_is_the_commands_and_255_where_it_never_started() {
     );
     let screen = gantry.screen(&["exec", "--", "true"]);
     screen
-        .until_shown("it has not started yet; waiting for its runner")
+        .until_written("it has not started yet; waiting for its runner")
         .await;
 }
 
@@ -245,13 +245,13 @@ async fn control_c_interrupts_the_command_and_a_second_one_stops_what_it_started
     let _runner = gantry.runner("laptop").await;
     let script = "trap 'echo interrupted' INT; echo begun; while :; do sleep 0.02; done";
     let mut screen = gantry.screen(&["exec", "--", "sh", "-c", script]);
-    screen.until_shown("begun").await;
+    screen.until_written("begun").await;
     assert!(screen.echoes(), "the terminal is as it was");
     const STOPPING: &str = "gantry: stopping it with everything that it started";
     // On a slow machine the second one may come too late to stop it, and interrupts it once more.
     for interrupts in 1.. {
         screen.type_in("\x03");
-        let shown = || screen.shown();
+        let shown = || screen.written();
         let heeded = async || {
             let interrupted = shown().matches("interrupted").count() >= interrupts;
             (interrupted || shown().contains(STOPPING)).then_some(())
@@ -261,7 +261,7 @@ async fn control_c_interrupts_the_command_and_a_second_one_stops_what_it_started
             break;
         }
     }
-    assert!(screen.shown().contains("interrupted"));
+    assert!(screen.written().contains("interrupted"));
     assert_eq!(screen.ended().await, Some(143));
 }
 
@@ -273,14 +273,14 @@ async fn a_terminal_is_passed_on_whole_and_restored() {
     let script = "echo $TERM; stty size; trap 'stty size' WINCH; trap 'echo caught' INT; \
                   until read -t 0.05 part; do line+=$part; done; echo \"<$line$part>\"; exit 5";
     let mut screen = gantry.screen(&["exec", "-t", "--", "bash", "-c", script]);
-    screen.until_shown("xterm\r\n24 80\r\n").await;
+    screen.until_written("xterm\r\n24 80\r\n").await;
     assert!(!screen.echoes());
     screen.resize(30, 100);
-    screen.until_shown("30 100\r\n").await;
+    screen.until_written("30 100\r\n").await;
     screen.type_in("\x03");
-    screen.until_shown("caught\r\n").await;
+    screen.until_written("caught\r\n").await;
     screen.type_in("漢字 ~.\r");
-    screen.until_shown("<漢字 ~.>").await;
+    screen.until_written("<漢字 ~.>").await;
     assert_eq!(screen.ended().await, Some(5));
     assert!(screen.echoes(), "the terminal is as it was");
     let piped = exec(&gantry, &["-t", "--", "true"]).await;
@@ -298,12 +298,12 @@ async fn a_shell_that_was_left_goes_on_and_is_taken_up_again() {
     let _runner = gantry.runner("laptop").await;
     let mut screen = gantry.screen(&["shell"]);
     screen.type_in("echo $((6 * 7))\r");
-    screen.until_shown("42\r\n").await;
+    screen.until_written("42\r\n").await;
     screen.type_in("kept=still-here\r~?");
-    screen.until_shown("~.  leave").await;
+    screen.until_written("~.  leave").await;
     screen.type_in("~.");
     screen
-        .until_shown("come back with: gantry attach op_")
+        .until_written("come back with: gantry attach op_")
         .await;
     assert_eq!(screen.ended().await, Some(0));
     assert!(screen.echoes(), "the terminal is as it was");
@@ -313,7 +313,7 @@ async fn a_shell_that_was_left_goes_on_and_is_taken_up_again() {
 
     let mut again = gantry.screen(&["attach", id]);
     again.type_in("echo \"<$kept>\"\r");
-    again.until_shown("<still-here>").await;
+    again.until_written("<still-here>").await;
     again.signal("HUP");
     assert_eq!(again.ended().await, Some(129));
     let mut last = gantry.screen(&["attach", id]);
@@ -328,24 +328,25 @@ async fn what_a_command_switched_on_in_the_terminal_is_switched_off_when_it_is_l
     let editor = r"printf '\033[?1049h\033[?2004h\033[?25lfull screen'; exec sleep 300";
     let off = "\x1b[?25h\x1b[?2004l\x1b[?1049l";
     let mut left = gantry.screen(&["exec", "-t", "--", "sh", "-c", editor]);
-    left.until_shown("full screen").await;
+    left.until_written("full screen").await;
     left.type_in("\r~.");
-    left.until_shown("come back with: gantry attach op_").await;
+    left.until_written("come back with: gantry attach op_")
+        .await;
     assert_eq!(left.ended().await, Some(0));
-    let shown = left.shown();
+    let shown = left.written();
     let (_, after) = shown.split_once(off).expect("it is switched off");
     assert!(after.contains("come back with"), "{shown:?}");
     let mut killed = gantry.screen(&["exec", "-t", "--", "sh", "-c", editor]);
-    killed.until_shown("full screen").await;
+    killed.until_written("full screen").await;
     let run = gantry.client().operations(false, 10).await;
     for operation in run.expect("they are listed") {
         gantry.cli(&["kill", &operation.id.to_string()]).await;
     }
     killed.ended().await;
-    assert!(killed.shown().contains(off), "{:?}", killed.shown());
+    assert!(killed.written().contains(off), "{:?}", killed.written());
     let mut ended = gantry.screen(&["exec", "-t", "--", "printf", r"\033[?25lhidden"]);
     assert_eq!(ended.ended().await, Some(0));
-    assert!(!ended.shown().contains("[?25h"), "it wanted it so");
+    assert!(!ended.written().contains("[?25h"), "it wanted it so");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -356,16 +357,18 @@ async fn a_terminal_goes_on_over_a_cut_and_says_so() {
     let command = gantry.terminal_by_way_of(proxy.url(), &["exec", "-t", "--", "cat"]);
     let screen = Screen::start(&command);
     screen.type_in("before\r");
-    screen.until_shown("before\r\nbefore\r\n").await;
+    screen.until_written("before\r\nbefore\r\n").await;
     proxy.set(|weather| weather.refuses = true);
     proxy.cut();
     screen
-        .until_shown("\r\ngantry: connection lost; trying again\r\n")
+        .until_written("\r\ngantry: connection lost; trying again\r\n")
         .await;
     screen.type_in("meanwhile\r");
     proxy.clear();
-    screen.until_shown("\r\ngantry: connected again\r\n").await;
-    screen.until_shown("meanwhile\r\nmeanwhile\r\n").await;
+    screen
+        .until_written("\r\ngantry: connected again\r\n")
+        .await;
+    screen.until_written("meanwhile\r\nmeanwhile\r\n").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -376,15 +379,15 @@ async fn control_c_while_the_server_is_away_is_sent_once_it_is_back() {
     let script = "trap 'echo interrupted; exit 7' INT; echo begun; while :; do sleep 0.02; done";
     let command = gantry.terminal_by_way_of(proxy.url(), &["exec", "--", "sh", "-c", script]);
     let mut screen = Screen::start(&command);
-    screen.until_shown("begun").await;
+    screen.until_written("begun").await;
     proxy.set(|weather| weather.refuses = true);
     proxy.cut();
     screen.type_in("\x03");
     screen
-        .until_shown("Ctrl-C has not reached the server; it is sent again until it has")
+        .until_written("Ctrl-C has not reached the server; it is sent again until it has")
         .await;
     proxy.clear();
-    screen.until_shown("interrupted").await;
+    screen.until_written("interrupted").await;
     assert_eq!(screen.ended().await, Some(7));
 }
 
@@ -396,10 +399,10 @@ async fn whoever_leaves_before_the_server_has_answered_is_told_how_to_stop_the_c
     let script = "echo begun; while :; do sleep 0.02; done";
     let command = gantry.terminal_by_way_of(proxy.url(), &["exec", "--", "sh", "-c", script]);
     let mut screen = Screen::start(&command);
-    screen.until_shown("begun").await;
+    screen.until_written("begun").await;
     proxy.set(|weather| weather.refuses = true);
     proxy.cut();
-    let said = async |words: &str| screen.shown().contains(words).then_some(());
+    let said = async |words: &str| screen.written().contains(words).then_some(());
     // Only two that follow each other soon stop it.
     let stopping = async || {
         screen.type_in("\x03");
@@ -408,7 +411,7 @@ async fn whoever_leaves_before_the_server_has_answered_is_told_how_to_stop_the_c
     eventually("it is to be stopped", stopping).await;
     screen.type_in("\x03");
     screen
-        .until_shown("it may still run: gantry kill op_")
+        .until_written("it may still run: gantry kill op_")
         .await;
     assert_eq!(screen.ended().await, Some(130));
 }
