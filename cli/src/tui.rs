@@ -350,6 +350,7 @@ impl Tui {
                 ..
             } => {
                 self.outbox.seen(client_id.as_deref());
+                self.talk.turns.insert(*turn);
                 if let Some(once) = &mut self.once
                     && client_id.as_ref() == Some(&once.client_id)
                 {
@@ -377,6 +378,7 @@ impl Tui {
                         TurnOutcome::Cancelled => Exit::Cancelled,
                     });
                 }
+                self.talk.turns.remove(turn);
                 self.stop = Stop::No;
                 self.requests.stop_no_more();
                 self.outbox.turn_ended();
@@ -398,9 +400,9 @@ impl Tui {
         self.warn(format!("failed to follow the session: {why}"));
     }
 
-    /// True while a turn of the session works or is about to.
+    /// True while a turn of the session works or waits.
     fn is_working(&self) -> bool {
-        self.stage.transcript.facts().turn.is_some()
+        self.stage.transcript.facts().turn.is_some() || !self.talk.turns.is_empty()
     }
 
     /// Shows words of this program.

@@ -1,8 +1,10 @@
 //! The session of a conversation, and what the person chose for it.
 
+use std::collections::HashSet;
+
 use shared_api::{Command, Me, Session};
 use shared_client::{Client, Follow};
-use shared_types::{Mode, event::Terms};
+use shared_types::{Mode, TurnId, event::Terms};
 
 use super::{Start, facts::SessionFacts};
 
@@ -24,6 +26,8 @@ pub(super) struct Talk {
     pub(super) seq: u64,
     /// True until the server has told the session to go on in.
     pub(super) is_entering: bool,
+    /// The turns whose messages were accepted and that have not ended: one works, the others wait for it.
+    pub(super) turns: HashSet<TurnId>,
     /// True until a new session was greeted.
     pub(super) is_new: bool,
 }
@@ -41,6 +45,7 @@ impl Talk {
             follow: None,
             seq: 0,
             is_entering: false,
+            turns: HashSet::new(),
             is_new: false,
         }
     }
@@ -50,6 +55,7 @@ impl Talk {
         self.seq = session.last_seq;
         self.session = session;
         self.follow = None;
+        self.turns.clear();
         self.is_new = is_new;
         self.is_entering = false;
     }
