@@ -50,6 +50,9 @@ use crate::{
 /// The interval between two frames while much happens.
 const FRAME: Duration = Duration::from_millis(33);
 
+/// The time after which the client asks again for a place where nothing can run.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
 /// Most keys that are drawn as one.
 const KEYS_AT_ONCE: usize = 1024;
 
@@ -294,7 +297,7 @@ impl Tui {
             Happened::Reply(reply) => self.reply(*reply),
             Happened::Own(shown) => self.own_output(&shown),
             Happened::Feed(item) => self.fed(item),
-            Happened::Frame => {}
+            Happened::Frame => self.look_again(),
         }
         self.say_what_waits();
         Ok(())
@@ -416,7 +419,19 @@ impl Tui {
         self.stage.transcript.note(note);
     }
 
+    /// Asks again for the place while its runner is away: no event tells that the runner is back.
+    fn look_again(&mut self) {
+        let is_lost = self.stage.transcript.facts().is_lost;
+        if self.talk.facts.is_away()
+            && !is_lost
+            && self.talk.facts_asked_at.elapsed() >= LOOK_AGAIN_AFTER
+        {
+            self.ask_facts();
+        }
+    }
+
     fn ask_facts(&mut self) {
+        self.talk.facts_asked_at = Instant::now();
         self.requests
             .facts(self.talk.session.clone(), self.talk.mode);
     }

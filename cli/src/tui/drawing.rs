@@ -26,7 +26,7 @@ use shared_types::{
 use tokio::time::{Duration, Instant};
 
 use super::{
-    KEYS_REST, Overlay, SECOND, Stop, TerminalFacts, Tui,
+    KEYS_REST, LOOK_AGAIN_AFTER, Overlay, SECOND, Stop, TerminalFacts, Tui,
     dialog::{self, Answering},
     now,
     status::{BottomView, Middle},
@@ -324,6 +324,7 @@ impl Tui {
         }
         let next = match is_working || self.armed.is_some() {
             true => SECOND,
+            false if self.talk.facts.is_away() => LOOK_AGAIN_AFTER,
             false => SECOND * 60,
         };
         self.stage.frame_at = Instant::now() + next;

@@ -62,6 +62,11 @@ pub(super) async fn ask(
 }
 
 impl SessionFacts {
+    /// True if the session has a runner, and that is away.
+    pub(super) fn is_away(&self) -> bool {
+        !self.is_online && !self.isolation.is_empty()
+    }
+
     /// Takes in where the session works.
     fn stand(&mut self, session: &Session, me: &Me, runners: &[Runner]) {
         let pin = session.runner.as_ref();

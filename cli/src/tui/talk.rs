@@ -6,6 +6,8 @@ use shared_api::{Command, Me, Session};
 use shared_client::{Client, Follow};
 use shared_types::{Mode, TurnId, event::Terms};
 
+use tokio::time::Instant;
+
 use super::{Start, facts::SessionFacts};
 
 /// The session that is talked in.
@@ -20,6 +22,8 @@ pub(super) struct Talk {
     /// The advice for the case that the server refuses the credential.
     pub(super) advice: &'static str,
     pub(super) facts: SessionFacts,
+    /// The time at which the facts were asked for.
+    pub(super) facts_asked_at: Instant,
     /// Absent once it has failed for good.
     pub(super) follow: Option<Follow>,
     /// The last event that was heard.
@@ -42,6 +46,7 @@ impl Talk {
             commands: Vec::new(),
             advice: start.advice,
             facts: SessionFacts::default(),
+            facts_asked_at: Instant::now(),
             follow: None,
             seq: 0,
             is_entering: false,
