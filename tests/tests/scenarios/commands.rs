@@ -81,7 +81,7 @@ async fn commands_answer_in_the_middle_of_a_turn_and_those_that_leave_it_wait() 
     type_and_see(&screen, "/mode plan", "from the next message on: mode plan").await;
     type_and_see(&screen, "/nothing", "there is no /nothing").await;
     type_and_see(&screen, "/new", "/new · waits for the end of the turn").await;
-    type_and_see(&screen, "/queue test", "test").await;
+    type_and_see(&screen, "/queue test", "waits for its turn").await;
     std::fs::write(runner.workspace().join("go"), "").expect("it is written");
     screen.until_shown("it is built").await;
     screen.until_shown("a new session begins").await;

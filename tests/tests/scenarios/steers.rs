@@ -103,7 +103,7 @@ async fn a_line_that_is_typed_during_a_turn_joins_it_and_an_interrupt_takes_its_
     screen.type_in("build\r");
     screen.until_shown("half").await;
     screen.type_in("use tabs\r");
-    screen.until_shown("use tabs").await;
+    screen.until_shown("↳ use tabs").await;
     std::fs::write(runner.workspace().join("go"), "").expect("it is written");
     screen.until_shown("the agent has read it").await;
     screen.until_shown("on and on").await;
