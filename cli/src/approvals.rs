@@ -1,6 +1,7 @@
 //! `gantry approvals`: the questions of agents, and the answers.
 
 use anyhow::bail;
+use cli_screen::transcript::words;
 use shared_api::Approval;
 use shared_client::Client;
 use shared_types::{
@@ -96,7 +97,9 @@ fn state(approval: &Approval) -> String {
     let now = SystemClock::new().now();
     match &approval.outcome {
         None => format!("waits, {} left", duration(approval.until.since(now))),
-        Some(outcome) => question::outcome(&outcome.answer, outcome.by.as_deref()),
+        Some(outcome) => {
+            words::answered(&outcome.answer, outcome.by.as_deref().unwrap_or_default())
+        }
     }
 }
 

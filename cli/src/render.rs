@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use cli_screen::transcript::words;
 use shared_api::Live;
 use shared_client::Followed;
 use shared_types::{
@@ -287,8 +288,7 @@ impl Renderer {
                 self.out.push_str(&shown);
             }
             Event::ApprovalAnswered { answer, name, .. } => {
-                let by = Some(name.as_str());
-                self.note(&question::outcome(answer, by));
+                self.note(&words::answered(answer, name));
             }
             Event::CallEnded {
                 ordinal,
@@ -316,7 +316,7 @@ impl Renderer {
                 gone,
                 shortened,
                 ..
-            } => self.note(&left_out(*results, *gone, *shortened)),
+            } => self.note(&words::left_out(*results, *gone, *shortened)),
             Event::ResultsMasked { before, after, .. } => self.note(&format!(
                 "left out old results, about {} tokens, to make room; the model can look them up again",
                 before.saturating_sub(*after)
@@ -338,7 +338,7 @@ impl Renderer {
                 because,
                 ..
             } => {
-                self.note(&compacted(*before, *after, no_summary.as_deref()));
+                self.note(&words::compacted(*before, *after, no_summary.as_deref()));
                 if *because == CompactedBecause::Asked {
                     self.kept(carried, summary);
                 }
@@ -695,46 +695,7 @@ fn todo(items: &[TodoItem], found: bool) -> Vec<String> {
     std::iter::once(head).chain(lines).collect()
 }
 
-/// The words on a conversation that was compacted.
-fn compacted(before: u64, after: u64, no_summary: Option<&str>) -> String {
-    let without = match no_summary {
-        Some(why) => format!(" without a summary by the model ({why})"),
-        None => String::new(),
-    };
-    format!(
-        "compacted from about {before} tokens to {after}{without}; nothing is lost: the model can look all of it up again"
-    )
-}
-
 /// The note below a result with text of that category.
 fn warning(category: FindingCategory) -> String {
     format!("! the result looks like it gives the agent instructions ({category})")
-}
-
-/// The parts of the context that are not sent to the model, in words for people.
-fn left_out(results: u32, gone: u32, shortened: u32) -> String {
-    let some = |count, one: &str, many: &str| match count {
-        0 => None,
-        1 => Some(one.to_owned()),
-        count => Some(many.replace("{}", &count.to_string())),
-    };
-    let which = [
-        some(
-            results,
-            "the oldest tool result",
-            "the {} oldest tool results",
-        ),
-        some(
-            gone,
-            "the oldest message",
-            "the {} oldest messages, answers and calls",
-        ),
-        some(
-            shortened,
-            "the middle of a long text",
-            "the middle of {} long texts",
-        ),
-    ];
-    let which: Vec<_> = which.into_iter().flatten().collect();
-    format!("left out {} to fit the model's window", which.join(" and "))
 }

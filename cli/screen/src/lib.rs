@@ -1,6 +1,6 @@
 //! The screen of the terminal client: what a session looks like, and the box in which a person types.
 //!
-//! Four parts, each of which imports only those above it:
+//! It has four parts. Each imports only those above it:
 //! - [`transcript`] is the model of what is on the screen. It is made from the feed of a session alone.
 //! - [`paint`] turns items of the transcript into styled lines. It has no state.
 //! - [`compose`] is the input box: text, history, completion, key bindings.

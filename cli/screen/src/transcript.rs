@@ -16,7 +16,7 @@ pub(crate) mod safe;
 mod store;
 #[cfg(test)]
 pub(crate) mod tests;
-mod words;
+pub mod words;
 
 use std::collections::{BTreeMap, VecDeque};
 

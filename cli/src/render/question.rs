@@ -1,6 +1,6 @@
 //! A question of an agent to a person: all that is to happen, where, its risk and why it is asked.
 
-use shared_types::event::{Answer, PlannedCall, Question, Unanswered};
+use shared_types::event::{PlannedCall, Question};
 
 use super::clean::{clean, clean_line};
 use crate::style::Style;
@@ -111,30 +111,4 @@ fn visible(text: &str) -> String {
 fn indented(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(|line| format!("  {line}")).collect();
     lines.join("\n")
-}
-
-/// The outcome of a question, in a few words.
-pub(crate) fn outcome(answer: &Answer, by: Option<&str>) -> String {
-    let what = match answer {
-        Answer::Allowed {
-            rule: Some(rule), ..
-        } => format!("allowed, and always {rule}"),
-        Answer::Allowed {
-            command: Some(command),
-            ..
-        } => format!("allowed as: {command}"),
-        Answer::Allowed { .. } => "allowed".to_owned(),
-        Answer::Denied { words: Some(words) } => format!("not allowed: {words}"),
-        Answer::Denied { words: None } => "not allowed".to_owned(),
-        Answer::Said { text } => format!("answered: {text}"),
-        Answer::Unanswered { because } => match because {
-            Unanswered::NobodyThere => "nobody could be asked, so it did not run".to_owned(),
-            Unanswered::Deadline => "nobody answered in time, so it did not run".to_owned(),
-            Unanswered::Changed => "it changed, so it did not run".to_owned(),
-            Unanswered::Stopped => "stopped before anybody answered".to_owned(),
-        },
-    };
-    let by = by.filter(|by| !by.is_empty());
-    let by = by.map_or_else(String::new, |by| format!(" (by {by})"));
-    clean_line(&format!("{what}{by}"), MAX_LINE)
 }

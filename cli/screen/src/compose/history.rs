@@ -115,7 +115,7 @@ impl History {
             return;
         }
         self.unwritten.clear();
-        // A file that somebody else wrote meanwhile is read again before it is looked at.
+        // Another terminal may have written the file meanwhile.
         if before == self.seen {
             self.seen = file.stamp();
         }

@@ -35,7 +35,7 @@ pub struct Step {
 /// The state of the way into the scrollback.
 #[derive(Debug, Default)]
 pub struct Flow {
-    /// The first item of which not all was printed.
+    /// The first item that was not printed whole.
     next: u64,
     /// The part of that item that was printed.
     part: Option<Part>,
@@ -101,7 +101,7 @@ struct Run<'a> {
 }
 
 impl Flow {
-    /// A flow of which nothing was printed.
+    /// A flow that has printed nothing.
     pub fn new() -> Self {
         Self::default()
     }

@@ -36,8 +36,8 @@ pub(super) fn untrusted(file: &ProjectFile) -> String {
     )
 }
 
-/// The outcome of a question, in a few words.
-pub(super) fn answered(answer: &Answer, by: &str) -> String {
+/// The outcome of a question, in a few words on one line; `by` is empty where no person answered.
+pub fn answered(answer: &Answer, by: &str) -> String {
     let words = match answer {
         Answer::Allowed {
             rule: Some(rule), ..
@@ -63,8 +63,8 @@ pub(super) fn answered(answer: &Answer, by: &str) -> String {
     }
 }
 
-/// The words on a conversation that was compacted.
-pub(super) fn compacted(before: u64, after: u64, no_summary: Option<&str>) -> String {
+/// The words on a conversation that was compacted, from and to so many tokens.
+pub fn compacted(before: u64, after: u64, no_summary: Option<&str>) -> String {
     let without = no_summary.map_or_else(String::new, |why| {
         format!(" without a summary by the model ({why})")
     });
@@ -91,8 +91,8 @@ pub(super) fn kept(carried: &str, summary: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The parts of the conversation that are not sent to the model.
-pub(super) fn left_out(results: u32, gone: u32, shortened: u32) -> String {
+/// The words on the parts of the conversation that are not sent to the model, by their numbers.
+pub fn left_out(results: u32, gone: u32, shortened: u32) -> String {
     let some = |count: u32, one: &str, many: &str| match count {
         0 => None,
         1 => Some(one.to_owned()),

@@ -37,7 +37,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// A line of which no word stands out. Its tabs become spaces.
+    /// A line without a word that stands out. Its tabs become spaces.
     pub(super) fn new(kind: Kind, number: Option<usize>, text: &str) -> Self {
         Entry {
             kind,

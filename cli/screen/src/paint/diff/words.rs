@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::rows::{Entry, Kind};
 
-/// The longest line of which words are compared, in bytes.
+/// The longest line whose words are compared, in bytes.
 const MAX_LINE: usize = 1000;
 
 /// Marks the words that changed, in the runs that begin among the first so many lines.
