@@ -1,0 +1,22 @@
+import { fileURLToPath } from "node:url";
+import tailwindcss from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+// `GANTRY_SERVER=http://127.0.0.1:7000 npm run dev` serves the pages from the sources, with the API of that server.
+const server = process.env["GANTRY_SERVER"] ?? "http://127.0.0.1:7000";
+
+export default defineConfig({
+  plugins: [react(), tailwindcss()],
+  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  build: {
+    target: "es2023",
+    // Each file's name has the digest of its content, so that a browser may keep it for ever.
+    assetsDir: "assets",
+    // A data: address would be inline content, which the Content-Security-Policy refuses.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: true,
+  },
+  server: { proxy: { "/api": { target: server, ws: true } } },
+});
