@@ -1,0 +1,3 @@
+/** Words of this area. */
+export const admin = {
+} as const;

@@ -1,0 +1,3 @@
+/** Words of this area. */
+export const sandboxes = {
+} as const;

@@ -1,0 +1,5 @@
+import type { Translation } from "../translation";
+import type { chat as english } from "../en/chat";
+
+export const chat: Translation<typeof english> = {
+};

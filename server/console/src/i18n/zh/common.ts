@@ -1,0 +1,30 @@
+import type { Translation } from "../translation";
+import type { common as english } from "../en/common";
+
+export const common: Translation<typeof english> = {
+  add: "添加",
+  back: "返回",
+  cancel: "取消",
+  change: "更改",
+  close: "关闭",
+  copied: "已复制",
+  copy: "复制",
+  copyFailed: "浏览器不允许复制。请选中文字后手动复制。",
+  delete: "删除",
+  details: "详情",
+  done: "完成",
+  loading: "正在加载",
+  more: "更多",
+  none: "无",
+  off: "关",
+  on: "开",
+  remove: "移除",
+  rename: "重命名",
+  reset: "恢复默认",
+  save: "保存",
+  search: "搜索",
+  showMore: "显示更多",
+  tryAgain: "重试",
+  unreachable: "服务器没有应答。它可能正在重启，或者本设备已离线。",
+  you: "你",
+};

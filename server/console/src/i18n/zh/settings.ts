@@ -1,0 +1,5 @@
+import type { Translation } from "../translation";
+import type { settings as english } from "../en/settings";
+
+export const settings: Translation<typeof english> = {
+};

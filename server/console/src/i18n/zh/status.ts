@@ -1,0 +1,5 @@
+import type { Translation } from "../translation";
+import type { status as english } from "../en/status";
+
+export const status: Translation<typeof english> = {
+};

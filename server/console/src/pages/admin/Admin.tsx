@@ -1,0 +1,6 @@
+import { Outlet } from "@tanstack/react-router";
+
+/** The page's place; its content follows. */
+export function Admin() {
+  return <Outlet />;
+}

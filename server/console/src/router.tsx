@@ -1,0 +1,182 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { meQuery } from "./api/me";
+import { ProblemError } from "./api/problem";
+import { queries } from "./api/query";
+import { Frame } from "./frame/Frame";
+import { NotFound, PageFailed } from "./frame/Lost";
+import { Skeleton } from "./ui/Skeleton";
+
+const root = createRootRoute({ notFoundComponent: NotFound });
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  validateSearch: (search: Record<string, unknown>): { next?: string } => {
+    // Only an address of this server: a link could name another one.
+    const next = search["next"];
+    return typeof next === "string" && /^\/(?![/\\])/.test(next) ? { next } : {};
+  },
+  component: lazyRouteComponent(() => import("./pages/sign-in/SignIn"), "SignIn"),
+});
+
+/** Every page of a person who is signed in. */
+const frame = createRoute({
+  getParentRoute: () => root,
+  id: "frame",
+  component: Frame,
+  beforeLoad: async ({ location }) => {
+    try {
+      await queries.ensureQueryData(meQuery);
+    } catch (error) {
+      if (error instanceof ProblemError && error.status === 401) {
+        throw redirect({ to: "/sign-in", search: location.href === "/" ? {} : { next: location.href } });
+      }
+      throw error;
+    }
+  },
+});
+
+const home = createRoute({
+  getParentRoute: () => frame,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect({ to: "/chat" });
+  },
+});
+
+/** A search parameter that is a text, as a spread: absent where it is none. */
+function text(search: Record<string, unknown>, name: string): Record<string, string> {
+  const value = search[name];
+  return typeof value === "string" && value !== "" ? { [name]: value } : {};
+}
+
+const chat = createRoute({
+  getParentRoute: () => frame,
+  path: "/chat",
+  validateSearch: (search: Record<string, unknown>): { search?: string } => text(search, "search"),
+  component: lazyRouteComponent(() => import("./pages/chat/ChatPage"), "ChatPage"),
+});
+
+const newChat = createRoute({
+  getParentRoute: () => chat,
+  path: "/",
+  component: lazyRouteComponent(() => import("./pages/chat/NewChat"), "NewChat"),
+});
+
+const conversation = createRoute({
+  getParentRoute: () => chat,
+  path: "$session",
+  component: lazyRouteComponent(() => import("./pages/chat/Conversation"), "Conversation"),
+});
+
+const inbox = createRoute({
+  getParentRoute: () => frame,
+  path: "/inbox",
+  component: lazyRouteComponent(() => import("./pages/inbox/Inbox"), "Inbox"),
+});
+
+const runners = createRoute({
+  getParentRoute: () => frame,
+  path: "/runners",
+  component: lazyRouteComponent(() => import("./pages/runners/Runners"), "Runners"),
+});
+
+const sandboxes = createRoute({
+  getParentRoute: () => frame,
+  path: "/sandboxes",
+  component: lazyRouteComponent(() => import("./pages/sandboxes/Sandboxes"), "Sandboxes"),
+});
+
+const terminals = createRoute({
+  getParentRoute: () => frame,
+  path: "/terminal",
+  validateSearch: (search: Record<string, unknown>): { runner?: string; operation?: string } => ({ ...text(search, "runner"), ...text(search, "operation") }),
+  component: lazyRouteComponent(() => import("./pages/terminal/TerminalPage"), "TerminalPage"),
+});
+
+const files = createRoute({
+  getParentRoute: () => frame,
+  path: "/files",
+  validateSearch: (search: Record<string, unknown>): { runner?: string; path?: string } => ({ ...text(search, "runner"), ...text(search, "path") }),
+  component: lazyRouteComponent(() => import("./pages/files/FilesPage"), "FilesPage"),
+});
+
+const settings = createRoute({
+  getParentRoute: () => frame,
+  path: "/settings",
+  component: lazyRouteComponent(() => import("./pages/settings/SettingsPage"), "SettingsPage"),
+});
+
+const admin = createRoute({
+  getParentRoute: () => frame,
+  path: "/admin",
+  component: lazyRouteComponent(() => import("./pages/admin/Admin"), "Admin"),
+});
+
+const adminHome = createRoute({
+  getParentRoute: () => admin,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect({ to: "/admin/people" });
+  },
+});
+
+const people = createRoute({
+  getParentRoute: () => admin,
+  path: "people",
+  component: lazyRouteComponent(() => import("./pages/admin/People"), "People"),
+});
+
+const tenant = createRoute({
+  getParentRoute: () => admin,
+  path: "everyone",
+  component: lazyRouteComponent(() => import("./pages/admin/Everyone"), "Everyone"),
+});
+
+const audit = createRoute({
+  getParentRoute: () => admin,
+  path: "audit",
+  validateSearch: (search: Record<string, unknown>): { who?: string; since?: string } => ({ ...text(search, "who"), ...text(search, "since") }),
+  component: lazyRouteComponent(() => import("./pages/admin/Audit"), "Audit"),
+});
+
+const usage = createRoute({
+  getParentRoute: () => frame,
+  path: "/usage",
+  component: lazyRouteComponent(() => import("./pages/usage/UsagePage"), "UsagePage"),
+});
+
+const status = createRoute({
+  getParentRoute: () => frame,
+  path: "/status",
+  component: lazyRouteComponent(() => import("./pages/status/StatusPage"), "StatusPage"),
+});
+
+/** The console's pages and their addresses. */
+export const router = createRouter({
+  routeTree: root.addChildren([
+    signIn,
+    frame.addChildren([
+      home,
+      chat.addChildren([newChat, conversation]),
+      inbox,
+      runners,
+      sandboxes,
+      terminals,
+      files,
+      settings,
+      admin.addChildren([adminHome, people, tenant, audit]),
+      usage,
+      status,
+    ]),
+  ]),
+  defaultPreload: "intent",
+  defaultErrorComponent: PageFailed,
+  defaultPendingComponent: () => <Skeleton rows={4} />,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}
