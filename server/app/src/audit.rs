@@ -19,6 +19,10 @@ const ID_LETTERS: usize = 26;
 pub struct AuditQuery {
     /// Those behind this one, the oldest first; without it, the newest of all.
     pub after: Option<u64>,
+    /// Those before this one; without `after` the newest of them.
+    pub before: Option<u64>,
+    /// Only kinds of actions that begin with this, such as `runner.`.
+    pub what: Option<String>,
     /// Only what this person, by name or id, did; or a runner, by id; or `system`.
     pub who: Option<String>,
     /// Only what was done then or later.
@@ -62,7 +66,9 @@ impl Audit {
         };
         let filter = AuditFilter {
             after: query.after,
+            before: query.before,
             actor,
+            kind: query.what.unwrap_or_default(),
             since: query.since,
         };
         let asked = match filter.after {

@@ -113,8 +113,12 @@ pub struct AuditRow {
 pub struct AuditFilter {
     /// Only entries behind this number, the oldest first; without it, the newest of all.
     pub after: Option<u64>,
+    /// Only entries before this number.
+    pub before: Option<u64>,
     /// Only actions of this actor, in text form; empty for all actors.
     pub actor: String,
+    /// Only kinds of actions that begin with this; empty for all kinds.
+    pub kind: String,
     /// Only actions at this time or later.
     pub since: Option<Timestamp>,
 }
@@ -133,7 +137,8 @@ macro_rules! select_audit {
                  ON machines.tenant_id = audit.tenant_id AND machines.id = subject
              LEFT JOIN credentials AS keys
                  ON keys.tenant_id = audit.tenant_id AND keys.id = subject
-             WHERE audit.tenant_id = $1 AND seq > $2 AND at >= $3 AND ($4 = '' OR actor = $4) ",
+             WHERE audit.tenant_id = $1 AND seq > $2 AND at >= $3 AND ($4 = '' OR actor = $4)
+                 AND seq < $6 AND substr(audit.kind, 1, length($7)) = $7 ",
             $rest
         )
     };
@@ -194,6 +199,8 @@ impl Store {
             .bind(filter.since.map_or(i64::MIN, |since| since.as_micros()))
             .bind(&filter.actor)
             .bind(page(limit))
+            .bind(filter.before.map_or(i64::MAX, integer))
+            .bind(&filter.kind)
             .fetch_all(&mut self.read(tenant).await?)
             .await?;
         rows.sort_by_key(|row| row.seq);

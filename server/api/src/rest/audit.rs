@@ -24,6 +24,14 @@ pub(crate) struct LogQuery {
     #[serde(default)]
     #[param(minimum = 0, maximum = 9007199254740991_u64)]
     after: Option<u64>,
+    /// Only entries before this one; without `after`, the newest of them.
+    #[serde(default)]
+    #[param(minimum = 1, maximum = 9007199254740991_u64)]
+    before: Option<u64>,
+    /// Only actions whose name begins with this, such as `runner.`.
+    #[serde(default)]
+    #[param(max_length = 64)]
+    what: Option<String>,
     /// Only actions of this person (name or id), of this runner (id) or of `system`.
     #[serde(default)]
     who: Option<String>,
@@ -54,6 +62,8 @@ pub(crate) async fn audit(
     let limit = page::limit(query.limit)?;
     let asked = AuditQuery {
         after: query.after,
+        before: query.before,
+        what: query.what,
         who: query.who,
         since: query.since,
     };

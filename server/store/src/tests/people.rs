@@ -2,14 +2,16 @@ use shared_types::{Digest, TenantId, UserId};
 
 use super::fixture::{Fixture, at, new_credential, token_hash};
 use crate::{
-    ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind, CredentialKind, KEYS_OF_USER_AT_MOST,
-    MAX_PAGE, NewSignInCode, NewTenant, NewUser, RedeemRefusal, Role, StoreError, database::query,
+    ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind, AuditFilter, CredentialKind,
+    KEYS_OF_USER_AT_MOST, MAX_PAGE, NewSignInCode, NewTenant, NewUser, RedeemRefusal, Role,
+    StoreError, database::query,
 };
 
 on_every_backend!(
     a_second_bootstrap_answers_with_the_first_tenant_and_writes_nothing,
     a_credential_is_found_by_its_hash_until_it_is_revoked,
     a_key_that_a_key_made_ends_with_it_and_what_a_sign_in_made_stays,
+    the_log_is_read_backwards_and_by_the_beginning_of_a_kind,
     a_key_is_not_made_by_one_that_was_revoked,
     a_user_has_so_many_keys_and_no_more_and_may_always_sign_in,
     a_code_signs_in_exactly_once_also_when_two_race,
@@ -79,6 +81,31 @@ async fn a_credential_is_found_by_its_hash_until_it_is_revoked(fixture: Fixture)
     let log = db.audit_after(ours.id, 1, 10).await.expect("it answers");
     let kinds: Vec<_> = log.iter().map(|entry| entry.kind.as_str()).collect();
     assert_eq!(kinds, ["credential.created", "credential.revoked"]);
+}
+
+async fn the_log_is_read_backwards_and_by_the_beginning_of_a_kind(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    for second in 1..=4 {
+        let key = new_credential(CredentialKind::ApiKey);
+        db.insert_credential(ours.id, ours.owner, &key, at(second))
+            .await
+            .expect("its maker holds");
+    }
+    let read = async |before, kind: &str| {
+        let filter = AuditFilter {
+            before,
+            kind: kind.to_owned(),
+            ..AuditFilter::default()
+        };
+        let rows = db.audit_page(ours.id, &filter, 2).await;
+        let rows = rows.expect("it answers");
+        rows.iter().map(|row| row.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(read(None, "").await, [4, 5]);
+    assert_eq!(read(Some(4), "").await, [2, 3]);
+    assert_eq!(read(Some(4), "credential.").await, [2, 3]);
+    assert_eq!(read(Some(2), "credential.").await, Vec::<u64>::new());
+    assert_eq!(read(None, "tenant.").await, [1]);
 }
 
 async fn a_key_that_a_key_made_ends_with_it_and_what_a_sign_in_made_stays(fixture: Fixture) {
