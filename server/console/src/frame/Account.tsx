@@ -22,7 +22,7 @@ export function Account() {
   const other = language() === "zh" ? "en" : "zh";
   const label = me ? t("signedInAs", { name: me.user.name, role: me.user.role }) : t("loading", { ns: "common" });
   return (
-    <Menu align="start" trigger={<IconButton icon={CircleUser} label={label} className="size-10" />}>
+    <Menu align="start" trigger={<IconButton icon={CircleUser} label={label} />}>
       <p className="px-2 py-1 text-meta text-muted">{label}</p>
       <MenuLine />
       <MenuItem icon={isDark() ? Sun : Moon} onSelect={() => chooseTheme(isDark() ? "light" : "dark")}>

@@ -18,11 +18,13 @@ export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   icon?: LucideIcon;
   /** True while its request is under way: it cannot be pressed twice. */
   busy?: boolean;
+  /** As wide as high, for an icon alone. */
+  square?: boolean;
   ref?: Ref<HTMLButtonElement>;
 }
 
 /** A button with a verb on it. */
-export function Button({ look = "plain", size = "md", icon: Icon, busy, className, children, disabled, ...rest }: ButtonProps) {
+export function Button({ look = "plain", size = "md", icon: Icon, busy, square, className, children, disabled, ...rest }: ButtonProps) {
   return (
     <button
       type="button"
@@ -31,7 +33,8 @@ export function Button({ look = "plain", size = "md", icon: Icon, busy, classNam
       className={cx(
         "touchable inline-flex shrink-0 items-center justify-center gap-1.5 rounded-control border font-medium whitespace-nowrap transition-colors duration-100",
         "disabled:cursor-default disabled:opacity-55",
-        size === "md" ? "h-8 px-3 text-body" : "h-7 px-2 text-dense",
+        size === "md" ? "h-8 text-body" : "h-7 text-dense",
+        square ? "aspect-square" : size === "md" ? "px-3" : "px-2",
         LOOKS[look],
         className,
       )}
@@ -43,17 +46,17 @@ export function Button({ look = "plain", size = "md", icon: Icon, busy, classNam
   );
 }
 
-export interface IconButtonProps extends Omit<ButtonProps, "icon"> {
+export interface IconButtonProps extends Omit<ButtonProps, "icon" | "square"> {
   icon: LucideIcon;
   /** Its name, for the tooltip and for screen readers. */
   label: string;
 }
 
 /** A button that is only an icon; its label is its name and its tooltip. */
-export function IconButton({ icon: Icon, label, look = "quiet", size = "md", className, ...rest }: IconButtonProps) {
+export function IconButton({ icon: Icon, label, look = "quiet", ...rest }: IconButtonProps) {
   return (
     <Tooltip text={label}>
-      <Button look={look} size={size} aria-label={label} className={cx(size === "md" ? "w-8 px-0" : "w-7 px-0", className)} {...rest}>
+      <Button square look={look} aria-label={label} {...rest}>
         <Icon aria-hidden className="size-4" />
       </Button>
     </Tooltip>
