@@ -1,4 +1,4 @@
-//! The server's doors: REST, WebSocket and gRPC on one port.
+//! The server's doors: REST, WebSocket, gRPC and the web console on one port.
 //!
 //! A door turns wire types into calls of `server-app` and back, authenticates, and bounds its input; it decides
 //! nothing. Every use case gets an operation context that comes from the credential, never from the request.
@@ -6,13 +6,14 @@
 //! Only these answer without a credential:
 //! - `/livez` and `/readyz`, which say yes, or no and why,
 //! - `Identify`, by which the server proves its identity,
-//! - the pages about problems, and the programs of runners,
+//! - the pages about problems, the programs of runners, and the files of the web console,
 //! - calls with another secret: signing in, and reading a session by its link.
 //!
 //! If the operator sets it, a listener of its own answers with the metrics alone, without a credential
 //! ([`metrics_router`]).
 
 mod archives;
+mod console;
 mod edge;
 mod grpc;
 mod link;
@@ -23,6 +24,7 @@ mod words;
 mod ws;
 
 pub use archives::{ArchiveError, Archives};
+pub use console::has_console;
 pub use edge::{ConnectionPermit, Door, HostNames, Limits, Peer, serve};
 pub use http::HeaderName;
 pub use rest::openapi;

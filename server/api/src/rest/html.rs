@@ -16,7 +16,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; max-height: 24rem; overflo
 border: 1px solid; border-radius: .3rem; }";
 
 /// The headers of a page, beside those of all answers: they permit its own style and nothing else.
-pub(super) const HEADERS: [(HeaderName, HeaderValue); 2] = [
+pub(crate) const HEADERS: [(HeaderName, HeaderValue); 2] = [
     (
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
@@ -30,7 +30,7 @@ pub(super) const HEADERS: [(HeaderName, HeaderValue); 2] = [
 ];
 
 /// A whole page with this title; the body is HTML.
-pub(super) fn document(title: &str, body: &str) -> String {
+pub(crate) fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{}</title>\

@@ -7,7 +7,7 @@ mod audit;
 mod browser;
 mod commands;
 mod document;
-mod html;
+pub(crate) mod html;
 mod id;
 mod images;
 mod install;
@@ -32,7 +32,7 @@ mod usage;
 pub(crate) use id::Id;
 pub(crate) use once::once;
 pub(crate) use operations::{hand_over, refused, to_operation, to_signal, to_size};
-pub(crate) use problem::{Code, Refused, panicked, problem, respond, why_not_now};
+pub(crate) use problem::{Code, Refused, no_such_route, panicked, problem, respond, why_not_now};
 pub(crate) use signed::{Signed, SignedStream};
 
 use axum::{Json, Router, extract::State, routing::get};
@@ -40,7 +40,7 @@ use server_app::rights::Action;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::Doors;
+use crate::{Doors, console};
 
 /// The OpenAPI document of the REST API, as the server serves it.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -67,7 +67,7 @@ pub(crate) fn router() -> Router<Doors> {
         .route("/install/{sha256}/{name}", get(install::archive))
         .route("/problems", get(problem::page::all))
         .route("/problems/{code}", get(problem::page::one))
-        .fallback(problem::no_such_route)
+        .fallback(console::page_or_problem)
         .method_not_allowed_fallback(problem::no_such_method)
 }
 
