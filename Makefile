@@ -1,11 +1,14 @@
 # The few verbs of the project. `make` lists them.
-.PHONY: help up test check soak skew bench dist docs
+.PHONY: help up console test check soak skew bench dist docs
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 up: ## build and start the server and a runner on this machine
 	@deploy/up
+
+console: ## build the web console with Node, where its sources have changed
+	@deploy/console
 
 test: check ## every test, after the lints
 	@tests/run

@@ -2,12 +2,13 @@ import { fileURLToPath } from "node:url";
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
+import { compress } from "./compress.ts";
 
 // `GANTRY_SERVER=http://127.0.0.1:7000 npm run dev` serves the pages from the sources, with the API of that server.
 const server = process.env["GANTRY_SERVER"] ?? "http://127.0.0.1:7000";
 
 export default defineConfig({
-  plugins: [react(), tailwindcss()],
+  plugins: [react(), tailwindcss(), compress()],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
   build: {
     target: "es2023",
