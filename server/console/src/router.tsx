@@ -136,7 +136,11 @@ const tenant = createRoute({
 const audit = createRoute({
   getParentRoute: () => admin,
   path: "audit",
-  validateSearch: (search: Record<string, unknown>): { who?: string; since?: string } => ({ ...text(search, "who"), ...text(search, "since") }),
+  validateSearch: (search: Record<string, unknown>): { who?: string; what?: string; since?: string } => ({
+    ...text(search, "who"),
+    ...text(search, "what"),
+    ...text(search, "since"),
+  }),
   component: lazyRouteComponent(() => import("./pages/admin/Audit"), "Audit"),
 });
 

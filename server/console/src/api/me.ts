@@ -20,3 +20,8 @@ const ROLES = ["viewer", "member", "admin", "owner"];
 export function isAdmin(me: Me | undefined): boolean {
   return me !== undefined && ROLES.indexOf(me.user.role) >= ROLES.indexOf("admin");
 }
+
+/** True if the person is the owner, as far as the page knows. The server decides. */
+export function isOwner(me: Me | undefined): boolean {
+  return me?.user.role === "owner";
+}

@@ -1,0 +1,77 @@
+import { useQuery } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { addServiceKey, endServiceKey, serviceKeysQuery } from "@/api/people";
+import type { CreatedKey, Person } from "@/api/schema";
+import { Button } from "@/ui/Button";
+import { CopyLine } from "@/ui/CopyLine";
+import { Dialog } from "@/ui/Dialog";
+import { ErrorNote } from "@/ui/ErrorNote";
+import { Field, Input } from "@/ui/Field";
+import { Skeleton } from "@/ui/Skeleton";
+import { Ago } from "@/ui/Time";
+
+/** The keys of a service account: its programs show them, and each is shown here once. */
+export function ServiceKeys({ service, onClose }: { service: Person; onClose: () => void }) {
+  const { t } = useTranslation("admin");
+  const keys = useQuery(serviceKeysQuery(service.id));
+  const [name, setName] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const [made, setMade] = useState<CreatedKey>();
+  const change = async (what: () => Promise<unknown>) => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await what();
+    } catch (failure) {
+      setError(failure);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const add = (event: FormEvent) => {
+    event.preventDefault();
+    void change(async () => {
+      setMade(await addServiceKey(service.id, name.trim()));
+      setName("");
+    });
+  };
+  return (
+    <Dialog open dismissable={!made} onClose={onClose} title={t("keysTitle", { name: service.name })} description={t("keysHint")}>
+      {made && (
+        <div className="mb-4 rounded-card border border-accent p-3">
+          <p className="mb-2 text-dense">{t("keyOnce", { name: made.entry.name })}</p>
+          <CopyLine text={made.key} />
+        </div>
+      )}
+      {keys.isPending && <Skeleton rows={2} />}
+      {keys.isError && <ErrorNote error={keys.error} onRetry={() => void keys.refetch()} />}
+      <ul className="divide-y divide-line">
+        {keys.data?.keys.map((key) => (
+          <li key={key.id} className="flex items-center gap-3 py-2">
+            <div className="min-w-0 flex-1">
+              <p className="truncate font-medium">{key.name}</p>
+              <p className="text-meta text-muted">
+                {(key.scopes ?? []).join(", ")} · {key.last_used_at ? <Ago at={key.last_used_at} /> : t("neverUsed")}
+              </p>
+            </div>
+            <Button size="sm" busy={busy} onClick={() => void change(() => endServiceKey(key.id))}>
+              {t("revoke")}
+            </Button>
+          </li>
+        ))}
+      </ul>
+      {keys.data?.keys.length === 0 && <p className="text-dense text-muted">{t("noKeys")}</p>}
+      <form onSubmit={add} className="mt-4 flex items-end gap-2">
+        <Field label={t("newKey")} className="flex-1">
+          {(control) => <Input {...control} required maxLength={63} value={name} onChange={(event) => setName(event.target.value)} />}
+        </Field>
+        <Button type="submit" busy={busy}>
+          {t("makeKey")}
+        </Button>
+      </form>
+      {error !== undefined && <ErrorNote error={error} className="mt-3" />}
+    </Dialog>
+  );
+}
