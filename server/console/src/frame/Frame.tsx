@@ -6,11 +6,13 @@ import { Rail } from "./Rail";
 import { ShortcutHelp } from "./ShortcutHelp";
 import { SignInAgain } from "./SignInAgain";
 import { useShortcuts } from "./shortcuts";
+import { useNotifications } from "@/state/notifications";
 
 /** What surrounds every page: the rail, or on a phone the bottom bar, and what lies above all. */
 export function Frame() {
   const { t } = useTranslation("frame");
   useShortcuts();
+  useNotifications();
   return (
     <div className="flex h-dvh flex-col md:flex-row">
       <a href="#content" className="sr-only z-50 rounded-control bg-raised px-3 py-2 focus:not-sr-only focus:absolute focus:top-2 focus:left-2">

@@ -1,6 +1,103 @@
-import { Outlet } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { Inbox as Tray } from "lucide-react";
+import { type RefObject, useEffect, useRef } from "react";
+import { useTranslation } from "react-i18next";
+import { answeredQuery, waitingQuery } from "@/api/approvals";
+import type { Approval } from "@/api/schema";
+import { isTyping } from "@/frame/shortcuts";
+import { ApprovalCard } from "@/pages/chat/conversation/approval/ApprovalCard";
+import { Empty } from "@/ui/Empty";
+import { ErrorNote } from "@/ui/ErrorNote";
+import { Page, Section } from "@/ui/Page";
+import { Skeleton } from "@/ui/Skeleton";
+import { Ago } from "@/ui/Time";
 
-/** The page's place; its content follows. */
+/** Every question of the person's agents: those that wait, the most urgent first, and those that were answered last. */
 export function Inbox() {
-  return <Outlet />;
+  const { t } = useTranslation("inbox");
+  const waiting = useQuery(waitingQuery);
+  const answered = useQuery(answeredQuery).data?.approvals.filter((approval) => approval.outcome) ?? [];
+  const urgent = (waiting.data?.approvals ?? []).toSorted((a, b) => Date.parse(a.until) - Date.parse(b.until));
+  const list = useRef<HTMLDivElement>(null);
+  useMoves(list);
+  return (
+    <Page title={t("title")} meta={urgent.length > 0 && t("waiting", { count: urgent.length })}>
+      <div ref={list}>
+        {waiting.isError && <ErrorNote error={waiting.error} title={t("failed")} onRetry={() => void waiting.refetch()} />}
+        {waiting.isPending && <Skeleton rows={2} className="h-40" />}
+        {waiting.isSuccess && urgent.length === 0 && (
+          <Empty icon={Tray} title={t("nothing")}>
+            {t("nothingHint")}
+          </Empty>
+        )}
+        {urgent.map((approval) => (
+          <Question key={approval.id} approval={approval} />
+        ))}
+      </div>
+      {answered.length > 0 && (
+        <Section title={t("answered")}>
+          <ul className="divide-y divide-line">
+            {answered.slice(0, ANSWERED_AT_MOST).map((approval) => (
+              <li key={approval.id} className="flex min-h-10 items-center gap-3 py-2 text-dense">
+                <ChatLink approval={approval} />
+                <span className="min-w-0 flex-1 truncate text-muted">{subject(approval)}</span>
+                <span className="shrink-0 text-meta text-muted">
+                  {approval.outcome && t(approval.outcome.answer.outcome, { name: approval.outcome.by ?? "" })} · <Ago at={approval.outcome?.at ?? approval.asked_at} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+    </Page>
+  );
+}
+
+/** The answered questions that are shown; the chats have all. */
+const ANSWERED_AT_MOST = 20;
+
+function Question({ approval }: { approval: Approval }) {
+  const { t } = useTranslation("inbox");
+  return (
+    <article className="mb-6">
+      <header className="mb-2 flex items-baseline gap-2 text-dense">
+        <ChatLink approval={approval} />
+        <span className="shrink-0 text-meta text-muted">
+          {t("asked")} <Ago at={approval.asked_at} />
+        </span>
+      </header>
+      <ApprovalCard approval={approval} />
+    </article>
+  );
+}
+
+function ChatLink({ approval }: { approval: Approval }) {
+  return (
+    <Link to="/chat/$session" params={{ session: approval.session }} className="min-w-0 max-w-72 truncate font-medium hover:underline">
+      {approval.session_title}
+    </Link>
+  );
+}
+
+/** The thing that was asked, on one line. */
+function subject({ question }: Approval): string {
+  return question.kind === "call" ? `${question.tool} ${question.text}` : question.text;
+}
+
+/** `j` and `k` move the focus from card to card. */
+function useMoves(list: RefObject<HTMLDivElement | null>): void {
+  useEffect(() => {
+    const hear = (event: KeyboardEvent) => {
+      if ((event.key !== "j" && event.key !== "k") || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      const cards = [...(list.current?.querySelectorAll<HTMLElement>('section[tabindex="0"]') ?? [])];
+      const at = cards.findIndex((card) => card.contains(document.activeElement));
+      const next = cards[event.key === "j" ? Math.min(at + 1, cards.length - 1) : Math.max(at - 1, 0)];
+      next?.focus();
+      next?.scrollIntoView({ block: "nearest" });
+      if (next) event.preventDefault();
+    };
+    document.addEventListener("keydown", hear);
+    return () => document.removeEventListener("keydown", hear);
+  }, [list]);
 }

@@ -29,12 +29,12 @@ export function UsagePage() {
       actions={
         <>
           {seesAll && (
-            <Select aria-label={t("whose")} value={all ? "all" : "own"} onChange={(event) => setAll(event.target.value === "all")} className="w-auto">
+            <Select aria-label={t("whose")} value={all ? "all" : "own"} onChange={(event) => setAll(event.target.value === "all")} className="w-auto!">
               <option value="own">{t("own")}</option>
               <option value="all">{t("everyone")}</option>
             </Select>
           )}
-          <Select aria-label={t("range")} value={days} onChange={(event) => setDays(Number(event.target.value))} className="w-auto">
+          <Select aria-label={t("range")} value={days} onChange={(event) => setDays(Number(event.target.value))} className="w-auto!">
             {RANGES.map((range) => (
               <option key={range} value={range}>
                 {t("lastDays", { count: range })}

@@ -1,0 +1,75 @@
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
+import { useTranslation } from "react-i18next";
+import { waitingQuery } from "@/api/approvals";
+import type { Approval } from "@/api/schema";
+import { keep, kept } from "./storage";
+
+const NAME = "gantry.notifications";
+/** The questions of which this browser has told, the newest last; other tabs read it. */
+const TOLD = "gantry.notifications.told";
+/** More are not remembered: questions have deadlines. */
+const TOLD_AT_MOST = 100;
+
+/** Why this browser shows notifications, or does not. */
+export type NotificationState = "on" | "off" | "denied" | "unsupported";
+
+/** The state in this browser. */
+export function notificationState(): NotificationState {
+  if (!("Notification" in window)) return "unsupported";
+  if (Notification.permission === "denied") return "denied";
+  return kept(NAME) === "on" && Notification.permission === "granted" ? "on" : "off";
+}
+
+/** Turns notifications on, which may ask the person, or off. Returns the state after it. */
+export async function setNotifications(on: boolean): Promise<NotificationState> {
+  if (on && "Notification" in window && Notification.permission === "default") await Notification.requestPermission();
+  keep(NAME, on ? "on" : undefined);
+  return notificationState();
+}
+
+/**
+ * Tells of questions that wait for the person: in the page's title, and by a notification where the person wants it and
+ * does not look at the page. A notification names the chat and the tool, and nothing of what is asked.
+ */
+export function useNotifications(): void {
+  const { t } = useTranslation("inbox");
+  const navigate = useNavigate();
+  const waiting = useQuery(waitingQuery).data?.approvals;
+  const isFirst = useRef(true);
+  useEffect(() => {
+    const count = waiting?.length ?? 0;
+    document.title = count > 0 ? `(${count}) Gantry` : "Gantry";
+  }, [waiting]);
+  useEffect(() => {
+    if (!waiting) return;
+    // Those that wait when the page is opened are no news.
+    const isNews = !isFirst.current;
+    isFirst.current = false;
+    void tellOnce(waiting, (approval) => {
+      if (!isNews || document.visibilityState === "visible" || notificationState() !== "on") return;
+      const tool = approval.question.kind === "call" ? approval.question.tool : t("question");
+      const shown = new Notification(t("notification", { title: approval.session_title }), { body: tool, tag: approval.id });
+      shown.onclick = () => {
+        window.focus();
+        shown.close();
+        void navigate({ to: "/chat/$session", params: { session: approval.session } });
+      };
+    });
+  }, [waiting, navigate, t]);
+}
+
+/** Calls back for each question that no tab of this browser has told of. */
+async function tellOnce(waiting: readonly Approval[], tell: (approval: Approval) => void): Promise<void> {
+  const all = () => {
+    const told = new Set((kept(TOLD) ?? "").split(" "));
+    const fresh = waiting.filter((approval) => !told.has(approval.id));
+    if (fresh.length === 0) return;
+    keep(TOLD, [...told, ...fresh.map((approval) => approval.id)].slice(-TOLD_AT_MOST).join(" "));
+    fresh.forEach(tell);
+  };
+  // One tab after the other.
+  if (navigator.locks) await navigator.locks.request(TOLD, all);
+  else all();
+}
