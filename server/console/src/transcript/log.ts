@@ -85,28 +85,18 @@ export function logged(state: State, event: SessionEvent): void {
       state.items.push(item);
       return state.patch({ todo: item.items });
     }
-    case "results.left_out": {
-      const { results, gone = 0, shortened = 0 } = event;
-      return add(state, event, { type: "left_out", results, gone, shortened });
-    }
+    case "results.left_out":
+      return add(state, event, { type: "left_out", results: event.results, gone: event.gone ?? 0, shortened: event.shortened ?? 0 });
     case "results.masked":
       return add(state, event, { type: "masked", tokens: Math.max(0, event.before - event.after) });
     case "context.edited":
-      // The call that edited it is shown.
-      return;
+      return; // The call that edited it is shown.
     case "context.compacted": {
       const { before, after, because, carried, summary = "", no_summary } = event;
       const noSummary = no_summary == null ? null : line(no_summary);
       state.patch({ last: { ...NONE, input: after } });
-      return add(state, event, {
-        type: "compacted",
-        before,
-        after,
-        because,
-        carried: text(carried),
-        summary: text(summary),
-        noSummary,
-      });
+      const texts = { carried: text(carried), summary: text(summary), noSummary };
+      return add(state, event, { type: "compacted", before, after, because, ...texts });
     }
     case "cancel.requested":
       add(state, event, { type: "cancel", by: event.by, why: event.why ?? null });
