@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use shared_types::{
     CredentialId, Digest, JoinTokenId, Mode, OperationId, RunnerId, SandboxId, SessionEvent,
-    SessionId, Timestamp, TurnId, UserId, WhileWorking, event::Terms,
+    SessionId, Timestamp, Topic, TurnId, UserId, WhileWorking, event::Terms,
 };
 
 macro_rules! messages {
@@ -938,6 +938,12 @@ pub enum ClientMessage {
         /// The session.
         session: SessionId,
     },
+    /// Sends a hint whenever one of these lists may be different from now on. It replaces what was watched before; an
+    /// empty list ends it.
+    Watch {
+        /// The lists. Those that the client may not read are left out.
+        topics: Vec<Topic>,
+    },
 }
 
 /// A message of the server on the WebSocket.
@@ -965,6 +971,17 @@ pub enum ServerMessage {
         session: SessionId,
         /// The number of the newest event.
         seq: u64,
+    },
+    /// These lists may be different from what the client last read: read them again by REST. Every `watch` is answered
+    /// at once with all topics that are watched from then on. Later ones come at most every 250 ms, and at most every
+    /// 5 s where only a figure or a time of last use has changed. Skip a topic that you do not know.
+    Changed {
+        /// The lists, each once.
+        topics: Vec<Topic>,
+        /// The sessions to which the hints about `sessions` and `approvals` are confined. Where it is absent, any
+        /// session may have changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sessions: Option<Vec<SessionId>>,
     },
     /// A subscription could not be served, or a message was not understood.
     Problem {

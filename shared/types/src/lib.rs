@@ -28,6 +28,7 @@ pub mod sandbox;
 #[cfg(feature = "openapi")]
 mod schema;
 pub mod token;
+mod topic;
 pub mod trace;
 mod while_working;
 
@@ -53,5 +54,6 @@ pub use sandbox::{
     SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec, SandboxState, is_sandbox_name,
 };
 pub use token::{Token, TokenKind};
+pub use topic::Topic;
 pub use trace::{SpanId, TraceContext, TraceId};
 pub use while_working::WhileWorking;

@@ -153,8 +153,11 @@ fn sockets() -> Paths {
 const SESSIONS: &str = "Not a webhook: `GET /api/v1/stream` opens a WebSocket, with a bearer token, or \
     for a page with `?ticket=` and a ticket of `POST /api/v1/stream-tickets`. The request below is what the server sends on it, the answer what the \
     client may send, each as one text message.\n\n\
+    `subscribe` follows one session. `watch` asks for hints that lists are different now; the lists themselves are read \
+    by REST. The first `changed` after a `watch` names every topic that is watched: read all of these lists then, and \
+    again after each new connection, and nothing is missed. A topic that the credential may not read is not watched.\n\n\
     `reconnect` is the server's last message before it closes a sound connection with code 1012: wait a \
-    random part of its time, connect again, and subscribe with the last event that you have. Skip a message \
+    random part of its time, connect again, watch the same topics, and subscribe with the last event that you have. Skip a message \
     whose type you do not know. Code 1008: the credential was revoked.";
 
 const OPERATION: &str = "Not a webhook: `GET /api/v1/operations/{id}/stream?stdout=0&stderr=0` opens \

@@ -100,6 +100,9 @@ impl Conversation for Sessions {
                     self.subscribe(session, after).await;
                 }
                 Ok(ClientMessage::Unsubscribe { session }) => self.unsubscribe(session).await,
+                Ok(ClientMessage::Watch { topics: _ }) => {
+                    self.refuse(None, "this server does not tell of changes yet");
+                }
                 Err(error) => {
                     self.refuse(None, &format!("the message was not understood: {error}"));
                 }
