@@ -93,8 +93,8 @@ export class Fold {
     this.#state.caughtUp = true;
   }
 
-  /** The connection is lost, or a new one begins: what was missed comes first. */
-  connected(): void {
+  /** Something may be missed from now on: what comes next is what happened in the meantime. */
+  behind(): void {
     this.#state.caughtUp = false;
   }
 
