@@ -1,6 +1,8 @@
 import { Outlet } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
 import { BottomBar } from "./BottomBar";
+import { ConnectionBar } from "./ConnectionBar";
+import { useLive } from "./live";
 import { Palette } from "./Palette";
 import { Rail } from "./Rail";
 import { ShortcutHelp } from "./ShortcutHelp";
@@ -11,6 +13,7 @@ import { useNotifications } from "@/state/notifications";
 /** What surrounds every page: the rail, or on a phone the bottom bar, and what lies above all. */
 export function Frame() {
   const { t } = useTranslation("frame");
+  useLive();
   useShortcuts();
   useNotifications();
   return (
@@ -20,6 +23,7 @@ export function Frame() {
       </a>
       <Rail />
       <div id="content" tabIndex={-1} className="relative flex min-h-0 min-w-0 flex-1 flex-col outline-none">
+        <ConnectionBar />
         <div className="flex min-h-0 min-w-0 flex-1">
           <Outlet />
         </div>

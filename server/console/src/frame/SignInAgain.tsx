@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { onSignedOut } from "@/api/client";
 import { queries } from "@/api/query";
+import { socket } from "@/live/socket";
 import { CodeForm } from "@/pages/sign-in/CodeForm";
 import { Dialog } from "@/ui/Dialog";
 
@@ -15,6 +16,7 @@ export function SignInAgain() {
   useEffect(() => onSignedOut(() => setNeeded(true)), []);
   const back = () => {
     setNeeded(false);
+    socket.start();
     void queries.invalidateQueries();
   };
   return (

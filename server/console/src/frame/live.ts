@@ -1,0 +1,42 @@
+import { useEffect } from "react";
+import { signedOut } from "@/api/client";
+import { meQuery } from "@/api/me";
+import { queries } from "@/api/query";
+import type { Topic } from "@/api/schema";
+import { socket } from "@/live/socket";
+
+/** All lists of the console. */
+const TOPICS: readonly Topic[] = [
+  "sessions",
+  "approvals",
+  "runners",
+  "join_tokens",
+  "sandboxes",
+  "operations",
+  "settings",
+  "models",
+  "people",
+  "keys",
+  "permissions",
+];
+
+/** The topics whose change can change who the person works with. */
+const OF_ME: readonly Topic[] = ["runners", "models", "people"];
+
+/** Connects the tab, and makes each list stale of which the server hints that it may be different now. */
+export function useLive(): void {
+  useEffect(() => {
+    const stops = [
+      socket.onSignedOut(signedOut),
+      socket.onChanged(TOPICS, (changed) => {
+        for (const topic of changed) void queries.invalidateQueries({ queryKey: [topic] });
+        if (changed.some((topic) => OF_ME.includes(topic))) void queries.invalidateQueries(meQuery);
+      }),
+    ];
+    socket.start();
+    return () => {
+      socket.stop();
+      for (const stop of stops) stop();
+    };
+  }, []);
+}
