@@ -16,7 +16,7 @@ export function SignInAgain() {
   useEffect(() => onSignedOut(() => setNeeded(true)), []);
   const back = () => {
     setNeeded(false);
-    socket.start();
+    socket.signedIn();
     void queries.invalidateQueries();
   };
   return (

@@ -33,9 +33,7 @@ export function useLive(): void {
         if (changed.some((topic) => OF_ME.includes(topic))) void queries.invalidateQueries(meQuery);
       }),
     ];
-    socket.start();
     return () => {
-      socket.stop();
       for (const stop of stops) stop();
     };
   }, []);

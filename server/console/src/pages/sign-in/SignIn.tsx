@@ -2,6 +2,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { queries } from "@/api/query";
+import { socket } from "@/live/socket";
 import icon from "@/icon.svg";
 import { chooseLanguage, LANGUAGES, language } from "@/i18n";
 import { Card } from "@/ui/Page";
@@ -25,6 +26,7 @@ export function SignIn() {
   }, []);
   const enter = () => {
     queries.clear();
+    socket.signedIn();
     void navigate({ to: next ?? "/chat" });
   };
   return (
