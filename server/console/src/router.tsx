@@ -50,10 +50,20 @@ function text(search: Record<string, unknown>, name: string): Record<string, str
   return typeof value === "string" && value !== "" ? { [name]: value } : {};
 }
 
+/** A search parameter that is on, as a spread: absent where it is off. */
+function flag(search: Record<string, unknown>, name: string): Record<string, boolean> {
+  return search[name] === true ? { [name]: true } : {};
+}
+
 const chat = createRoute({
   getParentRoute: () => frame,
   path: "/chat",
-  validateSearch: (search: Record<string, unknown>): { search?: string } => text(search, "search"),
+  validateSearch: (search: Record<string, unknown>): { search?: string | undefined; archived?: boolean | undefined; new?: boolean | undefined } => ({
+    ...text(search, "search"),
+    ...flag(search, "archived"),
+    // On a phone: the new chat in place of the list.
+    ...flag(search, "new"),
+  }),
   component: lazyRouteComponent(() => import("./pages/chat/ChatPage"), "ChatPage"),
 });
 

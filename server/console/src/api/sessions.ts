@@ -1,6 +1,10 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { answer, api } from "./client";
-import type { Session, Sessions } from "./schema";
+import { queries } from "./query";
+import type { ChangeSession, CreateSession, Session, SessionLink, Sessions } from "./schema";
+
+/** Sessions of a page of the list. */
+const PAGE = 100;
 
 /** The sessions that were used last. */
 export const recentSessionsQuery = queryOptions({
@@ -8,14 +12,15 @@ export const recentSessionsQuery = queryOptions({
   queryFn: (): Promise<Sessions> => answer(api.GET("/api/v1/sessions", { params: { query: { limit: 50 } } })),
 });
 
-/** All sessions with this text in their titles, page by page; all of them for an empty text. */
-export function sessionsQuery(search: string) {
+/** The sessions with this text in their titles, page by page; all of them for an empty text. The archived ones are apart. */
+export function sessionsQuery(search: string, archived = false) {
   return infiniteQueryOptions({
-    queryKey: ["sessions", "list", search],
-    queryFn: ({ pageParam }): Promise<Sessions> =>
+    queryKey: ["sessions", "list", search, archived],
+    queryFn: ({ pageParam, signal }): Promise<Sessions> =>
       answer(
         api.GET("/api/v1/sessions", {
-          params: { query: { limit: 100, ...(search ? { search } : {}), ...(pageParam ? { after: pageParam } : {}) } },
+          params: { query: { limit: PAGE, ...(search ? { search } : {}), ...(archived ? { archived } : {}), ...(pageParam ? { after: pageParam } : {}) } },
+          signal,
         }),
       ),
     initialPageParam: "",
@@ -29,4 +34,50 @@ export function sessionQuery(id: string) {
     queryKey: ["sessions", "one", id],
     queryFn: (): Promise<Session> => answer(api.GET("/api/v1/sessions/{id}", { params: { path: { id } } })),
   });
+}
+
+/** Makes all that the page knows of sessions stale. */
+export function sessionsChanged(): Promise<void> {
+  return queries.invalidateQueries({ queryKey: ["sessions"] });
+}
+
+/** Begins a session. Sent again with the same key, it is still one session. */
+export function createSession(body: CreateSession, key: string): Promise<Session> {
+  return answer(api.POST("/api/v1/sessions", { params: { header: { "Idempotency-Key": key } }, body }));
+}
+
+/** Renames, archives or unarchives sessions, one after the other; the first refusal ends it. */
+export async function changeSessions(ids: readonly string[], body: ChangeSession): Promise<void> {
+  try {
+    for (const id of ids) await answer(api.PATCH("/api/v1/sessions/{id}", { params: { path: { id } }, body }));
+  } finally {
+    await sessionsChanged();
+  }
+}
+
+/** Deletes sessions with their logs and all output of their commands, one after the other; the first refusal ends it. */
+export async function deleteSessions(ids: readonly string[]): Promise<void> {
+  try {
+    for (const id of ids) {
+      await answer(api.DELETE("/api/v1/sessions/{id}", { params: { path: { id } } }));
+      queries.removeQueries({ queryKey: ["sessions", "one", id] });
+    }
+  } finally {
+    await sessionsChanged();
+  }
+}
+
+/** Makes a link to a session, which ends after this many seconds; undefined for one that does not end by itself. */
+export async function shareSession(id: string, validForS: number | undefined, key: string): Promise<SessionLink> {
+  const body = validForS === undefined ? {} : { valid_for_s: validForS };
+  const link = await answer(api.POST("/api/v1/sessions/{id}/links", { params: { path: { id }, header: { "Idempotency-Key": key } }, body }));
+  await sessionsChanged();
+  return link;
+}
+
+/** Ends all links to a session. Returns how many there were. */
+export async function endLinks(id: string): Promise<number> {
+  const ended = await answer(api.DELETE("/api/v1/sessions/{id}/links", { params: { path: { id } } }));
+  await sessionsChanged();
+  return ended.links;
 }

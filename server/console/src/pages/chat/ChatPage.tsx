@@ -1,6 +1,29 @@
-import { Outlet } from "@tanstack/react-router";
+import { Outlet, useParams, useSearch } from "@tanstack/react-router";
+import { cx } from "@/ui/class";
+import { Divider, useListWidth } from "./list/Divider";
+import { SessionList } from "./list/SessionList";
+import { useIsNarrow } from "./useIsNarrow";
 
-/** The page's place; its content follows. */
+/** The chats beside the one that is open. On a phone, one of both: the address decides. */
 export function ChatPage() {
-  return <Outlet />;
+  const narrow = useIsNarrow();
+  const [width, setWidth] = useListWidth();
+  const session = useParams({ strict: false }).session;
+  const isNew = useSearch({ from: "/frame/chat" }).new === true;
+  const onlyList = narrow && session === undefined && !isNew;
+  return (
+    <>
+      {(!narrow || onlyList) && (
+        <aside className={cx("flex min-h-0 flex-col bg-surface", narrow ? "min-w-0 flex-1" : "shrink-0")} style={narrow ? {} : { width }}>
+          <SessionList />
+        </aside>
+      )}
+      {!narrow && <Divider width={width} onChange={setWidth} />}
+      {!onlyList && (
+        <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+          <Outlet />
+        </div>
+      )}
+    </>
+  );
 }
