@@ -1,0 +1,60 @@
+import { queryOptions } from "@tanstack/react-query";
+import { answer, api, idempotencyKey } from "./client";
+import { queries } from "./query";
+import type { Operation, StartOperation } from "./schema";
+
+/** Starts an operation. `key` makes it one operation, also where the request is sent again. */
+export async function startOperation(body: StartOperation, key = idempotencyKey()): Promise<Operation> {
+  const params = { header: { "Idempotency-Key": key } };
+  const started = await answer(api.POST("/api/v1/operations", { params, body }));
+  await queries.invalidateQueries({ queryKey: ["operations"] });
+  return started;
+}
+
+/** One operation. */
+export function operationQuery(id: string) {
+  return queryOptions({
+    queryKey: ["operations", "one", id],
+    queryFn: (): Promise<Operation> => answer(api.GET("/api/v1/operations/{id}", { params: { path: { id } } })),
+  });
+}
+
+/** Asks to stop an operation. It ends a little later, which its stream tells. */
+export async function cancelOperation(id: string): Promise<void> {
+  await answer(api.POST("/api/v1/operations/{id}/cancel", { params: { path: { id } } }));
+}
+
+/** The person's own shell of the machine, as a login shell. */
+const LOGIN_SHELL = 'exec "${SHELL:-/bin/sh}" -l';
+
+/** A place for a shell: a runner by name, or the active one; and a folder, relative to its workspace. */
+export interface ShellPlace {
+  runner?: string | undefined;
+  directory?: string | undefined;
+}
+
+/** Opens a shell in a terminal of this size. */
+export function startShell(place: ShellPlace, size: { rows: number; columns: number }): Promise<Operation> {
+  return startOperation({
+    ...(place.runner ? { runner: place.runner } : {}),
+    exec: {
+      script: LOGIN_SHELL,
+      environment: { TERM: "xterm-256color", COLORTERM: "truecolor" },
+      terminal: size,
+      ...(place.directory ? { directory: place.directory } : {}),
+    },
+  });
+}
+
+/** The bytes of an operation's output that the server has stored so far. It is asked once, when a page opens it. */
+export function storedBytesQuery(id: string) {
+  return queryOptions({
+    // No hint makes it stale: it is a fact about the moment at which the page was opened.
+    queryKey: ["stored", id],
+    queryFn: async (): Promise<number> => {
+      const query = { stream: "stdout" as const, offset: 0, limit: 1 };
+      return (await answer(api.GET("/api/v1/operations/{id}/output", { params: { path: { id }, query } }))).end;
+    },
+    gcTime: 0,
+  });
+}
