@@ -134,7 +134,8 @@ class OperationSocket {
 
   resize(rows: number, columns: number, redraw: boolean): void {
     const size = (of: number) => Math.min(65535, Math.max(1, Math.floor(of)));
-    this.#size = { rows: size(rows), columns: size(columns), redraw };
+    // A redraw that was not sent yet is still wanted.
+    this.#size = { rows: size(rows), columns: size(columns), redraw: redraw || this.#size?.redraw === true };
     this.#sendSize();
   }
 
