@@ -15,6 +15,7 @@ mod live;
 mod operation;
 mod outbox;
 mod sessions;
+mod watching;
 
 /// The longest time for the last message to a client or a runner.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(2);

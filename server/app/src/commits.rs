@@ -1,23 +1,27 @@
-//! The listener of this process to the store's commits: adds events to the logs that it knows, and tells watchers and
-//! waits.
+//! The listener of this process to the store's commits: adds events to the logs that it knows, and tells those who
+//! follow sessions, those who watch lists, and waits.
 
 use async_trait::async_trait;
 use server_agent::{LogCache, feed::LiveHub};
-use server_records::{CommitListener, SessionKey};
+use server_records::{Change, CommitListener, SessionKey};
 use shared_types::{SessionEvent, SessionId, TenantId};
+
+use crate::changes::ChangeHub;
 
 /// See the module.
 #[derive(Clone)]
 pub(crate) struct Commits {
     pub(crate) hub: LiveHub,
     pub(crate) logs: LogCache,
+    pub(crate) changes: ChangeHub,
 }
 
 impl Commits {
-    pub(crate) fn start() -> Self {
+    pub(crate) fn start(changes: ChangeHub) -> Self {
         Self {
             hub: LiveHub::start(),
             logs: LogCache::new(),
+            changes,
         }
     }
 }
@@ -31,6 +35,10 @@ impl CommitListener for Commits {
 
     fn waits_changed(&self) {
         self.hub.look_at_waits();
+    }
+
+    fn changed(&self, changes: Vec<Change>) {
+        self.changes.tell(changes);
     }
 }
 

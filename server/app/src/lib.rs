@@ -9,6 +9,7 @@ mod allowance;
 mod approvals;
 mod audit;
 mod challenges;
+mod changes;
 mod commands;
 mod commits;
 mod context;
@@ -65,6 +66,7 @@ pub use access::{
 pub use allowance::{Rate, UserLimits};
 pub use approvals::{Approvals, GivenAnswer};
 pub use audit::{Audit, AuditQuery};
+pub use changes::{ChangeHint, Changes, Watch};
 pub use commands::{Command, CommandDone, CommandLine, Commands, Shown};
 pub use context::OpContext;
 pub use enrolment::{AuthenticateRequest, EnrolledRunner, Enrolment, Joined, NotLetIn};
@@ -111,6 +113,7 @@ pub use usage::{Since, Usage, UsageSums};
 
 use crate::{
     allowance::Allowance,
+    changes::ChangeHub,
     commits::Commits,
     fleet::Started,
     gate::Gate,
@@ -129,6 +132,8 @@ use crate::{
 pub struct App {
     /// Sign-in and credentials.
     pub access: Access,
+    /// Hints that lists are different.
+    pub changes: Changes,
     /// Conversations.
     pub sessions: Sessions,
     /// Steps back to earlier messages.
@@ -179,9 +184,12 @@ impl App {
     /// # Errors
     /// If the store does not answer.
     pub async fn start(mut parts: Parts) -> Result<Self, AppError> {
-        let (commits, tasks) = (Commits::start(), TaskTracker::new());
+        let (changes, unaddressed) = ChangeHub::new();
+        let (commits, tasks) = (Commits::start(changes), TaskTracker::new());
         parts.store = replicas::begin(&parts).await?;
         parts.store = parts.store.heard_by(Arc::new(commits.clone()));
+        let address = unaddressed.addressed(parts.store.clone(), commits.changes.clone());
+        tasks.spawn(parts.stop.clone().run_until_cancelled_owned(address));
         let links = parts.links();
         let allowance = Allowance::new(parts.user_limits, parts.clock.clone());
         let refusals = Refusals::of(&parts, &tasks);
@@ -234,6 +242,7 @@ impl App {
         };
         Ok(Self {
             access,
+            changes: Changes::of(&gate, commits.changes),
             sessions: commands.sessions.clone(),
             rewinds: commands.rewinds.clone(),
             operations,
@@ -308,6 +317,7 @@ impl App {
         self.vault.use_keys(master_keys);
         self.allowance.use_limits(limits);
         self.enrolment.use_link_keys(link_keys).await;
+        self.changes.reloaded();
     }
 
     /// The server will stop soon: new requests should go to another one.

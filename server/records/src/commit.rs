@@ -3,6 +3,8 @@
 use async_trait::async_trait;
 use shared_types::{SessionEvent, SessionId, TenantId};
 
+use crate::Change;
+
 /// Hears of each commit that others may wait for. All of it is a hint: the rows are the truth, and a hint that is lost
 /// costs time only.
 #[async_trait]
@@ -12,4 +14,7 @@ pub trait CommitListener: Send + Sync {
 
     /// An operation's end, a runner's link or the wait of a turn was stored: a wait may be over, or is due sooner.
     fn waits_changed(&self);
+
+    /// These lists may be different now.
+    fn changed(&self, changes: Vec<Change>);
 }

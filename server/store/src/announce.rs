@@ -1,11 +1,26 @@
 //! Announces commits. Each method that stores an event, an operation's end or a wait says so here once it is committed.
+//!
+//! No method says that a list changed: every transaction notes the tables that its statements write (`tables`), and its
+//! commit tells. Hints reach the listener of this process alone. Where several servers share a database, the same
+//! [`server_records::Change`]s go with the transaction as PostgreSQL's notifications, and each server's listener hears of
+//! those: [`Listener::tell`] is the place for both ends.
+
+mod noted;
+mod tables;
 
 use std::sync::Arc;
 
-use server_records::CommitListener;
-use shared_types::{SessionEvent, SessionId, TenantId};
+use server_records::{CommitListener, Whose};
+use shared_types::{SessionEvent, SessionId, TenantId, UserId};
 
-use crate::Store;
+pub(crate) use self::noted::{Noted, Statement};
+#[cfg(test)]
+pub(crate) use self::tables::is_listed;
+use crate::{
+    Store, StoreError,
+    columns::Columns as _,
+    database::{Row, query},
+};
 
 /// The listener of a store; none hears of the commits of an operator's short job.
 #[derive(Clone, Default)]
@@ -17,7 +32,57 @@ impl std::fmt::Debug for Listener {
     }
 }
 
+impl Listener {
+    /// This was written, and is committed.
+    pub(crate) fn tell(&self, noted: Noted, tenant: Option<TenantId>) {
+        let Some(listener) = &self.0 else {
+            return;
+        };
+        let changes = noted.changes(tenant);
+        if !changes.is_empty() {
+            listener.changed(changes);
+        }
+    }
+}
+
 impl Store {
+    /// The person whose list a change is about; `None` for everyone, or where its subject is gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn reader_of(
+        &self,
+        tenant: TenantId,
+        whose: Whose,
+    ) -> Result<Option<UserId>, StoreError> {
+        let (statement, id) = match whose {
+            Whose::Everyone => return Ok(None),
+            Whose::User(user) => return Ok(Some(user)),
+            Whose::OfSession(id) => (
+                "SELECT user_id FROM sessions WHERE tenant_id = $1 AND id = $2",
+                id.to_string(),
+            ),
+            Whose::OfOperation(id) => (
+                "SELECT COALESCE(operations.user_id, sessions.user_id) AS user_id FROM operations
+                 LEFT JOIN sessions
+                     ON sessions.tenant_id = operations.tenant_id AND sessions.id = session_id
+                 WHERE operations.tenant_id = $1 AND operations.id = $2",
+                id.to_string(),
+            ),
+            Whose::OfCredential(id) => (
+                "SELECT user_id FROM credentials WHERE tenant_id = $1 AND id = $2",
+                id.to_string(),
+            ),
+        };
+        let row: Option<Row> = query(statement)
+            .bind(tenant.to_string())
+            .bind(id)
+            .fetch_optional(&mut self.read(tenant).await?)
+            .await?;
+        let user = row.map(|row| row.maybe_parsed("user_id")).transpose()?;
+        Ok(user.flatten())
+    }
+
     /// The same database; this listener hears of what is committed through it and its clones.
     #[must_use]
     pub fn heard_by(mut self, listener: Arc<dyn CommitListener>) -> Self {

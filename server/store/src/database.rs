@@ -16,7 +16,11 @@ use shared_types::TenantId;
 use sqlx::{Sqlite, pool::PoolConnection};
 use tokio::time::{Instant, timeout};
 
-use crate::{StoreError, StoreOpenError, announce::Listener, subject::KnownTenants};
+use crate::{
+    StoreError, StoreOpenError,
+    announce::{Listener, Noted, Statement},
+    subject::KnownTenants,
+};
 
 mod copy;
 mod lock;
@@ -70,6 +74,13 @@ enum Scope {
 }
 
 impl Scope {
+    fn tenant(self) -> Option<TenantId> {
+        match self {
+            Self::Tenant(tenant) => Some(tenant),
+            Self::Any(_) => None,
+        }
+    }
+
     /// True if both see the same rows; the reasons may differ.
     fn is_as(self, other: Self) -> bool {
         match (self, other) {
@@ -85,9 +96,9 @@ impl Scope {
 pub(crate) enum Connection {
     SqliteReader(MeasuredReader<PoolConnection<Sqlite>>),
     SqliteSnapshot(sqlx::Transaction<'static, Sqlite>),
-    SqliteWriter(sqlx::Transaction<'static, Sqlite>),
+    SqliteWriter(sqlx::Transaction<'static, Sqlite>, Noted),
     PostgresReader(MeasuredReader<postgres::Lease>),
-    Postgres(postgres::Lease),
+    Postgres(postgres::Lease, Noted),
 }
 
 /// A connection that reads, until it is dropped. The time that it was used is measured.
@@ -103,6 +114,8 @@ pub(crate) struct MeasuredReader<C> {
 pub(crate) struct Transaction {
     work: OpenTransaction,
     asked: Instant,
+    tenant: Option<TenantId>,
+    listener: Listener,
 }
 
 #[derive(Debug)]
@@ -270,10 +283,16 @@ impl Store {
         let work = match &*self.database {
             Backend::Sqlite(database) => OpenTransaction::Sqlite(database.write().await?),
             Backend::Postgres(database) => {
-                OpenTransaction::Postgres(Connection::Postgres(database.write(scope).await?))
+                let lease = database.write(scope).await?;
+                OpenTransaction::Postgres(Connection::Postgres(lease, Noted::default()))
             }
         };
-        Ok(Transaction { work, asked })
+        Ok(Transaction {
+            work,
+            asked,
+            tenant: scope.tenant(),
+            listener: self.listener.clone(),
+        })
     }
 }
 
@@ -288,11 +307,16 @@ impl From<Backend> for Store {
 }
 
 impl Transaction {
-    /// Returns once the work is synced to disk.
-    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+    /// Returns once the work is synced to disk, and the listener was told which lists it changes.
+    pub(crate) async fn commit(mut self) -> Result<(), StoreError> {
+        let (noted, tenant, listener) = (self.take_noted(), self.tenant, self.listener);
+        let tell = move || listener.tell(noted, tenant);
         match self.work {
-            OpenTransaction::Sqlite(work) => work.commit().await?,
-            OpenTransaction::Postgres(connection) => connection.commit().await?,
+            OpenTransaction::Sqlite(work) => work.commit(tell).await?,
+            OpenTransaction::Postgres(connection) => {
+                connection.commit().await?;
+                tell();
+            }
         }
         let took = self.asked.elapsed().as_secs_f64();
         STORE_TRANSACTION_DURATION.record(&["write"], took);
@@ -350,14 +374,39 @@ impl DerefMut for Transaction {
 impl Connection {
     /// True if other transactions may write at the same time: a transaction must lock the rows that it decides by.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self, Self::PostgresReader(_) | Self::Postgres(_))
+        matches!(self, Self::PostgresReader(_) | Self::Postgres(..))
     }
 
     async fn commit(self) -> Result<(), sqlx::Error> {
         match self {
             Self::SqliteReader(_) | Self::SqliteSnapshot(_) | Self::PostgresReader(_) => Ok(()),
-            Self::SqliteWriter(transaction) => transaction.commit().await,
-            Self::Postgres(lease) => lease.commit().await,
+            Self::SqliteWriter(transaction, _) => transaction.commit().await,
+            Self::Postgres(lease, _) => lease.commit().await,
+        }
+    }
+
+    /// What its statements have written since it was asked last; nothing of one that only reads.
+    fn take_noted(&mut self) -> Noted {
+        self.noted().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn writes(&self) -> bool {
+        matches!(self, Self::SqliteWriter(..) | Self::Postgres(..))
+    }
+
+    /// Notes a statement that was run, where it changed rows.
+    fn note(&mut self, statement: Option<Statement>, changed: bool) {
+        if let (Some(statement), true) = (statement, changed)
+            && let Some(noted) = self.noted()
+        {
+            noted.add(statement);
+        }
+    }
+
+    fn noted(&mut self) -> Option<&mut Noted> {
+        match self {
+            Self::SqliteWriter(_, noted) | Self::Postgres(_, noted) => Some(noted),
+            Self::SqliteReader(_) | Self::SqliteSnapshot(_) | Self::PostgresReader(_) => None,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `GET /api/v1/stream`: a client follows sessions. Each subscription is a task that reads the log and
-//! then what happens.
+//! `GET /api/v1/stream`: a client follows sessions, and watches lists. Each subscription is a task that reads the log
+//! and then what happens.
 
 use std::{collections::HashMap, ops::ControlFlow};
 
@@ -18,6 +18,7 @@ use super::{
     conversation::{Conversation, End, Opening},
     live::LiveText,
     outbox::{Asides, Outbox, json},
+    watching::Watching,
 };
 use crate::{
     Doors,
@@ -47,10 +48,11 @@ pub(super) async fn upgrade(
         |outbox: Outbox| Sessions {
             seat,
             ctx,
-            doors,
             following: HashMap::new(),
+            watching: Watching::new(&doors, outbox.clone()),
             asides: Asides::to(outbox.clone()),
             outbox,
+            doors,
         }
     };
     Ok(opening.begin(ctx, doors, begin))
@@ -62,6 +64,7 @@ struct Sessions {
     ctx: OpContext,
     doors: Doors,
     following: HashMap<SessionId, AbortOnDropHandle<()>>,
+    watching: Watching,
     outbox: Outbox,
     asides: Asides,
 }
@@ -89,6 +92,7 @@ impl Conversation for Sessions {
                 Err(error) => return Err(error),
             }
         }
+        self.watching.may_go_on(ctx);
         self.ctx = ctx.clone();
         Ok(())
     }
@@ -100,8 +104,8 @@ impl Conversation for Sessions {
                     self.subscribe(session, after).await;
                 }
                 Ok(ClientMessage::Unsubscribe { session }) => self.unsubscribe(session).await,
-                Ok(ClientMessage::Watch { topics: _ }) => {
-                    self.refuse(None, "this server does not tell of changes yet");
+                Ok(ClientMessage::Watch { topics }) => {
+                    self.watching.begin(&self.ctx, topics.into_iter().collect());
                 }
                 Err(error) => {
                     self.refuse(None, &format!("the message was not understood: {error}"));

@@ -312,6 +312,7 @@ async fn rows(folder: &std::path::Path) -> (Store, Rows) {
     let commits = Commits {
         hub: hub.clone(),
         logs: LogCache::new(),
+        changes: ChangeHub::new().0,
     };
     let store = store.expect("a new database").heard_by(Arc::new(commits));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());

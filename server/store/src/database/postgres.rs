@@ -13,7 +13,7 @@ use super::{
     CONNECTION_WITHIN, Connection, Scope,
     migrations::{self, Schema},
 };
-use crate::{StoreError, StoreOpenError};
+use crate::{StoreError, StoreOpenError, announce::Noted};
 
 mod pool;
 mod url;
@@ -90,7 +90,8 @@ impl PostgresDatabase {
     pub(super) async fn frozen(&self) -> Result<Connection, StoreError> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
         let scope = Scope::Any("a copy has the rows of all tenants");
-        Ok(Connection::Postgres(self.pool.begin(begin, scope).await?))
+        let lease = self.pool.begin(begin, scope).await?;
+        Ok(Connection::Postgres(lease, Noted::default()))
     }
 
     pub(super) async fn write(&self, scope: Scope) -> Result<Lease, StoreError> {

@@ -13,6 +13,7 @@ use sqlx::{
 };
 
 use super::{Connection, postgres::within};
+use crate::announce::Statement;
 
 /// A statement that is to be run. `$1` is the value that is bound first.
 pub(crate) fn query<'q>(sql: impl Into<Sql>) -> Query<'q> {
@@ -93,11 +94,11 @@ pub(super) enum SqlDriver<'c> {
 pub(super) fn driver(connection: &mut Connection) -> SqlDriver<'_> {
     match connection {
         Connection::SqliteReader(connection) => SqlDriver::Sqlite(connection),
-        Connection::SqliteSnapshot(transaction) | Connection::SqliteWriter(transaction) => {
+        Connection::SqliteSnapshot(transaction) | Connection::SqliteWriter(transaction, _) => {
             SqlDriver::Sqlite(transaction)
         }
         Connection::PostgresReader(lease) => SqlDriver::Postgres(lease),
-        Connection::Postgres(lease) => SqlDriver::Postgres(lease),
+        Connection::Postgres(lease, _) => SqlDriver::Postgres(lease),
     }
 }
 
@@ -136,54 +137,75 @@ impl<'q> Query<'q> {
 
     /// Returns the number of rows that it has changed.
     pub(crate) async fn execute(self, connection: &mut Connection) -> Result<u64, sqlx::Error> {
-        match driver(connection) {
+        let noted = self.noted(connection);
+        let changed = match driver(connection) {
             SqlDriver::Sqlite(connection) => {
                 let done = self.sqlite().execute(connection).await?;
-                Ok(done.rows_affected())
+                done.rows_affected()
             }
             SqlDriver::Postgres(lease) => {
                 let done = on_postgres!(self, execute, lease)?;
-                Ok(done.rows_affected())
+                done.rows_affected()
             }
-        }
+        };
+        connection.note(noted, changed > 0);
+        Ok(changed)
     }
 
     pub(crate) async fn fetch_all(
         self,
         connection: &mut Connection,
     ) -> Result<Vec<Row>, sqlx::Error> {
-        match driver(connection) {
+        let noted = self.noted(connection);
+        let rows: Vec<_> = match driver(connection) {
             SqlDriver::Sqlite(connection) => {
                 let rows = self.sqlite().fetch_all(connection).await?;
-                Ok(rows.into_iter().map(Row::Sqlite).collect())
+                rows.into_iter().map(Row::Sqlite).collect()
             }
             SqlDriver::Postgres(lease) => {
                 let rows = on_postgres!(self, fetch_all, lease)?;
-                Ok(rows.into_iter().map(Row::Postgres).collect())
+                rows.into_iter().map(Row::Postgres).collect()
             }
-        }
+        };
+        connection.note(noted, !rows.is_empty());
+        Ok(rows)
     }
 
     pub(crate) async fn fetch_optional(
         self,
         connection: &mut Connection,
     ) -> Result<Option<Row>, sqlx::Error> {
-        match driver(connection) {
+        let noted = self.noted(connection);
+        let row = match driver(connection) {
             SqlDriver::Sqlite(connection) => {
                 let row = self.sqlite().fetch_optional(connection).await?;
-                Ok(row.map(Row::Sqlite))
+                row.map(Row::Sqlite)
             }
             SqlDriver::Postgres(lease) => {
                 let row = on_postgres!(self, fetch_optional, lease)?;
-                Ok(row.map(Row::Postgres))
+                row.map(Row::Postgres)
             }
-        }
+        };
+        connection.note(noted, row.is_some());
+        Ok(row)
     }
 
     /// One row, or [`sqlx::Error::RowNotFound`].
     pub(crate) async fn fetch_one(self, connection: &mut Connection) -> Result<Row, sqlx::Error> {
         let row = self.fetch_optional(connection).await?;
         row.ok_or(sqlx::Error::RowNotFound)
+    }
+
+    /// What it writes, for the listener of commits. The databases' texts differ in locks alone.
+    fn noted(&self, connection: &Connection) -> Option<Statement> {
+        if !connection.writes() {
+            return None;
+        }
+        let texts = self.values.iter().filter_map(|value| match value {
+            Value::Text(text) => text.as_deref(),
+            Value::Integer(_) | Value::Bytes(_) => None,
+        });
+        Statement::of(self.sql.sqlite, texts)
     }
 
     fn sqlite(self) -> sqlx::query::Query<'q, Sqlite, SqliteArguments> {

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{BEGIN_WRITE, CONNECTION_WITHIN, Connection};
-use crate::{StoreError, database::query};
+use crate::{StoreError, announce::Noted, database::query};
 
 /// The line. Clones share it.
 #[derive(Debug, Clone)]
@@ -66,10 +66,15 @@ impl GroupWriter {
         let mut turn = turn.map_err(|_| sqlx::Error::PoolTimedOut)?;
         undo(&mut turn).await;
         match &mut *turn {
-            Some(group) => run(&mut group.open, "SAVEPOINT work").await?,
+            Some(group) => {
+                // A writer that left its work half done has noted what it wrote.
+                drop(group.open.take_noted());
+                run(&mut group.open, "SAVEPOINT work").await?;
+            }
             None => {
+                let begun = self.pool.begin_with(BEGIN_WRITE).await?;
                 *turn = Some(Group {
-                    open: Connection::SqliteWriter(self.pool.begin_with(BEGIN_WRITE).await?),
+                    open: Connection::SqliteWriter(begun, Noted::default()),
                     members: 0,
                     undo: false,
                     fate: Fate::default(),
@@ -94,9 +99,12 @@ impl GroupWriter {
 }
 
 impl Transaction {
-    /// Returns once the work is synced to disk. If the caller stops waiting, the work is committed
-    /// all the same.
-    pub(crate) async fn commit(mut self) -> Result<(), StoreError> {
+    /// Returns once the work is synced to disk, and after `told` was called. If the caller stops waiting, both
+    /// happen all the same.
+    pub(crate) async fn commit(
+        mut self,
+        told: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StoreError> {
         let mut turn = self.turn.take().expect(IN_TURN);
         let group = turn.as_mut().expect(IN_TURN);
         if group.members > 0
@@ -109,8 +117,13 @@ impl Transaction {
         let fate = Arc::clone(&group.fate);
         drop(turn);
         // A task of its own commits, because the work of other writers depends on it as well.
-        let committed = tokio::spawn(commit_group(Arc::clone(&self.line), fate)).await;
-        match committed {
+        let line = Arc::clone(&self.line);
+        let committed = tokio::spawn(async move {
+            commit_group(line, fate).await?;
+            told();
+            Ok::<_, Arc<sqlx::Error>>(())
+        });
+        match committed.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(StoreError::unavailable(Box::new(error))),
             Err(error) => Err(StoreError::unavailable(Box::new(error))),

@@ -1,0 +1,97 @@
+//! What people hear of: the lists that each commit changes.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use server_records::{Change, CommitListener, Pace, Whose};
+use shared_types::{SessionEvent, SessionId, TenantId, Topic};
+
+use super::fixture::{Fixture, at};
+use crate::{SessionChange, Store, announce::is_listed, database::Snapshot};
+
+on_every_backend!(
+    every_table_of_the_database_has_its_lists,
+    a_commit_tells_of_the_lists_that_it_changes_and_an_undone_one_of_none,
+);
+
+/// Keeps what it hears.
+#[derive(Default)]
+struct Heard(Mutex<Vec<Change>>);
+
+#[async_trait]
+impl CommitListener for Heard {
+    async fn appended(&self, _: TenantId, _: SessionId, _: Vec<SessionEvent>) {}
+
+    fn waits_changed(&self) {}
+
+    fn changed(&self, changes: Vec<Change>) {
+        self.0
+            .lock()
+            .expect("no test panics with it")
+            .extend(changes);
+    }
+}
+
+impl Heard {
+    fn by(store: Store) -> (Store, Arc<Self>) {
+        let heard = Arc::new(Self::default());
+        (store.heard_by(heard.clone()), heard)
+    }
+
+    /// What it has heard since it was asked last.
+    fn since(&self) -> Vec<(Topic, Whose, Pace)> {
+        let changes = std::mem::take(&mut *self.0.lock().expect("no test panics with it"));
+        let told = changes.into_iter();
+        told.map(|change| (change.topic, change.whose, change.pace))
+            .collect()
+    }
+}
+
+async fn every_table_of_the_database_has_its_lists(fixture: Fixture) {
+    let snapshot = Snapshot::of(&fixture.db).await;
+    let tables = snapshot.expect("it can be read").tables().await;
+    let tables = tables.expect("the catalog is there").into_iter();
+    let tables: Vec<_> = tables.map(|table| table.name).collect();
+    assert!(tables.len() > 20, "{tables:?}");
+    let unlisted: Vec<_> = tables.iter().filter(|table| !is_listed(table)).collect();
+    assert!(
+        unlisted.is_empty(),
+        "announce/tables.rs says which lists are made from each table, and not from {unlisted:?}"
+    );
+}
+
+async fn a_commit_tells_of_the_lists_that_it_changes_and_an_undone_one_of_none(fixture: Fixture) {
+    let tenant = fixture.tenant().await;
+    let (store, heard) = Heard::by(fixture.db.clone());
+    let session = tenant.session().await;
+    assert_eq!(heard.since(), [], "another handle of the store wrote it");
+
+    let titled = SessionChange {
+        title: Some("pumps".to_owned()),
+        archived: None,
+    };
+    let changed = store
+        .change_session(tenant.id, session, &titled, at(1))
+        .await;
+    changed.expect("it is there");
+    let of_session = Whose::OfSession(session);
+    assert_eq!(heard.since(), [(Topic::Sessions, of_session, Pace::Prompt)]);
+    let owner = store.reader_of(tenant.id, of_session).await;
+    assert_eq!(owner.expect("the store answers"), Some(tenant.owner));
+
+    let nothing = SessionId::from_u128(7);
+    let refused = store
+        .change_session(tenant.id, nothing, &titled, at(2))
+        .await;
+    refused.expect_err("there is no such session");
+    assert_eq!(heard.since(), []);
+
+    // What the undone work had noted is not told by the next one.
+    let lost = store.write(tenant.id).await.expect("a transaction");
+    drop(lost);
+    let changed = store
+        .change_session(tenant.id, session, &titled, at(3))
+        .await;
+    changed.expect("it is there");
+    assert_eq!(heard.since().len(), 1);
+}
