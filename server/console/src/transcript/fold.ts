@@ -103,9 +103,8 @@ export class Fold {
     return this.#state.skewMs;
   }
 
-  /** The item with this id. */
+  /** The item with this id, without the live pieces since the last snapshot. */
   item(id: string): Item | undefined {
-    this.#refresh();
     return this.#state.items.get(id);
   }
 
@@ -121,7 +120,7 @@ export class Fold {
     const { changes, facts } = this.#state;
     const files = changes.files();
     if (files !== facts.files) this.#state.patch({ files, filesDropped: changes.dropped });
-    return this.#state.facts;
+    return this.#state.given();
   }
 
   /** Makes the items again that live pieces have changed: once for each snapshot, not for each piece. */

@@ -19,11 +19,6 @@ export class Frames {
     this.#timer = setTimeout(this.#run, HIDDEN_MS);
   }
 
-  /** Calls now, if a call was asked for. */
-  flush(): void {
-    if (this.#isAsked) this.#run();
-  }
-
   /** Forgets what was asked for. */
   stop(): void {
     this.#isAsked = false;

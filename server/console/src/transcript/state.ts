@@ -33,7 +33,7 @@ export class State {
   readonly items = new Items();
   readonly changes = new Changes();
   readonly models = new Models();
-  facts: Facts = {
+  readonly facts: { -readonly [K in keyof Facts]: Facts[K] } = {
     title: "",
     directory: "",
     working: null,
@@ -77,12 +77,20 @@ export class State {
   at = 0;
   /** The items whose output or text was changed by live pieces since the last snapshot. */
   readonly stale = new Set<string>();
+  #given: Facts | null = null;
   readonly #ended = new Set<TurnId>();
 
   constructor(private readonly clock: () => number) {}
 
+  /** Changes facts. Those that were given away stay as they are: they are copied once for each snapshot. */
   patch(change: Partial<Facts>): void {
-    this.facts = { ...this.facts, ...change };
+    Object.assign(this.facts, change);
+    this.#given = null;
+  }
+
+  /** The facts for a snapshot; the same object until one changes. */
+  given(): Facts {
+    return (this.#given ??= { ...this.facts });
   }
 
   /** The time of what is told now, by this machine's clock. */
