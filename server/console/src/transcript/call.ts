@@ -56,8 +56,8 @@ export function callId(of: { readonly turn: string; readonly step: number; reado
 
 /** The output of a call that runs, as it is heard. */
 export class LiveCall {
-  /** The terminal on which all its streams write, in the order in which they arrive. */
-  readonly terminal = new Terminal();
+  /** The terminal on which all its streams write, in the order in which they arrive; most calls of a log need none. */
+  #terminal: Terminal | null = null;
   /** The end of what was heard, as it came, and the number of all bytes that were. */
   #raw = "";
   #bytes = 0;
@@ -81,7 +81,7 @@ export class LiveCall {
     this.#ends.set(live.stream, end);
     this.#jump(live.offset - have);
     const piece = behindDamaged(live.text, live.bytes, have - live.offset);
-    this.terminal.push(piece);
+    this.#screen().push(piece);
     this.#raw += piece;
     this.#bytes += end - Math.max(have, live.offset);
     if (this.#raw.length > 4 * MOST_UNITS) this.#raw = this.#raw.slice(-MOST_UNITS);
@@ -99,25 +99,35 @@ export class LiveCall {
 
   /** The output now; `null` if nothing was heard. */
   output(): Output | null {
-    return this.terminal.isEmpty ? null : outputOf(this.terminal);
+    return this.#terminal && !this.#terminal.isEmpty ? outputOf(this.#terminal) : null;
+  }
+
+  /** The last line that was heard; empty if none was. */
+  lastLine(): string {
+    return this.#terminal?.lastLine() ?? "";
   }
 
   /** The output for good: as it was seen, where all of it was; else as its event tells it. */
   final(told: string): Output | null {
-    const wasHeard = !this.#beganLate && this.terminal.missing === 0 && this.#bytes > 0;
-    if (!wasHeard || !endsAlike(this.terminal.lastLine(), told)) return recordedOutput(told);
+    const wasHeard = !this.#beganLate && this.#terminal?.missing === 0 && this.#bytes > 0;
+    if (!wasHeard || !endsAlike(this.lastLine(), told)) return recordedOutput(told);
     return RecordedOutput.of(this.#raw, Math.max(0, this.#bytes - byteLength(this.#raw)));
   }
 
   /** Notes bytes that did not come. Those before the first line are simply not here. */
   #jump(bytes: number): void {
     if (bytes <= 0) return;
-    if (this.terminal.isEmpty) {
-      this.terminal.leftOut += bytes;
+    const screen = this.#screen();
+    if (screen.isEmpty) {
+      screen.leftOut += bytes;
       this.#beganLate = true;
     } else {
-      this.terminal.gap(bytes);
+      screen.gap(bytes);
     }
+  }
+
+  #screen(): Terminal {
+    return (this.#terminal ??= new Terminal());
   }
 
   #end(stream: string, beginsAt: number): number | null {

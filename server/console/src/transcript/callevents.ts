@@ -103,7 +103,7 @@ export function callEnded(state: State, event: SessionEventCallEnded): void {
       about: about(item.request),
       runnerName: item.place?.runnerName ?? "",
       startedAt: item.placedAt ?? item.at,
-      lastLine: line(live.terminal.lastLine()),
+      lastLine: line(live.lastLine()),
       ended: null,
     });
   }

@@ -132,7 +132,7 @@ export class Fold {
         state.items.call(id, { output: call.output() });
         const item = state.items.get(id);
         const operation = item?.kind === "call" && item.state === "background" ? item.operation : null;
-        if (operation) state.task(operation, { lastLine: line(call.terminal.lastLine()) });
+        if (operation) state.task(operation, { lastLine: line(call.lastLine()) });
       } else if (state.answer?.id === id) {
         const item = state.items.get(id);
         if (item?.kind === "answer") state.items.replace({ ...item, parts: state.answer.parts() });

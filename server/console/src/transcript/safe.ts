@@ -25,6 +25,7 @@ const harmful = new RegExp(`[${DRIVES}${UNSEEN}]`, "u");
 const drives = new RegExp(`[${DRIVES}]`, "gu");
 const unseen = new RegExp(`[${UNSEEN}]`, "gu");
 const written = new RegExp(`[${DRIVES}${UNSEEN}${JOINERS}]`, "gu");
+const odd = new RegExp(`[\\n\\t${DRIVES}${UNSEEN}]`, "u");
 const writtenAny = new RegExp(written.source, "u");
 
 /** A text whose sequences and invisible letters are left out; other control characters show as their pictures. */
@@ -35,10 +36,11 @@ export function text(from: string): string {
 
 /** A text on one line of at most 400 characters. */
 export function line(from: string, longest = MOST_WORDS): string {
+  if (from.length <= longest && !odd.test(from)) return from.trim();
   // Nothing behind this can be shown; a huge text is not worth a walk.
   const near = from.length > longest * 8 ? from.slice(0, longest * 8) : from;
   const one = text(near).trim().replace(/\n/g, "⏎").replace(/\t/g, " ");
-  if (one.length <= longest) return one === from ? from : one;
+  if (one.length <= longest) return one;
   return `${wholeCharacters(one, longest)}…`;
 }
 
