@@ -419,6 +419,23 @@ pub(crate) enum Runners {
         #[arg(long)]
         name: Option<String>,
     },
+    /// Rename a runner: it stays the same one wherever it was chosen
+    Rename {
+        /// The runner's name or id
+        name: String,
+        /// Its new name: a-z, 0-9, dashes, dots and underscores
+        new: String,
+    },
+    /// Let a runner drain: it is given nothing new to run, and what runs there goes on
+    Drain {
+        /// The runner's name or id
+        name: String,
+    },
+    /// Give a runner that drains work again
+    Undrain {
+        /// The runner's name or id
+        name: String,
+    },
     /// Remove a runner: it can never connect again
     Remove {
         /// The runner's name or id

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use serde::Serialize;
-use shared_api::{CreateJoinToken, JoinToken, Me, Pool, Runner, RunnerFigures, Workspace};
+use shared_api::{
+    ChangeRunner, CreateJoinToken, JoinToken, Me, Pool, Runner, RunnerFigures, Workspace,
+};
 use shared_client::Client;
 use shared_types::{
     Clock as _, SystemClock, Timestamp,
@@ -57,6 +59,9 @@ pub(crate) async fn run(
         Some(Runners::AddWorkspace { folder, name }) => {
             workspace::add(client, screen, &folder, name.as_deref(), home).await
         }
+        Some(Runners::Rename { name, new }) => rename(client, screen, &name, &new).await,
+        Some(Runners::Drain { name }) => drain(client, screen, &name, true).await,
+        Some(Runners::Undrain { name }) => drain(client, screen, &name, false).await,
         Some(Runners::Remove { name, yes }) => remove(client, screen, &name, yes).await,
         Some(Runners::Share { name, with }) => share(client, screen, &name, &with).await,
         Some(Runners::Unshare { name, with }) => {
@@ -247,6 +252,41 @@ async fn remove(client: &Client, screen: Screen, name: &str, yes: bool) -> anyho
     screen.line(&format!("removed {}", runner.name))
 }
 
+async fn rename(client: &Client, screen: Screen, name: &str, new: &str) -> anyhow::Result<()> {
+    let runners = client.runners().await?;
+    let runner = pick::runner(&runners, name)?;
+    let change = ChangeRunner {
+        name: Some(new.to_owned()),
+        ..ChangeRunner::default()
+    };
+    let renamed = client.change_runner(runner.id, &change).await?;
+    screen.line(&format!("{} is called {} now", runner.name, renamed.name))
+}
+
+async fn drain(client: &Client, screen: Screen, name: &str, drains: bool) -> anyhow::Result<()> {
+    let runners = client.runners().await?;
+    let id = pick::runner(&runners, name)?.id;
+    let change = ChangeRunner {
+        draining: Some(drains),
+        ..ChangeRunner::default()
+    };
+    let runner = client.change_runner(id, &change).await?;
+    screen.line(&match drains {
+        true => format!(
+            "{} drains: it is given nothing new to run, and what runs there goes on",
+            runner.name
+        ),
+        false => format!("{} takes work again", runner.name),
+    })?;
+    if drains {
+        screen.note(&format!(
+            "give it work again with: gantry runners undrain {}",
+            runner.name
+        ));
+    }
+    Ok(())
+}
+
 async fn share(client: &Client, screen: Screen, name: &str, with: &str) -> anyhow::Result<()> {
     let runners = client.runners().await?;
     let id = pick::runner(&runners, name)?.id;
@@ -402,12 +442,20 @@ fn told(figures: &RunnerFigures) -> String {
 fn link_state(runner: &Runner, now: Timestamp) -> String {
     match runner.last_seen {
         _ if runner.locked => "locked: its folder was copied".to_owned(),
-        _ if runner.online => match &runner.figures {
-            Some(figures) => format!("online{}", told(figures)),
-            None => "online".to_owned(),
-        },
+        _ if runner.online => {
+            let word = if runner.draining {
+                "draining"
+            } else {
+                "online"
+            };
+            let figures = runner.figures.as_ref();
+            word.to_owned() + &figures.map_or_else(String::new, told)
+        }
         _ if let Some(reason) = &runner.refused => format!("refused: {reason}"),
-        Some(seen) => format!("offline, last seen {}", ago(now.since(seen))),
+        Some(seen) => {
+            let drains = if runner.draining { ", draining" } else { "" };
+            format!("offline, last seen {}{drains}", ago(now.since(seen)))
+        }
         None => "never connected".to_owned(),
     }
 }

@@ -58,8 +58,8 @@ impl Started {
         let RunnerState::Offline { since: Some(seen) } = runner.state else {
             return None;
         };
-        let may_return =
-            !runner.locked && seen < self.at && Instant::now() < self.runners_return_until;
+        let takes_work = !runner.locked && runner.drained_by.is_none();
+        let may_return = takes_work && seen < self.at && Instant::now() < self.runners_return_until;
         may_return.then_some(self.runners_return_until)
     }
 }
@@ -86,8 +86,11 @@ impl Fleet for TurnFleet {
             .chosen
             .as_ref()
             .and_then(|chosen| self.started.returns(chosen));
-        let is_empty_pool = |chosen: &FleetRunner| chosen.pool && chosen.sandboxes.is_empty();
-        let lacks_sandbox = may_use && fleet.chosen.as_ref().is_some_and(is_empty_pool);
+        // One that drains makes no sandbox.
+        let lacks = |chosen: &FleetRunner| {
+            chosen.pool && chosen.sandboxes.is_empty() && chosen.drained_by.is_none()
+        };
+        let lacks_sandbox = may_use && fleet.chosen.as_ref().is_some_and(lacks);
         let lacks_sandbox = lacks_sandbox.then_some(fleet.user);
         let runners = match fleet.chosen {
             // What the session's user may not use any more is not there.
@@ -209,6 +212,8 @@ fn not_chosen(row: RunnerRow) -> FleetRunner {
         id: row.id,
         state: row.state(),
         locked: row.locked_at.is_some(),
+        // Nobody is told of it.
+        drained_by: None,
         name: row.name,
         pool: false,
         sandboxes: Vec::new(),

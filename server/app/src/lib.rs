@@ -95,10 +95,11 @@ pub use server_records::{
     ApprovalOutcome, ApprovalRow, LinkIdentity, RuleBy, RuleRow, SetRule, TrustedFile,
 };
 pub use server_router::links::LinkSealer;
-pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, Role, Scope, Scopes, UserKind};
+pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, RunnerChange};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
 pub use server_store::{ModelUsage, UsageBy, UsageOf};
 pub use server_store::{PooledSandbox, SandboxRow, SettingLayer, SettingName, StopCause};
+pub use server_store::{Role, Scope, Scopes, UserKind};
 pub use sessions::{
     KeptImage, NewMessage, Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession,
     Subscription,

@@ -178,6 +178,9 @@ impl Operations {
         let key = key.unwrap_or_else(|| self.new_key());
         let place = self.store.caller_place(ctx.tenant, runner, ctx.user).await;
         let mut place = place.map_err(runners::not_found)?;
+        if let Some(by) = &place.runner.drained_by {
+            return Err(runners::draining(&place.runner.name, by));
+        }
         if place.runner.pool && place.runner.sandboxes.is_empty() {
             let wanted = self
                 .store

@@ -85,6 +85,8 @@ pub enum Action {
     SeeRunner,
     /// Run something on a runner.
     UseRunner,
+    /// Rename a runner, let it drain, or give it work again.
+    ChangeRunner,
     /// Remove a runner.
     RemoveRunner,
     /// Let others use a runner, or not any more.
@@ -375,6 +377,7 @@ impl Action {
         Self::CancelOperation,
         Self::SeeRunner,
         Self::UseRunner,
+        Self::ChangeRunner,
         Self::RemoveRunner,
         Self::ShareRunner,
         Self::TakeRunner,
@@ -422,7 +425,7 @@ impl Action {
             Self::CancelOperation => own(&[Chat, Exec], Viewer),
             Self::SeeRunner => runners(&[Chat, Runners, Exec, Read], Viewer, Viewer),
             Self::UseRunner => runners(&[Chat, Runners, Exec], Member, Member),
-            Self::RemoveRunner | Self::ShareRunner | Self::TakeRunner => {
+            Self::ChangeRunner | Self::RemoveRunner | Self::ShareRunner | Self::TakeRunner => {
                 runners(&[Runners], Member, Admin)
             }
             Self::TrustRunner => runners(&[Runners], Admin, Admin),
@@ -449,6 +452,7 @@ impl Action {
     fn seen_by(self) -> Option<Self> {
         match self {
             Self::UseRunner
+            | Self::ChangeRunner
             | Self::RemoveRunner
             | Self::ShareRunner
             | Self::TakeRunner
@@ -486,6 +490,7 @@ impl fmt::Display for Action {
             Self::CancelOperation => "stop an operation",
             Self::SeeRunner => "list runners",
             Self::UseRunner => "use a runner",
+            Self::ChangeRunner => "rename or drain a runner",
             Self::RemoveRunner => "remove a runner",
             Self::ShareRunner => "share a runner",
             Self::TakeRunner => "take a runner",

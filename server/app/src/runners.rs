@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use server_records::LinkIdentity;
 use server_router::{Reaper, SilenceLimits, links::Links};
 use server_store::{
-    By, CredentialKind, JoinTokenRow, NewJoinToken, Page, RunnerRow, RunnerShares, SandboxRow,
-    SharedWith, Store,
+    By, CredentialKind, JoinTokenRow, NewJoinToken, Page, RunnerChange, RunnerRow, RunnerShares,
+    SandboxRow, SharedWith, Store,
 };
 use shared_link::server::{Figures, PoolFacts};
 use shared_types::{
@@ -56,6 +56,8 @@ pub struct Runner {
     pub refused_version: Option<u32>,
     /// True if it is removed when it leaves for good or stays away.
     pub ephemeral: bool,
+    /// The name of the person who lets it drain; absent where it takes new operations.
+    pub drained_by: Option<String>,
     /// The isolation that it reports of its first workspace.
     pub isolation: Isolation,
     /// True if policy believes that report.
@@ -180,6 +182,34 @@ impl Runners {
         self.gate.runner(ctx, Action::RemoveRunner, &named).await?;
         let (this, tenant, by) = (self.clone(), ctx.tenant, ctx.by());
         shielded(async move { this.revoke(tenant, runner, by).await }).await
+    }
+
+    /// Renames a runner, lets it drain, or gives it work again. It keeps its id, so every choice of it stays.
+    ///
+    /// # Errors
+    /// If the name cannot be one, another runner has it, there is no such runner, or the user may not do that.
+    pub async fn change(
+        &self,
+        ctx: &OpContext,
+        runner: RunnerId,
+        change: &RunnerChange,
+    ) -> Result<Runner, AppError> {
+        let named = runner.to_string();
+        self.gate.runner(ctx, Action::ChangeRunner, &named).await?;
+        if let Some(name) = change.name.as_deref().filter(|name| !is_name(name)) {
+            return Err(AppError::Invalid(no_name(name)));
+        }
+        let (by, now) = (ctx.by(), self.clock.now());
+        let changed = self
+            .store
+            .change_runner(ctx.tenant, runner, change, &by, now);
+        let row = changed.await.map_err(|error| match (error, &change.name) {
+            (server_store::StoreError::Conflict(_), Some(name)) => {
+                AppError::Conflict(name_taken(name))
+            }
+            (error, _) => not_found(error),
+        })?;
+        self.as_seen(ctx, row).await
     }
 
     /// Shares a runner with a person, by name or id, or with `everyone`.
@@ -417,6 +447,10 @@ impl Runners {
                 .went_back_at
                 .filter(|at| now.since(*at) < WENT_BACK_SHOWN_FOR),
             ephemeral: row.ephemeral,
+            drained_by: match row.drained {
+                Some((by, _)) => Some(self.store.user(row.tenant, by).await?.name),
+                None => None,
+            },
             refused_version: self.links.refused_version(row.id),
             figures: self.links.figures(row.id),
             last_seen: row.last_seen_at,
@@ -473,9 +507,7 @@ impl JoinTokens {
     /// on another machine.
     async fn is_free(&self, tenant: TenantId, name: &str) -> Result<(), AppError> {
         match self.store.find_runner(tenant, name).await {
-            Ok(_) => Err(AppError::Conflict(format!(
-                "a runner called {name} exists; choose another name, or remove that one: gantry runners remove {name}"
-            ))),
+            Ok(_) => Err(AppError::Conflict(name_taken(name))),
             Err(server_store::StoreError::NotFound) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -558,9 +590,7 @@ impl JoinTerms {
         } = self;
         let mut texts = labels.iter().flat_map(|(key, value)| [key, value]);
         let refused = if !name.is_empty() && !is_name(name) {
-            format!(
-                "{name:?} cannot name a runner: use up to 63 of a–z, 0–9, '-', '.' and '_', such as build-7"
-            )
+            no_name(name)
         } else if !(1..=JOIN_TOKEN_AT_MOST_S).contains(valid_for_s) {
             format!(
                 "a join token cannot be valid for {valid_for_s} s: ask for 1 to {JOIN_TOKEN_AT_MOST_S}"
@@ -578,6 +608,28 @@ impl JoinTerms {
         };
         Err(AppError::Invalid(refused))
     }
+}
+
+/// The error for a caller who wants something new on a runner that drains.
+pub(crate) fn draining(name: &str, by: &str) -> AppError {
+    AppError::Conflict(format!(
+        "runner {name} takes no new work: {by} lets it drain, and what runs there goes on; name another runner, or have \
+         it take work again: gantry runners undrain {name}"
+    ))
+}
+
+/// The words for a name that another runner has.
+fn name_taken(name: &str) -> String {
+    format!(
+        "a runner called {name} exists; choose another name, or remove that one: gantry runners remove {name}"
+    )
+}
+
+/// The words for a text that cannot name a runner.
+fn no_name(text: &str) -> String {
+    format!(
+        "{text:?} cannot name a runner: use up to 63 of a–z, 0–9, '-', '.' and '_', such as build-7"
+    )
 }
 
 /// The error for a store that has no such runner.

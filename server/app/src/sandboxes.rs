@@ -13,6 +13,7 @@ use crate::{
     isolation::{IsolationPolicy, SUDO_IS_FORBIDDEN},
     pages::cut,
     rights::Action,
+    runners::draining,
 };
 
 /// The changes of a sandbox, in effect from its next start on.
@@ -123,6 +124,7 @@ impl Sandboxes {
                 runner.name
             )));
         }
+        self.takes_work(&runner).await?;
         let wanted = self
             .store
             .want_sandbox(ctx.tenant, runner.id, ctx.user, self.clock.now());
@@ -141,9 +143,10 @@ impl Sandboxes {
                 .known_runner(ctx, Action::UseRunner, runner)
                 .await?;
         }
+        let runner = self.store.runner(ctx.tenant, sandbox.runner).await?;
+        self.takes_work(&runner).await?;
         let spec = self.with_policy(ctx, sandbox.spec.clone()).await?;
         if !spec.may_sudo {
-            let runner = self.store.runner(ctx.tenant, sandbox.runner).await?;
             check_privilege(&runner, &spec.template)?;
         }
         let told = self
@@ -231,6 +234,15 @@ impl Sandboxes {
             .ensure_sandbox(sandbox.runner, id, &spec, false)
             .await;
         self.get(ctx, id).await
+    }
+
+    /// Refuses a runner that drains: no sandbox is made or started there.
+    async fn takes_work(&self, runner: &RunnerRow) -> Result<(), AppError> {
+        let Some((by, _)) = runner.drained else {
+            return Ok(());
+        };
+        let by = self.store.user(runner.tenant, by).await?;
+        Err(draining(&runner.name, &by.name))
     }
 
     /// The same, with what policy says of it now.

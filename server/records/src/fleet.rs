@@ -55,6 +55,8 @@ pub struct FleetRunner {
     pub state: RunnerState,
     /// True if its identity is locked, because its folder was copied.
     pub locked: bool,
+    /// The name of the person who lets it drain; absent where it takes new operations, or was removed.
+    pub drained_by: Option<String>,
     /// True if it makes sandboxes: its only one here is the user's own then.
     pub pool: bool,
     /// Its workspaces, the first one first; none before its first report.

@@ -103,6 +103,9 @@ pub enum PlaceError {
     /// The runner was revoked or locked since.
     #[error("the runner was removed or locked")]
     Barred,
+    /// The runner drains by now.
+    #[error("the runner takes no new operations")]
+    Draining,
     /// The user may not use the runner any more.
     #[error("the runner may not be used any more")]
     NotAllowed,

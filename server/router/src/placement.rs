@@ -57,7 +57,7 @@ pub struct Recent {
 /// Places in the workspace that was chosen with the runner, else in the runner's first one.
 ///
 /// # Errors
-/// `Unavailable` if no runner is active, or the active one is unknown, offline, locked or removed.
+/// `Unavailable` if no runner is active, or the active one is unknown, offline, locked, draining or removed.
 /// `ForbiddenByRunnerPolicy` if it does not report the demanded isolation, or its report does not count.
 pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotPlaced> {
     let runner = chosen(snapshot).map_err(NotPlaced::Refused)?;
@@ -66,6 +66,13 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
         return Err(unavailable(format!(
             "{which} is locked, because its folder was copied; find the copy, remove the runner \
              (gantry runners remove {}) and enrol it anew, or {other}",
+            runner.name
+        )));
+    }
+    if let Some(by) = &runner.drained_by {
+        return Err(unavailable(format!(
+            "{which} takes no new work: {by} lets it drain, and what runs there goes on; {other}, or have it take \
+             work again: gantry runners undrain {}",
             runner.name
         )));
     }

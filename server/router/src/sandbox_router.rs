@@ -109,6 +109,7 @@ impl SandboxRouter {
             Err(PlaceError::Conflict) => Err(conflict()),
             Err(PlaceError::OtherIncarnation) => Err(linked_anew(&intent.place.runner_name)),
             Err(PlaceError::Barred) => Err(removed(&intent.place.runner_name)),
+            Err(PlaceError::Draining) => Err(draining(&intent.place.runner_name)),
             Err(PlaceError::NotAllowed) => Err(not_allowed(&intent.place.runner_name)),
             Err(PlaceError::Unavailable(error)) => Err(not_stored("store the operation", &error)),
         }
@@ -312,6 +313,15 @@ fn linked_anew(name: &str) -> Refusal {
 
 fn removed(name: &str) -> Refusal {
     let message = format!("runner {name:?} was removed; choose another for the next message");
+    Refusal::new(RefusalCode::Unavailable, message)
+}
+
+/// The refusal where a runner began to drain after its place was found.
+fn draining(name: &str) -> Refusal {
+    let message = format!(
+        "runner {name:?} takes no new work: it drains now, and what runs there goes on; choose another for the next \
+         message, or have it take work again: gantry runners undrain {name}"
+    );
     Refusal::new(RefusalCode::Unavailable, message)
 }
 

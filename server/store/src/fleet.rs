@@ -51,7 +51,8 @@ macro_rules! select_place {
              (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
                  AND settings.name = 'sudo') AS sudo_policy,
              trusted_at, runners.id AS chosen_runner_id, runners.name AS chosen_runner_name, revoked_at, locked_at,
-             replica_id, last_seen_at, journal_id, boot_id, pool_backend, pool_isolation, pool_problem,
+             drained_at, (SELECT users.name FROM users WHERE users.tenant_id = runners.tenant_id
+                 AND users.id = drained_by) AS drained_by_name, replica_id, last_seen_at, journal_id, boot_id, pool_backend, pool_isolation, pool_problem,
              pool_sudo_templates, sandboxes.owner_id AS sandbox_owner_id, sandboxes.id AS sandbox_id,
              sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch,
              sandboxes.spec AS sandbox_spec, sandboxes.state AS sandbox_state, privilege",
@@ -226,6 +227,10 @@ fn chosen(id: RunnerId, row: &Row, rows: &[Row]) -> Result<FleetRunner, sqlx::Er
             },
         },
         locked: row.maybe_time("locked_at")?.is_some(),
+        drained_by: match (row.maybe_time("revoked_at")?, row.maybe_time("drained_at")?) {
+            (None, Some(_)) => Some(row.text("drained_by_name")?),
+            (Some(_), _) | (None, None) => None,
+        },
         incarnation: journal
             .zip(row.maybe_text("boot_id")?)
             .map(|(journal, boot)| Incarnation { journal, boot }),

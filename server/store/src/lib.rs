@@ -104,7 +104,7 @@ pub use request_key::{
 pub use rule::NewRuleRow;
 pub use runner::{
     ChallengeNumber, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkRow, NewRunner,
-    RunnerAccess, RunnerRow, RunnerShares, SharedWith, ShownState,
+    RunnerAccess, RunnerChange, RunnerRow, RunnerShares, SharedWith, ShownState,
 };
 pub use sandbox::{PooledSandbox, Reported, SandboxChange, SandboxRow};
 pub use scope::{Scope, Scopes};

@@ -44,7 +44,7 @@ macro_rules! select_operations {
 }
 
 /// Writes an intent ([`intent`]) and returns its id. It does so only if its turn runs, its runner has this incarnation
-/// and is not barred, and the session's user may use the runner.
+/// and is not barred and does not drain, and the session's user may use the runner.
 macro_rules! insert_intent {
     () => {
         concat!(
@@ -57,7 +57,7 @@ macro_rules! insert_intent {
                  WHERE tenant_id = $3 AND session_id = $4 AND id = $11 AND state = 'running')
              AND EXISTS (SELECT 1 FROM runners
                  WHERE tenant_id = $3 AND id = $16 AND journal_id = $18 AND boot_id = $19
-                     AND revoked_at IS NULL AND locked_at IS NULL)
+                     AND revoked_at IS NULL AND locked_at IS NULL AND drained_at IS NULL)
              AND ",
             access::may_use!(
                 "$3",
@@ -145,6 +145,8 @@ pub enum Placed {
     OtherIncarnation,
     /// Its runner is revoked or locked. Nothing was written.
     Barred,
+    /// Its runner drains. Nothing was written.
+    Draining,
     /// Its user may not use the runner any more. Nothing was written.
     NotAllowed,
 }
@@ -676,8 +678,12 @@ async fn why_not_there(
     user: UserId,
     runner: RunnerId,
 ) -> Result<Placed, StoreError> {
-    if runner::find(tx, tenant, runner).await?.is_barred() {
+    let row = runner::find(tx, tenant, runner).await?;
+    if row.is_barred() {
         return Ok(Placed::Barred);
+    }
+    if row.drained.is_some() {
+        return Ok(Placed::Draining);
     }
     Ok(match access::is_allowed(tx, tenant, user, runner).await? {
         true => Placed::OtherIncarnation,

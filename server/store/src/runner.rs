@@ -34,13 +34,14 @@ macro_rules! select_runners {
                  last_seen_at, journal_id, boot_id, journal_sequence, accepted_sequence, locked_at,
                  ephemeral, join_state, went_back_at, loses_unlisted, pool_backend, pool_templates,
                  pool_isolation, pool_problem, pool_sudo_templates, trusted_by, trusted_at, models,
-                 models_problem, ceiling
+                 models_problem, ceiling, drained_by, drained_at
              FROM runners ",
             $rest
         )
     };
 }
 
+mod change;
 mod join_state;
 mod leave;
 mod link; // below the macro, so that it can use it
@@ -48,6 +49,7 @@ mod models;
 mod share;
 mod silence;
 
+pub use change::RunnerChange;
 pub use join_state::{ChallengeNumber, JoinState, ShownState};
 pub use leave::Late;
 pub use link::{LinkClaim, LinkClaimed};
@@ -130,6 +132,8 @@ pub struct RunnerRow {
     pub models: Option<ModelsReport>,
     /// The most freedom of an agent by its machine's own policy, if the machine has one.
     pub ceiling: Option<Mode>,
+    /// The user who lets it drain, and since when: it is given no new operation.
+    pub drained: Option<(UserId, Timestamp)>,
 }
 
 impl RunnerRow {
@@ -528,6 +532,9 @@ impl FromRow for RunnerRow {
                 .zip(row.maybe_time("trusted_at")?),
             models: models(row)?,
             ceiling: row.maybe_parsed("ceiling")?,
+            drained: row
+                .maybe_parsed("drained_by")?
+                .zip(row.maybe_time("drained_at")?),
         })
     }
 }

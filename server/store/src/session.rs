@@ -27,6 +27,8 @@ macro_rules! select_sessions {
                  deleted_at,
                  (SELECT COUNT(*) FROM session_links WHERE session_links.tenant_id = sessions.tenant_id
                      AND session_links.session_id = sessions.id) AS links,
+                 (SELECT COUNT(*) FROM approvals WHERE approvals.tenant_id = sessions.tenant_id
+                     AND approvals.session_id = sessions.id AND answer IS NULL) AS waiting_approvals,
                  (SELECT turns.id FROM turns WHERE turns.tenant_id = sessions.tenant_id
                      AND turns.session_id = sessions.id AND turns.state = 'running') AS running_turn, ",
             setting::pin_columns!(),
@@ -93,6 +95,8 @@ pub struct SessionRow {
     pub deleted_at: Option<Timestamp>,
     /// The number of links to it that were made and not ended.
     pub links: u64,
+    /// The number of its questions that have no answer yet.
+    pub waiting_approvals: u64,
 }
 
 /// The changes that a user makes to a session; absent values stay.
@@ -448,6 +452,7 @@ impl FromRow for SessionRow {
             archived_at: row.maybe_time("archived_at")?,
             deleted_at: row.maybe_time("deleted_at")?,
             links: row.count("links")?,
+            waiting_approvals: row.count("waiting_approvals")?,
         })
     }
 }

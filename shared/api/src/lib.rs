@@ -222,6 +222,9 @@ messages! {
         /// The number of links to it that have not been revoked.
         #[serde(default)]
         pub links: u64,
+        /// The number of its questions that wait for the user's answer: agents ask before they act, or to know more.
+        #[serde(default)]
+        pub waiting_approvals: u64,
     }
 
     /// Changes a session's entry in lists. Absent fields stay as they are.
@@ -517,6 +520,12 @@ messages! {
         /// the server accepts them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub refused: Option<String>,
+        /// True if it drains: it is given nothing new to run, and what runs there goes on.
+        #[serde(default)]
+        pub draining: bool,
+        /// The name of the person who lets it drain; absent where it takes work.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub drained_by: Option<String>,
         /// True if the server removes it once it leaves for good or stays away.
         #[serde(default)]
         pub ephemeral: bool,
@@ -718,6 +727,20 @@ messages! {
         /// Its name or its id, alone or with one of its workspaces (`laptop/api`).
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 127))]
         pub runner: String,
+    }
+
+    /// Changes a runner. Absent fields stay as they are.
+    #[derive(Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct ChangeRunner {
+        /// Its name, which no other runner of the tenant may have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63, pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"))]
+        pub name: Option<String>,
+        /// True to let it drain: it is given nothing new to run, and what runs there goes on. False to give it work
+        /// again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub draining: Option<bool>,
     }
 
     /// Makes a token with which one runner, or a fleet of them, may enrol.

@@ -2,8 +2,8 @@
 
 use reqwest::Method;
 use shared_api::{
-    AddServiceAccount, AuditLog, ChangeRole, CreateKey, CreatedKey, Invitation, InvitePerson, Key,
-    Keys, People, Person, RoleName, Runner, ShareRunner, UnshareRunner,
+    AddServiceAccount, AuditLog, ChangeRole, ChangeRunner, CreateKey, CreatedKey, Invitation,
+    InvitePerson, Key, Keys, People, Person, RoleName, Runner, ShareRunner, UnshareRunner,
 };
 use shared_types::{RunnerId, Timestamp, UserId};
 
@@ -120,6 +120,19 @@ impl Client {
         let path = ["runners", &id.to_string(), "unshare"];
         let body = UnshareRunner { with };
         self.http.call(Method::POST, &path, &body).await
+    }
+
+    /// Renames a runner, lets it drain, or gives it work again.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn change_runner(
+        &self,
+        id: RunnerId,
+        change: &ChangeRunner,
+    ) -> Result<Runner, ClientError> {
+        let path = ["runners", &id.to_string()];
+        self.http.call(Method::PATCH, &path, change).await
     }
 
     /// Becomes the owner of a runner.

@@ -199,6 +199,7 @@ impl LinkRows for Rows {
             name: who.name.clone(),
             state: RunnerState::Online,
             locked: false,
+            drained_by: None,
             sandboxes: sandboxes.collect(),
             believed: false,
             incarnation: Some(hello.incarnation.clone()),

@@ -13,7 +13,7 @@ use axum::{
 use serde::Deserialize;
 use server_app::{AppError, CancelAnswer, OperationFilter};
 use shared_api::{Operation, OperationCancelled, Operations, Problem, StartOperation};
-use shared_types::{OperationId, Refusal, RefusalCode};
+use shared_types::{OperationId, Refusal, RefusalCode, RunnerId};
 
 use super::{
     Signed,
@@ -38,6 +38,10 @@ pub(crate) struct ListQuery {
     #[serde(default)]
     #[param(inline)]
     state: WhichOperations,
+    /// Only operations on the runner with this id.
+    #[serde(default)]
+    #[param(inline)]
+    runner: Option<RunnerId>,
     /// Only operations whose ids begin like this, such as `op_3k`.
     #[serde(default)]
     prefix: String,
@@ -104,6 +108,7 @@ pub(crate) async fn operations(
     let Query(query) = query.map_err(words::of_query)?;
     let filter = OperationFilter {
         open_only: matches!(query.state, WhichOperations::Open),
+        runner: query.runner,
         prefix: query.prefix,
         after: page::place("operations", query.after.as_deref())?,
         limit: page::limit(query.limit)?,

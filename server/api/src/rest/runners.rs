@@ -6,10 +6,10 @@ use axum::{
     http::StatusCode,
 };
 use proto::PROTOCOL_VERSION;
-use server_app::{AppError, JoinTerms, JoinTokenRow, Page};
+use server_app::{AppError, JoinTerms, JoinTokenRow, Page, RunnerChange};
 use shared_api::{
-    CreateJoinToken, JoinToken, JoinTokens, ListedJoinToken, Pool, Problem, Runner, RunnerFigures,
-    Runners, ShareRunner, UnshareRunner, UseRunner, Workspace,
+    ChangeRunner, CreateJoinToken, JoinToken, JoinTokens, ListedJoinToken, Pool, Problem, Runner,
+    RunnerFigures, Runners, ShareRunner, UnshareRunner, UseRunner, Workspace,
 };
 use shared_types::{JoinTokenId, RunnerId, address::NotARange};
 
@@ -28,7 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<Doors> {
     OpenApiRouter::new()
         .routes(routes!(use_runner, use_none))
         .routes(routes!(runners))
-        .routes(routes!(remove))
+        .routes(routes!(change, remove))
         .routes(routes!(share))
         .routes(routes!(unshare))
         .routes(routes!(take))
@@ -79,6 +79,24 @@ pub(crate) async fn use_none(
 ) -> Result<StatusCode, Refused> {
     doors.app.runners.choose_none(&ctx).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Rename a runner, let it drain, or give it work again. While it drains, the server places nothing new on it; what runs
+/// there goes on, and can be read, signalled and stopped.
+#[utoipa::path(patch, path = "/api/v1/runners/{id}", operation_id = "change_runner", params(("id" = inline(RunnerId), Path)), request_body = ChangeRunner, responses(
+    (status = 200, body = Runner), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem, description = "Another runner has the name."), (status = 422, body = Problem)))]
+pub(crate) async fn change(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<RunnerId>,
+    Body(ask): Body<ChangeRunner>,
+) -> Result<Json<Runner>, Refused> {
+    let change = RunnerChange {
+        name: ask.name,
+        draining: ask.draining,
+    };
+    let changed = doors.app.runners.change(&ctx, id, &change).await?;
+    Ok(Json(to_runner(changed)))
 }
 
 /// Remove a runner: its link ends, and it cannot come back without a new token.
@@ -264,6 +282,8 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         locked: runner.locked,
         server_went_back: runner.server_went_back,
         refused: runner.refused_version.map(too_old),
+        draining: runner.drained_by.is_some(),
+        drained_by: runner.drained_by,
         ephemeral: runner.ephemeral,
         isolation: runner.isolation.to_string(),
         isolation_believed: runner.believed,

@@ -396,5 +396,6 @@ pub(super) fn to_session(session: server_app::Session) -> Session {
         }),
         archived_at: session.archived_at,
         links: session.links,
+        waiting_approvals: session.waiting_approvals,
     }
 }

@@ -31,14 +31,22 @@ fn state() -> impl Strategy<Value = RunnerState> {
 fn runner() -> impl Strategy<Value = FleetRunner> {
     let sandboxes = prop::collection::vec((isolation(), any::<bool>()), 0..3);
     let locked = prop::bool::weighted(0.2);
-    let parts = (runner_id(), state(), locked, sandboxes, any::<[bool; 2]>());
+    let drained = prop::bool::weighted(0.2);
+    let parts = (
+        runner_id(),
+        state(),
+        [locked, drained],
+        sandboxes,
+        any::<[bool; 2]>(),
+    );
     parts.prop_map(
-        |(id, state, locked, sandboxes, [linked, believed])| FleetRunner {
+        |(id, state, [locked, drained], sandboxes, [linked, believed])| FleetRunner {
             pool: false,
             id,
             name: format!("runner-{}", id.as_u128()),
             state,
             locked,
+            drained_by: drained.then(|| "ana".to_owned()),
             sandboxes: WORKSPACES
                 .into_iter()
                 .zip(sandboxes)

@@ -313,8 +313,8 @@ pub(super) async fn settle(
     }
 }
 
-/// Writes the intent. Writes nothing if the id or the key is known, the runner has another incarnation, the user may
-/// not use it, or the sandbox has another epoch.
+/// Writes the intent. Writes nothing if the id or the key is known, the runner has another incarnation or drains, the
+/// user may not use it, or the sandbox has another epoch.
 async fn insert(
     tx: &mut Connection,
     tenant: TenantId,
@@ -330,7 +330,7 @@ async fn insert(
              $20, $21, $22
          WHERE EXISTS (SELECT 1 FROM runners
                  WHERE tenant_id = $1 AND id = $6 AND journal_id = $8 AND boot_id = $9
-                     AND revoked_at IS NULL AND locked_at IS NULL)
+                     AND revoked_at IS NULL AND locked_at IS NULL AND drained_at IS NULL)
              AND EXISTS (SELECT 1 FROM sandboxes WHERE tenant_id = $1 AND id = $7 AND epoch = $4)
              AND ",
         may_use!("$1", "$17", "$6"),

@@ -1,6 +1,6 @@
 //! Lists of operations, for people.
 
-use shared_types::{OperationId, TenantId, Timestamp, UserId};
+use shared_types::{OperationId, RunnerId, TenantId, Timestamp, UserId};
 
 use super::{Label, OperationRow};
 use crate::{
@@ -19,6 +19,8 @@ const LISTED_OUTCOME_BYTES: i64 = 4096;
 pub struct OperationFilter {
     /// Only those without an outcome.
     pub open_only: bool,
+    /// Only those of this runner.
+    pub runner: Option<RunnerId>,
     /// Only those whose ids begin with this text.
     pub prefix: String,
     /// Only those behind this place in the list: the time when an operation was placed, and its id.
@@ -87,13 +89,13 @@ impl Store {
                 "NULL",
                 "AND outcome IS NULL
                  AND operations.id >= $3 AND operations.id < $5
-                 AND (placed_at, operations.id) < ($7, $8)
+                 AND (placed_at, operations.id) < ($7, $8) AND ($9 = '' OR runner_id = $9)
                  ORDER BY placed_at DESC, operations.id DESC LIMIT $6"
             ),
             false => select_listed!(
                 "NULL",
                 "AND operations.id >= $3 AND operations.id < $5
-                 AND (placed_at, operations.id) < ($7, $8)
+                 AND (placed_at, operations.id) < ($7, $8) AND ($9 = '' OR runner_id = $9)
                  ORDER BY placed_at DESC, operations.id DESC LIMIT $6"
             ),
         };
@@ -106,6 +108,7 @@ impl Store {
             .bind(page(filter.limit))
             .bind(before.map_or(i64::MAX, |before| before.as_micros()))
             .bind(id.map_or(String::new(), |id| id.to_string()))
+            .bind(filter.runner.map_or(String::new(), |id| id.to_string()))
             .fetch_all(&mut self.read(tenant).await?)
             .await?;
         let listed = rows.iter().map(ListedOperation::from_row);

@@ -136,6 +136,7 @@ fn is_placed(placed: Result<Placed, StoreError>) -> Result<(), PlaceError> {
         Ok(Placed::New { .. }) => Ok(()),
         Ok(Placed::Known(_)) | Err(StoreError::Conflict(_)) => Err(PlaceError::Conflict),
         Ok(Placed::Barred) => Err(PlaceError::Barred),
+        Ok(Placed::Draining) => Err(PlaceError::Draining),
         Ok(Placed::NotAllowed) => Err(PlaceError::NotAllowed),
         Ok(Placed::OtherIncarnation) => Err(PlaceError::OtherIncarnation),
         Err(StoreError::StaleEpoch { .. }) => Err(PlaceError::StaleEpoch),

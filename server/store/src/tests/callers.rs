@@ -267,6 +267,7 @@ async fn a_user_sees_what_the_user_and_the_users_sessions_asked_for_and_nothing_
     let one = OperationFilter {
         prefix: operation.id.to_string(),
         open_only: true,
+        runner: Some(work.operation.place.runner),
         after: None,
         limit: 10,
     };
