@@ -88,6 +88,13 @@ const inbox = createRoute({
 const runners = createRoute({
   getParentRoute: () => frame,
   path: "/runners",
+  validateSearch: (search: Record<string, unknown>): { search?: string; sort?: "state"; runner?: string; enrol?: 1 } => ({
+    ...text(search, "search"),
+    ...text(search, "runner"),
+    ...(search["sort"] === "state" ? { sort: "state" as const } : {}),
+    // `?enrol=1` opens the dialog that adds a machine.
+    ...(search["enrol"] === 1 ? { enrol: 1 as const } : {}),
+  }),
   component: lazyRouteComponent(() => import("./pages/runners/Runners"), "Runners"),
 });
 

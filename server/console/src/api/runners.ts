@@ -9,21 +9,9 @@ export const runnersQuery = queryOptions({
   queryFn: (): Promise<Runners> => answer(api.GET("/api/v1/runners", { params: { query: { limit: 500 } } })),
 });
 
-/** Chooses the runner of all sessions that have no choice of their own: `laptop`, or `laptop/api` for one of its workspaces. */
-export async function chooseRunner(runner: string): Promise<Runner> {
-  const used = await answer(api.PUT("/api/v1/me/runner", { body: { runner } }));
-  await Promise.all(["settings", "runners"].map((topic) => queries.invalidateQueries({ queryKey: [topic] })));
-  return used;
-}
-
-/** Pins a session to a runner. */
-export async function pinSession(session: string, runner: string): Promise<void> {
-  await answer(api.PUT("/api/v1/sessions/{id}/runner", { params: { path: { id: session } }, body: { runner } }));
-  await Promise.all(["settings", "sessions"].map((topic) => queries.invalidateQueries({ queryKey: [topic] })));
-}
-
-/** Lets a session work on the person's active runner. */
-export async function unpinSession(session: string): Promise<void> {
-  await answer(api.DELETE("/api/v1/sessions/{id}/runner", { params: { path: { id: session } } }));
-  await Promise.all(["settings", "sessions"].map((topic) => queries.invalidateQueries({ queryKey: [topic] })));
+/** Chooses where the person's tools run from the next message on: a runner's id or name, alone or with `/WORKSPACE`. */
+export async function chooseRunner(place: string): Promise<Runner> {
+  const chosen = await answer(api.PUT("/api/v1/me/runner", { body: { runner: place } }));
+  await Promise.all(["runners", "settings"].map((topic) => queries.invalidateQueries({ queryKey: [topic] })));
+  return chosen;
 }

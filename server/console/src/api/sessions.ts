@@ -81,3 +81,11 @@ export async function endLinks(id: string): Promise<number> {
   await sessionsChanged();
   return ended.links;
 }
+
+/** Pins a session to a runner: its name or id, alone or with `/WORKSPACE`. Undefined lets it work on the person's active one. */
+export async function pinSession(id: string, place: string | undefined): Promise<void> {
+  const params = { path: { id } };
+  if (place === undefined) await answer(api.DELETE("/api/v1/sessions/{id}/runner", { params }));
+  else await answer(api.PUT("/api/v1/sessions/{id}/runner", { params, body: { runner: place } }));
+  await Promise.all([sessionsChanged(), queries.invalidateQueries({ queryKey: ["settings"] })]);
+}

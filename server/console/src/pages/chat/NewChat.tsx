@@ -1,6 +1,30 @@
-import { Outlet } from "@tanstack/react-router";
+import { Link } from "@tanstack/react-router";
+import { ChevronLeft } from "lucide-react";
+import { useTranslation } from "react-i18next";
+import { useMe } from "@/api/me";
+import { Composer } from "./composer/Composer";
+import { NoRunner, PlaceNote } from "./new/PlaceNote";
+import { Suggestions } from "./new/Suggestions";
 
-/** The page's place; its content follows. */
+/** Where a chat begins: the input, and where its agent will work. */
 export function NewChat() {
-  return <Outlet />;
+  const { t } = useTranslation("chat");
+  const user = useMe()?.user.id ?? "";
+  return (
+    <main className="flex min-h-0 flex-1 flex-col overflow-y-auto">
+      <header className="px-2 pt-2 md:hidden">
+        <Link to="/chat" search={(before) => ({ ...before, new: undefined })} className="touchable inline-flex items-center gap-1 pr-3 text-muted">
+          <ChevronLeft aria-hidden className="size-5" />
+          {t("newBack")}
+        </Link>
+      </header>
+      <div className="mx-auto flex w-full max-w-[46rem] flex-1 flex-col justify-center px-4 pt-4 pb-[12dvh]">
+        <h1 className="mb-4 px-3 text-title font-semibold">{t("newTitle")}</h1>
+        <NoRunner />
+        <Composer session={undefined} working={false} waits={false} />
+        <PlaceNote />
+        <Suggestions user={user} />
+      </div>
+    </main>
+  );
 }

@@ -1,11 +1,18 @@
-import { ArrowUp } from "lucide-react";
-import { type KeyboardEvent, useState } from "react";
+import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { idempotencyKey } from "@/api/client";
-import { sendMessage } from "@/api/messages";
+import { useMe } from "@/api/me";
 import type { MessageAccepted } from "@/api/schema";
-import { IconButton } from "@/ui/Button";
-import { sayFailed } from "@/ui/Toast";
+import { Button } from "@/ui/Button";
+import { AnswerCard } from "./AnswerCard";
+import { showAnswer, useAnswer } from "./answers";
+import { Box } from "./Box";
+import { ModeChip } from "./chips/ModeChip";
+import { ModelChip } from "./chips/ModelChip";
+import { FolderChip } from "./chips/FolderChip";
+import { PlaceChip } from "./chips/PlaceChip";
+import { putBack, setDraft, useDraft } from "./draft";
+import { onMessageSent, useOutbox } from "./outbox";
+import { OutgoingRows } from "./OutgoingRows";
 
 /** An earlier message that is being edited. */
 export interface Editing {
@@ -39,35 +46,60 @@ export interface ComposerProps {
   onSent?: ((sent: MessageAccepted) => void) | undefined;
 }
 
-/** Where a person writes to an agent. */
-export function Composer({ session, disabledReason, onSent }: ComposerProps) {
-  const { t } = useTranslation("chat");
-  const [text, setText] = useState("");
-  const send = async () => {
-    if (!session || !text.trim()) return;
-    try {
-      onSent?.(await sendMessage(session, { text, client_id: idempotencyKey(), while_working: "steer" }));
-      setText("");
-    } catch (error) {
-      sayFailed(t("inputNotSent"), error);
-    }
-  };
-  const hear = (event: KeyboardEvent) => {
-    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
-    event.preventDefault();
-    void send();
-  };
+/** Where a person writes to an agent, and what counts for the answer: place, mode and model. */
+export function Composer(props: ComposerProps) {
+  const { session, disabledReason, editing, onEditDone, onSent } = props;
+  const { t } = useTranslation(["chat", "common"]);
+  const user = useMe()?.user.id ?? "";
+  const draft = useDraft(user, session);
+  const [edited, setEdited] = useState<Editing>();
+  const outgoing = useOutbox(user, session);
+  const answer = useAnswer(session);
+  if (editing !== undefined && edited?.turn !== editing.turn) setEdited(editing);
+  if (editing === undefined && edited !== undefined) setEdited(undefined);
+
+  useEffect(() => {
+    if (!session || !onSent) return;
+    return onMessageSent((of, sent) => of === session && onSent(sent));
+  }, [session, onSent]);
+
+  const giveBack = (text: string) => putBack(user, session, text);
+  const disabled = disabledReason !== undefined;
   return (
-    <div className="flex items-end gap-2 rounded-card border border-line-strong bg-surface p-2">
-      <textarea
-        aria-label={t("inputLabel")}
-        className="min-w-0 flex-1 resize-none bg-transparent p-1 outline-none"
-        disabled={disabledReason !== undefined}
-        value={text}
-        onChange={(event) => setText(event.target.value)}
-        onKeyDown={hear}
+    <div className="flex w-full flex-col gap-2">
+      {session && answer && <AnswerCard answer={answer} onClose={() => showAnswer(session, undefined)} />}
+      {session && <OutgoingRows user={user} session={session} messages={outgoing} onEdit={giveBack} />}
+      {edited && (
+        <div className="flex items-center justify-between gap-2 pl-3 text-dense text-muted">
+          <p>{t("inputEditing")}</p>
+          <Button size="sm" look="quiet" onClick={onEditDone}>
+            {t("common:cancel")}
+          </Button>
+        </div>
+      )}
+      <Box
+        {...props}
+        key={session ?? "new"}
+        user={user}
+        text={edited ? edited.text : draft}
+        editing={edited}
+        onText={(text) => (edited ? setEdited({ ...edited, text }) : setDraft(user, session, text))}
+        onGiveBack={giveBack}
       />
-      <IconButton icon={ArrowUp} look="primary" label={t("inputSend")} onClick={() => void send()} />
+      {disabled ? (
+        <p role="status" className="px-3 text-dense text-muted">
+          {disabledReason}
+        </p>
+      ) : (
+        <div className="flex min-w-0 items-center gap-1 max-md:flex-wrap">
+          <PlaceChip session={session} />
+          {session === undefined && <FolderChip />}
+          <span className="ml-auto flex min-w-0 items-center gap-1 max-md:ml-0">
+            <ModeChip session={session} />
+            <ModelChip session={session} />
+          </span>
+        </div>
+      )}
     </div>
   );
 }

@@ -1,0 +1,85 @@
+import { ArrowUp, ImagePlus, ListPlus, Square } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { IMAGE_TYPES } from "@/api/images";
+import { stopTurn } from "@/api/messages";
+import { Button, IconButton } from "@/ui/Button";
+import { sayFailed } from "@/ui/Toast";
+import { Tooltip } from "@/ui/Tooltip";
+import type { How } from "./useSend";
+
+interface ActionsProps {
+  session: string | undefined;
+  working: boolean;
+  /** What works now, in words. */
+  stops: string | undefined;
+  /** True if the message can go. */
+  ready: boolean;
+  busy: boolean;
+  hasText: boolean;
+  disabled: boolean;
+  onSend: (how: How) => void;
+  onFiles: (files: readonly File[]) => void;
+}
+
+/** The buttons of the input: send, and while a turn works, queue and stop. */
+export function Actions({ session, working, stops, ready, busy, hasText, disabled, onSend, onFiles }: ActionsProps) {
+  const { t } = useTranslation("chat");
+  const chooser = useRef<HTMLInputElement>(null);
+  return (
+    <div className="flex items-center gap-1 p-1.5">
+      <IconButton icon={ImagePlus} label={t("inputImageAdd")} disabled={disabled} onClick={() => chooser.current?.click()} />
+      <input
+        ref={chooser}
+        type="file"
+        multiple
+        hidden
+        accept={IMAGE_TYPES.join(",")}
+        onChange={(event) => {
+          onFiles([...(event.target.files ?? [])]);
+          event.target.value = "";
+        }}
+      />
+      <span className="flex-1" />
+      {working && session && <Stop session={session} stops={stops} />}
+      {working && hasText && (
+        <Tooltip text={t("inputQueueHint")}>
+          <Button icon={ListPlus} disabled={!ready} onClick={() => onSend("queue")}>
+            {t("inputQueue")}
+          </Button>
+        </Tooltip>
+      )}
+      {working && hasText && (
+        <Tooltip text={t("inputSteerHint")}>
+          <Button look="primary" icon={ArrowUp} disabled={!ready} busy={busy} onClick={() => onSend("steer")}>
+            {t("inputSteer")}
+          </Button>
+        </Tooltip>
+      )}
+      {!(working && hasText) && <IconButton icon={ArrowUp} look="primary" label={t("inputSend")} disabled={!ready} busy={busy} onClick={() => onSend("steer")} />}
+    </div>
+  );
+}
+
+/** Stops the turn. It says *stopping* until the turn has ended, which may take a moment. */
+function Stop({ session, stops }: { session: string; stops: string | undefined }) {
+  const { t } = useTranslation("chat");
+  const [asked, setAsked] = useState(false);
+  useEffect(() => setAsked(false), [session]);
+  const stop = async () => {
+    setAsked(true);
+    try {
+      await stopTurn(session);
+    } catch (error) {
+      setAsked(false);
+      sayFailed(t("inputNotStopped"), error);
+    }
+  };
+  return (
+    <Tooltip text={stops ? t("inputStopHintOf", { what: stops }) : t("inputStopHint")}>
+      <Button icon={Square} busy={asked} onClick={() => void stop()}>
+        {asked ? t("inputStopping") : t("inputStop")}
+      </Button>
+    </Tooltip>
+  );
+}

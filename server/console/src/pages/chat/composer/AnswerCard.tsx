@@ -1,0 +1,57 @@
+import { X } from "lucide-react";
+import { useTranslation } from "react-i18next";
+import type { CommandTable, Shown } from "@/api/schema";
+import { IconButton } from "@/ui/Button";
+import type { CommandAnswer } from "./answers";
+
+/** The answer to a command. */
+export function AnswerCard({ answer, onClose }: { answer: CommandAnswer; onClose: () => void }) {
+  const { t } = useTranslation("common");
+  return (
+    <section role="status" aria-label={answer.line} className="fade-in rounded-card border border-line bg-surface">
+      <header className="flex items-center gap-2 py-1 pr-1 pl-3">
+        <code className="min-w-0 flex-1 truncate text-code text-muted">{answer.line}</code>
+        <IconButton size="sm" icon={X} label={t("close")} onClick={onClose} />
+      </header>
+      <div tabIndex={0} className="flex max-h-[40dvh] flex-col gap-1 overflow-auto px-3 pb-3 text-dense">
+        {answer.shown.map((part, place) => (
+          <Part key={place} part={part} />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function Part({ part }: { part: Shown }) {
+  if ("table" in part) return <Table table={part.table} />;
+  return <p className="wrap-anywhere whitespace-pre-wrap">{part.text}</p>;
+}
+
+function Table({ table }: { table: CommandTable }) {
+  return (
+    <table className="w-full text-left">
+      {table.columns.length > 0 && (
+        <thead className="text-meta text-faint">
+          <tr>
+            {table.columns.map((column, place) => (
+              <th key={place} scope="col" className="py-1 pr-4 font-medium first-letter:uppercase">
+                {column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+      )}
+      <tbody>
+        {table.rows.map((row, place) => (
+          <tr key={place} className="align-top">
+            {row.map((cell, column) => (
+              <td key={column} className="py-0.5 pr-4 wrap-anywhere last:pr-0 first:whitespace-nowrap max-md:first:whitespace-normal">
+                {cell}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

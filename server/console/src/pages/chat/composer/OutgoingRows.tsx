@@ -1,0 +1,56 @@
+import { CloudOff, RotateCw } from "lucide-react";
+import { useTranslation } from "react-i18next";
+import { Button } from "@/ui/Button";
+import { ErrorNote } from "@/ui/ErrorNote";
+import { type Outgoing, sendAgain, takeBack } from "./outbox";
+
+interface OutgoingProps {
+  user: string;
+  session: string;
+  messages: readonly Outgoing[];
+  /** Puts the text of a message that is taken back into the input. */
+  onEdit: (text: string) => void;
+}
+
+/** The messages that the server does not have yet, and what is the matter with them. */
+export function OutgoingRows({ user, session, messages, onEdit }: OutgoingProps) {
+  const { t } = useTranslation(["chat", "common"]);
+  if (messages.length === 0) return null;
+  const edit = (message: Outgoing) => {
+    takeBack(user, session, message.id);
+    onEdit(message.text);
+  };
+  return (
+    <ul aria-label={t("inputOutgoing")} className="flex flex-col gap-2">
+      {messages.map((message) => (
+        <li key={message.id} className="rounded-card border border-line bg-surface px-3 py-2">
+          <div className="flex items-start gap-3">
+            <p className="line-clamp-3 min-w-0 flex-1 text-muted wrap-anywhere whitespace-pre-wrap">{message.text}</p>
+            <p role="status" className="late flex shrink-0 items-center gap-1 text-meta text-faint">
+              {message.state === "sending" && t("inputSending")}
+              {message.state === "away" && (
+                <>
+                  <CloudOff aria-hidden className="size-3.5" />
+                  {t("inputTryingAgain")}
+                </>
+              )}
+            </p>
+          </div>
+          {message.state === "refused" && <ErrorNote error={message.error} title={t("inputNotSent")} className="mt-2" />}
+          {message.state !== "sending" && (
+            <div className="mt-2 flex flex-wrap gap-2">
+              {message.state === "refused" && (
+                <Button size="sm" icon={RotateCw} onClick={() => sendAgain(user, session, message.id)}>
+                  {t("common:tryAgain")}
+                </Button>
+              )}
+              <Button size="sm" onClick={() => edit(message)}>
+                {t("inputTakeBack")}
+              </Button>
+            </div>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,94 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { commandsQuery } from "@/api/commands";
+import type { ListedEntry } from "@/api/schema";
+import { type Completion, commandsLike, filesLike, splitPath, type Word, wordAt } from "./complete";
+import { folderEntries, forgetFolders } from "./folder";
+
+/** The pause in typing after which the runner is asked for a folder, in milliseconds. */
+const PAUSE_MS = 120;
+
+/** Why there are no files to offer. */
+export type NoFiles = "away" | "none" | { failed: string };
+
+/** What the word before the cursor can become. */
+export interface Completions {
+  word: Word;
+  items: readonly Completion[];
+  /** The item that Enter and Tab take. */
+  at: number;
+  loading: boolean;
+  /** Why there are no files; absent where there are some, or for commands. */
+  none?: NoFiles | undefined;
+}
+
+interface Wanted {
+  text: string;
+  cursor: number;
+  /** True if a line that begins with a slash is a command here. */
+  commands: boolean;
+  /** The place of the files: a runner's name, alone or with `/WORKSPACE`; undefined for none. */
+  place: string | undefined;
+  online: boolean;
+  /** The session's folder, relative to the workspace. */
+  directory: string;
+}
+
+type Folder = { key: string } & ({ entries: readonly ListedEntry[] } | { failed: string });
+
+/** The completions of the word before the cursor, how to move in them, and how to close them. */
+export function useCompletions({ text, cursor, commands, place, online, directory }: Wanted): { list: Completions | undefined; step: (by: number) => void; point: (at: number) => void; dismiss: () => void } {
+  const [dismissed, setDismissed] = useState<number>();
+  const [at, setAt] = useState(0);
+  const [folder, setFolder] = useState<Folder>();
+  const word = useMemo(() => wordAt(text, cursor), [text, cursor]);
+  const wordKey = word && `${word.kind}${word.start}${word.prefix}`;
+  const offered = word?.kind !== "command" || commands ? word : undefined;
+  const open = offered && offered.start !== dismissed ? offered : undefined;
+  const known = useQuery({ ...commandsQuery, enabled: open?.kind === "command" }).data?.commands;
+  const path = open?.kind === "file" ? [directory, splitPath(open.prefix).folder].filter((part) => part !== "").join("/") : undefined;
+  const key = path !== undefined && place !== undefined && online ? `${place}:${path}` : undefined;
+
+  useEffect(() => setAt(0), [wordKey]);
+  useEffect(() => {
+    // Another word opens the list again.
+    if (word === undefined) setDismissed(undefined);
+  }, [word]);
+  useEffect(() => {
+    if (key === undefined || path === undefined) return;
+    let wanted = true;
+    const timer = setTimeout(() => {
+      folderEntries(place, path).then(
+        (entries) => wanted && setFolder({ key, entries }),
+        (error: unknown) => wanted && setFolder({ key, failed: error instanceof Error ? error.message : String(error) }),
+      );
+    }, PAUSE_MS);
+    return () => {
+      wanted = false;
+      clearTimeout(timer);
+      forgetFolders();
+    };
+  }, [key, path, place]);
+
+  const list = useMemo((): Completions | undefined => {
+    if (!open) return undefined;
+    if (open.kind === "command") {
+      const items = commandsLike(known ?? [], open.prefix);
+      return items.length > 0 ? { word: open, items, at: Math.min(at, items.length - 1), loading: false } : undefined;
+    }
+    const empty = { word: open, items: [], at: 0, loading: false };
+    if (place === undefined) return undefined;
+    if (!online) return { ...empty, none: "away" };
+    if (folder === undefined || folder.key !== key) return { ...empty, loading: true };
+    if ("failed" in folder) return { ...empty, none: { failed: folder.failed } };
+    const items = filesLike(folder.entries, open.prefix);
+    return { word: open, items, at: Math.min(at, items.length - 1), loading: false, none: items.length === 0 ? "none" : undefined };
+  }, [open, known, at, place, online, folder, key]);
+
+  return {
+    list,
+    step: (by) => list && list.items.length > 0 && setAt((list.at + by + list.items.length) % list.items.length),
+    point: setAt,
+    dismiss: () => setDismissed(word?.start),
+  };
+}

@@ -1,0 +1,79 @@
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { idempotencyKey } from "@/api/client";
+import { runCommand } from "@/api/commands";
+import { queries } from "@/api/query";
+import { showAnswer } from "./answers";
+import { begin } from "./choices";
+import type { Editing } from "./Composer";
+import { setDraft } from "./draft";
+import { post } from "./outbox";
+import type { Images } from "./useImages";
+
+/** The way of a message into a turn that works: into it, or after it. */
+export type How = "steer" | "queue";
+
+interface Message {
+  user: string;
+  session: string | undefined;
+  text: string;
+  editing: Editing | undefined;
+  images: Images;
+  onText: (text: string) => void;
+  onGiveBack: (text: string) => void;
+  onEditDone: (() => void) | undefined;
+}
+
+/** Sends what stands in the input: a message, or a command, which begins with a slash. */
+export function useSend({ user, session, text, editing, images, onText, onGiveBack, onEditDone }: Message) {
+  const { t } = useTranslation("chat");
+  const navigate = useNavigate();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+
+  const open = (id: string) => navigate({ to: "/chat/$session", params: { session: id }, search: (before) => ({ ...before, new: undefined }) });
+
+  const message = async (how: How) => {
+    await editing?.before?.();
+    const id = session ?? (await begin()).id;
+    post(user, id, { text, images: images.take(), how });
+    if (editing) onEditDone?.();
+    else onText("");
+    if (session !== undefined) return;
+    await Promise.all([open(id), queries.invalidateQueries({ queryKey: ["sessions"] })]);
+  };
+
+  const command = async (of: string) => {
+    onText("");
+    try {
+      const done = await runCommand(of, { line: text.trimEnd(), client_id: idempotencyKey() });
+      const next = done.session?.id ?? of;
+      showAnswer(next, { line: text.trim(), shown: done.shown });
+      if (done.draft) setDraft(user, next, done.draft);
+      if (next !== of) await open(next);
+      await Promise.all(["sessions", "settings", "runners"].map((topic) => queries.invalidateQueries({ queryKey: [topic] })));
+    } catch (failure) {
+      onGiveBack(text);
+      throw failure;
+    }
+  };
+
+  const send = async (how: How) => {
+    const isCommand = text.startsWith("/") && !editing;
+    if (isCommand && session === undefined) {
+      setError(new Error(t("inputCommandLater")));
+      return;
+    }
+    setBusy(true);
+    setError(undefined);
+    try {
+      await (isCommand && session ? command(session) : message(how));
+    } catch (failure) {
+      setError(failure);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { send, busy, error, forget: () => setError(undefined) };
+}
