@@ -1,0 +1,72 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { ArrowLeft, Ellipsis } from "lucide-react";
+import { type ReactNode, useEffect } from "react";
+import { useTranslation } from "react-i18next";
+import { sessionQuery } from "@/api/sessions";
+import { sessionUsageQuery } from "@/api/turns";
+import { compact, dollars } from "@/format/number";
+import type { Facts } from "@/transcript/facts";
+import { IconButton } from "@/ui/Button";
+import { SessionMenu } from "../list/SessionMenu";
+
+/** The head of a conversation: its title, where it works, what it cost, and what can be done with it. */
+export function Header({ session, facts, actions }: { session: string; facts: Facts; actions?: ReactNode }) {
+  const { t } = useTranslation("transcript");
+  const { data } = useQuery(sessionQuery(session));
+  const title = data?.title || facts.title || t("untitled");
+  return (
+    <header className="flex h-14 shrink-0 items-center gap-2 border-b border-line bg-surface pr-3 pl-4 max-md:pl-1">
+      <Link to="/chat" aria-label={t("backToChats")} className="touchable inline-flex size-8 items-center justify-center rounded-control text-muted hover:bg-hover md:hidden">
+        <ArrowLeft aria-hidden className="size-4" />
+      </Link>
+      <div className="min-w-0 flex-1">
+        <h1 className="truncate font-semibold">{title}</h1>
+        <p className="flex min-w-0 gap-1.5 text-meta text-muted">
+          <Where facts={facts} />
+          <Cost session={session} facts={facts} />
+        </p>
+      </div>
+      {actions}
+      {data && <SessionMenu session={data} trigger={<IconButton icon={Ellipsis} label={t("chatMenu")} />} />}
+    </header>
+  );
+}
+
+/** The place of the last call, or else the one that the last turn chose. */
+function Where({ facts }: { facts: Facts }) {
+  const { t } = useTranslation("transcript");
+  const { place, survey } = facts;
+  if (!place) return <span className="truncate">{t("noPlaceYet")}</span>;
+  const folder = place.folder || survey?.folder || "";
+  const isolation = place.isolation || "none";
+  return (
+    <span className="truncate" title={folder || undefined}>
+      {folder ? t("placeFull", { runner: place.runnerName, folder: shortened(folder), isolation }) : t("placeShort", { runner: place.runnerName, isolation })}
+    </span>
+  );
+}
+
+/** The last two folders of a path. */
+function shortened(path: string): string {
+  const parts = path.split("/").filter(Boolean);
+  return parts.length > 2 ? `…/${parts.slice(-2).join("/")}` : path;
+}
+
+/** The tokens and the cost of the session. */
+function Cost({ session, facts }: { session: string; facts: Facts }) {
+  const { t, i18n } = useTranslation("transcript");
+  const queries = useQueryClient();
+  const query = sessionUsageQuery(session);
+  const { data } = useQuery(query);
+  const { usage } = facts;
+  // Each answer of the model costs something.
+  useEffect(() => {
+    void queries.invalidateQueries({ queryKey: ["sessions", "usage", session] });
+  }, [queries, session, usage]);
+  if (!data || data.total.calls === 0) return null;
+  const { tokens, cost_micros, unpriced, calls } = data.total;
+  const count = compact(tokens.fresh + tokens.cached + tokens.cache_written + tokens.output, i18n.language);
+  const cost = unpriced < calls ? dollars(cost_micros / 1e6, i18n.language) : undefined;
+  return <span className="shrink-0 tabular-nums">{cost ? t("tokensCost", { tokens: count, cost }) : t("tokensOnly", { tokens: count })}</span>;
+}
