@@ -88,7 +88,7 @@ const inbox = createRoute({
 const runners = createRoute({
   getParentRoute: () => frame,
   path: "/runners",
-  validateSearch: (search: Record<string, unknown>): { search?: string; sort?: "state"; runner?: string; enrol?: 1 } => ({
+  validateSearch: (search: Record<string, unknown>): { search?: string | undefined; sort?: "state" | undefined; runner?: string | undefined; enrol?: 1 | undefined } => ({
     ...text(search, "search"),
     ...text(search, "runner"),
     ...(search["sort"] === "state" ? { sort: "state" as const } : {}),
@@ -101,6 +101,7 @@ const runners = createRoute({
 const sandboxes = createRoute({
   getParentRoute: () => frame,
   path: "/sandboxes",
+  validateSearch: (search: Record<string, unknown>): { search?: string | undefined; sandbox?: string | undefined } => ({ ...text(search, "search"), ...text(search, "sandbox") }),
   component: lazyRouteComponent(() => import("./pages/sandboxes/Sandboxes"), "Sandboxes"),
 });
 

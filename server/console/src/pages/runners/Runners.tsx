@@ -1,6 +1,97 @@
-import { Outlet } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { Container, Plus, Server } from "lucide-react";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useMe } from "@/api/me";
+import { runnersQuery } from "@/api/runners";
+import { Button } from "@/ui/Button";
+import { Empty } from "@/ui/Empty";
+import { ErrorNote } from "@/ui/ErrorNote";
+import { Card, Page, Section } from "@/ui/Page";
+import { Skeleton } from "@/ui/Skeleton";
+import type { Deed } from "./actions";
+import { DeedDialog } from "./Deeds";
+import { EnrolDialog } from "./enrol/EnrolDialog";
+import { InUse } from "./InUse";
+import { RunnerList } from "./RunnerList";
+import { RunnerRow } from "./RunnerRow";
+import { RunnerSheet } from "./RunnerSheet";
 
-/** The page's place; its content follows. */
+/** The machines on which the person's agents work: which is in use, how each is, and what can be done to it. */
 export function Runners() {
-  return <Outlet />;
+  const { t } = useTranslation("runners");
+  const me = useMe();
+  const search = useSearch({ from: "/frame/runners" });
+  const navigate = useNavigate();
+  const { data, error, refetch } = useQuery(runnersQuery);
+  const [deed, setDeed] = useState<{ deed: Deed; id: string }>();
+  const go = (change: { runner?: string | undefined; enrol?: 1 | undefined }) => void navigate({ to: "/runners", search: (before) => ({ ...before, ...change }) });
+  const add = () => go({ enrol: 1 });
+  const online = data?.runners.filter((runner) => runner.online).length ?? 0;
+  const find = (id: string | undefined) => data?.runners.find((runner) => runner.id === id);
+  const opened = find(search.runner);
+  const asked = find(deed?.id);
+  const active = find(me?.active_runner ?? undefined);
+  return (
+    <Page
+      wide
+      title={t("title")}
+      meta={data && data.runners.length > 0 && t("count", { count: data.runners.length, online })}
+      actions={
+        <>
+          <Link to="/sandboxes" className="touchable inline-flex h-8 items-center gap-1.5 rounded-control px-3 font-medium text-muted hover:bg-hover hover:text-ink">
+            <Container aria-hidden className="size-4" />
+            {t("sandboxes")}
+          </Link>
+          <Button look="primary" icon={Plus} onClick={add}>
+            {t("addMachine")}
+          </Button>
+        </>
+      }
+    >
+      {error && <ErrorNote error={error} onRetry={() => void refetch()} className="mb-4" />}
+      {!data && !error && <Skeleton rows={4} className="h-16" />}
+      {data?.runners.length === 0 && (
+        <Card>
+          <Empty
+            icon={Server}
+            title={t("emptyTitle")}
+            action={
+              <Button look="primary" icon={Plus} onClick={add}>
+                {t("addMachine")}
+              </Button>
+            }
+          >
+            {t("emptyWhy")}
+          </Empty>
+        </Card>
+      )}
+      {data && me && data.runners.length > 0 && (
+        <>
+          <Section title={t("inUseTitle")} note={active && t("fromNextMessage")}>
+            {active ? (
+              <Card className="overflow-hidden">
+                <InUse me={me} runner={active} choice />
+                <ul>
+                  <RunnerRow runner={active} onOpen={() => go({ runner: active.id })} onDeed={(one) => setDeed({ deed: one, id: active.id })} />
+                </ul>
+              </Card>
+            ) : (
+              <InUse me={me} runner={undefined} choice />
+            )}
+          </Section>
+          <RunnerList
+            runners={data.runners.filter((runner) => runner !== active)}
+            cut={data.cut}
+            onOpen={(runner) => go({ runner: runner.id })}
+            onDeed={(runner, one) => setDeed({ deed: one, id: runner.id })}
+          />
+        </>
+      )}
+      {opened && <RunnerSheet runner={opened} onClose={() => go({ runner: undefined })} onDeed={(one) => setDeed({ deed: one, id: opened.id })} />}
+      {deed && asked && <DeedDialog key={`${deed.deed} ${deed.id}`} deed={deed.deed} runner={asked} onClose={() => setDeed(undefined)} />}
+      {search.enrol && <EnrolDialog onClose={() => go({ enrol: undefined })} />}
+    </Page>
+  );
 }
