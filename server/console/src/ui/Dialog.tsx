@@ -34,6 +34,7 @@ export function Dialog({ open, onClose, title, description, children, actions, s
     if (!dialog || !open) return;
     const before = document.activeElement;
     if (!dialog.open) dialog.showModal();
+    dialog.querySelector<HTMLElement>("[data-autofocus=true]")?.focus();
     return () => {
       dialog.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();

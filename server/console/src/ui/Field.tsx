@@ -41,12 +41,13 @@ export function Field({ label, hint, error, className, children }: FieldProps) {
 
 /** A line of text. */
 export function Input({ className, ...rest }: InputHTMLAttributes<HTMLInputElement> & { ref?: Ref<HTMLInputElement> }) {
-  return <input type="text" autoComplete="off" className={cx(BOX, "h-8", className)} {...rest} />;
+  // A dialog looks for the mark: React cannot focus what is not shown yet, and writes no attribute of its own.
+  return <input type="text" autoComplete="off" data-autofocus={rest.autoFocus || undefined} className={cx(BOX, "h-8", className)} {...rest} />;
 }
 
 /** Several lines of text. */
 export function Textarea({ className, ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement> & { ref?: Ref<HTMLTextAreaElement> }) {
-  return <textarea className={cx(BOX, "min-h-20 py-1.5", className)} {...rest} />;
+  return <textarea data-autofocus={rest.autoFocus || undefined} className={cx(BOX, "min-h-20 py-1.5", className)} {...rest} />;
 }
 
 /** One of a few: the browser's own list, which works everywhere. */

@@ -1,3 +1,4 @@
+import { TriangleAlert } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { RunnerArchive } from "@/api/schema";
@@ -43,9 +44,6 @@ export function Lines({ made }: { made: MadeToken }) {
   ];
   return (
     <div className="flex flex-col gap-3">
-      {isLoopback(server) && <Note>{t("loopback", { server })}</Note>}
-      {isPlain(server) && <Note>{t("plainText")}</Note>}
-      {archives.length === 0 && <Note>{t("noArchives")}</Note>}
       {terms.fleet && (
         <div>
           <p className="mb-1 text-dense">{t("fleetToken")}</p>
@@ -53,6 +51,9 @@ export function Lines({ made }: { made: MadeToken }) {
         </div>
       )}
       <Tabs label={t("ways")} tabs={tabs} value={tab} onChange={setTab} />
+      {isLoopback(server) && <Note>{t("loopback", { server })}</Note>}
+      {isPlain(server) && <Note>{t("plainText")}</Note>}
+      {archives.length === 0 && <Note>{t("noArchives")}</Note>}
     </div>
   );
 }
@@ -81,5 +82,10 @@ function Panel({ note, children }: { note: string; children: ReactNode }) {
 }
 
 function Note({ children }: { children: ReactNode }) {
-  return <p className="rounded-control bg-warn-soft px-3 py-2 text-dense wrap-anywhere">{children}</p>;
+  return (
+    <p className="flex items-start gap-2 text-dense text-muted">
+      <TriangleAlert aria-hidden className="mt-px size-4 shrink-0 text-warn" />
+      <span className="min-w-0 wrap-anywhere">{children}</span>
+    </p>
+  );
 }
