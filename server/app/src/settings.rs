@@ -135,6 +135,17 @@ impl Settings {
         self.current(ctx, session).await
     }
 
+    /// The settings that count for users of the tenant who have set none.
+    ///
+    /// # Errors
+    /// If the user may not see settings.
+    pub async fn list_without_own(&self, ctx: &OpContext) -> Result<CurrentSettings, AppError> {
+        self.gate.own(ctx, Action::SeeSettings)?;
+        let mut stored = self.store.settings(ctx.tenant, ctx.user, None).await?;
+        stored.rows.retain(|row| row.layer == SettingLayer::Tenant);
+        self.told(ctx, stored).await
+    }
+
     /// Changes values of one layer, and answers with what counts then.
     ///
     /// # Errors
@@ -307,6 +318,15 @@ impl Settings {
         session: Option<SessionId>,
     ) -> Result<CurrentSettings, AppError> {
         let stored = self.store.settings(ctx.tenant, ctx.user, session).await?;
+        self.told(ctx, stored).await
+    }
+
+    /// Each setting as it counts by these values.
+    async fn told(
+        &self,
+        ctx: &OpContext,
+        stored: StoredSettings,
+    ) -> Result<CurrentSettings, AppError> {
         let mode = self.mode_under(ctx, &stored).await?;
         let mut settings = Vec::with_capacity(SettingName::ALL.len());
         for name in SettingName::ALL {

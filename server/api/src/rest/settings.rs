@@ -25,6 +25,10 @@ pub(crate) struct SettingsQuery {
     #[serde(default)]
     #[param(value_type = Option<SessionId>)]
     session: Option<String>,
+    /// True for the values that count for people of the tenant who have set none; not together with a session.
+    #[serde(default)]
+    #[param(required = false)]
+    without_own: bool,
 }
 
 /// The routes of this file, with their entries in the OpenAPI document.
@@ -43,7 +47,17 @@ pub(crate) async fn settings(
     let Query(query) = query.map_err(words::of_query)?;
     let session = query.session.map(|id| id.parse()).transpose();
     let session = session.map_err(|_| AppError::NotFound("session"))?;
-    let current = doors.app.settings.list(&ctx, session).await?;
+    let settings = &doors.app.settings;
+    let current = match (query.without_own, session) {
+        (false, session) => settings.list(&ctx, session).await?,
+        (true, None) => settings.list_without_own(&ctx).await?,
+        (true, Some(_)) => {
+            return Err(AppError::Invalid(
+                "without_own is for no session; leave one of the two out".to_owned(),
+            )
+            .into());
+        }
+    };
     Ok(Json(to_settings(current)))
 }
 

@@ -24,6 +24,32 @@ fn value(current: &CurrentSettings, name: SettingName) -> (Option<&str>, SetBy) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_values_without_ones_own_are_the_tenants_and_the_defaults() {
+    let fixture = Fixture::practice().await;
+    let settings = &fixture.app.settings;
+    let of_tenant = ChangeSettings {
+        layer: SettingLayer::Tenant,
+        ..of_user(&[(SettingName::Steps, Some("80"))])
+    };
+    let own = of_user(&[
+        (SettingName::Steps, Some("9")),
+        (SettingName::Language, Some("German")),
+    ]);
+    for change in [of_tenant, own] {
+        let changed = settings.change(&fixture.ctx, change).await;
+        changed.expect("it is allowed");
+    }
+    let listed = settings.list_without_own(&fixture.ctx).await;
+    let listed = listed.expect("it is read");
+    let tenant = SetBy::Layer(SettingLayer::Tenant);
+    assert_eq!(value(&listed, SettingName::Steps), (Some("80"), tenant));
+    assert_eq!(
+        value(&listed, SettingName::Language),
+        (None, SetBy::Default)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_value_that_is_not_allowed_is_refused_with_what_is_and_nothing_of_the_change_is_done() {
     let fixture = Fixture::practice().await;
     let settings = &fixture.app.settings;

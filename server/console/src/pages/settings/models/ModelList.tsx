@@ -1,0 +1,71 @@
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import type { OfferedModel } from "@/api/schema";
+import { compact } from "@/format/number";
+import { Badge } from "@/ui/Badge";
+import { Input } from "@/ui/Field";
+import { Dots, Rows } from "../rows/Row";
+import { price } from "./price";
+import { TestButton } from "./TestButton";
+
+/** With more models than these there is a search. */
+const SEARCH_FROM = 8;
+
+/** The models that the person may use, with their states. */
+export function ModelList({ models }: { models: OfferedModel[] }) {
+  const { t } = useTranslation("settings");
+  const [search, setSearch] = useState("");
+  const wanted = search.trim().toLowerCase();
+  const shown = models.filter((model) => [model.name, model.provider, model.account].some((text) => text.toLowerCase().includes(wanted)));
+  return (
+    <>
+      {models.length > SEARCH_FROM && (
+        <Input type="search" className="mb-2" aria-label={t("searchModels")} placeholder={t("searchModels")} maxLength={200} value={search} onChange={(event) => setSearch(event.target.value)} />
+      )}
+      {shown.length === 0 ? (
+        <p className="px-1 py-4 text-dense text-muted">{t("nothingFound")}</p>
+      ) : (
+        <Rows>
+          {shown.map((model) => (
+            <ModelRow key={`${model.paid_by}/${model.account}/${model.name}`} model={model} />
+          ))}
+        </Rows>
+      )}
+    </>
+  );
+}
+
+const PAYERS = { own: "paidOwn", tenant: "paidTenant", operator: "paidOperator", runner: "paidRunner" } as const;
+
+function ModelRow({ model }: { model: OfferedModel }) {
+  const { t, i18n } = useTranslation("settings");
+  const language = i18n.language;
+  return (
+    <TestButton name={model.name} canTest={!model.practice}>
+      <p className="flex flex-wrap items-center gap-x-2 gap-y-1">
+        <span className="min-w-0 font-medium wrap-anywhere">{model.name}</span>
+        {model.is_default && <Badge>{t("firstModel")}</Badge>}
+        <ModelState model={model} />
+      </p>
+      <Dots className="text-meta text-faint">
+        {model.practice ? t("practiceModel") : model.provider}
+        {!model.practice && t(PAYERS[model.paid_by], { account: model.account })}
+        {model.window && t("window", { tokens: compact(model.window, language) })}
+        {model.sees && t("sees")}
+        {!model.practice &&
+          (model.price
+            ? t("price", { input: price(model.price.input, language), output: price(model.price.output, language), date: model.price.date })
+            : t("unpriced"))}
+      </Dots>
+      {model.reason && <p className="mt-1 text-meta text-warn wrap-anywhere">{model.reason}</p>}
+    </TestButton>
+  );
+}
+
+function ModelState({ model }: { model: OfferedModel }) {
+  const { t } = useTranslation("settings");
+  if (model.state === "ready") return null;
+  if (model.state === "refused") return <Badge tone="bad">{t("modelRefused")}</Badge>;
+  if (model.state === "away") return <Badge tone="warn">{t("modelAway")}</Badge>;
+  return <Badge tone="warn">{model.ready_in_s ? t("modelCoolsFor", { seconds: model.ready_in_s }) : t("modelCools")}</Badge>;
+}
