@@ -94,6 +94,9 @@ async fn invite(
     screen.line(&format!("gantry login --server {server}"))?;
     screen.note("the code, which is shown once:");
     screen.line(&invitation.code)?;
+    // Behind `#`, so that no server and no proxy gets to see and log the code.
+    screen.note("or opens this in a browser, with the code in it:");
+    screen.line(&format!("{server}/sign-in#code={}", invitation.code))?;
     screen.note(&format!(
         "it works once, within {left}; for a new one: gantry people invite {name} --role {}",
         word(invitation.person.role)

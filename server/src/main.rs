@@ -418,9 +418,11 @@ fn names(set: Vec<String>, tls: Option<&ServerTls>) -> Vec<String> {
 async fn announce(app: &App, listeners: &Listeners, tls: Option<&ServerTls>) -> anyhow::Result<()> {
     let first = app.access.bootstrap().await?;
     let mut lines = String::new();
+    let mut code = None;
     if !app.access.has_signed_in(first.tenant, first.owner).await? {
-        let code = app.access.issue_code(first.tenant, first.owner).await?;
-        lines += &format!("sign-in code: {code}\n");
+        let issued = app.access.issue_code(first.tenant, first.owner).await?;
+        lines += &format!("sign-in code: {issued}\n");
+        code = Some(issued);
     }
     if let Some(tls) = tls {
         let digest = shared_types::Digest::from_slice(&tls.certificate_sha256())
@@ -433,6 +435,12 @@ async fn announce(app: &App, listeners: &Listeners, tls: Option<&ServerTls>) -> 
     let address = listeners.address()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     lines += &format!("listening on {scheme}://{address}\n");
+    // Every address of the machine is none that a browser could open.
+    if let Some(code) = code.filter(|_| server_api::has_console() && !address.ip().is_unspecified())
+    {
+        // Behind `#`, so that no proxy and no log gets to see the code.
+        lines += &format!("open {scheme}://{address}/sign-in#code={code}\n");
+    }
     let mut stdout = std::io::stdout().lock();
     let _ = stdout
         .write_all(lines.as_bytes())

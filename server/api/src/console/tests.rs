@@ -187,7 +187,7 @@ async fn head_tells_what_get_would_without_the_bytes() {
         let whole = get(path, &headers).expect("an answer");
         let head = answer::<Built>(&Method::HEAD, path, &asked(&headers)).expect("an answer");
         assert_eq!(head.headers(), whole.headers(), "{path}");
-        assert!(said(&head, &header::CONTENT_LENGTH).parse::<u64>() > Ok(0));
+        assert_ne!(said(&head, &header::CONTENT_LENGTH), "0", "{path}");
         assert_eq!(text(head).await, "");
     }
 }
