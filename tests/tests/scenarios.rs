@@ -17,6 +17,7 @@ mod scenarios {
     mod compaction;
     mod connection_age;
     mod consent;
+    mod console;
     mod copies;
     mod daemon_kills;
     mod dashboards;
