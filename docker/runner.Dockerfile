@@ -12,11 +12,23 @@
 # HEALTHCHECK of your own: the image has none, because a runner without a link goes on with its commands.
 
 ARG BUILD_IMAGE=rust:1.95-bookworm
+# Builds the web console, which the server has in it. --build-arg GANTRY_WITHOUT_CONSOLE=1 leaves it out; this may then
+# be any Debian.
+ARG NODE_IMAGE=node:24-bookworm-slim
 ARG BASE_IMAGE=debian:bookworm-slim
+
+FROM ${NODE_IMAGE} AS console
+WORKDIR /src
+COPY deploy/console deploy/
+COPY server/console server/console
+ARG GANTRY_WITHOUT_CONSOLE=""
+RUN deploy/console
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY . .
+COPY --from=console /src/server/console/dist server/console/dist
+ARG GANTRY_WITHOUT_CONSOLE=""
 ARG GANTRY_COMMIT=""
 ARG GANTRY_COMMIT_DATE=""
 # Its own step, identical in both files, so that a builder compiles once.

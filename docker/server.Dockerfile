@@ -8,10 +8,22 @@
 # That compiles everything; server.prebuilt.Dockerfile compiles nothing.
 
 ARG BUILD_IMAGE=rust:1.95-bookworm
+# Builds the web console, which the server has in it. --build-arg GANTRY_WITHOUT_CONSOLE=1 leaves it out; this may then
+# be any Debian.
+ARG NODE_IMAGE=node:24-bookworm-slim
+
+FROM ${NODE_IMAGE} AS console
+WORKDIR /src
+COPY deploy/console deploy/
+COPY server/console server/console
+ARG GANTRY_WITHOUT_CONSOLE=""
+RUN deploy/console
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY . .
+COPY --from=console /src/server/console/dist server/console/dist
+ARG GANTRY_WITHOUT_CONSOLE=""
 # For --version: docker build --build-arg GANTRY_COMMIT="$(git rev-parse --short=12 HEAD)" \
 #     --build-arg GANTRY_COMMIT_DATE="$(git log -1 --format=%cs)" …
 ARG GANTRY_COMMIT=""

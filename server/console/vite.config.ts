@@ -18,6 +18,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
+    // The licences of all packages of which something is in the files; a release's LICENCES has them as well.
+    license: { fileName: "licences.md" },
   },
   server: { proxy: { "/api": { target: server, ws: true } } },
 });
