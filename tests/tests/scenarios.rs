@@ -68,6 +68,7 @@ mod scenarios {
     mod rights;
     mod room;
     mod rotation;
+    mod runner_changes;
     mod runner_models;
     mod schemathesis;
     mod screens;

@@ -430,6 +430,11 @@ impl<'a> Api<'a> {
             self.call("post", &format!("{of}/{verb}"), runner, with)
                 .await;
         }
+        let change = Some(json!({ "name": "laptop", "draining": true }));
+        let changed = self.call("patch", of, runner, change).await;
+        assert_eq!(changed["drained_by"], "owner");
+        let change = Some(json!({ "draining": false }));
+        self.call("patch", of, runner, change).await;
         for verb in ["take", "trust", "distrust"] {
             self.call("post", &format!("{of}/{verb}"), runner, None)
                 .await;

@@ -38,8 +38,8 @@ pub(super) enum Calls {
 pub(super) enum Of {
     /// Of an account as it was at this time, for this model.
     Account(ModelAccountId, Timestamp, String),
-    /// Of a runner's model server, for this model.
-    Runner(RunnerId, String),
+    /// Of a runner's model server, under the name that the runner has now, for this model.
+    Runner(RunnerId, String, String),
 }
 
 /// See the module. Clones are the same.

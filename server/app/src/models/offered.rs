@@ -165,7 +165,7 @@ impl Offered {
                 state: match (row.link, report.problem.as_str()) {
                     (None, _) => ModelState::Away(offline(&row.name)),
                     (Some(_), "") => {
-                        let of = Of::Runner(row.id, model.clone());
+                        let of = of_runner_model(row, model);
                         let connection = self.connections.get(&of);
                         connection.map_or(Health::Ready, |it| it.health()).into()
                     }
@@ -347,7 +347,8 @@ impl Offered {
             }
             Some(FoundModel::Runner(row, model)) => {
                 let connection = self.connect_runner(row, &model)?;
-                self.tested(&Of::Runner(row.id, model), &connection).await
+                self.tested(&of_runner_model(row, &model), &connection)
+                    .await
             }
         }
     }
@@ -423,7 +424,7 @@ impl Offered {
                 }
             }
             FoundModel::Runner(row, model) => {
-                let of = Of::Runner(row.id, model.clone());
+                let of = of_runner_model(row, model);
                 match self.connections.get(&of) {
                     Some(known) => known,
                     None => self.connections.keep(of, self.connect_runner(row, model)?),
@@ -545,6 +546,10 @@ async fn probed(model: &Breaker) -> Result<Probed, AppError> {
 
 fn of(row: &ModelAccountRow, model: &str) -> Of {
     Of::Account(row.id, row.changed_at, model.to_owned())
+}
+
+fn of_runner_model(row: &RunnerRow, model: &str) -> Of {
+    Of::Runner(row.id, row.name.clone(), model.to_owned())
 }
 
 /// A model of a runner: nothing but its name is known, and it has no price.

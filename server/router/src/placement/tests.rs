@@ -46,7 +46,7 @@ fn runner() -> impl Strategy<Value = FleetRunner> {
             name: format!("runner-{}", id.as_u128()),
             state,
             locked,
-            drained_by: drained.then(|| "ana".to_owned()),
+            drained_by: (drained && state != RunnerState::Revoked).then(|| "ana".to_owned()),
             sandboxes: WORKSPACES
                 .into_iter()
                 .zip(sandboxes)
@@ -141,6 +141,7 @@ proptest! {
                 let chosen = chosen.expect("nothing is placed without a choice");
                 prop_assert_eq!(chosen.state, RunnerState::Online);
                 prop_assert!(!chosen.locked);
+                prop_assert_eq!(&chosen.drained_by, &None);
                 prop_assert_eq!(placement.place.runner, chosen.id);
                 prop_assert_eq!(&placement.place.runner_name, &chosen.name);
                 let missing = placement.place.isolation.missing(&fleet.demanded);
@@ -155,7 +156,7 @@ proptest! {
             }
             Err(NotPlaced::Refused(refusal)) => {
                 let since = chosen.and_then(|runner| match runner.state {
-                    RunnerState::Offline { since } if !runner.locked => since,
+                    RunnerState::Offline { since } if takes_work(runner) => since,
                     _ => None,
                 });
                 prop_assert!(since.is_none_or(|since| NOW.since(since) >= RECENT.lease));
@@ -163,7 +164,7 @@ proptest! {
             }
             Err(NotPlaced::Away(away)) => {
                 prop_assert_eq!(chosen.map(|runner| runner.id), Some(away.runner));
-                prop_assert!(chosen.is_some_and(|runner| !runner.locked));
+                prop_assert!(chosen.is_some_and(takes_work));
                 let since = chosen.and_then(|runner| match runner.state {
                     RunnerState::Offline { since } => since,
                     _ => None,
@@ -173,6 +174,10 @@ proptest! {
             }
         }
     }
+}
+
+fn takes_work(runner: &FleetRunner) -> bool {
+    !runner.locked && runner.drained_by.is_none()
 }
 
 fn says_why(
@@ -194,6 +199,10 @@ fn says_why(
     match chosen.state {
         RunnerState::Revoked => prop_assert!(says("was removed")),
         _ if chosen.locked => prop_assert!(says("its folder was copied")),
+        _ if chosen.drained_by.is_some() => {
+            let remedy = ["gantry runners undrain ", &chosen.name].concat();
+            prop_assert!(says("ana lets it drain") && says(&remedy));
+        }
         RunnerState::Offline { since: Some(since) } => {
             let text = format!("{since:.0}");
             prop_assert!(says(&text));

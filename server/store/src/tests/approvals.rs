@@ -95,6 +95,11 @@ async fn the_first_answer_counts_and_the_others_hear_who_gave_it(fixture: Fixtur
         .approvals(ours.id, ours.owner, Some(at(6)), EVERY)
         .await;
     assert_eq!(open.expect("it answers"), std::slice::from_ref(&row));
+    let waiting = async || {
+        let session = ours.db.session(ours.id, work.session).await;
+        session.expect("it is there").waiting_approvals
+    };
+    assert_eq!(waiting().await, 1);
     let first = answer(&ours, ours.owner, &yes(&row), 6)
         .await
         .expect("it answers");
@@ -116,6 +121,7 @@ async fn the_first_answer_counts_and_the_others_hear_who_gave_it(fixture: Fixtur
         .await;
     assert_eq!(open.expect("it answers"), []);
     assert_eq!(answers_in_log(&ours, &work).await, 1);
+    assert_eq!(waiting().await, 0);
 }
 
 async fn of_two_answers_at_the_same_time_one_counts(fixture: Fixture) {

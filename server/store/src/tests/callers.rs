@@ -267,12 +267,23 @@ async fn a_user_sees_what_the_user_and_the_users_sessions_asked_for_and_nothing_
     let one = OperationFilter {
         prefix: operation.id.to_string(),
         open_only: true,
-        runner: Some(work.operation.place.runner),
+        runner: Some(runner),
         after: None,
         limit: 10,
     };
     let found = ours.db.operations_of_user(ours.id, ours.owner, &one).await;
     assert_eq!(found.expect("it answers"), listed[1..]);
+    for (runner, of_it) in [(runner, &listed[1..]), (work.runner, &listed[..1])] {
+        let there = OperationFilter {
+            runner: Some(runner),
+            ..all.clone()
+        };
+        let found = ours
+            .db
+            .operations_of_user(ours.id, ours.owner, &there)
+            .await;
+        assert_eq!(found.expect("it answers"), of_it);
+    }
 }
 
 async fn what_a_caller_has_open_on_a_revoked_runner_is_lost(fixture: Fixture) {

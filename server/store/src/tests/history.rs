@@ -99,6 +99,7 @@ fn statements(schema: i64) -> Vec<String> {
              VALUES ('{TENANT}', 'rul_1', '{USER}', 'allow', 'Shell(cargo test *)', '{USER}', 1)")),
         (39, format!("INSERT INTO trusted_files (tenant_id, id, user_id, sandbox_id, folder, digest, text, trusted_at)
              VALUES ('{TENANT}', 'rul_1', '{USER}', '{SANDBOX}', 'app', '{digest}', 'deny = []', 1)")),
+        (40, format!("UPDATE runners SET drained_by = '{USER}', drained_at = 1")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

@@ -13,7 +13,10 @@ use super::{
     },
     join_states::shown,
 };
-use crate::{AskedBy, JoinState, MAX_OUTCOME_BYTES, OperationState, Placed, Store, StoreError};
+use crate::{
+    AskedBy, By, JoinState, MAX_OUTCOME_BYTES, OperationState, Placed, RunnerChange, Store,
+    StoreError,
+};
 
 on_every_backend!(
     an_intent_and_its_event_are_stored_once,
@@ -28,6 +31,7 @@ on_every_backend!(
     a_runner_learns_what_to_do_with_each_operation_that_it_remembers,
     what_a_revoked_runner_has_open_is_lost_in_the_same_moment,
     nothing_is_placed_on_a_runner_that_is_revoked_or_locked,
+    nothing_new_is_placed_on_a_runner_that_drains_and_what_is_there_goes_on,
     what_a_runner_forgot_is_lost_with_the_claim_of_its_link,
     what_a_runner_remembers_under_another_incarnation_is_not_lost,
     an_intent_for_a_memory_that_is_gone_writes_nothing,
@@ -399,6 +403,37 @@ async fn nothing_is_placed_on_a_runner_that_is_revoked_or_locked(fixture: Fixtur
         let stored = db.operation(ours.id, work.operation.id).await;
         assert!(matches!(stored, Err(StoreError::NotFound)));
     }
+}
+
+async fn nothing_new_is_placed_on_a_runner_that_drains_and_what_is_there_goes_on(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (before, after) = (ours.at_work().await, ours.at_work().await);
+    place(&ours, &before).await;
+    let drain = async |runner, draining| {
+        let change = RunnerChange {
+            draining: Some(draining),
+            ..RunnerChange::default()
+        };
+        let by = &By::from(ours.owner);
+        let changed = db.change_runner(ours.id, runner, &change, by, at(5)).await;
+        changed.expect("it is there")
+    };
+    for runner in [before.runner, after.runner] {
+        assert_eq!(drain(runner, true).await.drained, Some((ours.owner, at(5))));
+    }
+    let fleet = db.fleet(ours.id, after.turn).await.expect("it was claimed");
+    let chosen = fleet.chosen.expect("one is chosen");
+    assert_eq!(chosen.drained_by.as_deref(), Some("owner"));
+    let placed = async |work: &AtWork| {
+        let placed = db.place_operation(ours.id, work.epoch, &work.operation, at(6));
+        placed.await.expect("the turn runs")
+    };
+    assert_eq!(placed(&after).await, Placed::Draining);
+    assert!(matches!(placed(&before).await, Placed::Known(_)));
+    let there = db.operation(ours.id, before.operation.id).await;
+    assert_eq!(there.expect("it is there").outcome, None);
+    assert_eq!(drain(after.runner, false).await.drained, None);
+    assert!(matches!(placed(&after).await, Placed::New { .. }));
 }
 
 /// The operations of the turn whose outcome is not known.

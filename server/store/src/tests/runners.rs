@@ -1,14 +1,18 @@
 use std::time::Duration;
 
+use serde_json::json;
 use server_records::FleetRunner;
 use shared_link::server::{MODELS_FEATURE, ModelsReport, RunnerState, TurnedAway};
-use shared_types::{Generation, JoinTokenId, Mode, ReplicaId, SandboxId, UserId, token::TokenHash};
+use shared_types::{
+    Generation, JoinTokenId, Mode, ReplicaId, RunnerId, SandboxId, UserId, token::TokenHash,
+};
 
 use super::fixture::{
     Fixture, REPLICA, Tenant, at, heard_at, link_claim, new_runner, token_hash, unique,
 };
 use crate::{
-    By, EnrolRefusal, LinkClaim, LinkRow, MAX_PAGE, NewJoinToken, NewRunner, Page, StoreError,
+    By, EnrolRefusal, LinkClaim, LinkRow, MAX_PAGE, NewJoinToken, NewRunner, Page, RunnerChange,
+    RunnerRow, StoreError,
 };
 
 on_every_backend!(
@@ -31,7 +35,76 @@ on_every_backend!(
     only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away,
     the_models_of_a_runner_are_those_of_its_newest_link_while_it_has_a_model_server,
     the_ceiling_of_a_runner_is_that_of_its_newest_link,
+    a_runner_that_is_renamed_stays_the_same_one_and_frees_its_name,
+    a_change_of_a_runner_is_told_once_and_what_is_so_already_is_not,
 );
+
+/// Changes a runner as the tenant's owner.
+async fn change(
+    ours: &Tenant,
+    runner: RunnerId,
+    name: Option<&str>,
+    draining: Option<bool>,
+) -> Result<RunnerRow, StoreError> {
+    let name = name.map(str::to_owned);
+    let change = RunnerChange { name, draining };
+    let by = By::from(ours.owner);
+    ours.db
+        .change_runner(ours.id, runner, &change, &by, at(7))
+        .await
+}
+
+async fn a_runner_that_is_renamed_stays_the_same_one_and_frees_its_name(fixture: Fixture) {
+    let (db, ours, theirs) = (&fixture.db, fixture.tenant().await, fixture.tenant().await);
+    let (laptop, desktop) = (ours.runner("laptop").await, ours.runner("desktop").await);
+    let taken = change(&ours, laptop, Some("desktop"), None).await;
+    assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
+    let foreign = change(&theirs, laptop, Some("ours"), None).await;
+    assert!(matches!(foreign, Err(StoreError::NotFound)), "{foreign:?}");
+    let renamed = change(&ours, laptop, Some("work"), None).await;
+    assert_eq!(renamed.expect("it is there").name, "work");
+    // What the runner says of itself when it links has no name.
+    ours.link(laptop, at(8)).await;
+    let found = db.find_runner(ours.id, "work").await;
+    assert_eq!(found.expect("it has that name").id, laptop);
+    let another = ours.runner("laptop").await;
+    let found = db.find_runner(ours.id, "laptop").await;
+    assert_eq!(found.expect("the name was free").id, another);
+    let revoked = db.revoke_runner(ours.id, desktop, ours.owner, at(9)).await;
+    revoked.expect("it is there");
+    let gone = change(&ours, desktop, Some("gone"), None).await;
+    assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
+    let freed = change(&ours, laptop, Some("desktop"), None).await;
+    freed.expect("a revoked runner has no name any more");
+}
+
+async fn a_change_of_a_runner_is_told_once_and_what_is_so_already_is_not(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    for (name, draining) in [
+        (None, None),
+        (Some("laptop"), Some(false)),
+        (Some("work"), Some(true)),
+        (Some("work"), Some(true)),
+        (None, Some(false)),
+    ] {
+        let changed = change(&ours, runner, name, draining).await;
+        changed.expect("it is there");
+    }
+    let log = db.audit_after(ours.id, 0, 100).await.expect("it answers");
+    let told = log.iter().filter(|row| row.subject == runner.to_string());
+    let told: Vec<_> = told.map(|row| (&*row.kind, row.detail.clone())).collect();
+    let (from, to) = ("laptop", "work");
+    assert_eq!(
+        told[1..],
+        [
+            ("runner.renamed", json!({ "from": from, "to": to })),
+            ("runner.drained", json!({})),
+            ("runner.undrained", json!({})),
+        ],
+        "behind its enrolment"
+    );
+}
 
 async fn the_ceiling_of_a_runner_is_that_of_its_newest_link(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
