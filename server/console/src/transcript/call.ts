@@ -144,7 +144,7 @@ export function ended(item: CallItem, event: SessionEventCallEnded, live: LiveCa
   const worst = (event.findings ?? []).reduce<CallEnd["finding"]>((found, { category, score }, _, all) => {
     return all.every((other) => other.score <= score) ? category : found;
   }, null);
-  const isFine = told.exit === null || told.exit === 0;
+  const isFine = told.exit === null ? !/ended by signal /.test(told.reason) : told.exit === 0;
   const end: CallEnd = {
     outcome: event.outcome,
     exit: told.exit,
@@ -155,7 +155,7 @@ export function ended(item: CallItem, event: SessionEventCallEnded, live: LiveCa
     overran: event.overran,
     unplaced: event.unplaced ?? false,
     awaits: event.awaits ?? null,
-    excerpt: event.whole != null,
+    excerpt: told.excerpt || event.whole != null,
     finding: worst,
   };
   const isTask = event.outcome === "background";
@@ -210,14 +210,21 @@ interface Told {
   readonly reason: string;
   /** The rest, as the program or the tool wrote it. */
   readonly raw: string;
+  /** True if it is a part of the result. */
+  readonly excerpt: boolean;
 }
+
+/** The advice to the model below a part of a result. */
+const EXCERPT = /\n?\[an excerpt of r\d+; recall [^\n]{1,200} shows more, from an offset or by a pattern\]$/;
 
 /** The words in the last line of a command's result. */
 const ENDINGS =
   /exit code |ended by signal |could not be started|it is not known what it had done| still runs, for | goes on in the background as task /;
 
 function toldBy(event: SessionEventCallEnded): Told {
-  const said = words(event.parts, "\n").trimEnd();
+  const all = words(event.parts, "\n").trimEnd();
+  const advice = EXCERPT.exec(all.slice(-400))?.[0] ?? "";
+  const [said, excerpt] = [advice === "" ? all : all.slice(0, -advice.length), advice !== ""];
   const cut = said.lastIndexOf("\n");
   const last = said.slice(cut + 1);
   if (last.startsWith("[") && last.endsWith("]") && ENDINGS.test(last)) {
@@ -228,11 +235,12 @@ function toldBy(event: SessionEventCallEnded): Told {
       exit: code === undefined ? null : Number(code),
       reason: isPlain ? "" : line(last.slice(1, -1).split("; read on with ", 1)[0] ?? ""),
       raw: before === "[no output]" ? "" : before,
+      excerpt,
     };
   }
-  if (event.outcome === "completed") return { exit: null, reason: "", raw: said };
+  if (event.outcome === "completed") return { exit: null, reason: "", raw: said, excerpt };
   // The text for the model may begin with the outcome, which is shown anyway.
   const [first = "", ...rest] = said.split("\n");
   const reason = first.replace(/^(?:failed|not run|outcome unknown): /, "");
-  return { exit: null, reason: line(reason), raw: rest.join("\n") };
+  return { exit: null, reason: line(reason), raw: rest.join("\n"), excerpt };
 }

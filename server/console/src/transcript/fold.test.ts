@@ -200,6 +200,21 @@ describe("a call", () => {
     expect(calls(fold)[0]?.end).toMatchObject({ exit: 0, failed: false });
   });
 
+  it("of which the model was given a part has its end all the same", () => {
+    const advice = '[an excerpt of r1; recall {"of":"r1"} shows more, from an offset or by a pattern]';
+    const script = new Script().user("go").answer("", "", [shell, shell, ["Read", { path: "a" }]]).placed(0);
+    const fold = folded(script.fed());
+    fold.live(wrote(0, "one\ntwo\nthree\n"));
+    script.ended(0, "completed", `one\n[… 4 bytes left out …]\nthree\n[exit code 3, after 11 s]\n${advice}`);
+    script.ended(1, "completed", "[stdout]\na\n[stderr]\nb\n[ended by signal 9; processes that it started may still run]");
+    script.ended(2, "completed", `text\n${advice}`);
+    folded(script.fed().slice(-3), fold);
+    expect(lines(fold)).toEqual(["one", "two", "three"]);
+    expect(calls(fold).map(({ end }) => [end?.exit, end?.excerpt])).toEqual([[3, true], [null, false], [null, true]]);
+    expect(calls(fold)[1]?.end).toMatchObject({ failed: true, reason: "ended by signal 9; processes that it started may still run" });
+    expect(calls(fold)[2]?.result).toBe("text");
+  });
+
   it("shows what is missing of its output, and what came before a late reader", () => {
     const fold = folded(new Script().user("go").answer("", "", [shell]).placed(0).fed());
     fold.live(wrote(1000, "late\n"));

@@ -17,6 +17,9 @@ import type { AnswerItem, Item } from "./model";
 import { line } from "./safe";
 import { State } from "./state";
 
+/** The difference of clocks that is none for people, in milliseconds. */
+const TOLERATED_MS = 2_000;
+
 /** The feed of one session, folded. */
 export class Fold {
   /** The number of the last event that was taken: what to subscribe with. */
@@ -41,7 +44,7 @@ export class Fold {
     const state = this.#state;
     const at = Date.parse(event.at);
     state.at = Number.isFinite(at) ? at : state.at;
-    if (state.caughtUp) state.skewMs = state.at - this.#clock();
+    if (state.caughtUp) this.#skew(state.at - this.#clock());
     // A kind or a version that only a newer page knows is passed over.
     const known = Object.hasOwn(KINDS, event.type) ? KINDS[event.type] : 0;
     if (event.v > known) return "taken";
@@ -98,7 +101,7 @@ export class Fold {
     this.#state.caughtUp = false;
   }
 
-  /** The server's time minus this machine's, in milliseconds, as the newest live event tells. */
+  /** The server's time minus this machine's, in milliseconds, as live events tell; 0 where that is less than 2 s. */
   get skewMs(): number {
     return this.#state.skewMs;
   }
@@ -121,6 +124,11 @@ export class Fold {
     const files = changes.files();
     if (files !== facts.files) this.#state.patch({ files, filesDropped: changes.dropped });
     return this.#state.given();
+  }
+
+  /** Takes the difference of the clocks, unless the way of an event through the network may explain it. */
+  #skew(ms: number): void {
+    if (Math.abs(ms - this.#state.skewMs) > TOLERATED_MS) this.#state.skewMs = ms;
   }
 
   /** Makes the items again that live pieces have changed: once for each snapshot, not for each piece. */

@@ -192,7 +192,10 @@ export interface CallEnd {
 /** A question to people about a call. */
 export interface ApprovalState {
   readonly id: ApprovalId;
-  /** The question. Each invisible or control character in it is written out, as `<U+200B>`. */
+  /**
+   * The question, for display: each invisible or control character in it is written out, as `<U+200B>`. An answer needs
+   * its digest, and a person who changes the command needs its true text: `GET /api/v1/approvals/{id}` has both.
+   */
   readonly question: Question;
   /** The time after which no answer counts, by the server's clock. */
   readonly until: number;

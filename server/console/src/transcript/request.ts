@@ -20,11 +20,23 @@ export type Request =
   | { readonly kind: "task"; readonly task: number | null }
   | { readonly kind: "ask"; readonly question: string; readonly choices: readonly string[] }
   | { readonly kind: "plan"; readonly plan: string }
-  /** Another tool, or arguments without the expected form: the argument that tells one call from another. */
-  | { readonly kind: "other"; readonly about: string };
+  /**
+   * Another tool, or arguments without the expected form. `about` is the argument that tells one call from another;
+   * `fields` are all of them, with values that are no text as JSON, and empty if the arguments are no JSON object.
+   */
+  | { readonly kind: "other"; readonly about: string; readonly fields: readonly Field[] };
+
+/** An argument of a tool. */
+export interface Field {
+  readonly name: string;
+  readonly text: string;
+}
 
 /** The longest text of unknown arguments that is shown, in UTF-16 units. */
 const MOST_OTHER = 2000;
+
+/** The most arguments of another tool that are shown. */
+const MOST_FIELDS = 32;
 
 /** The longest content of a file that is kept, in UTF-16 units. */
 const MOST_CONTENT = 256 * 1024;
@@ -81,8 +93,13 @@ const KINDS: Readonly<Record<string, Request["kind"]>> = {
 /** The request of a call, by the name of its tool and its arguments, which are meant to be JSON. */
 export function requestOf(tool: string, written: string): Request {
   const has = Arguments.of(written);
-  if (!has) return { kind: "other", about: wholeCharacters(whole(written), MOST_OTHER) };
-  return known(tool, has) ?? { kind: "other", about: has.about() };
+  if (!has) return { kind: "other", about: wholeCharacters(whole(written), MOST_OTHER), fields: [] };
+  return known(tool, has) ?? { kind: "other", about: has.about(), fields: has.all() };
+}
+
+/** True for a call that only looks: a read or a search of files. Cards of such calls in a row fold into one. */
+export function looks(request: Request): boolean {
+  return ["read", "list", "glob", "grep"].includes(request.kind);
 }
 
 /** The request in few words, on one line; empty where there is nothing to say. */
@@ -214,10 +231,19 @@ class Arguments {
     return this.fields[name] === true;
   }
 
+  /** A list of texts, one on each line. */
   list(name: string): readonly string[] {
-    const value = this.fields[name];
-    if (!Array.isArray(value)) return [];
-    return value.filter((one) => typeof one === "string").slice(0, MOST_CHOICES).map(whole);
+    const lines = (this.raw(name) ?? "").split("\n", 4 * MOST_CHOICES).map((of) => of.trim());
+    return lines.filter((of) => of !== "").slice(0, MOST_CHOICES).map(whole);
+  }
+
+  /** All arguments, as far as they are shown. */
+  all(): readonly Field[] {
+    const shown = Object.entries(this.fields).slice(0, MOST_FIELDS);
+    return shown.map(([name, value]) => {
+      const of = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+      return { name: line(name), text: wholeCharacters(whole(of), MOST_OTHER) };
+    });
   }
 
   /** The argument that tells one call of an unknown tool from another. */

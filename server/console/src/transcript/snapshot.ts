@@ -18,7 +18,10 @@ export interface Snapshot {
   readonly seq: number;
   /** True if all that the server has was taken; false while the connection is made again. */
   readonly caughtUp: boolean;
-  /** The server's time minus that of this machine, in milliseconds, as the newest live event tells; 0 if none has. */
+  /**
+   * The server's time minus that of this machine, in milliseconds, as live events tell; 0 where that is less than 2 s.
+   * A time of an item is `at - skewMs` by this machine's clock.
+   */
   readonly skewMs: number;
   /** The reason why the server does not serve the session. */
   readonly problem: Problem | null;
