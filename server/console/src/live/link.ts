@@ -1,8 +1,8 @@
 /**
  * One WebSocket that is made again until it is stopped: tickets, waits, and signs that it is dead.
  *
- * A browser answers the server's pings by itself and shows them to no page, so a page cannot see that they stay away. So
- * where nothing was heard for 30 s, or something happened to the network or the page, the owner's `probe` sends a
+ * A browser answers the server's pings by itself and shows them to no page, so a page cannot see that they stay away.
+ * So where nothing was heard for 30 s, or something happened to the network or the page, the owner's `probe` sends a
  * message that the server has to answer. A connection without an answer within 8 s is given up.
  */
 

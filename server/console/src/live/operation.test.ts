@@ -56,8 +56,14 @@ const operation = { type: "operation", operation: { id: "op_1" } };
 describe("an operation", () => {
   it("hands over each byte of output once, and resumes by its offsets", async () => {
     const first = (await server.next()).accept().hears(operation);
-    expect([server.tickets[0], first.url]).toEqual([{ operation: "op_1" }, expect.stringContaining("/api/v1/operations/op_1/stream?stdout=3&stderr=0&ticket=")]);
-    first.hears(frame(1, 0, "abcde")).hears(frame(2, 0, "!")).hears(frame(1, 3, "def"));
+    expect([server.tickets[0], first.url]).toEqual([
+      { operation: "op_1" },
+      expect.stringContaining("/api/v1/operations/op_1/stream?stdout=3&stderr=0&ticket="),
+    ]);
+    first
+      .hears(frame(1, 0, "abcde"))
+      .hears(frame(2, 0, "!"))
+      .hears(frame(1, 3, "def"));
     expect(written).toBe("de!f");
     // A jump without a word: the missing bytes come with the next connection.
     first.hears(frame(1, 9, "j"));
@@ -102,13 +108,18 @@ describe("an operation", () => {
   it("tells the size after each connection, and another one first where all is to be drawn again", async () => {
     open.resize(24, 80, true);
     const first = (await server.next()).accept();
-    expect(said(first)).toEqual([{ type: "resize", rows: 23, columns: 80 }, { type: "resize", rows: 24, columns: 80 }]);
+    expect(said(first)).toEqual([
+      { type: "resize", rows: 23, columns: 80 },
+      { type: "resize", rows: 24, columns: 80 },
+    ]);
     first.ends();
     expect(open.signal("interrupt")).toBe(false);
     vi.advanceTimersByTime(1000);
     const second = (await server.next()).accept();
     expect([said(second), open.signal("interrupt"), said(second)]).toEqual([
-      [{ type: "resize", rows: 24, columns: 80 }], true, [{ type: "signal", signal: "interrupt" }],
+      [{ type: "resize", rows: 24, columns: 80 }],
+      true,
+      [{ type: "signal", signal: "interrupt" }],
     ]);
   });
 

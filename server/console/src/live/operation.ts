@@ -8,7 +8,14 @@
  * of it never lie in the tab's memory. What is typed in the meantime is held and sent then.
  */
 
-import type { Operation, OperationClientMessage, OperationId, OperationServerMessage, Problem, Signal } from "@/api/schema";
+import type {
+  Operation,
+  OperationClientMessage,
+  OperationId,
+  OperationServerMessage,
+  Problem,
+  Signal,
+} from "@/api/schema";
 import { decode, encodeInput, type Piece } from "./frame";
 import { Input } from "./input";
 import { Link, type LinkState } from "./link";
@@ -22,7 +29,7 @@ const LITTLE_WAITING = 256 * 1024;
 /** Input that the browser may hold before more of it is sent, in bytes. */
 const MOST_BUFFERED = 256 * 1024;
 
-/** The silence after which something that happened to the network or the page is a reason to connect again, in milliseconds. */
+/** The silence after which a change of the network or the page is a reason to connect again, in milliseconds. */
 const SILENT_MS = 60_000;
 
 /** The state of an operation as its page sees it. */
@@ -89,7 +96,13 @@ class OperationSocket {
   readonly #input = new Input();
   readonly #link: Link;
   #size: { readonly rows: number; readonly columns: number; redraw: boolean } | null = null;
-  #view: OperationView = { link: { state: "idle" }, operation: null, unreachableSince: null, inputLost: false, problem: null };
+  #view: OperationView = {
+    link: { state: "idle" },
+    operation: null,
+    unreachableSince: null,
+    inputLost: false,
+    problem: null,
+  };
   #waiting = 0;
   #isPaused = false;
   #isOver = false;
@@ -185,7 +198,7 @@ class OperationSocket {
     }
   }
 
-  /** A terminal that is not typed into has nothing that the server answers: it is connected again where it may be dead. */
+  /** Without typing there is nothing that the server answers: where it may be dead, it is connected again. */
   #probe(why: "silence" | "event"): boolean {
     if (why === "event" && Date.now() - (this.#link.heardAt ?? 0) > SILENT_MS) {
       this.#link.reconnect(0);

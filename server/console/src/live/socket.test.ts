@@ -47,7 +47,11 @@ describe("the socket of a tab", () => {
     const first = (await server.next()).accept();
     expect(first.url).toMatch(/^ws:\/\/.*\/api\/v1\/stream\?ticket=ticket1$/);
     expect([socket.getSnapshot().state, first.take()]).toEqual(["live", [subscribe(5)]]);
-    first.hears(event(6)).hears({ type: "live", session: "ses_1", live: {} }).hears(event(6)).hears({ type: "caught_up", session: "ses_1", seq: 6 });
+    first
+      .hears(event(6))
+      .hears({ type: "live", session: "ses_1", live: {} })
+      .hears(event(6))
+      .hears({ type: "caught_up", session: "ses_1", seq: 6 });
     expect(told.splice(0)).toEqual(["event 6", "live", "caught up"]);
     vi.advanceTimersByTime(10_000);
     first.ends();

@@ -16,7 +16,7 @@ const MOST_FOLLOWED = 16;
 /** Gaps without an event between them, after which the connection itself is given up. */
 const MOST_GAPS = 3;
 
-/** The silence after which lists are read again to try a connection on which no session is followed, in milliseconds. */
+/** The silence after which lists are read again to try a connection without a followed session, in milliseconds. */
 const LISTS_SILENT_MS = 5 * 60_000;
 
 /** The same where something happened to the network or the page. */

@@ -18,7 +18,9 @@ describe("a terminal", () => {
       "a<red bold>b</><red>c</>d <bright-green italic underline>e</><italic>f</>",
       "<dim italic>g</>",
     ]);
-    expect(of("\x1b[30;42m PASS \x1b[0m ok \x1b[7mx\x1b[27my")).toEqual(["<black on-green> PASS </> ok <inverse>x</>y"]);
+    expect(of("\x1b[30;42m PASS \x1b[0m ok \x1b[7mx\x1b[27my")).toEqual([
+      "<black on-green> PASS </> ok <inverse>x</>y",
+    ]);
   });
 
   it("takes the nearest of 16 for finer colours", () => {
@@ -94,8 +96,38 @@ describe("a terminal", () => {
 });
 
 const LETTERS = [
-  "a", "日", "👩", "\u0301", "\r", "\n", "\r\n", "\t", "\b", "\x1b", "[", "]", "1", ";", "31m", "\x1b[0m", "K", "\x07", "\\",
-  "\x1b[38;5;208m", "\x1b[2A", "\x1b[K", "\x1b[J", "\x1b[9C", "\x1b[2D", "\x1b[5G", "\x1b[1K", "\x1b[B", "\u009b", "\u202e", "\0", "\x7f",
+  "a",
+  "日",
+  "👩",
+  "\u0301",
+  "\r",
+  "\n",
+  "\r\n",
+  "\t",
+  "\b",
+  "\x1b",
+  "[",
+  "]",
+  "1",
+  ";",
+  "31m",
+  "\x1b[0m",
+  "K",
+  "\x07",
+  "\\",
+  "\x1b[38;5;208m",
+  "\x1b[2A",
+  "\x1b[K",
+  "\x1b[J",
+  "\x1b[9C",
+  "\x1b[2D",
+  "\x1b[5G",
+  "\x1b[1K",
+  "\x1b[B",
+  "\u009b",
+  "\u202e",
+  "\0",
+  "\x7f",
 ];
 
 describe("hostile output", () => {
@@ -107,7 +139,8 @@ describe("hostile output", () => {
       for (const piece of pieces) apart.push(piece);
       const whole = of(pieces.join(""));
       expect(shown(apart.lines()), JSON.stringify(pieces)).toEqual(whole);
-      for (const line of whole) expect(/[\0-\x1f\x7f-\x9f\u202a-\u202e]/.test(line), JSON.stringify(pieces)).toBe(false);
+      for (const line of whole)
+        expect(/[\0-\x1f\x7f-\x9f\u202a-\u202e]/.test(line), JSON.stringify(pieces)).toBe(false);
     }
   });
 
@@ -117,7 +150,9 @@ describe("hostile output", () => {
       const terminal = new Terminal();
       for (let piece = 0; piece < 20; piece++) {
         const length = next(200);
-        terminal.push(Array.from({ length }, () => String.fromCodePoint(next(4) ? next(0x100) : next(0x10000))).join(""));
+        terminal.push(
+          Array.from({ length }, () => String.fromCodePoint(next(4) ? next(0x100) : next(0x10000))).join(""),
+        );
         if (next(3) === 0) terminal.lines();
         if (next(9) === 0) terminal.gap(next(5));
       }

@@ -145,7 +145,9 @@ export class Terminal {
         this.#column = Math.min(count - 1, 512);
         break;
       case "K":
-        this.#erase(() => this.#row.erase(parameter === 0 ? this.#column : 0, parameter === 1 ? this.#column : Infinity));
+        this.#erase(() =>
+          this.#row.erase(parameter === 0 ? this.#column : 0, parameter === 1 ? this.#column : Infinity),
+        );
         break;
       case "J":
         if (parameter === 0) this.#eraseBelow();

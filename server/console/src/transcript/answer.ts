@@ -96,7 +96,8 @@ export function recordedParts(parts: readonly Part[], seen: readonly AnswerPart[
 
 function take(part: LivePart, offset: number, piece: string): boolean {
   if (offset > part.end) {
-    if (part.ahead.size < MOST_AHEAD && (part.ahead.get(offset)?.length ?? 0) < piece.length) part.ahead.set(offset, piece);
+    if (part.ahead.size < MOST_AHEAD && (part.ahead.get(offset)?.length ?? 0) < piece.length)
+      part.ahead.set(offset, piece);
     return false;
   }
   let changed = append(part, offset, piece);

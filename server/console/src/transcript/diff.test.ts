@@ -15,7 +15,11 @@ describe("a difference", () => {
 
   it("numbers the lines of both texts from where they begin", () => {
     const lines = lineDiff("a\nb", "b\nc", 10);
-    expect(lines.map((line) => [line.old, line.new])).toEqual([[10, null], [11, 10], [null, 11]]);
+    expect(lines.map((line) => [line.old, line.new])).toEqual([
+      [10, null],
+      [11, 10],
+      [null, 11],
+    ]);
     expect(countsOf(lines)).toEqual({ added: 1, removed: 1 });
   });
 
@@ -25,7 +29,11 @@ describe("a difference", () => {
       const text = () => Array.from({ length: next(30) }, () => `line ${next(8)}\n`).join("");
       const [before, after] = [text(), text()];
       const lines = lineDiff(before, after);
-      const only = (not: string) => lines.filter((line) => line.kind !== not).map((line) => `${line.text}\n`).join("");
+      const only = (not: string) =>
+        lines
+          .filter((line) => line.kind !== not)
+          .map((line) => `${line.text}\n`)
+          .join("");
       expect([only("added"), only("removed")]).toEqual([before, after]);
     }
   });

@@ -12,7 +12,7 @@ export interface Facts {
   readonly directory: string;
   /** The turn that works; `null` if none does. */
   readonly working: Working | null;
-  /** The messages that wait for the turn that works, the first one first. Their items are {@link QueuedMessage.item}. */
+  /** The messages that wait for the turn that works, the first one first. */
   readonly queue: readonly QueuedMessage[];
   readonly todo: readonly TodoEntry[];
   /** The background commands that the log tells of, the oldest first; at most 64. */

@@ -92,7 +92,9 @@ export class Items {
     if (from < 0) return [];
     const gone = this.#list.slice(from).filter((item) => !item.rewound);
     for (const item of gone) {
-      this.replace(item.kind === "message" ? { ...item, rewound: true, rewindable: false } : { ...item, rewound: true });
+      this.replace(
+        item.kind === "message" ? { ...item, rewound: true, rewindable: false } : { ...item, rewound: true },
+      );
     }
     return gone;
   }

@@ -4,17 +4,16 @@ import type {
   SessionEvent,
   SessionEventAnswerRecorded,
   SessionEventConversationRewound,
-  SessionEventInputAccepted,
-  SessionEventInputSteered,
   SessionEventPlaceSurveyed,
   SessionEventTurnClaimed,
   SessionEventTurnEnded,
 } from "@/api/schema";
 import { recordedParts } from "./answer";
-import { asked, images, LiveCall, words } from "./call";
+import { asked, LiveCall } from "./call";
 import { approvalAnswered, approvalAsked, callEnded, place, placed, settled } from "./callevents";
 import { note } from "./items";
-import type { AnswerItem, MessageItem, Note } from "./model";
+import { accepted, dequeue, message, steersTaken } from "./messages";
+import type { AnswerItem, Note } from "./model";
 import { NONE, sum, tokens, used } from "./models";
 import { line, text } from "./safe";
 import { forgetFirst, type State } from "./state";
@@ -56,7 +55,11 @@ export function logged(state: State, event: SessionEvent): void {
   switch (event.type) {
     case "session.created":
       state.models.chosen(event.model);
-      return state.patch({ title: line(event.title), directory: line(event.directory ?? ""), model: line(event.model) });
+      return state.patch({
+        title: line(event.title),
+        directory: line(event.directory ?? ""),
+        model: line(event.model),
+      });
     case "input.accepted":
       return accepted(state, event);
     case "input.steered":
@@ -86,7 +89,12 @@ export function logged(state: State, event: SessionEvent): void {
       return state.patch({ todo: item.items });
     }
     case "results.left_out":
-      return add(state, event, { type: "left_out", results: event.results, gone: event.gone ?? 0, shortened: event.shortened ?? 0 });
+      return add(state, event, {
+        type: "left_out",
+        results: event.results,
+        gone: event.gone ?? 0,
+        shortened: event.shortened ?? 0,
+      });
     case "results.masked":
       return add(state, event, { type: "masked", tokens: Math.max(0, event.before - event.after) });
     case "context.edited":
@@ -113,60 +121,6 @@ export function logged(state: State, event: SessionEvent): void {
 function add(state: State, event: SessionEvent, of: Note): void {
   const turn = "turn" in event && event.type !== "conversation.rewound" ? event.turn : null;
   state.items.push(note(`n:${event.seq}`, turn, state.at, of));
-}
-
-function message(
-  state: State,
-  event: SessionEventInputAccepted | SessionEventInputSteered,
-  sent: MessageItem["sent"],
-): MessageItem {
-  const compacts = event.type === "input.accepted" ? (event.compacts ?? null) : null;
-  return {
-    kind: "message",
-    id: `m:${event.seq}`,
-    turn: event.turn,
-    at: state.at,
-    open: false,
-    rewound: false,
-    text: text(words(event.parts, "\n\n")).trimEnd(),
-    images: images(event.parts),
-    by: event.by,
-    clientId: event.client_id ?? null,
-    sent,
-    waiting: sent !== "now",
-    movedTo: null,
-    compacts: compacts === null ? null : text(compacts),
-    rewindable: sent === "now" && compacts === null,
-  };
-}
-
-function accepted(state: State, event: SessionEventInputAccepted): void {
-  if (!state.facts.working) {
-    state.items.push(message(state, event, "now"));
-    return state.works(event.turn, "server");
-  }
-  const item = message(state, event, "queued");
-  state.items.wait(item);
-  const first = item.text.trimStart().split("\n", 1)[0] ?? "";
-  const waits = { turn: event.turn, item: item.id, text: line(first), images: item.images.length, by: event.by };
-  state.patch({ queue: [...state.facts.queue, waits] });
-}
-
-/** Puts a message that waited into its place in the conversation. */
-function dequeue(state: State, turn: string): void {
-  const waits = state.facts.queue.find((queued) => queued.turn === turn);
-  if (!waits) return;
-  state.items.take(waits.item);
-  state.patch({ queue: state.facts.queue.filter((queued) => queued !== waits) });
-}
-
-function steersTaken(state: State, turn: string, through: number, into: string | null): void {
-  let number = 0;
-  for (const item of state.items.all()) {
-    if (item.kind !== "message" || item.turn !== turn || item.sent !== "steered") continue;
-    number++;
-    if (number <= through && item.waiting) state.items.message(item.id, { waiting: false, movedTo: into });
-  }
 }
 
 function claimed(state: State, event: SessionEventTurnClaimed): void {
@@ -242,7 +196,11 @@ function recorded(state: State, event: SessionEventAnswerRecorded): void {
 
 function surveyed(state: State, event: SessionEventPlaceSurveyed): void {
   const { instructions, unread = [], project } = event;
-  const survey = { system: line(event.system), folder: line(event.folder, 4096), branch: event.branch == null ? null : line(event.branch) };
+  const survey = {
+    system: line(event.system),
+    folder: line(event.folder, 4096),
+    branch: event.branch == null ? null : line(event.branch),
+  };
   state.patch({ survey });
   if (event.place) state.patch({ place: place(state, event.place) });
   if (instructions || unread.length > 0) {
@@ -254,7 +212,9 @@ function surveyed(state: State, event: SessionEventPlaceSurveyed): void {
   }
   if (project && !project.trusted && !state.toldOfRules) {
     state.toldOfRules = true;
-    state.items.push(note(`n:${event.seq}:rules`, event.turn, state.at, { type: "untrusted_rules", path: line(project.path) }));
+    state.items.push(
+      note(`n:${event.seq}:rules`, event.turn, state.at, { type: "untrusted_rules", path: line(project.path) }),
+    );
   }
 }
 
@@ -288,7 +248,9 @@ function rewound(state: State, event: SessionEventConversationRewound): void {
   state.changes.rewind(new Set(gone.map((item) => item.id)));
   // The list is as it was before that turn; the tokens of the next request are not known.
   state.patch({ todo: state.items.last("todo")?.items ?? [], last: NONE });
-  const turns = new Set(gone.filter((item) => item.kind === "message" && item.sent !== "steered").map((item) => item.turn));
+  const turns = new Set(
+    gone.filter((item) => item.kind === "message" && item.sent !== "steered").map((item) => item.turn),
+  );
   const before = line(event.before ?? "");
   add(state, event, { type: "rewound", by: event.by, before, turns: turns.size });
 }

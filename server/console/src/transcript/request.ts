@@ -9,7 +9,13 @@ export type Request =
   | { readonly kind: "read"; readonly path: string; readonly first: number | null }
   /** The content of a file, and the texts of an edit, are their first 256 Ki characters. */
   | { readonly kind: "write"; readonly path: string; readonly content: string }
-  | { readonly kind: "edit"; readonly path: string; readonly old: string; readonly new: string; readonly every: boolean }
+  | {
+      readonly kind: "edit";
+      readonly path: string;
+      readonly old: string;
+      readonly new: string;
+      readonly every: boolean;
+    }
   | { readonly kind: "list"; readonly path: string }
   | { readonly kind: "glob"; readonly pattern: string; readonly path: string }
   | { readonly kind: "grep"; readonly pattern: string; readonly path: string; readonly files: string }
@@ -219,7 +225,9 @@ class Arguments {
   /** The text of a file. How its lines end does not matter to people. */
   content(name: string): string | null {
     const raw = this.raw(name);
-    return raw === null ? null : whole(wholeCharacters(raw.includes("\r") ? raw.replace(/\r\n/g, "\n") : raw, MOST_CONTENT));
+    return raw === null
+      ? null
+      : whole(wholeCharacters(raw.includes("\r") ? raw.replace(/\r\n/g, "\n") : raw, MOST_CONTENT));
   }
 
   number(name: string): number | null {
@@ -234,7 +242,10 @@ class Arguments {
   /** A list of texts, one on each line. */
   list(name: string): readonly string[] {
     const lines = (this.raw(name) ?? "").split("\n", 4 * MOST_CHOICES).map((of) => of.trim());
-    return lines.filter((of) => of !== "").slice(0, MOST_CHOICES).map(whole);
+    return lines
+      .filter((of) => of !== "")
+      .slice(0, MOST_CHOICES)
+      .map(whole);
   }
 
   /** All arguments, as far as they are shown. */

@@ -6,7 +6,7 @@
 /** The longest line of words: a notice, a reason, a name. In characters. */
 const MOST_WORDS = 400;
 
-/** Sequences for a terminal: control sequences, strings such as titles, and the short ones. A cut one ends with the text. */
+/** Sequences for a terminal: control sequences, strings such as titles, and short ones. A cut one ends with the text. */
 const SEQUENCES =
   /(?:\x1b\[|\x9b)[ -?]{0,256}[@-~]?|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]{0,256}(?:\x07|\x9c|\x1b\\)?|\x1b[ -/]{0,8}[0-~]?/g;
 
@@ -44,7 +44,7 @@ export function line(from: string, longest = MOST_WORDS): string {
   return `${wholeCharacters(one, longest)}…`;
 }
 
-/** A text with each control character and each invisible letter written out: all that a person has to judge is there. */
+/** A text with each control character and invisible letter written out: all that a person has to judge is there. */
 export function whole(from: string): string {
   if (!writtenAny.test(from)) return from;
   return from.replace(written, (letter) => {

@@ -1,4 +1,4 @@
-/** The styles that programs choose (ECMA-48 "select graphic rendition"), as class names of the console's style sheet. */
+/** The styles that programs choose (ECMA-48, SGR), as class names of the console's style sheet. */
 
 /** The 16 colours, by their class names without `ansi-` or `ansi-on-`. */
 export const COLOURS = [

@@ -7,10 +7,14 @@ import { folded, said, Script, wrote } from "./testing/script";
 function long(events: number, lines = 40): Script {
   const script = new Script().created();
   const result = `${"a line of output that is like any other\n".repeat(lines)}[exit code 0, after 3 s]`;
-  const code = "fn main() { println!(\"hello\"); }\n".repeat(30);
+  const code = 'fn main() { println!("hello"); }\n'.repeat(30);
   while (script.events.length < events) {
     script.user("Please change this and that, and run the tests.").ran("Shell", { command: "cargo test" }, result);
-    script.ran("Edit", { path: `src/f${script.turn % 50}.rs`, old: code, new: `${code}//\n` }, "edited src/f.rs at line 3");
+    script.ran(
+      "Edit",
+      { path: `src/f${script.turn % 50}.rs`, old: code, new: `${code}//\n` },
+      "edited src/f.rs at line 3",
+    );
     script.answer("I think about it for a while.", "It is done. ".repeat(40)).done();
   }
   return script;
@@ -42,7 +46,9 @@ describe("a fold", () => {
     timed("50,000 events folded", () => (fold = folded(script.fed())));
     const calls = fold.items().filter((item): item is CallItem => item.kind === "call" && item.tool === "Shell");
     const units = (call: CallItem) =>
-      (call.output?.lines() ?? []).flatMap((line) => (line.kind === "text" ? line.spans : [])).reduce((all, span) => all + span.text.length, 0);
+      (call.output?.lines() ?? [])
+        .flatMap((line) => (line.kind === "text" ? line.spans : []))
+        .reduce((all, span) => all + span.text.length, 0);
     // One in a hundred, because each is taken apart for that.
     const kept = calls.filter((_, at) => at % 100 === 0).reduce((all, call) => all + units(call), 0) * 100;
     console.info(`${fold.items().length} items, about ${(kept / 2 ** 20).toFixed(1)} Mi characters of output are kept`);
@@ -55,8 +61,14 @@ describe("a fold", () => {
   it("takes a second of 200 tokens and a program's output at the end of a long session", () => {
     const script = long(5000);
     const fold = folded(script.fed());
-    const last = script.user("go").answer("", "", [["Shell", { command: "make" }]]).placed(0);
-    folded(last.events.slice(-4).map((event) => ({ event })), fold);
+    const last = script
+      .user("go")
+      .answer("", "", [["Shell", { command: "make" }]])
+      .placed(0);
+    folded(
+      last.events.slice(-4).map((event) => ({ event })),
+      fold,
+    );
     const turn = `trn_${script.turn}`;
     let [offset, written, worst] = [0, 0, 0];
     for (let frame = 0; frame < 60; frame++) {

@@ -14,7 +14,10 @@ const socket = {
 };
 
 beforeEach(() => {
-  vi.useFakeTimers({ now: 1_000_000, toFake: ["setTimeout", "clearTimeout", "Date", "requestAnimationFrame", "cancelAnimationFrame"] });
+  vi.useFakeTimers({
+    now: 1_000_000,
+    toFake: ["setTimeout", "clearTimeout", "Date", "requestAnimationFrame", "cancelAnimationFrame"],
+  });
   followers.clear();
   closed.length = 0;
 });
@@ -63,7 +66,11 @@ describe("the conversation of a session", () => {
   it("stays as it is while the connection is lost, and nothing changes where nothing was missed", () => {
     const transcript = new Transcripts(socket).of("ses_1");
     const follower = followers.get("ses_1")!;
-    new Script().user("go").answer("", "hi").done().events.forEach((event) => follower.event(event));
+    new Script()
+      .user("go")
+      .answer("", "hi")
+      .done()
+      .events.forEach((event) => follower.event(event));
     follower.caughtUp();
     frame();
     const before = transcript.getSnapshot();
@@ -79,7 +86,9 @@ describe("the conversation of a session", () => {
 
   it("that is refused says why, and can be asked for again", () => {
     const transcript = new Transcripts(socket).of("ses_1");
-    followers.get("ses_1")?.refused({ type: "/problems/not_found", code: "not_found", status: 404, detail: "session not found" });
+    followers
+      .get("ses_1")
+      ?.refused({ type: "/problems/not_found", code: "not_found", status: 404, detail: "session not found" });
     frame();
     expect(transcript.getSnapshot()).toMatchObject({ status: "refused", problem: { status: 404 } });
     transcript.retry();

@@ -88,7 +88,13 @@ export function fakeServer(): FakeServer {
   vi.stubGlobal("fetch", (_: string, request: { body: string }) => {
     server.tickets.push(JSON.parse(request.body));
     if (server.status === 0) return Promise.reject(new TypeError("network"));
-    const body = { ticket: `ticket${server.tickets.length}`, expires_at: "", status: server.status, code: "x", detail: "no" };
+    const body = {
+      ticket: `ticket${server.tickets.length}`,
+      expires_at: "",
+      status: server.status,
+      code: "x",
+      detail: "no",
+    };
     return Promise.resolve({ ok: server.status < 300, status: server.status, json: () => Promise.resolve(body) });
   });
   return server;

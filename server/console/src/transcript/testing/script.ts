@@ -56,7 +56,12 @@ export class Script {
     if (thought) parts.push({ type: "reasoning", text: thought });
     if (words) parts.push({ type: "text", text: words });
     for (const [name, of] of calls) {
-      parts.push({ type: "tool_call", vendor_id: "", name, arguments: typeof of === "string" ? of : JSON.stringify(of) });
+      parts.push({
+        type: "tool_call",
+        vendor_id: "",
+        name,
+        arguments: typeof of === "string" ? of : JSON.stringify(of),
+      });
     }
     return this.push({
       type: "answer.recorded",
@@ -80,7 +85,12 @@ export class Script {
     });
   }
 
-  ended(ordinal: number, outcome: CallOutcome, text: string, more: Partial<{ task: number; overran: boolean }> = {}): this {
+  ended(
+    ordinal: number,
+    outcome: CallOutcome,
+    text: string,
+    more: Partial<{ task: number; overran: boolean }> = {},
+  ): this {
     return this.push({
       type: "call.ended",
       ...this.call(ordinal),
@@ -95,13 +105,21 @@ export class Script {
 
   /** One call that runs and ends well. */
   ran(name: string, of: unknown, result: string): this {
-    return this.answer("", "", [[name, of]]).placed(0).ended(0, "completed", result);
+    return this.answer("", "", [[name, of]])
+      .placed(0)
+      .ended(0, "completed", result);
   }
 
   asked(ordinal: number, question: Question): this {
     this.approvals++;
     const until = new Date(900_000).toISOString();
-    return this.push({ type: "approval.asked", ...this.call(ordinal), approval: `app_${this.approvals}`, question, until });
+    return this.push({
+      type: "approval.asked",
+      ...this.call(ordinal),
+      approval: `app_${this.approvals}`,
+      question,
+      until,
+    });
   }
 
   answered(ordinal: number, answer: Answer, name = "kim"): this {
@@ -136,7 +154,16 @@ export class Script {
       const spoken = event.parts.filter((part) => part.type === "text" || part.type === "reasoning");
       const pieces = spoken.flatMap((part, number) =>
         cut(part.text, letters).map(({ offset, text }) => ({
-          live: said(1, event.step, 1, number, offset, text, part.type === "reasoning" ? "reasoning" : "text", event.turn),
+          live: said(
+            1,
+            event.step,
+            1,
+            number,
+            offset,
+            text,
+            part.type === "reasoning" ? "reasoning" : "text",
+            event.turn,
+          ),
         })),
       );
       return [...pieces, { event }];
@@ -164,7 +191,11 @@ export function said(
 }
 
 /** A piece of output of the first call of the first answer. */
-export function wrote(offset: number, text: string, more: Partial<{ stream: "stdout" | "stderr"; ordinal: number }> = {}): Live {
+export function wrote(
+  offset: number,
+  text: string,
+  more: Partial<{ stream: "stdout" | "stderr"; ordinal: number }> = {},
+): Live {
   const of = { turn: turn(1), step: 1, ordinal: 0, operation: "op_1", stream: "stdout" as const };
   return { kind: "output", ...of, offset, text, bytes: byteLength(text), ...more };
 }
