@@ -24,7 +24,7 @@ const SOUND_MS = 5_000;
 
 /** The state of a connection, for people. */
 export type LinkState =
-  /** It was not asked for, or nobody is signed in. */
+  /** It was not asked for, or the browser is not signed in. */
   | { readonly state: "idle" }
   /** It is made for the first time, or moves to another server as it was told to. */
   | { readonly state: "connecting" }

@@ -110,7 +110,7 @@ export class LiveSocket {
     return this.#link.heardAt;
   }
 
-  /** Calls back when the server knows nobody any more: the page asks to sign in, and keeps what was typed. */
+  /** Calls back when the browser is not signed in any more: the page asks to sign in, and keeps what was typed. */
   onSignedOut(listener: () => void): () => void {
     this.#signedOut.add(listener);
     return () => this.#signedOut.delete(listener);

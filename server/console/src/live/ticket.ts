@@ -8,7 +8,7 @@ const WITHIN_MS = 10_000;
 /** A ticket, or the reason why there is none. */
 export type Ticketed =
   | { readonly ok: true; readonly ticket: string }
-  /** Nobody is signed in. */
+  /** The browser is not signed in. */
   | { readonly ok: false; readonly why: "signed_out" }
   /** The server says no; another attempt will not help. */
   | { readonly ok: false; readonly why: "refused"; readonly problem: Problem }

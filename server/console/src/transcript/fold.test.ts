@@ -1,10 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 import { Fold } from "./fold";
-import type { CallItem, MessageItem } from "./model";
+import type { CallItem } from "./model";
 import { folded, said, Script, shown, turn } from "./testing/script";
 
 const calls = (fold: Fold) => fold.items().filter((item): item is CallItem => item.kind === "call");
-const messages = (fold: Fold) => fold.items().filter((item): item is MessageItem => item.kind === "message");
 
 describe("an answer", () => {
   it("is the same live and recorded, wherever its pieces are cut", () => {
@@ -133,6 +132,35 @@ describe("a feed", () => {
     expect(shown(fold).at(-1)).toBe("text…: hello world!");
   });
 
+  it("shows the same after a reload at every stage of a turn", () => {
+    const script = new Script().created("t", "gpt-5").user("one").steered("left", 1);
+    script.answer("hm", "Let me see. 你好", [
+      ["Shell", { command: "make" }],
+      ["Write", { path: "f", content: "x" }],
+    ]);
+    script.placed(0).asked(1, { kind: "plan", text: "x" }).answered(1, { outcome: "allowed" }).placed(1);
+    script.ended(1, "completed", "made f with 1 bytes").ended(0, "background", "[task 1]", { task: 1 });
+    script.push({ type: "steers.taken", turn: turn(1), step: 2, through: 1 }).todo([{ text: "a", state: "doing" }]);
+    script.answer("", "Done with it. 🤔", [], "opus").done();
+    script
+      .user("two")
+      .claimed()
+      .answer("", "Again.", [["Read", { path: "f" }]])
+      .done("cancelled", "stopped")
+      .rewound(2);
+    script.user("three").answer("so", "On.").done();
+    const whole = script.fedLive(3);
+    for (let stage = 0; stage <= whole.length; stage++) {
+      const fed = whole.slice(0, stage);
+      const last = fed.findLastIndex((one) => "event" in one);
+      const live = folded(fed);
+      // A new page reads the log, and is then sent what is under way.
+      const again = folded([...fed.filter((one) => "event" in one), ...fed.slice(last + 1)]);
+      expect(again.items(), `stage ${stage}`).toEqual(live.items());
+      expect(again.facts()).toEqual(live.facts());
+    }
+  });
+
   it("skips kinds and versions that it does not know, and survives an event that is not as it should be", () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
     const script = new Script().user("go").answer("", "hi").done();
@@ -148,64 +176,6 @@ describe("a feed", () => {
     ]);
     expect(shown(fold)).toEqual(["now: go", "text: hi", "(turn_ended)"]);
     expect([fold.unreadable, warn.mock.calls.length]).toEqual([1, 1]);
-  });
-});
-
-describe("messages", () => {
-  it("that wait stand behind all others until their turn is claimed", () => {
-    const script = new Script().user("one").said("two").said("three");
-    const fold = folded(script.fed());
-    fold.live(said(1, 1, 1, 0, 0, "working"));
-    expect(shown(fold)).toEqual(["now: one", "text…: working", "queued waiting: two", "queued waiting: three"]);
-    expect(fold.facts().queue.map((queued) => queued.text)).toEqual(["two", "three"]);
-    script.done("completed", undefined, 1);
-    folded([{ event: script.events.at(-1)! }], fold);
-    expect(fold.facts().working).toMatchObject({ turn: turn(2), activity: { what: "server" } });
-    script.claimed(2);
-    folded([{ event: script.events.at(-1)! }], fold);
-    expect(shown(fold)).toEqual(["now: one", "text: working", "(turn_ended)", "queued: two", "queued waiting: three"]);
-    expect(fold.facts().queue.length).toBe(1);
-    script.done("cancelled", undefined, 3);
-    folded([{ event: script.events.at(-1)! }], fold);
-    expect(shown(fold).slice(-2)).toEqual(["queued: three", "(turn_ended)"]);
-  });
-
-  it("that steer wait until they are taken, or become another turn's", () => {
-    const script = new Script().user("go").steered("left", 1).steered("right", 2);
-    script.push({ type: "steers.taken", turn: turn(1), step: 2, through: 1 });
-    const fold = folded(script.fed());
-    expect(messages(fold).map((item) => item.waiting)).toEqual([false, false, true]);
-    script.push({ type: "steers.taken", turn: turn(1), step: 0, through: 2, into: turn(9) });
-    folded([{ event: script.events.at(-1)! }], fold);
-    expect(messages(fold).at(-1)).toMatchObject({ waiting: false, movedTo: turn(9), rewindable: false });
-  });
-
-  it("that were gone back from are marked, with all that came after", () => {
-    const script = new Script()
-      .user("one")
-      .todo([{ text: "a", state: "open" }])
-      .done();
-    script
-      .user("two")
-      .todo([{ text: "b", state: "doing" }])
-      .ran("Write", { path: "f", content: "x" }, "made f with 1 bytes")
-      .done();
-    script.rewound(2).user("three");
-    const fold = folded(script.fed());
-    expect(shown(fold)).toEqual([
-      "now: one",
-      "todo 1",
-      "(turn_ended)",
-      "~now: two",
-      "~todo 1",
-      "~Write ended",
-      "~(turn_ended)",
-      "(rewound)",
-      "now: three",
-    ]);
-    expect(fold.facts().todo).toEqual([{ text: "a", state: "open" }]);
-    expect(fold.facts().files[0]?.changes[0]?.rewound).toBe(true);
-    expect(messages(fold).map((item) => item.rewindable)).toEqual([true, false, true]);
   });
 });
 

@@ -40,17 +40,23 @@ export class Items {
     this.#bound();
   }
 
-  /** Adds a message that waits for its turn. */
+  /** Adds a message that waits: those that steer the turn that works stand before those that wait for its end. */
   wait(item: MessageItem): void {
     this.#shown = null;
-    this.#waiting.push(item);
+    const queued = item.sent === "steered" ? this.#waiting.findIndex((other) => other.sent === "queued") : -1;
+    this.#waiting.splice(queued < 0 ? this.#waiting.length : queued, 0, item);
   }
 
-  /** Moves a message that waited to the end of the conversation. */
-  take(id: string): void {
+  /** Moves a message that waited to the end of the conversation: the model is sent it, or never was (`unread`). */
+  take(id: string, unread = false): void {
     const place = this.#waiting.findIndex((item) => item.id === id);
     const [item] = place < 0 ? [] : this.#waiting.splice(place, 1);
-    if (item) this.push({ ...item, waiting: false, rewindable: item.compacts === null });
+    if (item) this.push({ ...item, waiting: unread, rewindable: item.sent === "queued" && item.compacts === null });
+  }
+
+  /** The messages that wait. */
+  get waiting(): readonly MessageItem[] {
+    return this.#waiting;
   }
 
   replace(item: Item): void {
@@ -68,14 +74,13 @@ export class Items {
     if (item?.kind === "call") this.replace({ ...item, ...change });
   }
 
-  /** Changes some fields of a message. */
-  message(id: string, change: Partial<MessageItem>): void {
-    const item = this.get(id);
-    if (item?.kind === "message") this.replace({ ...item, ...change });
-  }
-
   /** Takes an item out, which is one of the last. */
   remove(id: string): void {
+    const waits = this.#waiting.findIndex((item) => item.id === id);
+    if (waits >= 0) {
+      this.#shown = null;
+      this.#waiting.splice(waits, 1);
+    }
     const place = this.#places.get(id);
     const item = place === undefined ? undefined : this.#list[place];
     if (place === undefined || !item) return;

@@ -12,7 +12,7 @@ import { recordedParts } from "./answer";
 import { asked, LiveCall } from "./call";
 import { approvalAnswered, approvalAsked, callEnded, place, placed, settled } from "./callevents";
 import { note } from "./items";
-import { accepted, dequeue, message, steersTaken } from "./messages";
+import { accepted, dequeue, leaveSteers, steered, steersTaken } from "./messages";
 import type { AnswerItem, Note } from "./model";
 import { NONE, sum, tokens, used } from "./models";
 import { line, text } from "./safe";
@@ -63,7 +63,7 @@ export function logged(state: State, event: SessionEvent): void {
     case "input.accepted":
       return accepted(state, event);
     case "input.steered":
-      return state.items.push(message(state, event, "steered"));
+      return steered(state, event);
     case "steers.taken":
       return steersTaken(state, event.turn, event.through, event.into ?? null);
     case "turn.claimed":
@@ -150,8 +150,6 @@ function recorded(state: State, event: SessionEventAnswerRecorded): void {
   const usage = tokens(event.usage);
   const model = line(event.model);
   const changed = state.models.answer(event.model, event.origin ?? null);
-  // A note on who answers stands before the answer, unless that is on the page already.
-  if (changed && !(live && state.items.get(live.id))) add(state, event, changed);
   const parts = recordedParts(event.parts, live?.parts(false) ?? []);
   const id = `a:${turn}:${step}`;
   const limit = event.limit ?? null;
@@ -159,7 +157,7 @@ function recorded(state: State, event: SessionEventAnswerRecorded): void {
     kind: "answer",
     id,
     turn,
-    at: state.items.get(id)?.at ?? state.at,
+    at: state.at - (event.model_ms ?? 0),
     open: false,
     rewound: false,
     step,
@@ -169,7 +167,7 @@ function recorded(state: State, event: SessionEventAnswerRecorded): void {
   // An answer that only asks for calls says nothing, unless it was cut short.
   if (parts.length > 0 || finish === "length" || limit) state.items.push(item);
   else state.items.remove(id);
-  if (changed && live && state.items.get(live.id)) add(state, event, changed);
+  if (changed) add(state, event, changed);
 
   const calls = event.parts.filter((part) => part.type === "tool_call");
   calls.forEach((call, ordinal) => {
@@ -191,6 +189,8 @@ function recorded(state: State, event: SessionEventAnswerRecorded): void {
     usage: sum(state.facts.usage, usage),
   });
   state.step(turn, step);
+  // The model has answered until now, though the log alone does not tell when it began.
+  state.waits(turn, { what: "answering" });
   state.waitsForCalls(turn);
 }
 
@@ -221,6 +221,7 @@ function surveyed(state: State, event: SessionEventPlaceSurveyed): void {
 function turnEnded(state: State, event: SessionEventTurnEnded): void {
   const { turn, outcome } = event;
   dequeue(state, turn);
+  leaveSteers(state, turn);
   if (state.answer?.turn === turn) state.leaveAnswer();
   for (const call of state.calls.values()) {
     const item = state.items.get(call.id);

@@ -6,8 +6,7 @@ import type { MessageItem } from "./model";
 import { line, text } from "./safe";
 import type { State } from "./state";
 
-/** The item of a message. */
-export function message(
+function message(
   state: State,
   event: SessionEventInputAccepted | SessionEventInputSteered,
   sent: MessageItem["sent"],
@@ -15,7 +14,7 @@ export function message(
   const compacts = event.type === "input.accepted" ? (event.compacts ?? null) : null;
   return {
     kind: "message",
-    id: `m:${event.seq}`,
+    id: event.type === "input.steered" ? steerId(event.turn, event.number) : `m:${event.seq}`,
     turn: event.turn,
     at: state.at,
     open: false,
@@ -26,7 +25,6 @@ export function message(
     clientId: event.client_id ?? null,
     sent,
     waiting: sent !== "now",
-    movedTo: null,
     compacts: compacts === null ? null : text(compacts),
     rewindable: sent === "now" && compacts === null,
   };
@@ -53,12 +51,34 @@ export function dequeue(state: State, turn: string): void {
   state.patch({ queue: state.facts.queue.filter((queued) => queued !== waits) });
 }
 
-/** Messages that steer the turn were taken, up to this number, or became the message of another turn. */
+/** A message joins the turn that works. It waits until the model is sent it, before the model's next answer. */
+export function steered(state: State, event: SessionEventInputSteered): void {
+  state.items.wait(message(state, event, "steered"));
+}
+
+/**
+ * Messages that steer the turn were taken, up to this number. Where they became the message of another turn, that is
+ * shown in their place.
+ */
 export function steersTaken(state: State, turn: string, through: number, into: string | null): void {
-  let number = 0;
-  for (const item of state.items.all()) {
-    if (item.kind !== "message" || item.turn !== turn || item.sent !== "steered") continue;
-    number++;
-    if (number <= through && item.waiting) state.items.message(item.id, { waiting: false, movedTo: into });
+  const taken: string[] = [];
+  for (let number = through; number > 0; number--) {
+    const item = state.items.get(steerId(turn, number));
+    if (item?.kind !== "message" || !item.waiting) break;
+    taken.unshift(item.id);
   }
+  for (const id of taken) {
+    if (into === null) state.items.take(id);
+    else state.items.remove(id);
+  }
+}
+
+/** The turn is over: messages that steered it and were not taken have their place before its end. */
+export function leaveSteers(state: State, turn: string): void {
+  const left = state.items.waiting.filter((item) => item.sent === "steered" && item.turn === turn);
+  for (const item of left) state.items.take(item.id, true);
+}
+
+function steerId(turn: string, number: number): string {
+  return `s:${turn}:${number}`;
 }

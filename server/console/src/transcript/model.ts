@@ -53,10 +53,11 @@ export interface MessageItem extends ItemBase {
   readonly clientId: string | null;
   /** The way in which it came: it started its turn, it waited for an earlier turn, or it joined a turn that worked. */
   readonly sent: "now" | "queued" | "steered";
-  /** True while the model has not been sent it. Waiting messages that were queued stand behind all other items. */
+  /**
+   * True while the model has not been sent it; also for good, if a turn ended before it took a steering message. While
+   * it may still be sent, it stands behind all other items: those that steer first, then those that are queued.
+   */
   readonly waiting: boolean;
-  /** The turn whose message a steering message became, because its own turn failed before it took the message. */
-  readonly movedTo: TurnId | null;
   /** Present if it asks to compact the conversation: what matters most. The model is not sent such a message. */
   readonly compacts: string | null;
   /** True if a person can go back to before it once no turn works: it started a turn of the conversation. */

@@ -25,7 +25,7 @@ export type Note =
   | { readonly type: "rewound"; readonly by: UserId; readonly before: string; readonly turns: number }
   /** Something of the moment that the server says, such as a retry; it goes away once the turn goes on. */
   | { readonly type: "notice"; readonly text: string }
-  /** Someone asked to stop the turn. */
+  /** A person asked to stop the turn. */
   | { readonly type: "cancel"; readonly by: UserId; readonly why: StopReason | null }
   | TurnEnd
   /** The turn was taken up again, because its worker was lost. */
