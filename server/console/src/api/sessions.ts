@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { answer, api } from "./client";
+import { ProblemError } from "./problem";
 import { queries } from "./query";
 import type { ChangeSession, CreateSession, Session, SessionLink, Sessions } from "./schema";
 
@@ -46,10 +47,25 @@ export function createSession(body: CreateSession, key: string): Promise<Session
   return answer(api.POST("/api/v1/sessions", { params: { header: { "Idempotency-Key": key } }, body }));
 }
 
+const TRIES = 20;
+const PAUSE_MS = 2000;
+
+/** Makes one of many requests. The server takes so many in a minute: then it waits, and asks again. */
+async function patiently<T>(request: () => Promise<T>): Promise<T> {
+  for (let left = TRIES; ; left -= 1) {
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof ProblemError) || error.status !== 429 || left === 0) throw error;
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+  }
+}
+
 /** Renames, archives or unarchives sessions, one after the other; the first refusal ends it. */
 export async function changeSessions(ids: readonly string[], body: ChangeSession): Promise<void> {
   try {
-    for (const id of ids) await answer(api.PATCH("/api/v1/sessions/{id}", { params: { path: { id } }, body }));
+    for (const id of ids) await patiently(() => answer(api.PATCH("/api/v1/sessions/{id}", { params: { path: { id } }, body })));
   } finally {
     await sessionsChanged();
   }
@@ -59,7 +75,7 @@ export async function changeSessions(ids: readonly string[], body: ChangeSession
 export async function deleteSessions(ids: readonly string[]): Promise<void> {
   try {
     for (const id of ids) {
-      await answer(api.DELETE("/api/v1/sessions/{id}", { params: { path: { id } } }));
+      await patiently(() => answer(api.DELETE("/api/v1/sessions/{id}", { params: { path: { id } } })));
       queries.removeQueries({ queryKey: ["sessions", "one", id] });
     }
   } finally {

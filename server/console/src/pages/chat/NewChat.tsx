@@ -18,7 +18,7 @@ export function NewChat() {
           {t("newBack")}
         </Link>
       </header>
-      <div className="mx-auto flex w-full max-w-[46rem] flex-1 flex-col justify-center px-4 pt-4 pb-[12dvh]">
+      <div className="mx-auto flex w-full max-w-[46rem] flex-col px-4 pt-4 pb-8 md:pt-[20dvh]">
         <h1 className="mb-4 px-3 text-title font-semibold">{t("newTitle")}</h1>
         <NoRunner />
         <Composer session={undefined} working={false} waits={false} />

@@ -100,7 +100,9 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
     else if (list && event.key === "Escape") completions.dismiss();
     else if (item && event.key === "ArrowDown") completions.step(1);
     else if (item && event.key === "ArrowUp") completions.step(-1);
-    else if (item && (event.key === "Tab" || event.key === "Enter") && !event.shiftKey && !(event.key === "Enter" && isComplete(item, text))) complete(item);
+    else if (item && event.key === "Tab" && !event.shiftKey) complete(item);
+    else if (item?.whole && event.key === "Enter" && !event.shiftKey) void send("steer", item.name);
+    else if (item && event.key === "Enter" && !event.shiftKey && !isComplete(item, text)) complete(item);
     else if (event.key === "Enter" && !event.shiftKey && !TOUCH.matches) submit("steer");
     else if (event.key === "ArrowUp" && text === "" && !editing && onEditLast) onEditLast();
     else if (event.key === "Escape" && editing) onEditDone?.();
@@ -183,9 +185,9 @@ function placeholder(t: ReturnType<typeof useTranslation<"chat">>["t"], { fresh,
   return working ? t("inputPlaceholderWorking") : t("inputPlaceholder");
 }
 
-/** True if the text is the whole command already, so that Enter sends it. */
+/** True if the text is the command already: then Enter sends it, and the server says what it lacks. */
 function isComplete(item: Completion, text: string): boolean {
-  return item.whole && text === item.name;
+  return text.trimEnd() === item.name;
 }
 
 /** The bytes of a text in UTF-8. */

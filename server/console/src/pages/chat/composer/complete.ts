@@ -20,7 +20,7 @@ export interface Completion {
   arguments?: string;
   /** A command's effect. */
   summary?: string;
-  /** True if it is all that has to be written, so that Enter may send it. */
+  /** True for a command that needs no arguments: Enter sends it. */
   whole: boolean;
   folder: boolean;
 }

@@ -11,6 +11,7 @@ import { addImage } from "@/api/images";
 import { sendMessage } from "@/api/messages";
 import { ProblemError } from "@/api/problem";
 import type { MessageAccepted } from "@/api/schema";
+import { sessionsChanged } from "@/api/sessions";
 import { keep, kept } from "@/state/storage";
 import { nameOf } from "./draft";
 
@@ -142,6 +143,8 @@ async function work(session: string, box: Box): Promise<void> {
       );
       pause = FIRST_PAUSE_MS;
       for (const listener of sentListeners) listener(session, sent);
+      // The first message gives the session its title.
+      void sessionsChanged();
     } catch (error) {
       const passes = error instanceof ProblemError && PASSING.includes(error.status);
       update(box, message.id, { state: passes ? "away" : "refused", error });

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { idempotencyKey } from "@/api/client";
 import { runCommand } from "@/api/commands";
 import { queries } from "@/api/query";
+import { sessionsChanged } from "@/api/sessions";
 import { showAnswer } from "./answers";
 import { begin } from "./choices";
 import type { Editing } from "./Composer";
@@ -37,30 +38,31 @@ export function useSend({ user, session, text, editing, images, onText, onGiveBa
   const message = async (how: How) => {
     await editing?.before?.();
     const id = session ?? (await begin()).id;
+    showAnswer(id, undefined);
     post(user, id, { text, images: images.take(), how });
     if (editing) onEditDone?.();
     else onText("");
     if (session !== undefined) return;
-    await Promise.all([open(id), queries.invalidateQueries({ queryKey: ["sessions"] })]);
+    await Promise.all([open(id), sessionsChanged()]);
   };
 
-  const command = async (of: string) => {
+  const command = async (of: string, line: string) => {
     onText("");
     try {
-      const done = await runCommand(of, { line: text.trimEnd(), client_id: idempotencyKey() });
+      const done = await runCommand(of, { line, client_id: idempotencyKey() });
       const next = done.session?.id ?? of;
-      showAnswer(next, { line: text.trim(), shown: done.shown });
+      showAnswer(next, { line, shown: done.shown });
       if (done.draft) setDraft(user, next, done.draft);
       if (next !== of) await open(next);
       await Promise.all(["sessions", "settings", "runners"].map((topic) => queries.invalidateQueries({ queryKey: [topic] })));
     } catch (failure) {
-      onGiveBack(text);
+      onGiveBack(line);
       throw failure;
     }
   };
 
-  const send = async (how: How) => {
-    const isCommand = text.startsWith("/") && !editing;
+  const send = async (how: How, written = text) => {
+    const isCommand = written.startsWith("/") && !editing;
     if (isCommand && session === undefined) {
       setError(new Error(t("inputCommandLater")));
       return;
@@ -68,7 +70,7 @@ export function useSend({ user, session, text, editing, images, onText, onGiveBa
     setBusy(true);
     setError(undefined);
     try {
-      await (isCommand && session ? command(session) : message(how));
+      await (isCommand && session ? command(session, written.trimEnd()) : message(how));
     } catch (failure) {
       setError(failure);
     } finally {

@@ -40,9 +40,9 @@ export function FolderChip() {
   return (
     <Picker
       trigger={
-        <Chip disabled={!online} aria-label={t("inputFolderName", { folder: directory || t("inputFolderRoot") })}>
+        <Chip disabled={!online} aria-label={t("inputFolderName", { folder: place.folder || t("inputFolderRoot") })}>
           <Folder aria-hidden className="size-4 shrink-0" />
-          <span className="max-w-32 truncate">{directory || t("inputFolderRoot")}</span>
+          <span className="max-w-56 truncate">{place.folder || t("inputFolderRoot")}</span>
         </Chip>
       }
       label={t("inputFolders")}

@@ -45,7 +45,7 @@ export function PlaceChip({ session, disabled }: { session: string | undefined; 
     <Picker
       trigger={
         <Chip disabled={disabled || place === undefined} aria-label={chipName(t, place)}>
-          <PlaceWords place={place} />
+          <PlaceWords place={place} withFolder={session !== undefined} />
         </Chip>
       }
       label={t("inputPlaces")}
@@ -60,7 +60,7 @@ export function PlaceChip({ session, disabled }: { session: string | undefined; 
 }
 
 /** A place in words: `● laptop · ~/src/app · none`. */
-export function PlaceWords({ place }: { place: ChatPlace | null | undefined }) {
+export function PlaceWords({ place, withFolder = true }: { place: ChatPlace | null | undefined; withFolder?: boolean }) {
   const { t } = useTranslation("chat");
   if (place === undefined) return <span className="text-faint">…</span>;
   if (place === null) {
@@ -76,7 +76,7 @@ export function PlaceWords({ place }: { place: ChatPlace | null | undefined }) {
       <Dot state={PLACE_DOTS[place.state]} />
       <span className="max-w-48 min-w-8 truncate font-medium text-ink">{place.value}</span>
       {place.state !== "online" && <span className="shrink-0">{t(`inputPlace_${place.state}`)}</span>}
-      {place.folder && (
+      {withFolder && place.folder && (
         <span className="min-w-8 truncate">
           <span aria-hidden>· </span>
           {place.folder}
