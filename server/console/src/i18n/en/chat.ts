@@ -29,6 +29,7 @@ export const chat = {
   inputIsolation: "isolation {{isolation}}",
   inputLabel: "Message",
   inputLocked: "locked",
+  inputMayHave: "The server may have it already.",
   inputMode_ask: "Ask",
   inputMode_auto: "Auto",
   inputMode_full: "Full",

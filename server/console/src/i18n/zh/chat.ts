@@ -31,6 +31,7 @@ export const chat: Translation<typeof english> = {
   inputIsolation: "隔离 {{isolation}}",
   inputLabel: "消息",
   inputLocked: "已锁定",
+  inputMayHave: "服务器可能已经收到。",
   inputMode_ask: "询问",
   inputMode_auto: "自动",
   inputMode_full: "完全",

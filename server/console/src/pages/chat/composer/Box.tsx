@@ -15,11 +15,12 @@ import type { ComposerProps, Editing } from "./Composer";
 import { usePlace } from "./place";
 import { Thumbnails } from "./Thumbnails";
 import { useCompletions } from "./useCompletions";
-import { type Unfit, useImages } from "./useImages";
+import type { Images, Unfit } from "./useImages";
 import { type How, useSend } from "./useSend";
 
 interface BoxProps extends Pick<ComposerProps, "session" | "working" | "waits" | "stops" | "disabledReason" | "onEditDone" | "onEditLast"> {
   user: string;
+  images: Images;
   text: string;
   editing: Editing | undefined;
   onText: (text: string) => void;
@@ -35,7 +36,7 @@ const LONGEST_TEXT = 1_000_000;
 const TOUCH = matchMedia("(pointer: coarse)");
 
 /** The box that a person writes in, with its images and its buttons. */
-export function Box({ session, working, waits, stops, disabledReason, onEditDone, onEditLast, user, text, editing, onText, onGiveBack }: BoxProps) {
+export function Box({ session, working, waits, stops, disabledReason, onEditDone, onEditLast, user, images, text, editing, onText, onGiveBack }: BoxProps) {
   const { t } = useTranslation("chat");
   const id = useId();
   const area = useRef<HTMLTextAreaElement>(null);
@@ -46,7 +47,6 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
   const choices = useChoices();
   const directory = useQuery({ ...sessionQuery(session ?? ""), enabled: session !== undefined }).data?.directory;
   const model = useChosenModel(session);
-  const images = useImages(session);
   const { send, busy, error, forget } = useSend({ user, session, text, editing, images, onText, onGiveBack, onEditDone });
   const completions = useCompletions({
     text,

@@ -11,8 +11,9 @@ import { ModelChip } from "./chips/ModelChip";
 import { FolderChip } from "./chips/FolderChip";
 import { PlaceChip } from "./chips/PlaceChip";
 import { putBack, setDraft, useDraft } from "./draft";
-import { onMessageSent, useOutbox } from "./outbox";
+import { onMessageSent, type Outgoing, useOutbox } from "./outbox";
 import { OutgoingRows } from "./OutgoingRows";
+import { useImages } from "./useImages";
 
 /** An earlier message that is being edited. */
 export interface Editing {
@@ -54,6 +55,7 @@ export function Composer(props: ComposerProps) {
   const draft = useDraft(user, session);
   const [edited, setEdited] = useState<Editing>();
   const outgoing = useOutbox(user, session);
+  const images = useImages(session);
   const answer = useAnswer(session);
   if (editing !== undefined && edited?.turn !== editing.turn) setEdited(editing);
   if (editing === undefined && edited !== undefined) setEdited(undefined);
@@ -64,11 +66,15 @@ export function Composer(props: ComposerProps) {
   }, [session, onSent]);
 
   const giveBack = (text: string) => putBack(user, session, text);
+  const takeBack = (message: Outgoing) => {
+    giveBack(message.text);
+    images.putBack(message.images);
+  };
   const disabled = disabledReason !== undefined;
   return (
     <div className="flex w-full flex-col gap-2">
       {session && answer && <AnswerCard answer={answer} onClose={() => showAnswer(session, undefined)} />}
-      {session && <OutgoingRows user={user} session={session} messages={outgoing} onEdit={giveBack} />}
+      {session && <OutgoingRows user={user} session={session} messages={outgoing} onEdit={takeBack} />}
       {edited && (
         <div className="flex items-center justify-between gap-2 pl-3 text-dense text-muted">
           <p>{t("inputEditing")}</p>
@@ -81,6 +87,7 @@ export function Composer(props: ComposerProps) {
         {...props}
         key={session ?? "new"}
         user={user}
+        images={images}
         text={edited ? edited.text : draft}
         editing={edited}
         onText={(text) => (edited ? setEdited({ ...edited, text }) : setDraft(user, session, text))}

@@ -8,8 +8,8 @@ interface OutgoingProps {
   user: string;
   session: string;
   messages: readonly Outgoing[];
-  /** Puts the text of a message that is taken back into the input. */
-  onEdit: (text: string) => void;
+  /** Puts a message that is taken back into the input. */
+  onEdit: (message: Outgoing) => void;
 }
 
 /** The messages that the server does not have yet, and what is the matter with them. */
@@ -18,7 +18,7 @@ export function OutgoingRows({ user, session, messages, onEdit }: OutgoingProps)
   if (messages.length === 0) return null;
   const edit = (message: Outgoing) => {
     takeBack(user, session, message.id);
-    onEdit(message.text);
+    onEdit(message);
   };
   return (
     <ul aria-label={t("inputOutgoing")} className="flex flex-col gap-2">
@@ -47,6 +47,7 @@ export function OutgoingRows({ user, session, messages, onEdit }: OutgoingProps)
               <Button size="sm" onClick={() => edit(message)}>
                 {t("inputTakeBack")}
               </Button>
+              {message.state === "away" && <span className="self-center text-meta text-faint">{t("inputMayHave")}</span>}
             </div>
           )}
         </li>

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { addImage, IMAGE_BYTES, IMAGE_TYPES } from "@/api/images";
+import { addImage, IMAGE_BYTES, IMAGE_TYPES, imageAddress } from "@/api/images";
 import { idempotencyKey } from "@/api/client";
 import { MESSAGE_IMAGES } from "@/api/messages";
 import type { OutgoingImage } from "./outbox";
@@ -8,9 +8,10 @@ import type { OutgoingImage } from "./outbox";
 export interface Attached {
   key: string;
   name: string;
-  /** The address of its bytes in this page. */
+  /** The address of its bytes. */
   address: string;
-  file: File;
+  /** Its bytes; absent for one that the session has and that came back into the input. */
+  file?: File;
   /** `adding` until the session has it; in a chat that has not begun, an image is `there` at once. */
   state: "adding" | "there" | "failed";
   digest?: string;
@@ -26,6 +27,8 @@ export interface Images {
   /** Takes the images of a paste, a drop or a choice. Returns why some are not taken, with the first one's name. */
   add: (files: readonly File[]) => { why: Unfit; name: string } | undefined;
   remove: (key: string) => void;
+  /** Takes back what was given to a message. */
+  putBack: (images: readonly OutgoingImage[]) => void;
   /** Gives the images to a message, and begins anew. */
   take: () => OutgoingImage[];
 }
@@ -47,7 +50,7 @@ export function useImages(session: string | undefined): Images {
   );
   const change = (key: string, changed: Partial<Attached>) => setAttached((all) => all.map((image) => (image.key === key ? { ...image, ...changed } : image)));
   const give = async (image: Attached) => {
-    if (!session) return;
+    if (!session || !image.file) return;
     try {
       change(image.key, { state: "there", digest: (await addImage(session, image.file)).digest });
     } catch (error) {
@@ -59,13 +62,7 @@ export function useImages(session: string | undefined): Images {
     add(files) {
       const room = MESSAGE_IMAGES - attached.length;
       const fit = files.filter((file) => unfit(file) === undefined).slice(0, Math.max(room, 0));
-      const taken = fit.map((file): Attached => ({
-        key: idempotencyKey(),
-        name: file.name,
-        address: URL.createObjectURL(file),
-        file,
-        state: session ? "adding" : "there",
-      }));
+      const taken = fit.map((file): Attached => ({ ...attachedOf(file), state: session ? "adding" : "there" }));
       setAttached([...attached, ...taken]);
       for (const image of taken) void give(image);
       const refused = files.find((file) => !fit.includes(file));
@@ -75,12 +72,23 @@ export function useImages(session: string | undefined): Images {
       drop(attached.filter((image) => image.key === key));
       setAttached((all) => all.filter((image) => image.key !== key));
     },
+    putBack(images) {
+      const back = images.map((image): Attached => {
+        if ("bytes" in image) return attachedOf(image.bytes);
+        return { key: idempotencyKey(), name: "", address: imageAddress(session ?? "", image.digest), digest: image.digest, state: "there" };
+      });
+      setAttached((all) => [...back, ...all]);
+    },
     take() {
       drop(attached);
       setAttached([]);
-      return attached.map((image) => (image.digest ? { digest: image.digest } : { bytes: image.file }));
+      return attached.flatMap((image): OutgoingImage[] => (image.digest ? [{ digest: image.digest }] : image.file ? [{ bytes: image.file }] : []));
     },
   };
+}
+
+function attachedOf(file: File): Attached {
+  return { key: idempotencyKey(), name: file.name, address: URL.createObjectURL(file), file, state: "there" };
 }
 
 function unfit(file: File): Unfit | undefined {

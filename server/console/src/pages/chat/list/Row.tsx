@@ -45,7 +45,7 @@ export const Row = memo(function Row({ entry, selected, selecting, tabbable, onF
       >
         {selected && <Check aria-hidden className="size-4 shrink-0 text-accent" />}
         <span className="min-w-0 flex-1">
-          <span dir="auto" className={cx("block truncate text-dense", entry.waiting > 0 && "font-medium")}>
+          <span dir="auto" className={cx("block truncate text-left text-dense", entry.waiting > 0 && "font-medium")}>
             {title}
           </span>
           <span className="flex items-center gap-1 truncate text-meta text-faint">
