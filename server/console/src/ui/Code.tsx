@@ -29,8 +29,10 @@ interface CodeProps {
 }
 
 /** A block of code: its language, copying, wrapping; a long one is folded. */
-export const Code = memo(function Code({ text, language, open = false, firstLine, title }: CodeProps) {
+export const Code = memo(function Code({ text: given, language, open = false, firstLine, title }: CodeProps) {
   const { t } = useTranslation("transcript");
+  // Empty lines at the end are room for nothing.
+  const text = given.replace(/\n+$/, "");
   const [wraps, setWraps] = useState(false);
   const [unfolded, setUnfolded] = useState(false);
   // A fence may say more after the language: `rust,ignore`.

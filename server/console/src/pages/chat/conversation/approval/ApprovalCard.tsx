@@ -11,6 +11,7 @@ import { CallButtons, type Way } from "./CallButtons";
 import { CallQuestion } from "./CallQuestion";
 import { FreeQuestion } from "./FreeQuestion";
 import { PlanQuestion } from "./PlanQuestion";
+import { useSight } from "./sight";
 import { useAnswer } from "./useAnswer";
 
 /** A question as the card needs it: of the API, or of a transcript, which knows no digest. */
@@ -43,6 +44,8 @@ export function ApprovalCard({ approval, request }: ApprovalCardProps) {
   const left = useCountdown(outcome ? undefined : approval.until);
   const isOver = !outcome && left === 0;
   const listens = useListens();
+  const card = useRef<HTMLElement>(null);
+  useSight(approval.id, card, !outcome);
   const send = (answer: Answer) => {
     if (listens() && !isOver) answering.send(answer);
   };
@@ -61,6 +64,7 @@ export function ApprovalCard({ approval, request }: ApprovalCardProps) {
   };
   return (
     <section
+      ref={card}
       id={`approval-${approval.id}`}
       tabIndex={outcome ? undefined : 0}
       aria-label={t("question")}

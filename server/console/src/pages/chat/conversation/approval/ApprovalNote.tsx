@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import type { Answer } from "@/api/schema";
-import { moment } from "@/format/time";
+import { serverTime } from "@/state/clock";
+import { moment, timeOfDay } from "@/format/time";
 
 /** The outcome of a question in words. */
 export function useOutcomeWords(): (answer: Answer, name: string) => string {
@@ -29,7 +30,11 @@ export function ApprovalNote({ answered }: { answered: { readonly answer: Answer
   const at = new Date(answered.at).toISOString();
   return (
     <p className="border-t border-line px-3 py-1.5 text-meta text-muted wrap-anywhere">
-      {words(answered.answer, answered.name)} · <time dateTime={at}>{moment(at, i18n.language)}</time>
+      {words(answered.answer, answered.name)} · <time dateTime={at} title={moment(at, i18n.language)}>{isToday(answered.at) ? timeOfDay(at, i18n.language) : moment(at, i18n.language)}</time>
     </p>
   );
+}
+
+function isToday(at: number): boolean {
+  return new Date(at).toDateString() === new Date(serverTime()).toDateString();
 }

@@ -60,7 +60,7 @@ export function CallButtons({ question, way, setWay, answering, send }: CallButt
             {t("allowOnce")}
           </Button>
           {question.rule && (
-            <Button disabled={isBusy} onClick={() => setWay("always")} className="max-w-full">
+            <Button disabled={isBusy} onClick={() => setWay("always")} title={question.rule} className="max-w-64">
               <span className="truncate">{t("alwaysFor", { rule: question.rule })}</span>
             </Button>
           )}

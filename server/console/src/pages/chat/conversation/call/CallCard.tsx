@@ -1,6 +1,7 @@
 import { ChevronRight, TriangleAlert } from "lucide-react";
 import { memo, useState } from "react";
 import { useTranslation } from "react-i18next";
+import type { Answer } from "@/api/schema";
 import { stopOperation, stopTurn } from "@/api/turns";
 import { duration } from "@/format/time";
 import type { CallItem } from "@/transcript/model";
@@ -42,7 +43,7 @@ export const CallCard = memo(function CallCard({ item }: { item: CallItem }) {
         {running && <Stop item={item} />}
       </div>
       {!open && running && <LastLine item={item} />}
-      {item.approval?.answered && <ApprovalNote answered={item.approval.answered} />}
+      {item.approval?.answered && (open || !isPlainlyAllowed(item.approval.answered.answer)) && <ApprovalNote answered={item.approval.answered} />}
       {open && (
         <>
           {item.place && <PlaceWords place={item.place} className="block px-3 pb-2 md:hidden" />}
@@ -59,6 +60,11 @@ export const CallCard = memo(function CallCard({ item }: { item: CallItem }) {
     </section>
   );
 });
+
+/** True for an answer that says no more than yes: then the folded card says nothing of it. */
+function isPlainlyAllowed(answer: Answer): boolean {
+  return answer.outcome === "allowed" && !answer.rule && !answer.command;
+}
 
 /** The elapsed time while it runs; then its duration, and its exit code where it tells something. */
 function State({ item }: { item: CallItem }) {

@@ -3,7 +3,7 @@ import { useTranslation } from "react-i18next";
 import { countDiff, type DiffLine, lineDiff } from "@/format/line-diff";
 import type { CallItem } from "@/transcript/model";
 import { Diff } from "@/ui/Diff";
-import { editedLine } from "./about";
+import { changedNothing, editedLine } from "./about";
 
 /** The longest texts that are compared for a count alone, in characters. */
 const MOST_COUNTED = 40_000;
@@ -11,7 +11,7 @@ const MOST_COUNTED = 40_000;
 function linesOf(call: CallItem): DiffLine[] {
   const { request } = call;
   if (request.kind === "edit") return lineDiff(request.old, request.new, editedLine(call) ?? 1);
-  return request.kind === "write" ? lineDiff("", request.content) : [];
+  return request.kind === "write" && !changedNothing(call) ? lineDiff("", request.content) : [];
 }
 
 /** The change of a file by an edit or a write. */
@@ -36,7 +36,7 @@ export function DiffCount({ call }: { call: CallItem }) {
   const count = useMemo(() => {
     const { request } = call;
     const size = request.kind === "edit" ? request.old.length + request.new.length : request.kind === "write" ? request.content.length : 0;
-    return size > 0 && size <= MOST_COUNTED ? countDiff(linesOf(call)) : undefined;
+    return size > 0 && !changedNothing(call) && size <= MOST_COUNTED ? countDiff(linesOf(call)) : undefined;
   }, [call]);
   if (!count) return null;
   return (

@@ -12,7 +12,7 @@ export function ResultText({ item, text = item.result, label }: { item: CallItem
   const { t } = useTranslation("transcript");
   const [open, toggle] = useFold(`${item.id}:${label ?? "result"}`, false);
   if (text === "" && item.resultLeftOut === 0) {
-    return item.end ? <p className="border-t border-line px-3 py-2 text-dense text-muted">{t("noResult")}</p> : null;
+    return item.end && !item.end.reason ? <p className="border-t border-line px-3 py-2 text-dense text-muted">{t("noResult")}</p> : null;
   }
   const isLong = text.length > FIRST + 400;
   const shown = isLong ? text.slice(0, open ? MOST : FIRST) : text;

@@ -51,3 +51,8 @@ export function editedLine(call: CallItem): number | undefined {
 export function isRunning(call: CallItem): boolean {
   return call.state === "running" || (call.state === "background" && call.settled === null);
 }
+
+/** True for a write of what stood there already. */
+export function changedNothing(call: CallItem): boolean {
+  return call.request.kind === "write" && call.result.trimEnd().endsWith("already; nothing changed");
+}
