@@ -65,6 +65,18 @@ export function ItemList({ rows, kept, end, ref }: ItemListProps) {
   });
   useLayoutEffect(() => list.scrollToEnd(), [list]);
 
+  // The input below grows and shrinks: the end stays in sight.
+  const isAtEnd = useRef(true);
+  useEffect(() => {
+    const at = box.current;
+    if (!at) return;
+    const observer = new ResizeObserver(() => {
+      if (isAtEnd.current) list.scrollToEnd();
+    });
+    observer.observe(at);
+    return () => observer.disconnect();
+  }, [list]);
+
   useEffect(() => {
     if (!held) return;
     const timer = setTimeout(() => setHeld(false), HOLD_MS);
@@ -78,7 +90,9 @@ export function ItemList({ rows, kept, end, ref }: ItemListProps) {
 
   const look = () => {
     const at = box.current;
-    if (at) setAtEnd(at.scrollHeight - at.scrollTop - at.clientHeight <= AT_END);
+    if (!at) return;
+    isAtEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight <= AT_END;
+    setAtEnd(isAtEnd.current);
   };
   const toEnd = () => {
     setHeld(false);
