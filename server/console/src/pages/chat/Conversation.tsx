@@ -60,7 +60,7 @@ function OneConversation({ session }: { session: string }) {
   return (
     <ConversationContext value={context}>
       <main className="flex min-h-0 min-w-0 flex-1 flex-col">
-        <Header session={session} facts={facts} />
+        <Header session={session} facts={facts} live={snapshot.caughtUp} />
         {snapshot.status === "loading" ? (
           <Loading seq={snapshot.seq} />
         ) : rows.length === 0 ? (

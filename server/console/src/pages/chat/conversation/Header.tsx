@@ -1,17 +1,18 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ArrowLeft, Ellipsis } from "lucide-react";
-import { type ReactNode, useEffect } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import { sessionQuery } from "@/api/sessions";
 import { sessionUsageQuery } from "@/api/turns";
 import { compact, dollars } from "@/format/number";
 import type { Facts } from "@/transcript/facts";
+import type { Tokens } from "@/transcript/model";
 import { IconButton } from "@/ui/Button";
 import { SessionMenu } from "../list/SessionMenu";
 
-/** The head of a conversation: its title, where it works, what it cost, and what can be done with it. */
-export function Header({ session, facts, actions }: { session: string; facts: Facts; actions?: ReactNode }) {
+/** The head of a conversation: its title, where it works, what it cost, and what can be done with it. `live`: its log was read to the end. */
+export function Header({ session, facts, live, actions }: { session: string; facts: Facts; live: boolean; actions?: ReactNode }) {
   const { t } = useTranslation("transcript");
   const { data } = useQuery(sessionQuery(session));
   const title = data?.title || facts.title || t("untitled");
@@ -24,7 +25,7 @@ export function Header({ session, facts, actions }: { session: string; facts: Fa
         <h1 className="truncate font-semibold">{title}</h1>
         <p className="flex min-w-0 gap-1.5 text-meta text-muted">
           <Where facts={facts} />
-          <Cost session={session} facts={facts} />
+          <Cost session={session} facts={facts} live={live} />
         </p>
       </div>
       {actions}
@@ -54,16 +55,19 @@ function shortened(path: string): string {
 }
 
 /** The tokens and the cost of the session. */
-function Cost({ session, facts }: { session: string; facts: Facts }) {
+function Cost({ session, facts, live }: { session: string; facts: Facts; live: boolean }) {
   const { t, i18n } = useTranslation("transcript");
   const queries = useQueryClient();
   const query = sessionUsageQuery(session);
   const { data } = useQuery(query);
   const { usage } = facts;
-  // Each answer of the model costs something.
+  const summed = useRef<Tokens | undefined>(undefined);
+  // Each answer of the model costs something; those of the past are in the first sum.
   useEffect(() => {
-    void queries.invalidateQueries({ queryKey: ["sessions", "usage", session] });
-  }, [queries, session, usage]);
+    if (!live) return;
+    if (summed.current && summed.current !== usage) void queries.invalidateQueries({ queryKey: ["sessions", "usage", session] });
+    summed.current = usage;
+  }, [queries, session, usage, live]);
   if (!data || data.total.calls === 0) return null;
   const { tokens, cost_micros, unpriced, calls } = data.total;
   const count = compact(tokens.fresh + tokens.cached + tokens.cache_written + tokens.output, i18n.language);

@@ -97,9 +97,9 @@ function Until({ at }: { at: string }) {
 
 /** Tells whether the card was in sight long enough to be answered. */
 function useListens(): () => boolean {
-  const since = useRef(0);
+  const since = useRef(Number.POSITIVE_INFINITY);
   useEffect(() => {
     since.current = performance.now();
   }, []);
-  return () => since.current > 0 && performance.now() - since.current >= DEAF_MS;
+  return () => performance.now() - since.current >= DEAF_MS;
 }
