@@ -33,7 +33,7 @@ export function CopyButton({ text, label }: { text: string; label?: string }) {
 export function CopyLine({ text, label }: { text: string; label?: string }) {
   return (
     <div className="flex items-start gap-1 rounded-control border border-line bg-sunken py-1 pr-1 pl-3">
-      <code tabIndex={0} className="min-w-0 flex-1 py-1 text-code wrap-anywhere whitespace-pre-wrap select-all">
+      <code tabIndex={0} className="min-w-0 flex-1 py-1 text-code break-all whitespace-pre-wrap select-all">
         {text}
       </code>
       <CopyButton text={text} {...(label ? { label } : {})} />

@@ -18,7 +18,7 @@ export const sandboxes: Translation<typeof english> = {
   filter: "按所有者、运行器、状态筛选",
   id: "标识",
   idle: "闲置",
-  idleIs: "{{time}} 无命令后停止",
+  idleIs_other: "{{count}} 分钟无命令后停止",
   idleLabel: "闲置多少分钟后停止",
   limits: "限制",
   limitsAre: "{{memory}} · {{processors}} · {{processes}}",

@@ -18,11 +18,12 @@ export function InUse({ me, runner, choice }: InUseProps) {
     const workspace = me.active_workspace ? runner.sandboxes?.find((one) => one.name === me.active_workspace) : runner.sandboxes?.[0];
     const folder = runner.pool ? undefined : (workspace?.root ?? (me.active_workspace ? undefined : runner.workspace));
     return (
-      <p className="px-4 pt-3 text-dense wrap-anywhere">
+      <span className="wrap-anywhere">
         {folder ? t("inUseFolder", { place, folder }) : runner.pool ? t("inUsePool", { place }) : t("inUsePlace", { place })}
         {me.active_runner_is_default && <> {t("inUseDefault")}</>}
         {me.active_workspace && !workspace && <strong className="font-medium text-bad"> {t("workspaceGone")}</strong>}
-      </p>
+        <span className="block">{t("fromNextMessage")}</span>
+      </span>
     );
   }
   const name = me.active_runner_name;

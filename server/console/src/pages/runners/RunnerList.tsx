@@ -43,12 +43,14 @@ export function RunnerList({ runners, cut, onOpen, onDeed }: ListProps) {
     <Section
       title={t("others")}
       actions={
-        <div className="flex w-full gap-2 md:w-auto">
-          <Input ref={input} type="search" className="md:w-64" aria-label={t("filter")} placeholder={t("filter")} maxLength={200} value={typed} onChange={(event) => type(event.target.value)} />
-          <Select className="w-auto" aria-label={t("sort")} value={sort} onChange={(event) => keep({ sort: (event.target.value as RunnerSort) === "state" ? "state" : undefined })}>
+        <div className="flex w-full gap-2 md:w-[26rem]">
+          <Input ref={input} type="search" aria-label={t("filter")} placeholder={t("filter")} maxLength={200} value={typed} onChange={(event) => type(event.target.value)} />
+          <div className="w-32 shrink-0">
+            <Select aria-label={t("sort")} value={sort} onChange={(event) => keep({ sort: (event.target.value as RunnerSort) === "state" ? "state" : undefined })}>
             <option value="name">{t("sortName")}</option>
             <option value="state">{t("sortState")}</option>
-          </Select>
+            </Select>
+          </div>
         </div>
       }
     >

@@ -11,6 +11,7 @@ import { Dialog } from "@/ui/Dialog";
 import { type Deed, deedsOf } from "./actions";
 import { IsolationDetails } from "./Isolation";
 import { LoadBars } from "./LoadBars";
+import { listNames } from "./name";
 import { ICONS } from "./RunnerMenu";
 import { Running } from "./Running";
 import { Marks, State, Trouble } from "./State";
@@ -43,7 +44,7 @@ export function RunnerSheet({ runner, onClose, onDeed }: SheetProps) {
     >
       <div className="flex flex-col gap-6">
         <Trouble runner={runner} />
-        <div className="flex flex-wrap gap-2">
+        <div className="flex flex-wrap items-center gap-2">
           <UseButton runner={runner} primary />
           <Button size="sm" icon={SquareTerminal} onClick={() => void navigate({ to: "/terminal", search })}>
             {t("terminal")}
@@ -103,7 +104,7 @@ function PoolPart({ runner }: { runner: Runner }) {
 function Facts({ runner }: { runner: Runner }) {
   const { t, i18n } = useTranslation("runners");
   const me = useMe();
-  const shared = runner.shared_with_everyone ? t("everyone") : (runner.shared_with ?? []).join(", ") || t("noOne");
+  const shared = runner.shared_with_everyone ? t("everyone") : listNames(runner.shared_with ?? [], i18n.language) || t("noOne");
   const facts: [string, ReactNode][] = [
     [t("owner"), runner.owner ? (runner.owner === me?.user.name ? t("ownerYou", { name: runner.owner }) : runner.owner) : t("ownerless")],
     [t("sharedWithLabel"), shared],
@@ -145,7 +146,7 @@ function Deeds({ runner, onDeed }: { runner: Runner; onDeed: (deed: Deed) => voi
     <Part title={t("manage")}>
       <div className="mt-2 flex flex-wrap gap-2">
         {deeds.map((deed) => (
-          <Button key={deed} size="sm" icon={ICONS[deed]} {...(deed === "remove" ? { className: "text-bad" } : {})} onClick={() => onDeed(deed)}>
+          <Button key={deed} size="sm" icon={ICONS[deed]} {...(deed === "remove" ? { className: "text-bad!" } : {})} onClick={() => onDeed(deed)}>
             {t(`${deed}Verb`)}
           </Button>
         ))}

@@ -69,10 +69,9 @@ export function Runners() {
       )}
       {data && me && data.runners.length > 0 && (
         <>
-          <Section title={t("inUseTitle")} note={active && t("fromNextMessage")}>
+          <Section title={t("inUseTitle")} note={active && <InUse me={me} runner={active} choice />}>
             {active ? (
               <Card className="overflow-hidden">
-                <InUse me={me} runner={active} choice />
                 <ul>
                   <RunnerRow runner={active} onOpen={() => go({ runner: active.id })} onDeed={(one) => setDeed({ deed: one, id: active.id })} />
                 </ul>

@@ -12,12 +12,14 @@ interface UseProps {
   /** One of its workspaces; absent for its first one. */
   workspace?: string;
   primary?: boolean;
+  /** The words on the button; “Use” if absent. */
+  words?: string;
   /** Called once it is chosen. */
   onUsed?: () => void;
 }
 
 /** Chooses where the person's tools run, and says from when on. */
-export function UseButton({ runner, workspace, primary, onUsed }: UseProps) {
+export function UseButton({ runner, workspace, primary, words, onUsed }: UseProps) {
   const { t } = useTranslation("runners");
   const me = useMe();
   const [busy, setBusy] = useState(false);
@@ -35,10 +37,10 @@ export function UseButton({ runner, workspace, primary, onUsed }: UseProps) {
       setBusy(false);
     }
   };
-  if (used) return <span className="px-2 text-dense font-medium whitespace-nowrap text-muted">{t("inUse")}</span>;
+  if (used) return <span className="inline-flex h-7 items-center px-2 text-dense first:pl-0 font-medium whitespace-nowrap text-muted">{t("inUse")}</span>;
   return (
     <Button size="sm" look={primary ? "primary" : "plain"} busy={busy} disabled={runner.locked ?? false} aria-label={t("usePlace", { place })} onClick={() => void use()}>
-      {t("use")}
+      {words ?? t("use")}
     </Button>
   );
 }

@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { isAdmin, useMe } from "@/api/me";
 import { changesQuery, removeSandbox } from "@/api/sandboxes";
 import type { Sandbox } from "@/api/schema";
-import { duration, moment } from "@/format/time";
+import { moment } from "@/format/time";
 import { Button } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
 import { CopyButton } from "@/ui/CopyLine";
@@ -47,7 +47,7 @@ export function SandboxSheet({ sandbox, onClose }: { sandbox: Sandbox; onClose: 
             <Button size="sm" onClick={() => setAsked("change")}>
               {t("changeVerb")}
             </Button>
-            <Button size="sm" className="text-bad" onClick={() => setAsked("remove")}>
+            <Button size="sm" className="text-bad!" onClick={() => setAsked("remove")}>
               {t("removeVerb")}
             </Button>
           </div>
@@ -82,7 +82,7 @@ function Facts({ sandbox }: { sandbox: Sandbox }) {
     [t("rights"), sandbox.privilege === "sudo" ? t("sudo") : t("strict")],
     [t("limits"), useLimits(sandbox)],
     [t("network"), useNetwork(sandbox)],
-    [t("idle"), t("idleIs", { time: duration(sandbox.idle_for_ms) })],
+    [t("idle"), t("idleIs", { count: Number((sandbox.idle_for_ms / 60_000).toFixed(1)) })],
   ];
   return (
     <dl className="grid grid-cols-[minmax(0,7rem)_minmax(0,1fr)] gap-x-4 gap-y-1 text-dense">

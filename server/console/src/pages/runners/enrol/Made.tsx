@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useCountdown } from "@/ui/Time";
 import { Button } from "@/ui/Button";
@@ -24,9 +24,12 @@ export function Made({ made, busy, onAgain, onClose }: MadeProps) {
   const left = useCountdown(made.token.expires_at);
   const [arrived, setArrived] = useState(false);
   const expired = left === 0;
+  const part = useRef<HTMLDivElement>(null);
+  // The form with the focus is gone; what comes next is to copy the line.
+  useEffect(() => part.current?.querySelector<HTMLElement>("[role=tabpanel] button")?.focus(), []);
   if (!isSound(made.token)) return <ErrorNote error={new Error(t("unsound"))} />;
   return (
-    <div className="flex flex-col gap-4">
+    <div ref={part} className="flex flex-col gap-4">
       {expired && !arrived ? (
         <div className="flex flex-wrap items-center gap-3 rounded-control bg-warn-soft px-3 py-2 text-dense">
           <p className="flex-1">{t("expired")}</p>

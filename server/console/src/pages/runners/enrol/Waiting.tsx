@@ -48,7 +48,7 @@ export function Waiting({ made, expired, onArrived, onClose }: WaitingProps) {
             {runner.active && <> {t("isActive")}</>}
           </p>
           <IsolationMark runner={runner} />
-          {!runner.active && !made.terms.fleet && <UseButton runner={runner} primary onUsed={onClose} />}
+          {!runner.active && !made.terms.fleet && <UseButton runner={runner} primary words={t("useIt")} onUsed={onClose} />}
         </div>
       ))}
       {expired && !all && came.length === 0 && <p className="px-4 py-3 text-dense text-muted">{t("nobodyCame")}</p>}
