@@ -34,7 +34,8 @@ export function Dialog({ open, onClose, title, description, children, actions, s
     if (!dialog || !open) return;
     const before = document.activeElement;
     if (!dialog.open) dialog.showModal();
-    dialog.querySelector<HTMLElement>("[data-autofocus=true]")?.focus();
+    // Without a field that asks for it the dialog itself has the focus: not the first button, which is “Close”.
+    (dialog.querySelector<HTMLElement>("[data-autofocus=true]") ?? dialog).focus();
     return () => {
       dialog.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
@@ -44,8 +45,17 @@ export function Dialog({ open, onClose, title, description, children, actions, s
   return (
     <dialog
       ref={ref}
+      tabIndex={-1}
       aria-labelledby={heading}
+      onKeyDown={(event) => {
+        // A tooltip takes Esc for itself, and then the browser sends no `cancel`.
+        if (event.key !== "Escape" || !event.defaultPrevented) return;
+        event.stopPropagation();
+        onClose();
+      }}
       onCancel={(event) => {
+        // That of a dialog within this one, or of a file input, arrives here as well.
+        if (event.target !== ref.current) return;
         event.preventDefault();
         onClose();
       }}
@@ -53,7 +63,7 @@ export function Dialog({ open, onClose, title, description, children, actions, s
         if (dismissable && event.target === ref.current) onClose();
       }}
       className={cx(
-        "fade-in fixed m-0 max-h-[92dvh] w-full max-w-none flex-col overflow-hidden border border-line bg-raised p-0 text-ink shadow-float open:flex",
+        "fade-in fixed m-0 max-h-[92dvh] w-full max-w-none flex-col overflow-hidden border border-line bg-raised p-0 text-ink shadow-float outline-none open:flex",
         "max-md:inset-x-0 max-md:top-auto max-md:bottom-0 max-md:rounded-t-card",
         shape === "sheet"
           ? "md:inset-y-0 md:right-0 md:left-auto md:h-dvh md:max-h-none md:w-[28rem]"
