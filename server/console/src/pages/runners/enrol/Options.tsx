@@ -20,12 +20,14 @@ export function Options({ terms, onChange, onSubmit }: OptionsProps) {
   const { t } = useTranslation("runners");
   const names = useRunners()?.map((runner) => runner.name) ?? [];
   const [tried, setTried] = useState(false);
+  const [unfolded, setUnfolded] = useState(() => terms.labels !== "" || terms.from !== "" || terms.ephemeral || terms.ownCertificate);
   const wrong = wrongOf(terms, names);
   const advancedWrong = wrong.includes("labels") || wrong.includes("server");
   const submit = (event: FormEvent) => {
     event.preventDefault();
     setTried(true);
     if (wrong.length === 0) onSubmit();
+    else if (advancedWrong) setUnfolded(true);
   };
   const says = (one: Wrong, words: string) => (wrong.includes(one) ? words : undefined);
   return (
@@ -69,7 +71,7 @@ export function Options({ terms, onChange, onSubmit }: OptionsProps) {
           )}
         </Field>
       </div>
-      <details open={tried && advancedWrong ? true : undefined}>
+      <details open={unfolded} onToggle={(event) => setUnfolded(event.currentTarget.open)}>
         <summary className="touchable text-dense font-medium text-muted hover:text-ink">{t("advanced")}</summary>
         <Advanced terms={terms} onChange={onChange} says={says} />
       </details>
