@@ -22,7 +22,7 @@ export function Section({ title, note, actions, children }: { title: string; not
   return (
     <section className="mb-8">
       <header className="mb-2 flex flex-wrap items-end gap-2">
-        <div className="min-w-0 flex-1">
+        <div className={cx("min-w-0 flex-1", note ? "basis-72" : "")}>
           <h2 className="font-semibold">{title}</h2>
           {note && <p className="text-dense text-muted">{note}</p>}
         </div>

@@ -32,7 +32,7 @@ export function AgentSection() {
             .filter((setting) => !isTenantOnly(setting.name))
             .sort(modeFirst)
             .map((setting) => (
-              <SettingLine key={setting.name} setting={setting} layer="user" generation={data.generation} extra={setting.name === "mode" ? <ModeNow settings={data} /> : undefined} />
+              <SettingLine key={setting.name} setting={setting} layer="user" generation={data.generation} fact={setting.name === "mode" ? <ModeNow settings={data} /> : undefined} />
             ))}
         </Rows>
       </Section>
@@ -51,7 +51,7 @@ export function AgentSection() {
           {rest
             .filter((setting) => isTenantOnly(setting.name))
             .map((setting) => (
-              <SettingLine key={setting.name} setting={setting} layer="user" generation={data.generation} extra={setting.name === "max_mode" ? <Ceiling setting={setting} /> : undefined} />
+              <SettingLine key={setting.name} setting={setting} layer="user" generation={data.generation} fact={setting.name === "max_mode" ? <Ceiling setting={setting} /> : undefined} />
             ))}
         </Rows>
       </Section>
@@ -71,7 +71,7 @@ function ModeNow({ settings }: { settings: Settings }) {
   const text = useModeText();
   const mode = modeOf(settingOf(settings, "mode")?.in_effect);
   if (!mode) return null;
-  return <span className="text-muted">{t("modeNow", { mode: text(mode), what: t(MODE_SENTENCES[mode]) })}</span>;
+  return <p className="mt-1 text-dense text-muted">{t("modeNow", { mode: text(mode), what: t(MODE_SENTENCES[mode]) })}</p>;
 }
 
 /** The ceiling of the machine of the active runner, where it has one of its own. */
@@ -81,7 +81,7 @@ function Ceiling({ setting }: { setting: Setting }) {
   const me = useMe();
   const { data } = useQuery(runnersQuery);
   const runner = data?.runners.find((one) => one.id === me?.active_runner);
-  if (runner?.ceiling) return <span className="text-muted">{t("machineCeiling", { runner: runner.name, mode: text(runner.ceiling) })}</span>;
-  if (setting.in_effect && setting.in_effect !== setting.value) return <span className="text-muted">{t("ceilingNow", { mode: text(setting.in_effect) })}</span>;
+  if (runner?.ceiling) return <p className="mt-1 text-dense text-muted">{t("machineCeiling", { runner: runner.name, mode: text(runner.ceiling) })}</p>;
+  if (setting.in_effect && setting.in_effect !== setting.value) return <p className="mt-1 text-dense text-muted">{t("ceilingNow", { mode: text(setting.in_effect) })}</p>;
   return null;
 }

@@ -1,4 +1,4 @@
-import { KeyRound, Plus, Trash2 } from "lucide-react";
+import { Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { endKey } from "@/api/keys";
@@ -6,11 +6,11 @@ import type { Key } from "@/api/schema";
 import { Badge } from "@/ui/Badge";
 import { Button, IconButton } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
-import { Empty } from "@/ui/Empty";
 import { ErrorNote } from "@/ui/ErrorNote";
-import { Card, Section } from "@/ui/Page";
+import { Section } from "@/ui/Page";
 import { Skeleton } from "@/ui/Skeleton";
 import { Ago } from "@/ui/Time";
+import { EmptyRow } from "../rows/EmptyRow";
 import { Dots, Rows } from "../rows/Row";
 import { AddKey } from "./AddKey";
 import { Expiry } from "./Expiry";
@@ -34,11 +34,9 @@ export function KeysSection() {
   return (
     <Section title={t("navKeys")} note={t("keysNote")} actions={keys.shown.length > 0 && add}>
       {keys.shown.length === 0 ? (
-        <Card>
-          <Empty icon={KeyRound} title={t("noKeys")} action={add}>
-            {t("noKeysWhy")}
-          </Empty>
-        </Card>
+        <EmptyRow title={t("noKeys")} action={add}>
+          {t("noKeysWhy")}
+        </EmptyRow>
       ) : (
         <Rows>
           {keys.shown.map((key) => (

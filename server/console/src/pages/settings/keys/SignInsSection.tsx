@@ -51,8 +51,13 @@ export function SignInsSection() {
   );
 }
 
+/** A day and a time to the minute. */
+function soon(at: string, language: string): string {
+  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(new Date(at));
+}
+
 function SignInRow({ entry, onEnd }: { entry: Key; onEnd: () => void }) {
-  const { t } = useTranslation("settings");
+  const { t, i18n } = useTranslation("settings");
   const browser = entry.kind === "browser";
   const Icon = browser ? Monitor : SquareTerminal;
   return (
@@ -74,7 +79,7 @@ function SignInRow({ entry, onEnd }: { entry: Key; onEnd: () => void }) {
             </span>
           )}
           {entry.last_address && t("fromAddress", { address: entry.last_address })}
-          <Expiry at={entry.expires_at} />
+          {browser && entry.expires_at ? t("endsUnused", { time: soon(entry.expires_at, i18n.language) }) : <Expiry at={entry.expires_at} />}
         </Dots>
       </div>
       <Button size="sm" aria-label={t(entry.is_this ? "endThisNamed" : "endNamed", { name: entry.name })} onClick={onEnd}>

@@ -5,9 +5,9 @@ import { removeAccount } from "@/api/models";
 import type { ModelAccount, ModelProvider } from "@/api/schema";
 import { Button, IconButton } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
-import { Empty } from "@/ui/Empty";
-import { Card, Section } from "@/ui/Page";
+import { Section } from "@/ui/Page";
 import { Ago } from "@/ui/Time";
+import { EmptyRow } from "../rows/EmptyRow";
 import { Dots, Rows } from "../rows/Row";
 import { AccountDialog } from "./AccountDialog";
 import { TestButton } from "./TestButton";
@@ -29,11 +29,9 @@ export function Accounts({ accounts, providers, forEveryone, editable = true }: 
   return (
     <Section title={t(forEveryone ? "accountsEveryone" : "accounts")} note={t(forEveryone ? "accountsEveryoneNote" : "accountsNote")} actions={mine.length > 0 && add}>
       {mine.length === 0 ? (
-        <Card>
-          <Empty icon={KeyRound} title={t(forEveryone ? "noAccountsEveryone" : "noAccounts")} action={add || undefined}>
-            {editable && t("noAccountsWhy")}
-          </Empty>
-        </Card>
+        <EmptyRow title={t(forEveryone ? "noAccountsEveryone" : "noAccounts")} action={add || undefined}>
+          {editable && t("noAccountsWhy")}
+        </EmptyRow>
       ) : (
         <Rows>
           {mine.map((account) => (

@@ -35,13 +35,18 @@ export function ModelList({ models }: { models: OfferedModel[] }) {
   );
 }
 
+/** The name by which this very model is tested: another account may offer one of the same name. */
+function askedAs(model: OfferedModel): string {
+  return model.paid_by === "own" || model.paid_by === "tenant" ? `${model.account}/${model.name}` : model.name;
+}
+
 const PAYERS = { own: "paidOwn", tenant: "paidTenant", operator: "paidOperator", runner: "paidRunner" } as const;
 
 function ModelRow({ model }: { model: OfferedModel }) {
   const { t, i18n } = useTranslation("settings");
   const language = i18n.language;
   return (
-    <TestButton name={model.name} canTest={!model.practice}>
+    <TestButton name={askedAs(model)} canTest={!model.practice}>
       <p className="flex flex-wrap items-center gap-x-2 gap-y-1">
         <span className="min-w-0 font-medium wrap-anywhere">{model.name}</span>
         {model.is_default && <Badge>{t("firstModel")}</Badge>}

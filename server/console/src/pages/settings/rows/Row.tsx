@@ -1,7 +1,6 @@
-import { Children, type ReactNode } from "react";
+import { Children, Fragment, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { ProblemError } from "@/api/problem";
-import { Button } from "@/ui/Button";
 import { cx } from "@/ui/class";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Card } from "@/ui/Page";
@@ -20,6 +19,8 @@ interface RowProps {
   control: ReactNode;
   /** What else is to be known, such as who set the value: short texts, shown with dots between them. */
   meta?: ReactNode;
+  /** What the value comes to now, where that is not the value itself. */
+  fact?: ReactNode;
   /** Takes the value back. */
   onReset?: (() => void) | undefined;
   saving?: boolean;
@@ -29,10 +30,10 @@ interface RowProps {
 }
 
 /** A setting: its name, a sentence, its control, and in small text where the value comes from. */
-export function Row({ label, labelId, sentence, control, meta, onReset, saving, error, warning }: RowProps) {
+export function Row({ label, labelId, sentence, control, meta, fact, onReset, saving, error, warning }: RowProps) {
   const { t } = useTranslation("settings");
   return (
-    <div className="px-4 py-3.5">
+    <div className="px-4 py-3">
       <div className="flex flex-col gap-x-6 gap-y-2 md:flex-row md:items-start">
         <div className="min-w-0 flex-1">
           <h3 id={labelId} className="font-medium">
@@ -42,14 +43,13 @@ export function Row({ label, labelId, sentence, control, meta, onReset, saving, 
         </div>
         <div className="flex min-w-0 shrink-0 items-center md:w-60 md:justify-end">{control}</div>
       </div>
+      {fact}
       {warning && <p className="mt-2 text-dense text-warn">{warning}</p>}
       {(meta || onReset || saving) && (
-        <div className="mt-1.5 flex min-h-7 flex-wrap items-center gap-x-1.5 text-meta text-faint">
+        <div className="mt-1 flex flex-wrap items-center gap-x-2 text-meta text-faint">
           {saving ? <span role="status">{t("saving")}</span> : <Dots>{meta}</Dots>}
           {onReset && !saving && (
-            <Button look="quiet" size="sm" className="-my-1 ml-1" aria-label={t("resetNamed", { name: label })} onClick={onReset}>
-              {t("reset", { ns: "common" })}
-            </Button>
+            <ResetButton name={label} onClick={onReset} />
           )}
         </div>
       )}
@@ -58,16 +58,26 @@ export function Row({ label, labelId, sentence, control, meta, onReset, saving, 
   );
 }
 
+/** Takes the value of a setting back, so that the next wider layer counts. */
+export function ResetButton({ name, onClick }: { name: string; onClick: () => void }) {
+  const { t } = useTranslation("settings");
+  return (
+    <button type="button" aria-label={t("resetNamed", { name })} className="touchable rounded-control text-left font-medium text-accent hover:underline" onClick={onClick}>
+      {t("reset", { ns: "common" })}
+    </button>
+  );
+}
+
 /** Short texts with dots between them; what is empty is left out. */
 export function Dots({ children, className }: { children: ReactNode; className?: string }) {
-  const parts = Children.toArray(children);
+  const parts = Children.toArray(children).filter((part) => part !== "");
   return (
-    <span className={cx("flex flex-wrap items-center gap-x-1.5", className)}>
+    <span className={cx("block wrap-anywhere", className)}>
       {parts.map((part, index) => (
-        <span key={index} className="inline-flex min-w-0 items-center gap-x-1.5">
-          {index > 0 && <span aria-hidden>·</span>}
-          <span className="min-w-0 wrap-anywhere">{part}</span>
-        </span>
+        <Fragment key={index}>
+          {index > 0 && <span aria-hidden>{"\u00a0· "}</span>}
+          {part}
+        </Fragment>
       ))}
     </span>
   );

@@ -63,7 +63,7 @@ export function useSettingWords(setting: Setting, layer: Layer): { label: string
 }
 
 /** A setting of a layer, with its control; without one where the person cannot change it there. */
-export function SettingLine({ setting, layer, generation, editable = true, extra }: { setting: Setting; layer: Layer; generation: number; editable?: boolean; extra?: ReactNode }) {
+export function SettingLine({ setting, layer, generation, editable = true, fact }: { setting: Setting; layer: Layer; generation: number; editable?: boolean; fact?: ReactNode }) {
   const { t } = useTranslation("settings");
   const labelId = useId();
   const { label, sentence } = useSettingWords(setting, layer);
@@ -83,12 +83,8 @@ export function SettingLine({ setting, layer, generation, editable = true, extra
           <span className="min-w-0 font-medium wrap-anywhere md:text-right">{text(setting.name, value)}</span>
         )
       }
-      meta={
-        <>
-          <SettingMeta setting={setting} layer={layer} />
-          {extra && <span className="inline-flex gap-x-1.5">{extra}</span>}
-        </>
-      }
+      meta={<SettingMeta setting={setting} layer={layer} />}
+      fact={fact}
       onReset={changeable && isSetIn(layer, setting) ? () => save(null) : undefined}
       saving={saving}
       error={error}

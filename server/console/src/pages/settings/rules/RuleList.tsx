@@ -1,15 +1,15 @@
-import { Plus, Scale, Trash2 } from "lucide-react";
+import { Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { removeRule } from "@/api/permissions";
 import type { PermissionRule } from "@/api/schema";
 import { Button, IconButton } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
-import { Empty } from "@/ui/Empty";
 import { Input } from "@/ui/Field";
-import { Card, Section } from "@/ui/Page";
+import { Section } from "@/ui/Page";
 import { Ago } from "@/ui/Time";
 import { personOf } from "../rows/facts";
+import { EmptyRow } from "../rows/EmptyRow";
 import { Dots, Rows } from "../rows/Row";
 import { AddRule } from "./AddRule";
 import { DecisionBadge } from "./DecisionBadge";
@@ -46,11 +46,9 @@ export function RuleList({ rules, title, note, layer, editable = true }: RuleLis
         <Input type="search" className="mb-2" aria-label={t("searchRules")} placeholder={t("searchRules")} maxLength={500} value={search} onChange={(event) => setSearch(event.target.value)} />
       )}
       {rules.length === 0 ? (
-        <Card>
-          <Empty icon={Scale} title={t("noRules")} action={add || undefined}>
-            {t("noRulesWhy")}
-          </Empty>
-        </Card>
+        <EmptyRow title={t("noRules")} action={add || undefined}>
+          {t("noRulesWhy")}
+        </EmptyRow>
       ) : shown.length === 0 ? (
         <p className="px-1 py-4 text-dense text-muted">{t("nothingFound")}</p>
       ) : (

@@ -1,13 +1,13 @@
-import { FileCheck, Plus } from "lucide-react";
+import { Plus } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { untrustFile } from "@/api/permissions";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
-import { Empty } from "@/ui/Empty";
-import { Card, Section } from "@/ui/Page";
+import { Section } from "@/ui/Page";
 import { Ago } from "@/ui/Time";
+import { EmptyRow } from "../rows/EmptyRow";
 import { Dots, Rows } from "../rows/Row";
 import { DecisionBadge } from "./DecisionBadge";
 import { type FileOfRules, inOrder } from "./order";
@@ -26,11 +26,9 @@ export function TrustedFiles({ files }: { files: FileOfRules[] }) {
   return (
     <Section title={t("filesTitle")} note={t("filesNote")} actions={files.length > 0 && trust}>
       {files.length === 0 ? (
-        <Card>
-          <Empty icon={FileCheck} title={t("noFiles")} action={trust}>
-            {t("noFilesWhy")}
-          </Empty>
-        </Card>
+        <EmptyRow title={t("noFiles")} action={trust}>
+          {t("noFilesWhy")}
+        </EmptyRow>
       ) : (
         <Rows>
           {files.map(({ file, rules }) => (

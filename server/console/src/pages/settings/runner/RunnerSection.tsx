@@ -5,12 +5,11 @@ import { meQuery } from "@/api/me";
 import { runnersQuery } from "@/api/runners";
 import type { Me, Setting } from "@/api/schema";
 import { settingOf, settingsQuery } from "@/api/settings";
-import { Button } from "@/ui/Button";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Card, Section } from "@/ui/Page";
 import { Skeleton } from "@/ui/Skeleton";
 import { isSetIn } from "../rows/facts";
-import { RefusedNote } from "../rows/Row";
+import { RefusedNote, ResetButton } from "../rows/Row";
 import { SettingMeta } from "../rows/SettingMeta";
 import { type Save, useSave } from "../rows/useSave";
 import { PlaceFacts } from "./PlaceFacts";
@@ -39,7 +38,7 @@ export function RunnerSection() {
         </Card>
       </Section>
       <Section
-        title={t("chooseRunner")}
+        title={t("yourRunners")}
         actions={
           <Link to="/runners" className="touchable inline-flex items-center text-dense font-medium text-accent hover:underline">
             {t("manageRunners")}
@@ -73,6 +72,7 @@ function InUse({ me, place }: { me: Me; place: PlaceToUse | undefined }) {
   }
   return (
     <div>
+      <p className="text-dense text-muted">{t("workOn")}</p>
       <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <span className="text-title font-medium wrap-anywhere">{place.name}</span>
         <span className="text-dense text-muted">
@@ -90,12 +90,10 @@ function RunnerMeta({ setting, save }: { setting: Setting; save: Save }) {
   const { t } = useTranslation("settings");
   return (
     <>
-      <div className="mt-2 flex min-h-7 flex-wrap items-center gap-x-1.5 text-meta text-faint">
+      <div className="mt-2 flex flex-wrap items-center gap-x-2 text-meta text-faint">
         {save.saving ? <span role="status">{t("saving")}</span> : <SettingMeta setting={setting} layer="user" />}
         {isSetIn("user", setting) && !save.saving && (
-          <Button look="quiet" size="sm" className="-my-1" aria-label={t("resetNamed", { name: t("labelRunner") })} onClick={() => save.save(null)}>
-            {t("reset", { ns: "common" })}
-          </Button>
+          <ResetButton name={t("labelRunner")} onClick={() => save.save(null)} />
         )}
       </div>
       {save.error !== null && <RefusedNote error={save.error} className="mt-2" />}
