@@ -165,6 +165,7 @@ export const settings = {
   modelsNote: "The model that answers in your chats. A chat can have its own.",
   modelsOfAccount: "Models",
   modelsOfAccountHint: "Names with commas between them. Empty for those that the server knows of the provider.",
+  modelsOfServerHint: "Names with commas between them, as the server has them.",
   modeMine: "My mode",
   modeNow: "Now {{mode}}: {{what}}.",
   modePlan: "Plan",

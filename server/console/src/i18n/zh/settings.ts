@@ -164,6 +164,7 @@ export const settings: Translation<typeof english> = {
   modelsNote: "在你的对话中作答的模型。单个对话可以另行设置。",
   modelsOfAccount: "模型",
   modelsOfAccountHint: "模型名称，以逗号分隔。留空则使用服务器已知的该供应商模型。",
+  modelsOfServerHint: "模型名称，以逗号分隔，与该服务器上的名称一致。",
   modeMine: "我的模式",
   modeNow: "当前为“{{mode}}”：{{what}}。",
   modePlan: "计划",

@@ -7,7 +7,7 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { Field, Input, Select } from "@/ui/Field";
 import { RefusedNote } from "../rows/Row";
-import { AccountMore } from "./AccountMore";
+import { AccountMore, ModelNames } from "./AccountMore";
 import { type AccountForm, formOf, isAccountName, isServerAddress, OTHER, requestOf } from "./account-form";
 import { ProbeNote } from "./ProbeNote";
 
@@ -88,6 +88,7 @@ export function AccountDialog({ providers, forEveryone, account, onClose }: { pr
             {(control) => <Input {...control} required type="url" maxLength={2048} placeholder="https://models.example/v1" value={form.baseUrl} onChange={(event) => set({ baseUrl: event.target.value })} />}
           </Field>
         )}
+        {other && <ModelNames required form={form} set={set} />}
         <Field label={t("key")} hint={t(needsKey ? "keyHint" : "keyHintOptional")}>
           {(control) => (
             <Input
@@ -105,7 +106,7 @@ export function AccountDialog({ providers, forEveryone, account, onClose }: { pr
             />
           )}
         </Field>
-        <AccountMore form={form} set={set} withName={!account && !other} withAddress={!other} wrongName={wrongName} wrongUrl={wrongUrl} />
+        <AccountMore form={form} set={set} withName={!account && !other} withAddress={!other} withModels={!other} wrongName={wrongName} wrongUrl={wrongUrl} />
         {add.error && <RefusedNote error={add.error} />}
       </form>
     </Dialog>

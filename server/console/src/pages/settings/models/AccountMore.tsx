@@ -7,15 +7,16 @@ interface AccountMoreProps {
   set: (change: Partial<AccountForm>) => void;
   withName: boolean;
   withAddress: boolean;
+  withModels: boolean;
   wrongName: boolean;
   wrongUrl: boolean;
 }
 
 /** What few accounts need: a name, an address, a wire format and models of their own. */
-export function AccountMore({ form, set, withName, withAddress, wrongName, wrongUrl }: AccountMoreProps) {
+export function AccountMore({ form, set, withName, withAddress, withModels, wrongName, wrongUrl }: AccountMoreProps) {
   const { t } = useTranslation("settings");
   return (
-    <details open={wrongName || wrongUrl || undefined}>
+    <details open={(withName && wrongName) || (withAddress && wrongUrl) || undefined}>
       <summary className="text-dense text-muted">{t("moreOptions")}</summary>
       <div className="mt-3 flex flex-col gap-3">
         {withName && (
@@ -40,10 +41,30 @@ export function AccountMore({ form, set, withName, withAddress, wrongName, wrong
             </Select>
           )}
         </Field>
-        <Field label={t("modelsOfAccount")} hint={t("modelsOfAccountHint")}>
-          {(control) => <Textarea {...control} maxLength={16384} spellCheck={false} autoCapitalize="none" rows={2} className="font-mono text-code" value={form.models} onChange={(event) => set({ models: event.target.value })} />}
-        </Field>
+        {withModels && <ModelNames form={form} set={set} />}
       </div>
     </details>
+  );
+}
+
+/** The names of the models that an account offers. A server that is no known provider's has no others. */
+export function ModelNames({ form, set, required }: { form: AccountForm; set: (change: Partial<AccountForm>) => void; required?: boolean }) {
+  const { t } = useTranslation("settings");
+  return (
+    <Field label={t("modelsOfAccount")} hint={t(required ? "modelsOfServerHint" : "modelsOfAccountHint")}>
+      {(control) => (
+        <Textarea
+          {...control}
+          required={required}
+          maxLength={16384}
+          spellCheck={false}
+          autoCapitalize="none"
+          rows={2}
+          className="min-h-14 font-mono text-code"
+          value={form.models}
+          onChange={(event) => set({ models: event.target.value })}
+        />
+      )}
+    </Field>
   );
 }

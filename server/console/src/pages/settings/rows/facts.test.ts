@@ -1,0 +1,27 @@
+import { describe, expect, it } from "vitest";
+import type { Setting } from "@/api/schema";
+import { appliesWhen, isolationOf, isSetIn, modeOf, personOf, propertiesOf } from "./facts";
+
+describe("facts of settings", () => {
+  it("take an isolation apart and put it together, with words that the console does not know", () => {
+    expect(propertiesOf("none")).toEqual([]);
+    expect(propertiesOf("network+new_word")).toEqual(["network", "new_word"]);
+    expect(isolationOf(propertiesOf("network+new_word"))).toBe("network+new_word");
+    expect(isolationOf([])).toBe("none");
+  });
+
+  it("let a value be taken back only in the layer that set it", () => {
+    const setting: Setting = { name: "steps", value: "80", set_by: "tenant", allowed: "" };
+    expect([isSetIn("tenant", setting), isSetIn("user", setting)]).toEqual([true, false]);
+  });
+
+  it("know when a change counts", () => {
+    expect([appliesWhen("runner"), appliesWhen("model"), appliesWhen("sudo")]).toEqual(["appliesNextMessage", "appliesNextStep", "appliesAtOnce"]);
+  });
+
+  it("tell a person who was removed, and modes that there are", () => {
+    expect(personOf("ann, removed")).toEqual({ name: "ann", removed: true });
+    expect(personOf("ann")).toEqual({ name: "ann", removed: false });
+    expect([modeOf("auto"), modeOf("wild"), modeOf(null)]).toEqual(["auto", undefined, undefined]);
+  });
+});
