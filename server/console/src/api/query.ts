@@ -9,12 +9,14 @@ import { ProblemError } from "./problem";
  */
 export const queries = new QueryClient({
   defaultOptions: {
+    // A server on this machine answers without a network, and a request that waits for one would seem to be under way.
     queries: {
+      networkMode: "always",
       staleTime: Number.POSITIVE_INFINITY,
       refetchOnWindowFocus: false,
       refetchOnReconnect: false,
       retry: (failures, error) => error instanceof ProblemError && error.isUnreachable && failures < 3,
     },
-    mutations: { retry: false },
+    mutations: { networkMode: "always", retry: false },
   },
 });
