@@ -1,6 +1,8 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answer, api, idempotencyKey } from "./client";
 import { queries } from "./query";
+import { about, requestOf } from "@/transcript/request";
+import { line } from "@/transcript/safe";
 import type { Operation, StartOperation } from "./schema";
 
 /** Starts an operation. `key` makes it one operation, also where the request is sent again. */
@@ -56,5 +58,25 @@ export function storedBytesQuery(id: string) {
       return (await answer(api.GET("/api/v1/operations/{id}/output", { params: { path: { id }, query } }))).end;
     },
     gcTime: 0,
+  });
+}
+
+/** The background commands of a session: those that run, and the last that ended. */
+export function tasksQuery(session: string) {
+  return queryOptions({
+    queryKey: ["operations", "tasks", session],
+    queryFn: async () => {
+      const params = { path: { id: session }, query: { limit: 500 } };
+      const { tasks } = await answer(api.GET("/api/v1/sessions/{id}/tasks", { params }));
+      return tasks.map((task) => ({
+        number: task.number,
+        operation: task.operation,
+        about: line(about(requestOf(task.tool, task.arguments))),
+        runnerName: line(task.runner),
+        startedAt: Date.parse(task.started_at),
+        lastLine: "",
+        ended: task.ended ?? null,
+      }));
+    },
   });
 }

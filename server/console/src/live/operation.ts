@@ -75,6 +75,8 @@ export interface OpenOperation {
   /** Sends a signal; false if there is no connection: it was not sent. */
   signal(signal: Signal): boolean;
   endInput(): void;
+  /** Says that output below this offset is safe here: the server keeps that of a download until then. */
+  taken(offset: number): void;
   /** Lets go of the operation, which goes on. */
   close(): void;
 }
@@ -87,6 +89,7 @@ export function openOperation(options: OperationOptions): OpenOperation {
     resize: (rows, columns, redraw = false) => socket.resize(rows, columns, redraw),
     signal: (signal) => socket.say({ type: "signal", signal }),
     endInput: () => socket.endInput(),
+    taken: (offset) => void socket.say({ type: "taken", stream: "stdout", offset }),
     close: () => socket.close(),
   };
 }

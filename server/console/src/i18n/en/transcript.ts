@@ -113,6 +113,7 @@ export const transcript = {
   onRunnerIn: "on {{runner}} in {{folder}} · isolation: {{isolation}}",
   onServer: "on the server",
   openImage: "Open the image, {{size}}",
+  openPanel: "Open panel",
   outcome_background: "in the background",
   outcome_cancelled: "stopped",
   outcome_completed: "failed",

@@ -106,6 +106,7 @@ export const transcript: Translation<typeof english> = {
   onRunnerIn: "在 {{runner}} 的 {{folder}} 中 · 隔离：{{isolation}}",
   onServer: "在服务器上",
   openImage: "打开图片，{{size}}",
+  openPanel: "打开面板",
   outcome_background: "在后台",
   outcome_cancelled: "已停止",
   outcome_completed: "失败",

@@ -1,5 +1,5 @@
 import { Link, useParams } from "@tanstack/react-router";
-import { MessageCircleOff, MessageCirclePlus } from "lucide-react";
+import { MessageCircleOff, MessageCirclePlus, PanelRightOpen } from "lucide-react";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useMe } from "@/api/me";
@@ -8,6 +8,7 @@ import type { Facts } from "@/transcript/facts";
 import type { Snapshot } from "@/transcript/snapshot";
 import { transcriptOf } from "@/transcript/store";
 import { useTranscript } from "@/transcript/use";
+import { IconButton } from "@/ui/Button";
 import { Empty } from "@/ui/Empty";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Skeleton } from "@/ui/Skeleton";
@@ -23,6 +24,8 @@ import { RewindDialog } from "./conversation/RewindDialog";
 import { RowMaker } from "./conversation/rows";
 import { useEditing } from "./conversation/useEditing";
 import { Working } from "./conversation/Working";
+import { Panel } from "./panel/Panel";
+import { usePanel } from "./panel/usePanel";
 
 /** The conversation of the address. */
 export function Conversation() {
@@ -38,6 +41,7 @@ function OneConversation({ session }: { session: string }) {
   const [maker] = useState(() => new RowMaker());
   const list = useRef<ItemListHandle>(null);
   const edit = useEditing(session);
+  const [isPanelOpen, openPanel] = usePanel();
   const { facts } = snapshot;
   const rows = maker.rows(snapshot.items);
   const works = facts.working !== null || facts.queue.length > 0;
@@ -60,7 +64,11 @@ function OneConversation({ session }: { session: string }) {
   return (
     <ConversationContext value={context}>
       <main className="flex min-h-0 min-w-0 flex-1 flex-col">
-        <Header session={session} facts={facts} live={snapshot.caughtUp} />
+        <Header
+          session={session}
+          facts={facts}
+          actions={!isPanelOpen && <IconButton icon={PanelRightOpen} label={t("openPanel")} onClick={() => openPanel(true)} />}
+        />
         {snapshot.status === "loading" ? (
           <Loading seq={snapshot.seq} />
         ) : rows.length === 0 ? (
@@ -93,6 +101,7 @@ function OneConversation({ session }: { session: string }) {
           />
         </div>
       </main>
+      {isPanelOpen && <Panel session={session} facts={facts} onClose={() => openPanel(false)} />}
       <RewindDialog open={edit.asked !== undefined} onClose={edit.dismiss} onChoose={edit.choose} />
       <Announcer snapshot={snapshot} />
     </ConversationContext>

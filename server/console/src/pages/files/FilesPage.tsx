@@ -1,6 +1,42 @@
-import { Outlet } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useTranslation } from "react-i18next";
+import { useMe } from "@/api/me";
+import { useRunners } from "@/api/runners";
+import { Select } from "@/ui/Field";
+import { Card, Page } from "@/ui/Page";
+import { Browser } from "./Browser";
 
-/** The page's place; its content follows. */
+/** The files of a runner's workspace. The runner and the folder stand in the address. */
 export function FilesPage() {
-  return <Outlet />;
+  const { t } = useTranslation("files");
+  const { runner, path = "" } = useSearch({ from: "/frame/files" });
+  const navigate = useNavigate({ from: "/files" });
+  const me = useMe();
+  const runners = useRunners() ?? [];
+  const shown = runner ?? me?.active_runner_name ?? undefined;
+  return (
+    <Page
+      wide
+      title={t("title")}
+      actions={
+        <Select
+          aria-label={t("runner")}
+          value={shown ?? ""}
+          onChange={(event) => void navigate({ search: { runner: event.target.value } })}
+          className="w-auto!"
+        >
+          {!shown && <option value="">{t("noRunner")}</option>}
+          {runners.map((one) => (
+            <option key={one.id} value={one.name}>
+              {t(one.online ? "runnerOnline" : "runnerAway", { name: one.name })}
+            </option>
+          ))}
+        </Select>
+      }
+    >
+      <Card>
+        <Browser key={shown} runner={shown} path={path} onGo={(next) => void navigate({ search: { ...(runner ? { runner } : {}), ...(next ? { path: next } : {}) } })} />
+      </Card>
+    </Page>
+  );
 }

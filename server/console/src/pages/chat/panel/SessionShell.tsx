@@ -1,0 +1,53 @@
+import { SquareTerminal } from "lucide-react";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useFontSize } from "@/pages/terminal/font-size";
+import { StoredShell } from "@/pages/terminal/StoredShell";
+import { remember } from "@/pages/terminal/terminals";
+import { useNewShell } from "@/pages/terminal/useNewShell";
+import { keep, kept } from "@/state/storage";
+import type { Facts } from "@/transcript/facts";
+import { Button } from "@/ui/Button";
+import { Empty } from "@/ui/Empty";
+import { ErrorNote } from "@/ui/ErrorNote";
+
+/** A shell in the folder of the conversation. The browser remembers which one, so that it is there after a reload. */
+export default function SessionShell({ session, facts }: { session: string; facts: Facts }) {
+  const { t } = useTranslation("terminal");
+  const name = `gantry.shell.${session}`;
+  const [operation, setOperation] = useState(() => kept(name));
+  const [fontSize] = useFontSize();
+  const shell = useNewShell((opened) => {
+    keep(name, opened.operation);
+    remember(opened);
+    setOperation(opened.operation);
+  });
+  const runner = facts.place?.runnerName;
+  const open = () => void shell.open({ runner, directory: facts.directory });
+  if (!operation) {
+    return (
+      <Empty
+        icon={SquareTerminal}
+        title={t("none")}
+        action={
+          <Button look="primary" busy={shell.busy} onClick={open}>
+            {t("openOn", { runner: runner ?? t("activeRunner") })}
+          </Button>
+        }
+      >
+        {t("noneHint")}
+        {shell.error !== undefined && <ErrorNote error={shell.error} className="mt-3 text-left" />}
+      </Empty>
+    );
+  }
+  return (
+    <div className="flex min-h-0 flex-1 flex-col">
+      <StoredShell key={operation} operation={operation} fontSize={Math.min(fontSize, 12)} />
+      <div className="flex justify-end border-t border-line p-2">
+        <Button size="sm" busy={shell.busy} onClick={open}>
+          {t("newShell")}
+        </Button>
+      </div>
+    </div>
+  );
+}
