@@ -88,7 +88,6 @@ export const transcript = {
   mayRun: "Run {{tool}}?",
   mayRunCommand: "Run this command?",
   messageCompacts: "Compact the conversation. {{focus}}",
-  messageMoved: "Its turn failed before it took this message, which began a turn of its own",
   messageOf: "Message of {{name}}",
   messageOwn: "Your message",
   messageQueued: "Waits until the turn ends",

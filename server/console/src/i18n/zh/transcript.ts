@@ -82,7 +82,6 @@ export const transcript: Translation<typeof english> = {
   mayRun: "运行 {{tool}}？",
   mayRunCommand: "运行此命令？",
   messageCompacts: "压缩会话。{{focus}}",
-  messageMoved: "原来的轮次在收到此消息前失败，此消息已另起一轮",
   messageOf: "{{name}} 的消息",
   messageOwn: "你的消息",
   messageQueued: "等待本轮结束",

@@ -64,7 +64,6 @@ function Words({ id, text }: { id: string; text: string }) {
 /** How far the message is: nothing is said of one that the model has. */
 function State({ item }: { item: MessageItem }) {
   const { t } = useTranslation("transcript");
-  if (item.movedTo !== null) return <Line words={t("messageMoved")} />;
   if (!item.waiting) return item.sent === "steered" ? <Line words={t("messageSteered")} /> : null;
   return <Line waits words={item.sent === "steered" ? t("messageSteering") : item.sent === "queued" ? t("messageQueued") : t("messageWaiting")} />;
 }

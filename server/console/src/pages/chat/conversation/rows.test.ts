@@ -16,7 +16,6 @@ function message(id: string, rewound = false): MessageItem {
     clientId: null,
     sent: "now",
     waiting: false,
-    movedTo: null,
     compacts: null,
     rewindable: true,
   };
