@@ -81,6 +81,7 @@ mod tests {
         refusal::<ChangeSettings>(r#"{"layer":"user","values":[]}"#);
         refusal::<SignIn>(r#"["code","device"]"#);
         refusal::<OperationClientMessage>(r#"["resize",24,80]"#);
+        refusal::<ClientMessage>(r#"["watch",["sessions"]]"#);
         refusal::<StartOperation>(r#"{"exec":[["ls"]]}"#);
         let sizes = r#"{"exec":{"argv":["sh"],"terminal":[24,80]}}"#;
         assert!(refusal::<StartOperation>(sizes).starts_with("exec.terminal is a list"));
@@ -95,6 +96,10 @@ mod tests {
         said.map(drop).expect("it is good");
         let asked = r#"{"type":"subscribe","session":"ses_00000000000000000000000000","after":0}"#;
         read_by_name::<ClientMessage>(asked)
+            .map(drop)
+            .expect("it is good");
+        let watched = r#"{"type":"watch","topics":["sessions","join_tokens"]}"#;
+        read_by_name::<ClientMessage>(watched)
             .map(drop)
             .expect("it is good");
     }
