@@ -1,8 +1,9 @@
 import { X } from "lucide-react";
-import { type ReactNode, useEffect, useId, useRef } from "react";
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { IconButton } from "./Button";
 import { cx } from "./class";
+import { FloatIn } from "./float";
 
 interface DialogProps {
   open: boolean;
@@ -27,6 +28,7 @@ interface DialogProps {
  */
 export function Dialog({ open, onClose, title, description, children, actions, shape = "dialog", wide, dismissable = true }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
+  const [element, setElement] = useState<HTMLDialogElement | null>(null);
   const heading = useId();
   const { t } = useTranslation("common");
   useEffect(() => {
@@ -34,6 +36,7 @@ export function Dialog({ open, onClose, title, description, children, actions, s
     if (!dialog || !open) return;
     const before = document.activeElement;
     if (!dialog.open) dialog.showModal();
+    setElement(dialog);
     // Without a field that asks for it the dialog itself has the focus: not the first button, which is “Close”.
     (dialog.querySelector<HTMLElement>("[data-autofocus=true]") ?? dialog).focus();
     return () => {
@@ -70,17 +73,21 @@ export function Dialog({ open, onClose, title, description, children, actions, s
           : cx("md:inset-x-0 md:top-[10dvh] md:mx-auto md:max-h-[80dvh] md:rounded-card", wide ? "md:w-[44rem]" : "md:w-[30rem]"),
       )}
     >
-      <header className="flex items-start gap-2 px-6 pt-4 pb-3">
-        <div className="min-w-0 flex-1">
-          <h2 id={heading} className="text-body font-semibold">
-            {title}
-          </h2>
-          {description && <p className="mt-1 text-dense text-muted">{description}</p>}
+      <FloatIn value={element}>
+        <header className="flex items-start gap-2 px-6 pt-4 pb-3">
+          <div className="min-w-0 flex-1">
+            <h2 id={heading} className="text-body font-semibold">
+              {title}
+            </h2>
+            {description && <p className="mt-1 text-dense text-muted">{description}</p>}
+          </div>
+          <IconButton icon={X} label={t("close")} onClick={onClose} className="-mr-2 -mt-1" />
+        </header>
+        <div className="min-h-0 flex-1 overflow-y-auto px-6 pb-4">
+          {children}
         </div>
-        <IconButton icon={X} label={t("close")} onClick={onClose} className="-mr-2 -mt-1" />
-      </header>
-      <div className="min-h-0 flex-1 overflow-y-auto px-6 pb-4">{children}</div>
-      {actions && <footer className="flex flex-wrap justify-end gap-2 border-t border-line px-6 py-3">{actions}</footer>}
+        {actions && <footer className="flex flex-wrap justify-end gap-2 border-t border-line px-6 py-3">{actions}</footer>}
+      </FloatIn>
     </dialog>
   );
 }

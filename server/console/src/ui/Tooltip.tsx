@@ -1,12 +1,14 @@
 import { Tooltip as Radix } from "radix-ui";
-import type { ReactElement } from "react";
+import { type ReactElement, useContext } from "react";
+import { FloatIn } from "./float";
 
 /** Says what a thing is when it is pointed at or focused. It never holds what cannot be read elsewhere. */
 export function Tooltip({ text, side = "bottom", children }: { text: string; side?: "top" | "right" | "bottom" | "left"; children: ReactElement }) {
+  const container = useContext(FloatIn);
   return (
     <Radix.Root>
       <Radix.Trigger asChild>{children}</Radix.Trigger>
-      <Radix.Portal>
+      <Radix.Portal container={container}>
         <Radix.Content
           side={side}
           sideOffset={6}

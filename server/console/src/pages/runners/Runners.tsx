@@ -1,18 +1,18 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { Container, Plus, Server } from "lucide-react";
+import { Container, Plus } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useMe } from "@/api/me";
 import { runnersQuery } from "@/api/runners";
 import { Button } from "@/ui/Button";
-import { Empty } from "@/ui/Empty";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Card, Page, Section } from "@/ui/Page";
 import { Skeleton } from "@/ui/Skeleton";
 import type { Deed } from "./actions";
 import { DeedDialog } from "./Deeds";
-import { EnrolDialog } from "./enrol/EnrolDialog";
+import { EnrolDialog, FirstMachine } from "./enrol/EnrolDialog";
+import { useEnrolment } from "./enrol/useEnrolment";
 import { InUse } from "./InUse";
 import { RunnerList } from "./RunnerList";
 import { RunnerRow } from "./RunnerRow";
@@ -27,7 +27,12 @@ export function Runners() {
   const { data, error, refetch } = useQuery(runnersQuery);
   const [deed, setDeed] = useState<{ deed: Deed; id: string }>();
   const go = (change: { runner?: string | undefined; enrol?: 1 | undefined }) => void navigate({ to: "/runners", search: (before) => ({ ...before, ...change }) });
-  const add = () => go({ enrol: 1 });
+  const enrolment = useEnrolment();
+  const closeEnrolment = () => {
+    enrolment.putAway();
+    go({ enrol: undefined });
+  };
+  const none = data?.runners.length === 0;
   const online = data?.runners.filter((runner) => runner.online).length ?? 0;
   const find = (id: string | undefined) => data?.runners.find((runner) => runner.id === id);
   const opened = find(search.runner);
@@ -44,29 +49,17 @@ export function Runners() {
             <Container aria-hidden className="size-4" />
             {t("sandboxes")}
           </Link>
-          <Button look="primary" icon={Plus} onClick={add}>
-            {t("addMachine")}
-          </Button>
+          {!none && (
+            <Button look="primary" icon={Plus} onClick={() => go({ enrol: 1 })}>
+              {t("addMachine")}
+            </Button>
+          )}
         </>
       }
     >
       {error && <ErrorNote error={error} onRetry={() => void refetch()} className="mb-4" />}
       {!data && !error && <Skeleton rows={4} className="h-16" />}
-      {data?.runners.length === 0 && (
-        <Card>
-          <Empty
-            icon={Server}
-            title={t("emptyTitle")}
-            action={
-              <Button look="primary" icon={Plus} onClick={add}>
-                {t("addMachine")}
-              </Button>
-            }
-          >
-            {t("emptyWhy")}
-          </Empty>
-        </Card>
-      )}
+      {none && !search.enrol && !enrolment.made && <FirstMachine enrolment={enrolment} />}
       {data && me && data.runners.length > 0 && (
         <>
           <Section title={t("inUseTitle")} note={active && <InUse me={me} runner={active} choice />}>
@@ -90,7 +83,7 @@ export function Runners() {
       )}
       {opened && <RunnerSheet runner={opened} onClose={() => go({ runner: undefined })} onDeed={(one) => setDeed({ deed: one, id: opened.id })} />}
       {deed && asked && <DeedDialog key={`${deed.deed} ${deed.id}`} deed={deed.deed} runner={asked} onClose={() => setDeed(undefined)} />}
-      {search.enrol && <EnrolDialog onClose={() => go({ enrol: undefined })} />}
+      {(search.enrol || enrolment.made) && <EnrolDialog enrolment={enrolment} onClose={closeEnrolment} />}
     </Page>
   );
 }

@@ -1,46 +1,18 @@
-import { useState } from "react";
+import { Plus } from "lucide-react";
 import { useTranslation } from "react-i18next";
-import { createJoinToken } from "@/api/join-tokens";
-import { queries } from "@/api/query";
-import { runnersQuery } from "@/api/runners";
-import type { JoinToken } from "@/api/schema";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { ErrorNote } from "@/ui/ErrorNote";
+import { Card } from "@/ui/Page";
 import { Made } from "./Made";
 import { OpenTokens } from "./OpenTokens";
 import { Options, OPTIONS_FORM } from "./Options";
-import { firstTerms, requestOf, type Terms } from "./terms";
-
-/** A token that was made in this dialog. It is shown until the dialog closes, and never again. */
-export interface MadeToken {
-  token: JoinToken;
-  terms: Terms;
-  /** The runners that were there before: those that come are others. */
-  before: ReadonlySet<string>;
-}
+import type { Enrolment } from "./useEnrolment";
 
 /** Adds a machine: first on which terms, then the line to paste there, and who came. */
-export function EnrolDialog({ onClose }: { onClose: () => void }) {
+export function EnrolDialog({ enrolment, onClose }: { enrolment: Enrolment; onClose: () => void }) {
   const { t } = useTranslation("runners");
-  const [terms, setTerms] = useState(() => firstTerms(location.origin));
-  const [made, setMade] = useState<MadeToken>();
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const make = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      // The list may be older than a machine that came just now.
-      const { runners } = await queries.fetchQuery({ ...runnersQuery, staleTime: 0 });
-      const token = await createJoinToken(requestOf(terms));
-      setMade({ token, terms, before: new Set(runners.map((runner) => runner.id)) });
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { terms, made, busy, error } = enrolment;
   return (
     <Dialog
       open
@@ -53,7 +25,7 @@ export function EnrolDialog({ onClose }: { onClose: () => void }) {
       actions={
         made ? (
           <>
-            <Button onClick={() => setMade(undefined)}>{t("otherToken")}</Button>
+            <Button onClick={enrolment.putAway}>{t("otherToken")}</Button>
             <Button onClick={onClose}>{t("done", { ns: "common" })}</Button>
           </>
         ) : (
@@ -68,11 +40,30 @@ export function EnrolDialog({ onClose }: { onClose: () => void }) {
     >
       {error !== undefined && <ErrorNote error={error} className="mb-3" />}
       {made ? (
-        <Made key={made.token.id} made={made} busy={busy} onAgain={() => void make()} onClose={onClose} />
+        <Made key={made.token.id} made={made} busy={busy} onAgain={enrolment.make} onClose={onClose} />
       ) : (
-        <Options terms={terms} onChange={(change) => setTerms({ ...terms, ...change })} onSubmit={() => void make()} />
+        <Options terms={terms} onChange={enrolment.change} onSubmit={enrolment.make} />
       )}
       <OpenTokens except={made?.token.id} />
     </Dialog>
+  );
+}
+
+/** The same first step in the page, for a person who has no runner yet. */
+export function FirstMachine({ enrolment }: { enrolment: Enrolment }) {
+  const { t } = useTranslation("runners");
+  return (
+    <Card className="mx-auto max-w-2xl p-6">
+      <h2 className="font-semibold">{t("emptyTitle")}</h2>
+      <p className="mt-1 mb-5 text-dense text-muted">{t("emptyWhy")}</p>
+      {enrolment.error !== undefined && <ErrorNote error={enrolment.error} className="mb-3" />}
+      <Options terms={enrolment.terms} onChange={enrolment.change} onSubmit={enrolment.make} />
+      <div className="mt-5 flex justify-end">
+        <Button type="submit" form={OPTIONS_FORM} look="primary" icon={Plus} busy={enrolment.busy}>
+          {t("makeLine")}
+        </Button>
+      </div>
+      <OpenTokens except={undefined} />
+    </Card>
   );
 }

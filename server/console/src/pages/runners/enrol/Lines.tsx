@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import type { RunnerArchive } from "@/api/schema";
 import { CopyLine } from "@/ui/CopyLine";
 import { Tabs } from "@/ui/Tabs";
-import type { MadeToken } from "./EnrolDialog";
+import type { MadeToken } from "./useEnrolment";
 import { enrolLine, installLine, isLoopback, isPlain, serverAddress } from "./line";
 
 /** The lines to paste: for a machine without Gantry, for one that has it, and for a Docker host. */

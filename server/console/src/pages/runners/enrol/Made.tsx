@@ -3,7 +3,7 @@ import { useTranslation } from "react-i18next";
 import { useCountdown } from "@/ui/Time";
 import { Button } from "@/ui/Button";
 import { ErrorNote } from "@/ui/ErrorNote";
-import type { MadeToken } from "./EnrolDialog";
+import type { MadeToken } from "./useEnrolment";
 import { Expires } from "./Expires";
 import { isSound } from "./line";
 import { Lines } from "./Lines";

@@ -8,7 +8,7 @@ import { Dot } from "@/ui/Dot";
 import { IsolationMark } from "../Isolation";
 import { UseButton } from "../UseButton";
 import { arrivals } from "./arrivals";
-import type { MadeToken } from "./EnrolDialog";
+import type { MadeToken } from "./useEnrolment";
 
 interface WaitingProps {
   made: MadeToken;
