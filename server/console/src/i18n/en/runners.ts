@@ -242,6 +242,7 @@ export const runners = {
   validFor: "The line works for",
   validForHint: "Short is safe: whoever has the line can add a machine in your name.",
   version: "version {{version}}",
+  viewerWhy: "No runner is shared with you, and a viewer adds none. Ask an admin for another role.",
   waiting: "Waiting for the machine…",
   waitingFleet: "Waiting for machines: {{used}} of {{uses}} enrolled…",
   ways: "Ways to add the machine",

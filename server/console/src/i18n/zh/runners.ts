@@ -239,6 +239,7 @@ export const runners: Translation<typeof english> = {
   validFor: "有效期",
   validForHint: "越短越安全：拿到这行命令的人能以你的名义添加机器。",
   version: "版本 {{version}}",
+  viewerWhy: "没有与你共享的运行器，查看者也不能添加。请向管理员申请其他角色。",
   waiting: "正在等待机器…",
   waitingFleet: "正在等待机器：已登记 {{used}}/{{uses}}…",
   ways: "添加方式",

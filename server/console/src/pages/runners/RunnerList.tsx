@@ -11,7 +11,7 @@ import { filterRunners, type RunnerSort, sortRunners } from "./order";
 import { RunnerRow } from "./RunnerRow";
 
 /** Rows that are shown at first, and each time that more are asked for. */
-const STEP = 100;
+const STEP = 50;
 
 interface ListProps {
   runners: Runner[];
@@ -57,7 +57,7 @@ export function RunnerList({ runners, cut, onOpen, onDeed }: ListProps) {
       <Card className="overflow-hidden">
         <ul>
           {found.slice(0, shown).map((runner) => (
-            <RunnerRow key={runner.id} runner={runner} onOpen={() => onOpen(runner)} onDeed={(deed) => onDeed(runner, deed)} />
+            <RunnerRow key={runner.id} runner={runner} onOpen={onOpen} onDeed={onDeed} />
           ))}
         </ul>
         {found.length === 0 && <p className="px-4 py-6 text-center text-dense text-muted">{t("nothingFound")}</p>}

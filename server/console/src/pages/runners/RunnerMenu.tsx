@@ -26,6 +26,7 @@ export function RunnerMenu({ runner, onDeed }: { runner: Runner; onDeed: (deed: 
   const navigate = useNavigate();
   const deeds = deedsOf(runner, me);
   const search = { runner: runner.name };
+  if (me?.user.role === "viewer") return null;
   return (
     <Menu trigger={<IconButton icon={Ellipsis} label={t("moreFor", { name: runner.name })} />}>
       <MenuItem icon={SquareTerminal} onSelect={() => void navigate({ to: "/terminal", search })}>

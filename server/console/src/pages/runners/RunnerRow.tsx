@@ -1,4 +1,4 @@
-import { Fragment, type MouseEvent, type ReactNode } from "react";
+import { Fragment, memo, type MouseEvent, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { useMe } from "@/api/me";
 import type { Runner } from "@/api/schema";
@@ -20,16 +20,16 @@ const NAMES = 3;
 
 interface RowProps {
   runner: Runner;
-  onOpen: () => void;
-  onDeed: (deed: Deed) => void;
+  onOpen: (runner: Runner) => void;
+  onDeed: (runner: Runner, deed: Deed) => void;
 }
 
-/** A runner in a list. Its name opens all that is known of it. */
-export function RunnerRow({ runner, onOpen, onDeed }: RowProps) {
+/** A runner in a list. Its name opens all that is known of it. It is drawn anew only if its runner has changed. */
+export const RunnerRow = memo(function RunnerRow({ runner, onOpen, onDeed }: RowProps) {
   const open = (event: MouseEvent<HTMLElement>) => {
     const target = event.target as Element;
     // A click on what a menu shows elsewhere in the page arrives here as well.
-    if (event.currentTarget.contains(target) && !target.closest("button, a") && !getSelection()?.toString()) onOpen();
+    if (event.currentTarget.contains(target) && !target.closest("button, a") && !getSelection()?.toString()) onOpen(runner);
   };
   return (
     <li
@@ -37,7 +37,7 @@ export function RunnerRow({ runner, onOpen, onDeed }: RowProps) {
       className="grid cursor-pointer grid-cols-[minmax(0,1fr)_auto] items-start gap-x-4 gap-y-1 border-b border-line px-4 py-3 [contain-intrinsic-size:auto_76px] [content-visibility:auto] last:border-b-0 hover:bg-hover lg:grid-cols-[minmax(0,1fr)_10rem_10rem_7rem] lg:grid-rows-[auto_1fr]"
     >
       <div className="flex min-w-0 flex-wrap items-center gap-x-2 gap-y-1 self-center">
-        <button type="button" {...{ [ROW]: "" }} onClick={onOpen} className="touchable max-w-full min-w-0 truncate rounded-control text-left font-semibold" dir="auto">
+        <button type="button" {...{ [ROW]: "" }} onClick={() => onOpen(runner)} className="touchable max-w-full min-w-0 truncate rounded-control text-left font-semibold" dir="auto">
           {runner.name}
         </button>
         <span className="text-dense text-muted">
@@ -58,11 +58,11 @@ export function RunnerRow({ runner, onOpen, onDeed }: RowProps) {
       </div>
       <div className="flex items-center justify-end gap-1 lg:col-start-4 lg:row-span-2 lg:row-start-1">
         <UseButton runner={runner} />
-        <RunnerMenu runner={runner} onDeed={onDeed} />
+        <RunnerMenu runner={runner} onDeed={(deed) => onDeed(runner, deed)} />
       </div>
     </li>
   );
-}
+});
 
 /** Facts of a runner in one line, with dots between them. */
 function Facts({ runner }: { runner: Runner }) {

@@ -27,6 +27,7 @@ interface SheetProps {
 /** All that is known of a runner, and all that can be done to it. */
 export function RunnerSheet({ runner, onClose, onDeed }: SheetProps) {
   const { t } = useTranslation("runners");
+  const me = useMe();
   const navigate = useNavigate();
   const search = { runner: runner.name };
   return (
@@ -44,15 +45,17 @@ export function RunnerSheet({ runner, onClose, onDeed }: SheetProps) {
     >
       <div className="flex flex-col gap-6">
         <Trouble runner={runner} />
-        <div className="flex flex-wrap items-center gap-2">
-          <UseButton runner={runner} primary />
-          <Button size="sm" icon={SquareTerminal} onClick={() => void navigate({ to: "/terminal", search })}>
-            {t("terminal")}
-          </Button>
-          <Button size="sm" icon={FolderOpen} onClick={() => void navigate({ to: "/files", search })}>
-            {t("files")}
-          </Button>
-        </div>
+        {me?.user.role !== "viewer" && (
+          <div className="flex flex-wrap items-center gap-2">
+            <UseButton runner={runner} primary />
+            <Button size="sm" icon={SquareTerminal} onClick={() => void navigate({ to: "/terminal", search })}>
+              {t("terminal")}
+            </Button>
+            <Button size="sm" icon={FolderOpen} onClick={() => void navigate({ to: "/files", search })}>
+              {t("files")}
+            </Button>
+          </div>
+        )}
         {runner.pool ? <PoolPart runner={runner} /> : <Workspaces runner={runner} />}
         <Part title={t("runsNow")}>
           {runner.figures && (

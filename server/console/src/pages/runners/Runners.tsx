@@ -1,11 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { Container, Plus } from "lucide-react";
-import { useState } from "react";
+import { Container, Plus, Server } from "lucide-react";
+import { useCallback, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useMe } from "@/api/me";
 import { runnersQuery } from "@/api/runners";
+import type { Runner } from "@/api/schema";
 import { Button } from "@/ui/Button";
+import { Empty } from "@/ui/Empty";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Card, Page, Section } from "@/ui/Page";
 import { Skeleton } from "@/ui/Skeleton";
@@ -26,18 +28,25 @@ export function Runners() {
   const navigate = useNavigate();
   const { data, error, refetch } = useQuery(runnersQuery);
   const [deed, setDeed] = useState<{ deed: Deed; id: string }>();
-  const go = (change: { runner?: string | undefined; enrol?: 1 | undefined }) => void navigate({ to: "/runners", search: (before) => ({ ...before, ...change }) });
+  const go = useCallback(
+    (change: { runner?: string | undefined; enrol?: 1 | undefined }) => void navigate({ to: "/runners", search: (before) => ({ ...before, ...change }) }),
+    [navigate],
+  );
+  const open = useCallback((runner: Runner) => go({ runner: runner.id }), [go]);
+  const ask = useCallback((runner: Runner, one: Deed) => setDeed({ deed: one, id: runner.id }), []);
   const enrolment = useEnrolment();
   const closeEnrolment = () => {
     enrolment.putAway();
     go({ enrol: undefined });
   };
+  const viewer = me?.user.role === "viewer";
   const none = data?.runners.length === 0;
   const online = data?.runners.filter((runner) => runner.online).length ?? 0;
   const find = (id: string | undefined) => data?.runners.find((runner) => runner.id === id);
   const opened = find(search.runner);
   const asked = find(deed?.id);
   const active = find(me?.active_runner ?? undefined);
+  const others = useMemo(() => data?.runners.filter((runner) => runner !== active) ?? [], [data, active]);
   return (
     <Page
       wide
@@ -49,7 +58,7 @@ export function Runners() {
             <Container aria-hidden className="size-4" />
             {t("sandboxes")}
           </Link>
-          {!none && (
+          {!none && !viewer && (
             <Button look="primary" icon={Plus} onClick={() => go({ enrol: 1 })}>
               {t("addMachine")}
             </Button>
@@ -59,31 +68,31 @@ export function Runners() {
     >
       {error && <ErrorNote error={error} onRetry={() => void refetch()} className="mb-4" />}
       {!data && !error && <Skeleton rows={4} className="h-16" />}
-      {none && !search.enrol && !enrolment.made && <FirstMachine enrolment={enrolment} />}
+      {none && viewer && (
+        <Empty icon={Server} title={t("emptyTitle")}>
+          {t("viewerWhy")}
+        </Empty>
+      )}
+      {none && !viewer && !search.enrol && !enrolment.made && <FirstMachine enrolment={enrolment} />}
       {data && me && data.runners.length > 0 && (
         <>
           <Section title={t("inUseTitle")} note={active && <InUse me={me} runner={active} choice />}>
             {active ? (
               <Card className="overflow-hidden">
                 <ul>
-                  <RunnerRow runner={active} onOpen={() => go({ runner: active.id })} onDeed={(one) => setDeed({ deed: one, id: active.id })} />
+                  <RunnerRow runner={active} onOpen={open} onDeed={ask} />
                 </ul>
               </Card>
             ) : (
               <InUse me={me} runner={undefined} choice />
             )}
           </Section>
-          <RunnerList
-            runners={data.runners.filter((runner) => runner !== active)}
-            cut={data.cut}
-            onOpen={(runner) => go({ runner: runner.id })}
-            onDeed={(runner, one) => setDeed({ deed: one, id: runner.id })}
-          />
+          <RunnerList runners={others} cut={data.cut} onOpen={open} onDeed={ask} />
         </>
       )}
-      {opened && <RunnerSheet runner={opened} onClose={() => go({ runner: undefined })} onDeed={(one) => setDeed({ deed: one, id: opened.id })} />}
+      {opened && <RunnerSheet runner={opened} onClose={() => go({ runner: undefined })} onDeed={(one) => ask(opened, one)} />}
       {deed && asked && <DeedDialog key={`${deed.deed} ${deed.id}`} deed={deed.deed} runner={asked} onClose={() => setDeed(undefined)} />}
-      {(search.enrol || enrolment.made) && <EnrolDialog enrolment={enrolment} onClose={closeEnrolment} />}
+      {!viewer && (search.enrol || enrolment.made) && <EnrolDialog enrolment={enrolment} onClose={closeEnrolment} />}
     </Page>
   );
 }

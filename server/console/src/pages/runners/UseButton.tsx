@@ -38,6 +38,7 @@ export function UseButton({ runner, workspace, primary, words, onUsed }: UseProp
     }
   };
   if (used) return <span className="inline-flex h-7 items-center px-2 text-dense first:pl-0 font-medium whitespace-nowrap text-muted">{t("inUse")}</span>;
+  if (me?.user.role === "viewer") return null;
   return (
     <Button size="sm" look={primary ? "primary" : "plain"} busy={busy} disabled={runner.locked ?? false} aria-label={t("usePlace", { place })} onClick={() => void use()}>
       {words ?? t("use")}

@@ -19,7 +19,7 @@ import { SandboxRow } from "./SandboxRow";
 import { SandboxSheet } from "./SandboxSheet";
 
 /** Rows that are shown at first, and each time that more are asked for. */
-const STEP = 100;
+const STEP = 50;
 
 /** Fewer rows than this need no search. */
 const SEARCH_FROM = 6;
