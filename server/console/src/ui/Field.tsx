@@ -65,12 +65,11 @@ export function Switch({ checked, onChange, label, disabled }: { checked: boolea
       aria-label={label}
       disabled={disabled}
       onClick={() => onChange(!checked)}
-      className={cx(
-        "touchable relative inline-flex h-5 w-9 shrink-0 items-center rounded-full border transition-colors duration-100 disabled:opacity-55",
-        checked ? "border-accent bg-accent" : "border-line-strong bg-sunken",
-      )}
+      className="touchable inline-flex shrink-0 items-center justify-center rounded-full disabled:opacity-55"
     >
-      <span className={cx("inline-block size-3.5 rounded-full transition-transform duration-100", checked ? "translate-x-[18px] bg-on-accent" : "translate-x-0.5 bg-line-strong")} />
+      <span className={cx("flex h-5 w-9 items-center rounded-full border transition-colors duration-100", checked ? "border-accent bg-accent" : "border-line-strong bg-sunken")}>
+        <span className={cx("size-3.5 rounded-full transition-transform duration-100", checked ? "translate-x-[18px] bg-on-accent" : "translate-x-0.5 bg-line-strong")} />
+      </span>
     </button>
   );
 }

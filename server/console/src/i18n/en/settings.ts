@@ -197,6 +197,7 @@ export const settings = {
   noRules: "No rule is set",
   noRulesWhy: "The mode alone decides what runs without a question.",
   noRunner: "No runner",
+  noRunnerAtAllWhy: "Agents can answer, and have no machine to work on. Add one first.",
   noRunnerInUse: "No runner is chosen",
   noRunnerInUseWhy: "Agents can answer, and have no machine to work on. Choose one below.",
   noRunnersYet: "You have no runner yet",

@@ -196,6 +196,7 @@ export const settings: Translation<typeof english> = {
   noRules: "没有设置规则",
   noRulesWhy: "哪些操作无需询问，仅由模式决定。",
   noRunner: "无运行器",
+  noRunnerAtAllWhy: "智能体可以回答，但没有可工作的机器。请先添加一台。",
   noRunnerInUse: "没有选择运行器",
   noRunnerInUseWhy: "智能体可以回答，但没有可工作的机器。请在下方选择。",
   noRunnersYet: "你还没有运行器",

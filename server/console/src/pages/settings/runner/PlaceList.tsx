@@ -26,7 +26,7 @@ export function PlaceList({ places, pending, onUse }: { places: PlaceToUse[]; pe
           icon={Server}
           title={t("noRunnersYet")}
           action={
-            <Link to="/runners" className="touchable inline-flex h-8 items-center rounded-control bg-accent px-3 font-medium text-on-accent hover:bg-accent-hover">
+            <Link to="/runners" search={{ enrol: 1 }} className="touchable inline-flex h-8 items-center rounded-control bg-accent px-3 font-medium text-on-accent hover:bg-accent-hover">
               {t("addRunner")}
             </Link>
           }

@@ -33,7 +33,7 @@ export function RunnerSection() {
     <>
       <Section title={t("navRunner")} note={t("runnerNote")}>
         <Card className="px-4 py-4">
-          <InUse me={me} place={places.find((place) => place.inUse)} />
+          <InUse me={me} place={places.find((place) => place.inUse)} canChoose={places.length > 0} />
           <RunnerMeta setting={setting} save={save} />
         </Card>
       </Section>
@@ -52,13 +52,13 @@ export function RunnerSection() {
 }
 
 /** The place in use, in words. */
-function InUse({ me, place }: { me: Me; place: PlaceToUse | undefined }) {
+function InUse({ me, place, canChoose }: { me: Me; place: PlaceToUse | undefined; canChoose: boolean }) {
   const { t } = useTranslation("settings");
   if (!me.active_runner_name) {
     return (
       <div>
         <p className="text-title">{t("noRunnerInUse")}</p>
-        <p className="mt-1 text-dense text-muted">{t("noRunnerInUseWhy")}</p>
+        <p className="mt-1 text-dense text-muted">{t(canChoose ? "noRunnerInUseWhy" : "noRunnerAtAllWhy")}</p>
       </div>
     );
   }
@@ -66,7 +66,7 @@ function InUse({ me, place }: { me: Me; place: PlaceToUse | undefined }) {
     return (
       <div>
         <p className="text-title wrap-anywhere">{t(me.active_runner_removed ? "runnerRemoved" : "runnerUnseen", { name: me.active_runner_name })}</p>
-        <p className="mt-1 text-dense text-warn">{t("runnerRemovedWhy")}</p>
+        <p className="mt-1 text-dense text-warn">{t(canChoose ? "runnerRemovedWhy" : "noRunnerAtAllWhy")}</p>
       </div>
     );
   }
