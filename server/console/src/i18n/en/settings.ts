@@ -142,6 +142,7 @@ export const settings = {
   labelTheme: "Theme",
   languageByModel: "As the model chooses",
   languageFailed: "The words could not be loaded.",
+  lastSeen: "last seen",
   lastUsed: "last used",
   limitsNote: "Admins set these for everyone; nobody sets them for oneself.",
   limitsTitle: "Limits",

@@ -142,6 +142,7 @@ export const settings: Translation<typeof english> = {
   labelTheme: "主题",
   languageByModel: "由模型选择",
   languageFailed: "无法加载文字。",
+  lastSeen: "上次在线：",
   lastUsed: "上次使用：",
   limitsNote: "由管理员为所有人设定，个人不能自行设定。",
   limitsTitle: "限制",

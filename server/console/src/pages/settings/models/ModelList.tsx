@@ -2,8 +2,10 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { OfferedModel } from "@/api/schema";
 import { compact } from "@/format/number";
+import { serverTime } from "@/state/clock";
 import { Badge } from "@/ui/Badge";
 import { Input } from "@/ui/Field";
+import { useCountdown } from "@/ui/Time";
 import { Dots, Rows } from "../rows/Row";
 import { price } from "./price";
 import { TestButton } from "./TestButton";
@@ -11,8 +13,8 @@ import { TestButton } from "./TestButton";
 /** With more models than these there is a search. */
 const SEARCH_FROM = 8;
 
-/** The models that the person may use, with their states. */
-export function ModelList({ models }: { models: OfferedModel[] }) {
+/** The models that the person may use, with their states. `asOf` is when the server told them, in milliseconds since 1970. */
+export function ModelList({ models, asOf }: { models: OfferedModel[]; asOf: number }) {
   const { t } = useTranslation("settings");
   const [search, setSearch] = useState("");
   const wanted = search.trim().toLowerCase();
@@ -27,7 +29,7 @@ export function ModelList({ models }: { models: OfferedModel[] }) {
       ) : (
         <Rows>
           {shown.map((model) => (
-            <ModelRow key={`${model.paid_by}/${model.account}/${model.name}`} model={model} />
+            <ModelRow key={`${model.paid_by}/${model.account}/${model.name}`} model={model} asOf={asOf} />
           ))}
         </Rows>
       )}
@@ -42,7 +44,7 @@ function askedAs(model: OfferedModel): string {
 
 const PAYERS = { own: "paidOwn", tenant: "paidTenant", operator: "paidOperator", runner: "paidRunner" } as const;
 
-function ModelRow({ model }: { model: OfferedModel }) {
+function ModelRow({ model, asOf }: { model: OfferedModel; asOf: number }) {
   const { t, i18n } = useTranslation("settings");
   const language = i18n.language;
   return (
@@ -50,7 +52,7 @@ function ModelRow({ model }: { model: OfferedModel }) {
       <p className="flex flex-wrap items-center gap-x-2 gap-y-1">
         <span className="min-w-0 font-medium wrap-anywhere">{model.name}</span>
         {model.is_default && <Badge>{t("firstModel")}</Badge>}
-        <ModelState model={model} />
+        <ModelState model={model} asOf={asOf} />
       </p>
       <Dots className="text-meta text-faint">
         {model.practice ? t("practiceModel") : model.provider}
@@ -67,10 +69,19 @@ function ModelRow({ model }: { model: OfferedModel }) {
   );
 }
 
-function ModelState({ model }: { model: OfferedModel }) {
+function ModelState({ model, asOf }: { model: OfferedModel; asOf: number }) {
   const { t } = useTranslation("settings");
   if (model.state === "ready") return null;
   if (model.state === "refused") return <Badge tone="bad">{t("modelRefused")}</Badge>;
   if (model.state === "away") return <Badge tone="warn">{t("modelAway")}</Badge>;
-  return <Badge tone="warn">{model.ready_in_s ? t("modelCoolsFor", { seconds: model.ready_in_s }) : t("modelCools")}</Badge>;
+  return <CoolingDown left={model.ready_in_s ?? 0} asOf={asOf} />;
+}
+
+/** The seconds until a model is asked again, counted down from what the server told. */
+function CoolingDown({ left, asOf }: { left: number; asOf: number }) {
+  const { t } = useTranslation("settings");
+  const ahead = serverTime() - Date.now();
+  const until = new Date(asOf + ahead + left * 1000).toISOString();
+  const seconds = Math.ceil(useCountdown(until) / 1000);
+  return <Badge tone="warn">{seconds > 0 ? t("modelCoolsFor", { seconds }) : t("modelCools")}</Badge>;
 }

@@ -28,7 +28,7 @@ export function ModelsSection() {
       </Section>
       <Accounts accounts={models.data.accounts} providers={models.data.providers} />
       <Section title={t("offeredModels")} note={t("offeredNote")}>
-        <ModelList models={models.data.models} />
+        <ModelList models={models.data.models} asOf={models.dataUpdatedAt} />
       </Section>
     </>
   );

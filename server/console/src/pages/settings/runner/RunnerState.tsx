@@ -11,7 +11,12 @@ export function RunnerState({ runner }: { runner: Runner }) {
     <span className="inline-flex items-center gap-1.5">
       <Dot state={bad ? "bad" : runner.online ? "good" : "warn"} />
       {runner.locked ? t("stateLocked") : runner.refused ? t("stateRefused") : runner.online ? t("stateOnline") : t("stateAway")}
-      {!bad && !runner.online && runner.last_seen && <Ago at={runner.last_seen} />}
+      {!bad && !runner.online && runner.last_seen && (
+        <span>
+          <span aria-hidden>· </span>
+          {t("lastSeen")} <Ago at={runner.last_seen} />
+        </span>
+      )}
     </span>
   );
 }
