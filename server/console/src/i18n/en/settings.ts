@@ -95,6 +95,7 @@ export const settings = {
   filesNote: "A project proposes rules in .gantry/permissions.toml. They count once you trust that very text.",
   filesTitle: "Rules of projects",
   firstModel: "default",
+  firstOfEach: "Each person's first model",
   forbidden: "You may not change this. Your role may have been changed meanwhile.",
   format: "Wire format",
   formatHint: "How the server talks to it.",

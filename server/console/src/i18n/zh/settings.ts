@@ -95,6 +95,7 @@ export const settings: Translation<typeof english> = {
   filesNote: "项目可在 .gantry/permissions.toml 中提议规则。只有你信任该文本后才会生效。",
   filesTitle: "项目的规则",
   firstModel: "默认",
+  firstOfEach: "每个人的第一个模型",
   forbidden: "你不能更改此项。你的角色可能刚刚被更改。",
   format: "通信格式",
   formatHint: "服务器与其通信的方式。",

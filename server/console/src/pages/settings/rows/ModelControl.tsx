@@ -19,10 +19,12 @@ const TIERS = [
 const SEVERAL = ",";
 
 /** The model that answers: one that is offered, a tier, or several in their order. */
-export function ModelControl({ value, onSave, saving, labelId }: ControlProps) {
+export function ModelControl({ setting, layer, value: told, onSave, saving, labelId }: ControlProps) {
   const { t } = useTranslation("settings");
   const { data } = useQuery(modelsQuery);
   const [several, setSeveral] = useState(false);
+  // Without a choice the first model answers, which may be one of the reader's own account: others have another.
+  const value = layer === "tenant" && setting.set_by === "default" && told === setting.value ? undefined : told;
   const names = [...new Set(data?.models.map((model) => model.name))];
   const known = names.includes(value ?? "") || TIERS.some((tier) => tier.value === value);
   const choose = (chosen: string) => {
@@ -32,7 +34,7 @@ export function ModelControl({ value, onSave, saving, labelId }: ControlProps) {
   return (
     <>
       <Select aria-labelledby={labelId} disabled={saving} value={value ?? ""} onChange={(event) => choose(event.target.value)}>
-        {!known && <option value={value ?? ""}>{value ?? t("none", { ns: "common" })}</option>}
+        {!known && <option value={value ?? ""}>{value ?? t("firstOfEach")}</option>}
         <optgroup label={t("offeredModels")}>
           {names.map((name) => (
             <option key={name} value={name}>
