@@ -44,14 +44,14 @@ export function Actions({ session, working, stops, ready, busy, hasText, disable
       {working && session && <Stop session={session} stops={stops} />}
       {working && hasText && (
         <Tooltip text={t("inputQueueHint")}>
-          <Button icon={ListPlus} disabled={!ready} onClick={() => onSend("queue")}>
+          <Button icon={ListPlus} className="max-md:px-2 max-md:[&>svg]:hidden" disabled={!ready} onClick={() => onSend("queue")}>
             {t("inputQueue")}
           </Button>
         </Tooltip>
       )}
       {working && hasText && (
         <Tooltip text={t("inputSteerHint")}>
-          <Button look="primary" icon={ArrowUp} disabled={!ready} busy={busy} onClick={() => onSend("steer")}>
+          <Button look="primary" icon={ArrowUp} className="max-md:px-2" disabled={!ready} busy={busy} onClick={() => onSend("steer")}>
             {t("inputSteer")}
           </Button>
         </Tooltip>
@@ -77,7 +77,7 @@ function Stop({ session, stops }: { session: string; stops: string | undefined }
   };
   return (
     <Tooltip text={stops ? t("inputStopHintOf", { what: stops }) : t("inputStopHint")}>
-      <Button icon={Square} busy={asked} onClick={() => void stop()}>
+      <Button icon={Square} className="max-md:px-2" busy={asked} onClick={() => void stop()}>
         {asked ? t("inputStopping") : t("inputStop")}
       </Button>
     </Tooltip>

@@ -35,12 +35,12 @@ export function CompletionList({ id, list, runner, onPoint, onChoose }: Completi
             // The focus stays in the text.
             onPointerDown={(event) => event.preventDefault()}
             onClick={() => onChoose(item)}
-            className={cx("touchable flex h-8 cursor-pointer items-center gap-2 rounded-control px-2 text-dense", place === list.at && "bg-hover")}
+            className={cx("touchable flex min-h-8 cursor-pointer flex-wrap items-center gap-x-2 rounded-control px-2 py-1 text-dense md:flex-nowrap", place === list.at && "bg-hover")}
           >
             {!isCommand && <Sign folder={item.folder} />}
-            <span className={cx("truncate", isCommand ? "shrink-0 font-medium" : "font-mono")}>{item.name}</span>
+            <span className={cx("truncate", isCommand ? "shrink-0 font-medium" : "min-w-0 font-mono")}>{item.name}</span>
             {item.arguments && <span className="shrink-0 text-faint">{item.arguments}</span>}
-            {item.summary && <span className="min-w-0 flex-1 truncate text-right text-muted max-md:hidden">{item.summary}</span>}
+            {item.summary && <span className="min-w-0 flex-1 text-muted max-md:basis-full max-md:text-meta md:truncate md:text-right">{item.summary}</span>}
           </li>
         ))}
       </ul>

@@ -82,9 +82,10 @@ export function PlaceWords({ place, withFolder = true }: { place: ChatPlace | nu
           {place.folder}
         </span>
       )}
-      <span className="shrink-0 max-md:hidden">
+      <span className="max-w-48 shrink-0 truncate">
         <span aria-hidden>· </span>
-        {t("inputIsolation", { isolation: place.isolation })}
+        <span className="max-md:hidden">{t("inputIsolation", { isolation: place.isolation })}</span>
+        <span className="md:hidden">{place.isolation}</span>
       </span>
     </>
   );
