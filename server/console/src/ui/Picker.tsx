@@ -90,10 +90,15 @@ function List({ label, options, value, onChoose, header, footer, empty, keepOpen
     setTyped("");
     if (!keepOpen) close();
   };
+  const step = (by: number) => {
+    let next = chosen + by;
+    while (shown[next]?.disabled) next += by;
+    if (shown[next]) setAt(next);
+  };
   const hear = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;
-    if (event.key === "ArrowDown") setAt(Math.min(chosen + 1, shown.length - 1));
-    else if (event.key === "ArrowUp") setAt(Math.max(chosen - 1, 0));
+    if (event.key === "ArrowDown") step(1);
+    else if (event.key === "ArrowUp") step(-1);
     else if (event.key === "Home" && !filtered) setAt(0);
     else if (event.key === "End" && !filtered) setAt(shown.length - 1);
     else if (event.key === "Enter" || (event.key === " " && !filtered)) choose(shown[chosen]);

@@ -106,6 +106,8 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
     else if (event.key === "Enter" && !event.shiftKey && !TOUCH.matches) submit("steer");
     else if (event.key === "ArrowUp" && text === "" && !editing && onEditLast) onEditLast();
     else if (event.key === "Escape" && editing) onEditDone?.();
+    // The keys of the list count again.
+    else if (event.key === "Escape") event.currentTarget.blur();
     else return;
     event.preventDefault();
   };

@@ -1,5 +1,6 @@
 import { CloudOff, RotateCw } from "lucide-react";
 import { useTranslation } from "react-i18next";
+import { ProblemError } from "@/api/problem";
 import { Button } from "@/ui/Button";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { type Outgoing, sendAgain, takeBack } from "./outbox";
@@ -10,6 +11,12 @@ interface OutgoingProps {
   messages: readonly Outgoing[];
   /** Puts a message that is taken back into the input. */
   onEdit: (message: Outgoing) => void;
+}
+
+/** Why a message does not go yet. */
+function awayWords(error: unknown): "inputSignedOut" | "inputTryingAgain" | "inputWaiting" {
+  if (!(error instanceof ProblemError) || error.isUnreachable) return "inputTryingAgain";
+  return error.status === 401 ? "inputSignedOut" : "inputWaiting";
 }
 
 /** The messages that the server does not have yet, and what is the matter with them. */
@@ -31,7 +38,7 @@ export function OutgoingRows({ user, session, messages, onEdit }: OutgoingProps)
               {message.state === "away" && (
                 <>
                   <CloudOff aria-hidden className="size-3.5" />
-                  {t("inputTryingAgain")}
+                  {t(awayWords(message.error))}
                 </>
               )}
             </p>
@@ -47,7 +54,7 @@ export function OutgoingRows({ user, session, messages, onEdit }: OutgoingProps)
               <Button size="sm" onClick={() => edit(message)}>
                 {t("inputTakeBack")}
               </Button>
-              {message.state === "away" && <span className="self-center text-meta text-faint">{t("inputMayHave")}</span>}
+              {message.state === "away" && awayWords(message.error) === "inputTryingAgain" && <span className="self-center text-meta text-faint">{t("inputMayHave")}</span>}
             </div>
           )}
         </li>

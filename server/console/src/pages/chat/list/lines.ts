@@ -37,7 +37,7 @@ export function linesOf(sessions: readonly Session[], approvals: readonly Approv
       id: session.id,
       title: session.title,
       at: session.updated_at,
-      waiting: waiting.get(session.id) ?? 0,
+      waiting: session.waiting_approvals ?? waiting.get(session.id) ?? 0,
       working: session.running_turn != null,
       session,
     };

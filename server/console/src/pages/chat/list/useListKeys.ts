@@ -21,7 +21,10 @@ export function useListKeys({ ids, current, search, focus, select, clear }: List
       if (document.querySelector("dialog[open], [role=menu], [role=listbox]")) return;
       const focused = chatOf(event.target);
       const inList = focused !== undefined;
+      // What has the focus beside the list, such as a card with buttons, keeps its letters.
+      const free = inList || event.target === document.body || (event.target instanceof HTMLElement && event.target.tabIndex < 0);
       if (event.key === "/") search.current?.focus();
+      else if (!free) return;
       else if (event.key === "j" || (inList && event.key === "ArrowDown")) step(1);
       else if (event.key === "k" || (inList && event.key === "ArrowUp")) step(-1);
       else if (event.key === "x" && focused) select(focused);

@@ -34,10 +34,10 @@ export function PlaceChip({ session, disabled }: { session: string | undefined; 
     }
   };
   const options = optionsOf(runners ?? [], i18n.language, {
-    online: t("inputOnline"),
-    away: (age) => (age ? t("inputAwaySince", { age }) : t("inputAway")),
-    locked: t("inputLocked"),
-    refused: t("inputRefused"),
+    online: t("inputPlace_online"),
+    away: (age) => (age ? t("inputAwaySince", { age }) : t("inputPlace_away")),
+    locked: t("inputPlace_locked"),
+    refused: t("inputPlace_refused"),
     isolation: (isolation) => t("inputIsolation", { isolation }),
   });
   if (place?.own) options.unshift({ value: AS_USUAL, label: t("inputAsUsual") });
