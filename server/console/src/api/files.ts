@@ -1,9 +1,9 @@
 import { queryOptions } from "@tanstack/react-query";
 import { openOperation } from "@/live/operation";
-import { answer, api } from "./client";
+import { answer, api, idempotencyKey } from "./client";
 import { startOperation } from "./operations";
 import { queries } from "./query";
-import type { ListedEntry, OperationEnd, StartOperation } from "./schema";
+import type { Listing, OperationEnd, StartOperation } from "./schema";
 
 /** A file operation that did not come to its end as it was asked for. The message says why, for people. */
 export class FileError extends Error {
@@ -19,14 +19,18 @@ type Request = Omit<StartOperation, "runner" | "timeout_ms">;
 type Done = Extract<OperationEnd, { kind: "done" }>;
 
 /** Starts a small file operation and waits for its end. */
-async function carryOut(runner: string | undefined, request: Request): Promise<Done> {
-  let operation = await startOperation({ ...request, ...(runner ? { runner } : {}), timeout_ms: WITHIN_MS });
-  const params = { path: { id: operation.id } };
+async function carryOut(runner: string | undefined, request: Request, signal?: AbortSignal): Promise<Done> {
+  const params = { header: { "Idempotency-Key": idempotencyKey() } };
+  const body = { ...request, ...(runner ? { runner } : {}), timeout_ms: WITHIN_MS };
+  const heard = signal ? { signal } : {};
+  let operation = await answer(api.POST("/api/v1/operations", { params, body, ...heard }));
+  const at = { path: { id: operation.id } };
   if (operation.state === "open") {
     // It has no output: the answer comes at its end, or when the wait is over.
-    await answer(api.GET("/api/v1/operations/{id}/output", { params: { ...params, query: { wait_ms: WITHIN_MS } } }));
-    operation = await answer(api.GET("/api/v1/operations/{id}", { params }));
+    await answer(api.GET("/api/v1/operations/{id}/output", { params: { ...at, query: { wait_ms: WITHIN_MS } }, ...heard }));
+    operation = await answer(api.GET("/api/v1/operations/{id}", { params: at, ...heard }));
   }
+  if (operation.state === "open") void api.POST("/api/v1/operations/{id}/cancel", { params: at });
   return done(operation.end);
 }
 
@@ -35,14 +39,17 @@ function done(end: OperationEnd | null | undefined): Done {
   throw new FileError(end?.words ?? "");
 }
 
+/** The entries of a folder, as they are now; see {@link folderQuery}. */
+export async function listFolder(runner: string | undefined, path: string, after: string, signal: AbortSignal): Promise<Listing> {
+  const end = await carryOut(runner, { list: { path, limit: ENTRIES_AT_ONCE, after } }, signal);
+  return end.listing ?? { entries: [], more: false };
+}
+
 /** The entries of a folder; `path` is relative to the workspace, `after` the name behind which the page begins. */
 export function folderQuery(runner: string | undefined, path: string, after: string) {
   return queryOptions({
     queryKey: ["files", runner ?? "", path, after],
-    queryFn: async (): Promise<{ entries: ListedEntry[]; more: boolean }> => {
-      const end = await carryOut(runner, { list: { path, limit: ENTRIES_AT_ONCE, after } });
-      return end.listing ?? { entries: [], more: false };
-    },
+    queryFn: ({ signal }) => listFolder(runner, path, after, signal),
     // Files change without a hint, so to open a folder asks again.
     staleTime: 0,
     refetchOnMount: "always",

@@ -21,9 +21,10 @@ export function operationQuery(id: string) {
   });
 }
 
-/** Asks to stop an operation. It ends a little later, which its stream tells. */
-export async function cancelOperation(id: string): Promise<void> {
+/** Asks to stop an operation with everything that it started. It ends a little later, which its stream tells. */
+export async function stopOperation(id: string): Promise<void> {
   await answer(api.POST("/api/v1/operations/{id}/cancel", { params: { path: { id } } }));
+  await queries.invalidateQueries({ queryKey: ["operations"] });
 }
 
 /** The person's own shell of the machine, as a login shell. */

@@ -1,6 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answer, api, idempotencyKey } from "./client";
-import type { CancelAccepted, ModelUsage, OperationCancelled, Output, Rewound, StreamName } from "./schema";
+import type { CancelAccepted, ModelUsage, Output, Rewound, StreamName } from "./schema";
 
 /** The tokens and the cost of a session, by model. Its topic is that of sessions: it changes with their turns. */
 export function sessionUsageQuery(session: string) {
@@ -13,11 +13,6 @@ export function sessionUsageQuery(session: string) {
 /** Asks to stop the turn that works, with its operations. It has stopped once the log says so. */
 export function stopTurn(session: string): Promise<CancelAccepted> {
   return answer(api.POST("/api/v1/sessions/{id}/cancel", { params: { path: { id: session } } }));
-}
-
-/** Asks to stop an operation with everything that it started. */
-export function stopOperation(operation: string): Promise<OperationCancelled> {
-  return answer(api.POST("/api/v1/operations/{id}/cancel", { params: { path: { id: operation } } }));
 }
 
 /** Goes back to before the message of a turn. A second call with the same key goes on where the first one stopped. */

@@ -12,21 +12,22 @@ const TOLD = "gantry.notifications.told";
 /** More are not remembered: questions have deadlines. */
 const TOLD_AT_MOST = 100;
 
-/** Why this browser shows notifications, or does not. */
-export type NotificationState = "on" | "off" | "denied" | "unsupported";
+/** What this browser lets pages do. `unsupported`: it has no notifications, or not for a page without TLS. */
+export type NotificationPermit = NotificationPermission | "unsupported";
 
-/** The state in this browser. */
-export function notificationState(): NotificationState {
-  if (!("Notification" in window)) return "unsupported";
-  if (Notification.permission === "denied") return "denied";
-  return kept(NAME) === "on" && Notification.permission === "granted" ? "on" : "off";
+/** See {@link NotificationPermit}. */
+export function permission(): NotificationPermit {
+  return "Notification" in window && window.isSecureContext ? Notification.permission : "unsupported";
 }
 
-/** Turns notifications on, which may ask the person, or off. Returns the state after it. */
-export async function setNotifications(on: boolean): Promise<NotificationState> {
-  if (on && "Notification" in window && Notification.permission === "default") await Notification.requestPermission();
-  keep(NAME, on ? "on" : undefined);
-  return notificationState();
+/** True if the person wants notifications in this browser. */
+export function wantsNotifications(): boolean {
+  return kept(NAME) === "on";
+}
+
+/** Keeps whether the person wants notifications. Returns false if it is known only as long as the page lives. */
+export function keepWish(wanted: boolean): boolean {
+  return keep(NAME, wanted ? "on" : undefined);
 }
 
 /**
@@ -48,9 +49,10 @@ export function useNotifications(): void {
     const isNews = !isFirst.current;
     isFirst.current = false;
     void tellOnce(waiting, (approval) => {
-      if (!isNews || document.visibilityState === "visible" || notificationState() !== "on") return;
+      if (!isNews || document.visibilityState === "visible" || !wantsNotifications() || permission() !== "granted") return;
       const tool = approval.question.kind === "call" ? approval.question.tool : t("question");
-      const shown = new Notification(t("notification", { title: approval.session_title }), { body: tool, tag: approval.id });
+      const shown = notification(t("notification", { title: approval.session_title }), { body: tool, tag: approval.id });
+      if (!shown) return;
       shown.onclick = () => {
         window.focus();
         shown.close();
@@ -72,4 +74,13 @@ async function tellOnce(waiting: readonly Approval[], tell: (approval: Approval)
   // One tab after the other.
   if (navigator.locks) await navigator.locks.request(TOLD, all);
   else all();
+}
+
+/** Shows a notification. Browsers of phones have the permission, and show none that a page makes itself. */
+function notification(title: string, options: NotificationOptions): Notification | undefined {
+  try {
+    return new Notification(title, options);
+  } catch {
+    return undefined;
+  }
 }

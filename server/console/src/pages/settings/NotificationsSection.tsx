@@ -1,33 +1,23 @@
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { keep, kept } from "@/state/storage";
+import { keepWish, type NotificationPermit, permission, wantsNotifications } from "@/state/notifications";
 import { Button } from "@/ui/Button";
 import { Switch } from "@/ui/Field";
 import { Section } from "@/ui/Page";
 import { say } from "@/ui/Toast";
 import { Row, Rows } from "./rows/Row";
 
-/** The name under which this browser keeps that the person wants notifications; the inbox reads it. */
-const NAME = "gantry.notifications";
-
-/** What this browser lets pages do. `unsupported`: it has no notifications, or not for a page without TLS. */
-type Permission = NotificationPermission | "unsupported";
-
-function permission(): Permission {
-  return "Notification" in window && window.isSecureContext ? Notification.permission : "unsupported";
-}
-
 const STATES = {
   granted: "notifyGranted",
   default: "notifyAsks",
   denied: "notifyDenied",
   unsupported: "notifyUnsupported",
-} as const satisfies Record<Permission, string>;
+} as const satisfies Record<NotificationPermit, string>;
 
 /** Whether this browser tells of questions while its tab is not in sight. */
 export function NotificationsSection() {
   const { t } = useTranslation("settings");
-  const [wanted, setWanted] = useState(kept(NAME) === "on");
+  const [wanted, setWanted] = useState(wantsNotifications());
   const [allowed, setAllowed] = useState(permission);
   const [isKept, setIsKept] = useState(true);
   const on = wanted && allowed === "granted";
@@ -36,7 +26,7 @@ export function NotificationsSection() {
     if (on && now === "default") now = await Notification.requestPermission();
     setAllowed(now);
     const granted = on && now === "granted";
-    setIsKept(keep(NAME, granted ? "on" : undefined));
+    setIsKept(keepWish(granted));
     setWanted(granted);
   };
   const tryOut = () => {

@@ -1,5 +1,5 @@
 import { useTranslation } from "react-i18next";
-import { cancelOperation } from "@/api/operations";
+import { stopOperation } from "@/api/operations";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { sayFailed } from "@/ui/Toast";
@@ -10,7 +10,7 @@ export function CloseDialog({ terminal, onKeep, onClose }: { terminal: OpenTermi
   const { t } = useTranslation("terminal");
   const end = async () => {
     try {
-      await cancelOperation(terminal.operation);
+      await stopOperation(terminal.operation);
       onClose();
     } catch (error) {
       sayFailed(t("notEnded"), error);

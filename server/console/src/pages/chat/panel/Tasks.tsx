@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { ChevronRight, Cpu, Square } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { cancelOperation, tasksQuery } from "@/api/operations";
+import { stopOperation, tasksQuery } from "@/api/operations";
 import { moment } from "@/format/time";
 import type { Task } from "@/transcript/facts";
 import { Badge } from "@/ui/Badge";
@@ -61,7 +61,7 @@ function TaskRow({ task }: { task: ShownTask }) {
       </p>
       {!open && task.lastLine !== "" && <p className="truncate pl-6 font-mono text-meta text-faint">{task.lastLine}</p>}
       {open && <LiveTail operation={task.operation} label={task.about} />}
-      <Confirm open={stopping} onClose={() => setStopping(false)} danger title={t("stopTitle")} verb={t("stop")} onConfirm={() => cancelOperation(task.operation)}>
+      <Confirm open={stopping} onClose={() => setStopping(false)} danger title={t("stopTitle")} verb={t("stop")} onConfirm={() => stopOperation(task.operation)}>
         {t("stopHint", { command: task.about, runner: task.runnerName })}
       </Confirm>
     </li>
