@@ -155,6 +155,7 @@ export const settings = {
   modeAskWhat: "what only reads runs without a question",
   modeAuto: "Auto",
   modeAutoWhat: "reads, file changes in the workspace, and isolated commands run without a question",
+  modeBounded: "Here no more than {{mode}} is allowed: {{what}}.",
   modeByPlace: "By the isolation",
   modeFull: "Full",
   modeFullWhat: "everything runs without a question",

@@ -155,6 +155,7 @@ export const settings: Translation<typeof english> = {
   modeAskWhat: "只读操作直接执行，不再询问",
   modeAuto: "自动",
   modeAutoWhat: "只读操作、工作区内的文件更改以及被隔离的命令直接执行，不再询问",
+  modeBounded: "这里最高只允许“{{mode}}”：{{what}}。",
   modeByPlace: "取决于隔离",
   modeFull: "完全",
   modeFullWhat: "一切操作直接执行，不再询问",

@@ -69,9 +69,11 @@ const MODE_SENTENCES = { plan: "modePlanWhat", ask: "modeAskWhat", auto: "modeAu
 function ModeNow({ settings }: { settings: Settings }) {
   const { t } = useTranslation("settings");
   const text = useModeText();
-  const mode = modeOf(settingOf(settings, "mode")?.in_effect);
+  const setting = settingOf(settings, "mode");
+  const mode = modeOf(setting?.in_effect);
   if (!mode) return null;
-  return <p className="mt-1 text-dense text-muted">{t("modeNow", { mode: text(mode), what: t(MODE_SENTENCES[mode]) })}</p>;
+  const bounded = setting?.value && setting.value !== mode;
+  return <p className="mt-1 text-dense text-muted">{t(bounded ? "modeBounded" : "modeNow", { mode: text(mode), what: t(MODE_SENTENCES[mode]) })}</p>;
 }
 
 /** The ceiling of the machine of the active runner, where it has one of its own. */
