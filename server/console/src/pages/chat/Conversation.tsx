@@ -27,9 +27,13 @@ import { Working } from "./conversation/Working";
 import { Panel } from "./panel/Panel";
 import { usePanel } from "./panel/usePanel";
 
+/** The form of a session's id. The server would not understand another one. */
+const SESSION = /^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+
 /** The conversation of the address. */
 export function Conversation() {
   const { session } = useParams({ from: "/frame/chat/$session" });
+  if (!SESSION.test(session)) return <NoSuchChat />;
   // Another session is another page: nothing of the one before stays.
   return <OneConversation key={session} session={session} />;
 }
@@ -43,6 +47,7 @@ function OneConversation({ session }: { session: string }) {
   const edit = useEditing(session);
   const [isPanelOpen, openPanel] = usePanel();
   const { facts } = snapshot;
+  const stops = useStops(facts, snapshot);
   const rows = maker.rows(snapshot.items);
   const works = facts.working !== null || facts.queue.length > 0;
   const hold = useCallback(() => list.current?.hold(), []);
@@ -67,9 +72,14 @@ function OneConversation({ session }: { session: string }) {
         <main className="flex min-h-0 min-w-0 flex-1 flex-col">
           <Header
             session={session}
-            facts={facts}
-            live={snapshot.caughtUp}
-            actions={!isPanelOpen && <IconButton icon={PanelRightOpen} label={t("openPanel")} onClick={() => openPanel(true)} />}
+            working={facts.working !== null}
+            waits={facts.approvals.length > 0}
+            stops={stops}
+            disabledReason={snapshot.status === "refused" ? t("notServed") : undefined}
+            editing={edit.editing}
+            onEditDone={edit.done}
+            onEditLast={editLast}
+            onSent={() => list.current?.toEnd()}
           />
           {snapshot.status === "loading" ? (
             <Loading seq={snapshot.seq} />
@@ -145,6 +155,11 @@ function Refused({ session, snapshot }: { session: string; snapshot: Snapshot })
       </main>
     );
   }
+  return <NoSuchChat />;
+}
+
+function NoSuchChat() {
+  const { t } = useTranslation("transcript");
   return (
     <main className="flex min-w-0 flex-1 items-center justify-center">
       <Empty

@@ -5,9 +5,13 @@ import { useTranslation } from "react-i18next";
 import { cx } from "@/ui/class";
 import { likelyHeight, type Row } from "./rows";
 import { RowView } from "./RowView";
+import { useFollowing } from "./useFollowing";
 
-/** The distance from the end within which the reader follows it, in pixels. */
-const AT_END = 48;
+/** The distance from the end within which the reader stands at it, in pixels. */
+const AT_END = 8;
+
+/** The room behind the last row, in pixels: that of the words on what works. */
+const END_ROOM = 40;
 
 /** The time for which a fold that the reader moved keeps the page where it is, in milliseconds. */
 const HOLD_MS = 400;
@@ -34,8 +38,9 @@ interface ItemListProps {
 export function ItemList({ rows, kept, end, ref }: ItemListProps) {
   const { t } = useTranslation("transcript");
   const box = useRef<HTMLDivElement>(null);
+  const sizer = useRef<HTMLDivElement>(null);
   const [held, setHeld] = useState(false);
-  const [atEnd, setAtEnd] = useState(true);
+  const { follows, follow } = useFollowing(box, sizer, held, AT_END);
   /** The last row that the reader saw at the end. */
   const seen = useRef<string | undefined>(undefined);
   const keptIndexes = useMemo(() => {
@@ -51,9 +56,10 @@ export function ItemList({ rows, kept, end, ref }: ItemListProps) {
     estimateSize: (index) => likelyHeight(rows[index]),
     overscan: 6,
     paddingStart: 16,
+    paddingEnd: END_ROOM,
     initialOffset: beginning,
-    anchorTo: held ? "start" : "end",
-    followOnAppend: !held,
+    anchorTo: follows && !held ? "end" : "start",
+    followOnAppend: follows && !held,
     scrollEndThreshold: AT_END,
     rangeExtractor: useCallback(
       (range: Range) => {
@@ -64,19 +70,6 @@ export function ItemList({ rows, kept, end, ref }: ItemListProps) {
     ),
   });
   useLayoutEffect(() => list.scrollToEnd(), [list]);
-
-  // The input below grows and shrinks: the end stays in sight.
-  const isAtEnd = useRef(true);
-  useEffect(() => {
-    const at = box.current;
-    if (!at) return;
-    const observer = new ResizeObserver(() => {
-      if (isAtEnd.current) list.scrollToEnd();
-    });
-    observer.observe(at);
-    return () => observer.disconnect();
-  }, [list]);
-
   useEffect(() => {
     if (!held) return;
     const timer = setTimeout(() => setHeld(false), HOLD_MS);
@@ -85,17 +78,12 @@ export function ItemList({ rows, kept, end, ref }: ItemListProps) {
 
   const lastKey = rows.at(-1)?.key;
   useEffect(() => {
-    if (atEnd) seen.current = lastKey;
-  }, [atEnd, lastKey]);
+    if (follows) seen.current = lastKey;
+  }, [follows, lastKey]);
 
-  const look = () => {
-    const at = box.current;
-    if (!at) return;
-    isAtEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight <= AT_END;
-    setAtEnd(isAtEnd.current);
-  };
   const toEnd = () => {
     setHeld(false);
+    follow();
     list.scrollToEnd();
   };
   useImperativeHandle(ref, () => ({
@@ -115,11 +103,11 @@ export function ItemList({ rows, kept, end, ref }: ItemListProps) {
     else return;
     event.preventDefault();
   };
-  const fresh = atEnd ? 0 : rows.length - 1 - rows.findLastIndex((row) => row.key === seen.current);
+  const fresh = follows ? 0 : rows.length - 1 - rows.findLastIndex((row) => row.key === seen.current);
   return (
     <div className="relative min-h-0 flex-1">
-      <div ref={box} role="region" aria-label={t("conversation")} tabIndex={0} onScroll={look} onKeyDown={hear} className="h-full overflow-y-auto overscroll-contain [overflow-anchor:none]">
-        <div className="relative mx-auto w-full max-w-4xl" style={{ height: list.getTotalSize() }}>
+      <div ref={box} role="region" aria-label={t("conversation")} tabIndex={0} onKeyDown={hear} className="h-full overflow-y-auto overscroll-contain [overflow-anchor:none]">
+        <div ref={sizer} className="relative mx-auto w-full max-w-4xl" style={{ height: list.getTotalSize() }}>
           {list.getVirtualItems().map((item) => {
             const row = rows[item.index];
             if (!row) return null;
@@ -129,10 +117,10 @@ export function ItemList({ rows, kept, end, ref }: ItemListProps) {
               </div>
             );
           })}
+          <div className="absolute bottom-0 left-0 h-10 w-full px-4 pt-1 md:px-6">{end}</div>
         </div>
-        <div className="mx-auto h-10 w-full max-w-4xl px-4 pt-1 md:px-6">{end}</div>
       </div>
-      {!atEnd && (
+      {!follows && (
         <button
           type="button"
           onClick={toEnd}

@@ -36,7 +36,7 @@ const box = document.createElement("div");
 let root: ReturnType<typeof createRoot>;
 const button = (name: string) => [...box.querySelectorAll("button")].find((one) => one.textContent === name) as HTMLButtonElement;
 const card = () => box.querySelector("section") as HTMLElement;
-const press = (target: HTMLElement, key: string, more = {}) => act(() => void target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more })));
+const press = (target: HTMLElement, key: string, more = {}) => act(async () => void target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more })));
 
 async function paint(shown: Partial<Approval> = approval) {
   root = createRoot(box);
@@ -84,17 +84,17 @@ describe("the card of a question", () => {
   it("takes Enter and Esc only on itself, and not while they are held", async () => {
     await paint({ ...approval, id: "apr_keys" });
     vi.advanceTimersByTime(1000);
-    press(document.body, "Enter");
-    press(card(), "Enter", { repeat: true });
-    press(card(), "Enter", { ctrlKey: true });
+    await press(document.body, "Enter");
+    await press(card(), "Enter", { repeat: true });
+    await press(card(), "Enter", { ctrlKey: true });
     await act(async () => button("denyWhy").click());
     const words = box.querySelector("textarea") as HTMLElement;
-    press(words, "Enter");
-    press(words, "Escape");
+    await press(words, "Enter");
+    await press(words, "Escape");
     expect(answerApproval).not.toHaveBeenCalled();
     // Esc left the words; the next one, on the card, denies.
     expect(box.querySelector("textarea")).toBeNull();
-    press(card(), "Escape");
+    await press(card(), "Escape");
     expect(vi.mocked(answerApproval).mock.calls).toEqual([["apr_keys", approval.digest, { outcome: "denied" }]]);
   });
 
