@@ -4,6 +4,7 @@ import { useCallback, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useMe } from "@/api/me";
 import { ProblemError } from "@/api/problem";
+import { useLinkState } from "@/live/use";
 import type { Facts } from "@/transcript/facts";
 import type { Snapshot } from "@/transcript/snapshot";
 import { transcriptOf } from "@/transcript/store";
@@ -49,11 +50,12 @@ function OneConversation({ session }: { session: string }) {
   const { facts } = snapshot;
   const stops = useStops(facts, snapshot);
   const rows = maker.rows(snapshot.items);
+  const live = useLinkState().state === "live" && snapshot.caughtUp;
   const works = facts.working !== null || facts.queue.length > 0;
   const hold = useCallback(() => list.current?.hold(), []);
   const context = useMemo<Context>(
-    () => ({ session, people: facts.people, me: me?.user.id, live: snapshot.caughtUp, works, onFold: hold, onEdit: edit.ask }),
-    [session, facts.people, me?.user.id, snapshot.caughtUp, works, hold, edit.ask],
+    () => ({ session, people: facts.people, me: me?.user.id, live, works, onFold: hold, onEdit: edit.ask }),
+    [session, facts.people, me?.user.id, live, works, hold, edit.ask],
   );
   const kept = useMemo(() => facts.approvals.flatMap((approval) => approval.item ?? []), [facts.approvals]);
   const editLast = () => {
@@ -68,9 +70,28 @@ function OneConversation({ session }: { session: string }) {
   const loose = facts.approvals.filter((approval) => approval.item === null);
   return (
     <ConversationContext value={context}>
-      <div className="flex min-h-0 min-w-0 flex-1">
-        <main className="flex min-h-0 min-w-0 flex-1 flex-col">
-          <Header
+      <main className="flex min-h-0 min-w-0 flex-1 flex-col">
+        <Header session={session} facts={facts} live={snapshot.caughtUp} />
+        {snapshot.status === "loading" ? (
+          <Loading seq={snapshot.seq} />
+        ) : rows.length === 0 ? (
+          <div className="min-h-0 flex-1 overflow-y-auto">
+            <Empty icon={MessageCirclePlus} title={t("emptyChat")}>
+              {t("emptyChatHint")}
+            </Empty>
+          </div>
+        ) : (
+          <ItemList ref={list} rows={rows} kept={kept} end={<Working working={facts.working} />} />
+        )}
+        <div className="mx-auto w-full max-w-4xl shrink-0 px-4 pb-3 md:px-6">
+          {loose.map((approval) => (
+            <div key={approval.id} className="mb-2 max-h-[50dvh] overflow-y-auto">
+              <ApprovalCard approval={{ id: approval.id, question: approval.question, until: new Date(approval.until).toISOString() }} />
+            </div>
+          ))}
+          <QuestionBar ids={facts.approvals.map((approval) => approval.id)} onShow={reveal} />
+          {snapshot.status === "refused" && snapshot.problem?.status !== 404 && <NotServed session={session} snapshot={snapshot} />}
+          <Composer
             session={session}
             working={facts.working !== null}
             waits={facts.approvals.length > 0}
@@ -178,8 +199,8 @@ function NoSuchChat() {
 }
 
 /** What was shown stays readable, though the server does not serve it any more. */
-function Deleted({ session, snapshot }: { session: string; snapshot: Snapshot }) {
+function NotServed({ session, snapshot }: { session: string; snapshot: Snapshot }) {
   const { t } = useTranslation("transcript");
   const error = snapshot.problem ? new ProblemError(snapshot.problem) : new Error(t("notServed"));
-  return <ErrorNote error={error} title={t("notServed")} onRetry={() => transcriptOf(session).retry()} className="mb-2" />;
+  return <ErrorNote error={error} onRetry={() => transcriptOf(session).retry()} className="mb-2" />;
 }

@@ -76,7 +76,8 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
 function Ended({ note }: { note: TurnEnd }) {
   const { t, i18n } = useTranslation("transcript");
   const tokens = compact(note.usage.input + note.usage.output, i18n.language);
-  const figures = t("turnFigures", { time: duration(note.tookMs), tokens });
+  const time = duration(note.tookMs);
+  const figures = note.usage.input + note.usage.output > 0 ? t("turnFigures", { time, tokens }) : time;
   if (note.outcome === "completed") return <Line className="text-faint">{figures}</Line>;
   if (note.outcome === "cancelled") return <Line>{t("turnStopped", { figures })}</Line>;
   return (

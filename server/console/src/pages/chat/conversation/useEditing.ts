@@ -44,8 +44,13 @@ export function useEditing(session: string): EditingState {
       const { files } = await rewind(session, asked.turn, { conversation: choice !== "files", files: choice !== "conversation" }, key);
       told(files);
     };
-    if (choice === "files") await back();
-    else setEditing({ ...asked, before: back });
+    if (choice === "files") {
+      await back();
+    } else {
+      // In one step: the dialog gives the focus back before the input takes it.
+      setAsked(undefined);
+      setEditing({ ...asked, before: back });
+    }
   };
   return {
     asked,

@@ -16,13 +16,13 @@ import { useNow } from "../time";
 import { CallBody } from "./CallBody";
 import { CallEndNote } from "./CallEndNote";
 import { DiffCount } from "./FileChange";
-import { aboutOf, iconOf, isRunning, verbOf } from "./about";
+import { aboutOf, iconOf, isFailure, isRunning, verbOf } from "./about";
 import { PlaceWords } from "./PlaceWords";
 
 /** A tool call: one line, which opens to what it asked for and what came of it. A failed one is open by itself. */
 export const CallCard = memo(function CallCard({ item }: { item: CallItem }) {
   const { t } = useTranslation("transcript");
-  const failed = item.end?.failed === true && !item.end.unplaced;
+  const failed = isFailure(item);
   const [open, toggle] = useFold(item.id, failed || item.request.kind === "plan");
   const Icon = iconOf(item);
   const verb = verbOf(item);
@@ -74,12 +74,13 @@ function State({ item }: { item: CallItem }) {
   if (isRunning(item) && item.placedAt !== null) return <Elapsed since={item.placedAt} />;
   if (!end) return <span className="shrink-0 text-meta text-muted">{item.state === "left" ? t("callLeft") : t("callAsked")}</span>;
   const isCommand = item.request.kind === "shell";
+  const failed = isFailure(item);
+  const isOdd = end.outcome !== "completed" && end.outcome !== "background";
   return (
     <span className="flex shrink-0 items-center gap-2 text-meta text-muted tabular-nums">
       {end.durationMs >= 1000 && <span>{duration(end.durationMs)}</span>}
-      {isCommand && end.exit !== null && <span className={cx(end.failed && "font-medium text-bad")}>{t("exit", { code: end.exit })}</span>}
-      {end.failed && (!isCommand || end.exit === null) && <span className="font-medium text-bad">{t(`outcome_${end.outcome}`)}</span>}
-      {!end.failed && end.outcome === "cancelled" && <span>{t("outcome_cancelled")}</span>}
+      {isCommand && end.exit !== null && <span className={cx(failed && "font-medium text-bad")}>{t("exit", { code: end.exit })}</span>}
+      {isOdd && end.exit === null && <span className={cx(failed && "font-medium text-bad")}>{t(`outcome_${end.outcome}`)}</span>}
     </span>
   );
 }

@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { duration } from "@/format/time";
 import type { CallItem } from "@/transcript/model";
+import { isDenied } from "./about";
 
 /** The end of a call in words, where there is more to say than its exit code. */
 export function CallEndNote({ item, open }: { item: CallItem; open: boolean }) {
@@ -10,7 +11,7 @@ export function CallEndNote({ item, open }: { item: CallItem; open: boolean }) {
   if (end && !end.unplaced) {
     if (end.outcome === "timed_out") words.push(t("callTimedOut", { time: duration(end.budgetMs) }));
     else if (end.overran && item.task === null) words.push(t("callOverran", { time: duration(end.durationMs), budget: duration(end.budgetMs) }));
-    if (end.reason && end.exit === null) words.push(end.reason);
+    if (end.reason && end.exit === null && end.outcome !== "background" && !isDenied(item)) words.push(end.reason);
     if (open && end.awaits) words.push(t(`awaits_${end.awaits}`));
     if (open && end.excerpt) words.push(t("callExcerpt"));
   }

@@ -56,3 +56,14 @@ export function isRunning(call: CallItem): boolean {
 export function changedNothing(call: CallItem): boolean {
   return call.request.kind === "write" && call.result.trimEnd().endsWith("already; nothing changed");
 }
+
+/** True for a call that people did not allow: that is no failure. */
+export function isDenied(call: CallItem): boolean {
+  const answer = call.approval?.answered?.answer;
+  return answer !== undefined && answer.outcome !== "allowed" && answer.outcome !== "said";
+}
+
+/** True for a call that failed by itself: no person denied or stopped it. */
+export function isFailure(call: CallItem): boolean {
+  return call.end?.failed === true && !call.end.unplaced && call.end.outcome !== "cancelled" && !isDenied(call);
+}
