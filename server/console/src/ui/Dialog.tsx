@@ -1,5 +1,5 @@
 import { X } from "lucide-react";
-import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type ReactNode, useId, useLayoutEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import { IconButton } from "./Button";
 import { cx } from "./class";
@@ -31,7 +31,8 @@ export function Dialog({ open, onClose, title, description, children, actions, s
   const [element, setElement] = useState<HTMLDialogElement | null>(null);
   const heading = useId();
   const { t } = useTranslation("common");
-  useEffect(() => {
+  // Before what comes in its place takes the focus: that would be lost otherwise.
+  useLayoutEffect(() => {
     const dialog = ref.current;
     if (!dialog || !open) return;
     const before = document.activeElement;
