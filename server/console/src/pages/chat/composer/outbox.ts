@@ -5,7 +5,7 @@
  * reload. While the server does not answer, the message is sent again with the same `client_id`, so that it is one
  * message however often it is sent. Messages of a session go one after the other. A refused one waits for the person.
  */
-import { useSyncExternalStore } from "react";
+import { useEffect, useSyncExternalStore } from "react";
 import { idempotencyKey } from "@/api/client";
 import { addImage } from "@/api/images";
 import { sendMessage } from "@/api/messages";
@@ -51,6 +51,9 @@ const NOTHING: readonly Outgoing[] = [];
 
 /** The messages of a session that the server does not have yet. What an earlier page left is sent now. */
 export function useOutbox(user: string, session: string | undefined): readonly Outgoing[] {
+  useEffect(() => {
+    if (session) resume(user, session);
+  }, [user, session]);
   return useSyncExternalStore(subscribe, () => (session ? boxOf(user, session).waiting : NOTHING));
 }
 
@@ -65,6 +68,11 @@ export function post(user: string, session: string, message: Pick<Outgoing, "tex
   const box = boxOf(user, session);
   change(box, [...box.waiting, { ...message, id: idempotencyKey(), state: "sending" }]);
   void work(session, box);
+}
+
+/** Sends what an earlier page left. */
+export function resume(user: string, session: string): void {
+  void work(session, boxOf(user, session));
 }
 
 /** Takes a message back that the server has refused, or did not answer to. It may have it all the same if it did not answer. */
@@ -93,11 +101,8 @@ function boxOf(user: string, session: string): Box {
   const name = nameOf("outbox", user, session);
   let box = boxes.get(name);
   if (!box) {
-    const left = read(kept(name));
-    box = { name, waiting: left, busy: false };
+    box = { name, waiting: read(kept(name)), busy: false };
     boxes.set(name, box);
-    // Not within the drawing of the page that asks.
-    if (left.length > 0) queueMicrotask(() => void work(session, boxOf(user, session)));
   }
   return box;
 }
@@ -113,7 +118,9 @@ function read(text: string | undefined): Outgoing[] {
 }
 
 function isMessage(value: unknown): value is Pick<Outgoing, "id" | "text" | "images" | "how"> {
-  return typeof value === "object" && value !== null && "id" in value && "text" in value && "images" in value && "how" in value;
+  if (typeof value !== "object" || value === null) return false;
+  const { id, text, images, how } = value as Record<string, unknown>;
+  return typeof id === "string" && typeof text === "string" && Array.isArray(images) && (how === "steer" || how === "queue");
 }
 
 function change(box: Box, waiting: readonly Outgoing[]): void {
