@@ -1,8 +1,10 @@
+import { useQuery } from "@tanstack/react-query";
 import { ArrowUp, ImagePlus, ListPlus, Square } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { IMAGE_TYPES } from "@/api/images";
 import { stopTurn } from "@/api/messages";
+import { sessionQuery } from "@/api/sessions";
 import { Button, IconButton } from "@/ui/Button";
 import { sayFailed } from "@/ui/Toast";
 import { Tooltip } from "@/ui/Tooltip";
@@ -41,7 +43,7 @@ export function Actions({ session, working, stops, ready, busy, hasText, disable
         }}
       />
       <span className="flex-1" />
-      {working && session && <Stop session={session} stops={stops} />}
+      {working && session && <Stop key={session} session={session} stops={stops} />}
       {working && hasText && (
         <Tooltip text={t("inputQueueHint")}>
           <Button icon={ListPlus} className="max-md:px-2 max-md:[&>svg]:hidden" disabled={!ready} onClick={() => onSend("queue")}>
@@ -61,24 +63,27 @@ export function Actions({ session, working, stops, ready, busy, hasText, disable
   );
 }
 
-/** Stops the turn. It says *stopping* until the turn has ended, which may take a moment. */
+/** Stops the turn. It says *stopping* until the turn has ended, which may take a moment; the next one can be stopped again. */
 function Stop({ session, stops }: { session: string; stops: string | undefined }) {
   const { t } = useTranslation("chat");
-  const [asked, setAsked] = useState(false);
-  useEffect(() => setAsked(false), [session]);
+  const running = useQuery(sessionQuery(session)).data?.running_turn;
+  const [busy, setBusy] = useState(false);
+  const [asked, setAsked] = useState<string>();
+  const stopping = busy || (asked !== undefined && (!running || running === asked));
   const stop = async () => {
-    setAsked(true);
+    setBusy(true);
     try {
-      await stopTurn(session);
+      setAsked((await stopTurn(session)).turn ?? undefined);
     } catch (error) {
-      setAsked(false);
       sayFailed(t("inputNotStopped"), error);
+    } finally {
+      setBusy(false);
     }
   };
   return (
     <Tooltip text={stops ? t("inputStopHintOf", { what: stops }) : t("inputStopHint")}>
-      <Button icon={Square} className="max-md:px-2" busy={asked} onClick={() => void stop()}>
-        {asked ? t("inputStopping") : t("inputStop")}
+      <Button icon={Square} className="max-md:px-2" busy={stopping} onClick={() => void stop()}>
+        {stopping ? t("inputStopping") : t("inputStop")}
       </Button>
     </Tooltip>
   );
