@@ -90,7 +90,7 @@ impl SessionFacts {
         };
         self.is_online = runner.online;
         self.isolation = runners::isolation(runner);
-        if !runner.online {
+        if !runner.online || runner.draining {
             let state = runners::state(runner, SystemClock::new().now());
             self.place = format!("{} ({state})", self.place);
         }

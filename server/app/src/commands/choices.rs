@@ -257,6 +257,7 @@ impl Commands {
     fn state(&self, runner: &Runner) -> String {
         match runner.last_seen {
             _ if runner.locked => "locked: its folder was copied".to_owned(),
+            _ if runner.drained_by.is_some() && runner.online => "draining".to_owned(),
             _ if runner.online => "online".to_owned(),
             Some(seen) => format!("offline, last seen {}", ago(self.clock.now().since(seen))),
             None => "never connected".to_owned(),

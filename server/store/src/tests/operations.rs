@@ -421,9 +421,9 @@ async fn nothing_new_is_placed_on_a_runner_that_drains_and_what_is_there_goes_on
     for runner in [before.runner, after.runner] {
         assert_eq!(drain(runner, true).await.drained, Some((ours.owner, at(5))));
     }
-    let fleet = db.fleet(ours.id, after.turn).await.expect("it was claimed");
-    let chosen = fleet.chosen.expect("one is chosen");
-    assert_eq!(chosen.drained_by.as_deref(), Some("owner"));
+    let place_now = db.caller_place(ours.id, after.runner, ours.owner).await;
+    let runner = place_now.expect("it is there").runner;
+    assert_eq!(runner.drained_by.as_deref(), Some("owner"));
     let placed = async |work: &AtWork| {
         let placed = db.place_operation(ours.id, work.epoch, &work.operation, at(6));
         placed.await.expect("the turn runs")
