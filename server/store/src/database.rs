@@ -121,7 +121,8 @@ pub(crate) struct Transaction {
 #[derive(Debug)]
 enum OpenTransaction {
     Sqlite(sqlite::Transaction),
-    Postgres(Connection),
+    // Much larger than the other one.
+    Postgres(Box<Connection>),
 }
 
 impl Store {
@@ -284,7 +285,7 @@ impl Store {
             Backend::Sqlite(database) => OpenTransaction::Sqlite(database.write().await?),
             Backend::Postgres(database) => {
                 let lease = database.write(scope).await?;
-                OpenTransaction::Postgres(Connection::Postgres(lease, Noted::default()))
+                OpenTransaction::Postgres(Box::new(Connection::Postgres(lease, Noted::default())))
             }
         };
         Ok(Transaction {

@@ -7,7 +7,8 @@ fn tables(statement: &str) -> Vec<(&str, Option<&str>)> {
 
 #[test]
 fn a_statement_is_taken_apart_into_the_tables_that_it_writes() {
-    let cases: [(&str, &[(&str, Option<&str>)]); 8] = [
+    type Written = (&'static str, Option<&'static str>);
+    let cases: [(&str, &[Written]); 8] = [
         ("SELECT 1 FROM users WHERE id = $1 FOR UPDATE", &[]),
         ("SELECT 1 FROM tenants WHERE id = $1 FOR NO KEY UPDATE", &[]),
         ("INSERT INTO users (id) VALUES ($1)", &[("users", None)]),
