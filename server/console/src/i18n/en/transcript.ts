@@ -127,7 +127,7 @@ export const transcript = {
   outputMissing: "{{size}} in between are not shown.",
   outputMore: "Show more, {{size}} left",
   outputOf: "Output of {{command}}",
-  outputRest: "{{size}} more are stored. To read all of it: gantry logs {{operation}}",
+  outputRest: "{{size}} more are stored. To read all of it: gantry output {{operation}}",
   ownWords: "Or in your own words",
   placeFull: "{{runner}} · {{folder}} · {{isolation}}",
   placeIsolated: "{{runner}} · {{isolation}}",

@@ -120,7 +120,7 @@ export const transcript: Translation<typeof english> = {
   outputMissing: "中间的 {{size}} 未显示。",
   outputMore: "显示更多，剩余 {{size}}",
   outputOf: "{{command}} 的输出",
-  outputRest: "还保存着 {{size}}。查看全部：gantry logs {{operation}}",
+  outputRest: "还保存着 {{size}}。查看全部：gantry output {{operation}}",
   ownWords: "或者用自己的话回答",
   placeFull: "{{runner}} · {{folder}} · {{isolation}}",
   placeIsolated: "{{runner}} · {{isolation}}",

@@ -48,7 +48,7 @@ function Rewound({ id, items }: { id: string; items: readonly Item[] }) {
   const messages = items.filter((item) => item.kind === "message").length;
   return (
     <Disclosure icon={History} open={open} onToggle={toggle} head={<span className="text-muted">{t("rewoundItems", { count: messages })}</span>}>
-      <div className="flex flex-col gap-3 border-l-2 border-line pl-4 opacity-75">
+      <div className="flex flex-col gap-3 border-l-2 border-dashed border-line-strong pl-4">
         {items.slice(-MOST_REWOUND).map((item) => (
           <ItemView key={item.id} item={item} />
         ))}

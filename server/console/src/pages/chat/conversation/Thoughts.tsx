@@ -5,7 +5,7 @@ import { duration } from "@/format/time";
 import { Markdown } from "@/markdown/Markdown";
 import type { AnswerPart } from "@/transcript/model";
 import { Disclosure } from "./Disclosure";
-import { useFold } from "./context";
+import { useConversation, useFold } from "./context";
 import { useNow } from "./time";
 
 /** The longest thoughts that are shown, in characters. */
@@ -19,11 +19,12 @@ const MOST_MEASURED = 500;
 export function Thoughts({ id, part, tookMs }: { id: string; part: AnswerPart; tookMs: number }) {
   const { t } = useTranslation("transcript");
   const [open, toggle] = useFold(id, false);
+  const { live } = useConversation();
   const took = useMeasured(id, part.open) || tookMs;
   const words = part.open ? <Elapsed /> : took > 0 ? t("thoughtFor", { time: duration(took) }) : t("thoughts");
   const text = part.text.length > MOST ? `${part.text.slice(0, MOST)}…` : part.text;
   return (
-    <Disclosure icon={Brain} open={open} onToggle={toggle} works={part.open} head={<span className="text-muted">{words}</span>} tail={part.open && !open ? lastWords(part.text) : undefined}>
+    <Disclosure icon={Brain} open={open} onToggle={toggle} works={part.open && live} head={<span className="text-muted">{words}</span>} tail={part.open && !open ? lastWords(part.text) : undefined}>
       <div className="border-l-2 border-line pl-4 text-muted">
         <Markdown text={text} open={part.open} />
       </div>

@@ -27,10 +27,11 @@ export const CallCard = memo(function CallCard({ item }: { item: CallItem }) {
   const Icon = iconOf(item);
   const verb = verbOf(item);
   const running = isRunning(item);
+  const { live } = useConversation();
   const words = aboutOf(item);
   return (
     <section aria-label={t("callOf", { tool: item.tool })} className="min-w-0 overflow-hidden rounded-card border border-line bg-surface">
-      <div className={cx("flex items-center gap-2 pr-2 pl-3", running && "works")}>
+      <div className={cx("flex items-center gap-2 pr-2 pl-3", running && live && "works")}>
         <button type="button" aria-expanded={open} onClick={toggle} className="touchable flex h-9 min-w-0 flex-1 items-center gap-2 text-left">
           <Icon aria-hidden className={cx("size-4 shrink-0", failed ? "text-bad" : "text-faint")} />
           {verb && <span className="shrink-0 text-dense text-muted">{t(verb)}</span>}
