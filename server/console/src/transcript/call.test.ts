@@ -104,6 +104,14 @@ describe("a call", () => {
     expect([kept.length, kept.at(-1)]).toEqual([200, "line 4999"]);
     const bytes = kept.reduce((all, line) => all + line.length + 1, 0);
     expect(calls(fold)[0]?.output?.leftOut).toBe(offset - bytes);
+    const script = new Script()
+      .user("go")
+      .answer("", "", [shell])
+      .placed(0)
+      .ended(0, "completed", "line 4999\n[exit code 0]");
+    folded(script.fed().slice(-1), fold);
+    expect(lines(fold)).toEqual(kept);
+    expect(calls(fold)[0]?.output?.leftOut).toBe(offset - bytes);
   });
 
   it("that people are asked about says so, and who answered elsewhere", () => {

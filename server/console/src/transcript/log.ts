@@ -85,7 +85,8 @@ export function logged(state: State, event: SessionEvent): void {
       return callEnded(state, event);
     case "todo.changed": {
       const item = todoItem(event, state.at, state.facts.todo);
-      state.items.push(item);
+      // A list that is written again as it was is no news.
+      if (item.changed.length > 0 || item.found) state.items.push(item);
       return state.patch({ todo: item.items });
     }
     case "results.left_out":

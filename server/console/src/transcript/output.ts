@@ -1,16 +1,17 @@
 /** The outputs of calls as items show them. */
 
-import { MOST_UNITS, type OutputLine, type Terminal, terminalLines } from "./ansi";
+import { MOST_LINES, MOST_UNITS, type OutputLine, type Terminal, terminalLines } from "./ansi";
 import type { Output } from "./model";
 import { byteLength } from "./utf8";
 
 /** The output that a call's event tells. It is taken apart when it is painted, because most of a log never is. */
 export class RecordedOutput implements Output {
   readonly missing = 0;
+  #cut: { readonly shown: string; readonly leftOut: number } | null = null;
 
   private constructor(
     private readonly raw: string,
-    readonly leftOut: number,
+    private readonly before: number,
   ) {}
 
   /** The output, before which so many bytes are left out already; its last 64 KiB, about, where it is longer. */
@@ -24,7 +25,22 @@ export class RecordedOutput implements Output {
   }
 
   lines(): readonly OutputLine[] {
-    return terminalLines(this.raw);
+    return terminalLines(this.#last().shown);
+  }
+
+  get leftOut(): number {
+    return this.#last().leftOut;
+  }
+
+  /** Its last lines, as many as are shown. */
+  #last(): { readonly shown: string; readonly leftOut: number } {
+    if (this.#cut) return this.#cut;
+    let from = this.raw.endsWith("\n") ? this.raw.length - 1 : this.raw.length;
+    for (let line = 0; line < MOST_LINES && from >= 0; line++)
+      from = from > 0 ? this.raw.lastIndexOf("\n", from - 1) : -1;
+    const shown = this.raw.slice(from + 1);
+    this.#cut = { shown, leftOut: this.before + byteLength(this.raw.slice(0, from + 1)) };
+    return this.#cut;
   }
 
   /** The same with only its last lines. */
@@ -33,7 +49,7 @@ export class RecordedOutput implements Output {
     const from = this.raw.indexOf("\n", this.raw.length - units) + 1 || this.raw.length - units;
     // A copy: a slice would keep the whole text in memory.
     const raw = JSON.parse(JSON.stringify(this.raw.slice(from))) as string;
-    return new RecordedOutput(raw, this.leftOut + byteLength(this.raw.slice(0, from)));
+    return new RecordedOutput(raw, this.before + byteLength(this.raw.slice(0, from)));
   }
 }
 
