@@ -21,6 +21,11 @@ export function isAdmin(me: Me | undefined): boolean {
   return me !== undefined && ROLES.indexOf(me.user.role) >= ROLES.indexOf("admin");
 }
 
+/** True if the person may have work done, as far as the page knows: a viewer only looks. The server decides. */
+export function mayWork(me: Me | undefined): boolean {
+  return me?.user.role !== "viewer";
+}
+
 /** True if the person is the owner, as far as the page knows. The server decides. */
 export function isOwner(me: Me | undefined): boolean {
   return me?.user.role === "owner";

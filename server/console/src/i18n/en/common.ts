@@ -24,5 +24,7 @@ export const common = {
   showMore: "Show more",
   tryAgain: "Try again",
   unreachable: "The server did not answer. It may be starting again, or this device is offline.",
+  viewerOnly: "You may only look",
+  viewerOnlyHint: "Your role is viewer. To work with agents and machines, ask an admin for the role member.",
   you: "You",
 } as const;

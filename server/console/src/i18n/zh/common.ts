@@ -26,5 +26,7 @@ export const common: Translation<typeof english> = {
   showMore: "显示更多",
   tryAgain: "重试",
   unreachable: "服务器没有应答。它可能正在重启，或者本设备已离线。",
+  viewerOnly: "你只能查看",
+  viewerOnlyHint: "你的角色是查看者。要使用智能体和机器，请向管理员申请成员角色。",
   you: "你",
 };

@@ -2,7 +2,7 @@ import { Link, useParams } from "@tanstack/react-router";
 import { MessageCircleOff, MessageCirclePlus, PanelRightOpen } from "lucide-react";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useMe } from "@/api/me";
+import { mayWork, useMe } from "@/api/me";
 import { ProblemError } from "@/api/problem";
 import { useLinkState } from "@/live/use";
 import type { Facts } from "@/transcript/facts";
@@ -95,8 +95,8 @@ function OneConversation({ session }: { session: string }) {
             session={session}
             working={facts.working !== null}
             waits={facts.approvals.length > 0}
-            stops={stops}
-            disabledReason={snapshot.status === "refused" ? t("notServed") : undefined}
+            stops={useStops(facts, snapshot)}
+            disabledReason={snapshot.status === "refused" ? t("notServed") : mayWork(me) ? undefined : t("viewerOnlyHint", { ns: "common" })}
             editing={edit.editing}
             onEditDone={edit.done}
             onEditLast={editLast}

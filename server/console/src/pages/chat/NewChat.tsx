@@ -1,7 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import { ChevronLeft } from "lucide-react";
 import { useTranslation } from "react-i18next";
-import { useMe } from "@/api/me";
+import { mayWork, useMe } from "@/api/me";
+import { OnlyLooks } from "@/frame/OnlyLooks";
 import { Composer } from "./composer/Composer";
 import { NoRunner, PlaceNote } from "./new/PlaceNote";
 import { Suggestions } from "./new/Suggestions";
@@ -9,7 +10,8 @@ import { Suggestions } from "./new/Suggestions";
 /** Where a chat begins: the input, and where its agent will work. */
 export function NewChat() {
   const { t } = useTranslation("chat");
-  const user = useMe()?.user.id ?? "";
+  const me = useMe();
+  const user = me?.user.id ?? "";
   return (
     <main className="flex min-h-0 flex-1 flex-col overflow-y-auto">
       <header className="px-2 pt-2 md:hidden">
@@ -18,13 +20,17 @@ export function NewChat() {
           {t("newBack")}
         </Link>
       </header>
-      <div className="mx-auto flex w-full max-w-[46rem] flex-col px-4 pt-4 pb-8 md:pt-[20dvh]">
-        <h1 className="mb-4 px-3 text-title font-semibold">{t("newTitle")}</h1>
-        <NoRunner />
-        <Composer session={undefined} working={false} waits={false} />
-        <PlaceNote />
-        <Suggestions user={user} />
-      </div>
+      {mayWork(me) ? (
+        <div className="mx-auto flex w-full max-w-[46rem] flex-col px-4 pt-4 pb-8 md:pt-[20dvh]">
+          <h1 className="mb-4 px-3 text-title font-semibold">{t("newTitle")}</h1>
+          <NoRunner />
+          <Composer session={undefined} working={false} waits={false} />
+          <PlaceNote />
+          <Suggestions user={user} />
+        </div>
+      ) : (
+        <OnlyLooks />
+      )}
     </main>
   );
 }

@@ -1,7 +1,8 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
-import { useMe } from "@/api/me";
+import { mayWork, useMe } from "@/api/me";
 import { useRunners } from "@/api/runners";
+import { OnlyLooks } from "@/frame/OnlyLooks";
 import { Select } from "@/ui/Field";
 import { Card, Page } from "@/ui/Page";
 import { Browser } from "./Browser";
@@ -35,7 +36,11 @@ export function FilesPage() {
       }
     >
       <Card>
-        <Browser key={shown} runner={shown} path={path} onGo={(next) => void navigate({ search: { ...(runner ? { runner } : {}), ...(next ? { path: next } : {}) } })} />
+        {mayWork(me) ? (
+          <Browser key={shown} runner={shown} path={path} onGo={(next) => void navigate({ search: { ...(runner ? { runner } : {}), ...(next ? { path: next } : {}) } })} />
+        ) : (
+          <OnlyLooks />
+        )}
       </Card>
     </Page>
   );

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useMe } from "@/api/me";
+import { mayWork, useMe } from "@/api/me";
 import { chooseRunner } from "@/api/runners";
 import type { Runner } from "@/api/schema";
 import { Button } from "@/ui/Button";
@@ -38,7 +38,7 @@ export function UseButton({ runner, workspace, primary, words, onUsed }: UseProp
     }
   };
   if (used) return <span className="inline-flex h-7 items-center px-2 text-dense first:pl-0 font-medium whitespace-nowrap text-muted">{t("inUse")}</span>;
-  if (me?.user.role === "viewer") return null;
+  if (!mayWork(me)) return null;
   return (
     <Button size="sm" look={primary ? "primary" : "plain"} busy={busy} disabled={runner.locked ?? false} aria-label={t("usePlace", { place })} onClick={() => void use()}>
       {words ?? t("use")}

@@ -2,7 +2,8 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { Plus, SquareTerminal, X, ZoomIn, ZoomOut } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useMe } from "@/api/me";
+import { mayWork, useMe } from "@/api/me";
+import { OnlyLooks } from "@/frame/OnlyLooks";
 import { Button, IconButton } from "@/ui/Button";
 import { cx } from "@/ui/class";
 import { Empty } from "@/ui/Empty";
@@ -56,26 +57,32 @@ export function TerminalPage() {
         </div>
         <IconButton icon={ZoomOut} label={t("smaller")} onClick={() => zoom(-1)} />
         <IconButton icon={ZoomIn} label={t("larger")} onClick={() => zoom(1)} />
-        <Button size="sm" icon={Plus} busy={shell.busy} onClick={() => void shell.open({ runner })}>
-          {t("newShell")}
-        </Button>
+        {mayWork(me) && (
+          <Button size="sm" icon={Plus} busy={shell.busy} onClick={() => void shell.open({ runner })}>
+            {t("newShell")}
+          </Button>
+        )}
       </header>
       {shell.error !== undefined && <ErrorNote error={shell.error} title={t("notOpened")} className="m-2" />}
       {operation ? (
         <StoredShell key={operation} operation={operation} fontSize={fontSize} />
       ) : (
         <div className="flex flex-1 items-center justify-center bg-canvas">
-          <Empty
-            icon={SquareTerminal}
-            title={t("none")}
-            action={
-              <Button look="primary" busy={shell.busy} onClick={() => void shell.open({ runner })}>
-                {t("openOn", { runner: runner ?? me?.active_runner_name ?? t("activeRunner") })}
-              </Button>
-            }
-          >
-            {t("noneHint")}
-          </Empty>
+          {mayWork(me) ? (
+            <Empty
+              icon={SquareTerminal}
+              title={t("none")}
+              action={
+                <Button look="primary" busy={shell.busy} onClick={() => void shell.open({ runner })}>
+                  {t("openOn", { runner: runner ?? me?.active_runner_name ?? t("activeRunner") })}
+                </Button>
+              }
+            >
+              {t("noneHint")}
+            </Empty>
+          ) : (
+            <OnlyLooks />
+          )}
         </div>
       )}
       {closing && <CloseDialog terminal={closing} onKeep={() => setClosing(undefined)} onClose={() => close(closing)} />}

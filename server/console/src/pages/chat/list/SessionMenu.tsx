@@ -2,6 +2,7 @@ import { Archive, ArchiveRestore, Pencil, Share2, Trash2 } from "lucide-react";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { type ReactElement, useState } from "react";
 import { useTranslation } from "react-i18next";
+import { mayWork, useMe } from "@/api/me";
 import { changeSessions, deleteSessions } from "@/api/sessions";
 import type { Session } from "@/api/schema";
 import { Confirm } from "@/ui/Confirm";
@@ -17,8 +18,10 @@ export function SessionMenu({ session, trigger }: { session: Session; trigger: R
   const { t } = useTranslation(["chat", "common"]);
   const [opened, setOpened] = useState<Opened>();
   const navigate = useNavigate();
+  const me = useMe();
   const shown = useParams({ strict: false }).session;
   const archived = session.archived_at != null;
+  if (!mayWork(me)) return null;
   const close = () => setOpened(undefined);
   const archive = () => {
     changeSessions([session.id], { archived: !archived }).then(

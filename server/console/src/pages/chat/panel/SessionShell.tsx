@@ -1,6 +1,8 @@
 import { SquareTerminal } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { mayWork, useMe } from "@/api/me";
+import { OnlyLooks } from "@/frame/OnlyLooks";
 import { useFontSize } from "@/pages/terminal/font-size";
 import { StoredShell } from "@/pages/terminal/StoredShell";
 import { remember } from "@/pages/terminal/terminals";
@@ -22,8 +24,10 @@ export default function SessionShell({ session, facts }: { session: string; fact
     remember(opened);
     setOperation(opened.operation);
   });
+  const me = useMe();
   const runner = facts.place?.runnerName;
   const open = () => void shell.open({ runner, directory: facts.directory });
+  if (!mayWork(me)) return <OnlyLooks />;
   if (!operation) {
     return (
       <Empty

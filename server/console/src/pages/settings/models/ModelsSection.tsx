@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
+import { mayWork, useMe } from "@/api/me";
 import { modelsQuery } from "@/api/models";
 import { settingOf, settingsQuery } from "@/api/settings";
 import { ErrorNote } from "@/ui/ErrorNote";
@@ -15,6 +16,7 @@ export function ModelsSection() {
   const { t } = useTranslation("settings");
   const settings = useQuery(settingsQuery());
   const models = useQuery(modelsQuery);
+  const me = useMe();
   const failed = [settings, models].find((query) => query.error && !query.data);
   if (failed) return <ErrorNote error={failed.error} onRetry={() => void failed.refetch()} />;
   const setting = settingOf(settings.data, "model");
@@ -26,7 +28,7 @@ export function ModelsSection() {
           <SettingLine setting={setting} layer="user" generation={settings.data.generation} />
         </Rows>
       </Section>
-      <Accounts accounts={models.data.accounts} providers={models.data.providers} />
+      <Accounts editable={mayWork(me)} accounts={models.data.accounts} providers={models.data.providers} />
       <Section title={t("offeredModels")} note={t("offeredNote")}>
         <ModelList models={models.data.models} asOf={models.dataUpdatedAt} />
       </Section>

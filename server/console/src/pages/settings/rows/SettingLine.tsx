@@ -1,5 +1,6 @@
 import { type ReactNode, useId } from "react";
 import { useTranslation } from "react-i18next";
+import { mayWork, useMe } from "@/api/me";
 import type { Setting, SettingName } from "@/api/schema";
 import { isSetIn, isTenantOnly, type Layer } from "./facts";
 import { IsolationControl } from "./IsolationControl";
@@ -69,7 +70,8 @@ export function SettingLine({ setting, layer, generation, editable = true, fact 
   const { label, sentence } = useSettingWords(setting, layer);
   const { save, saving, pending, error } = useSave(setting.name, layer, generation);
   const text = useValueText();
-  const changeable = editable && setting.name in WORDS && (layer === "tenant" || !isTenantOnly(setting.name));
+  const me = useMe();
+  const changeable = editable && mayWork(me) && setting.name in WORDS && (layer === "tenant" || !isTenantOnly(setting.name));
   const value = typeof pending === "string" ? pending : (setting.value ?? undefined);
   return (
     <Row

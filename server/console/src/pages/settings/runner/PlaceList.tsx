@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { Server } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { mayWork, useMe } from "@/api/me";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
 import { Empty } from "@/ui/Empty";
@@ -18,6 +19,7 @@ const SEARCH_FROM = 8;
 /** The places that the person may choose. `pending` is the choice on its way to the server. */
 export function PlaceList({ places, pending, onUse }: { places: PlaceToUse[]; pending: string | undefined; onUse: (choice: string) => void }) {
   const { t } = useTranslation("settings");
+  const me = useMe();
   const [search, setSearch] = useState("");
   if (places.length === 0) {
     return (
@@ -60,9 +62,11 @@ export function PlaceList({ places, pending, onUse }: { places: PlaceToUse[]; pe
               {place.inUse ? (
                 <Badge tone="accent">{t("inUse")}</Badge>
               ) : (
-                <Button size="sm" disabled={pending !== undefined} busy={pending === place.choice} aria-label={t("useNamed", { name: place.name })} onClick={() => onUse(place.choice)}>
-                  {t("use")}
-                </Button>
+                mayWork(me) && (
+                  <Button size="sm" disabled={pending !== undefined} busy={pending === place.choice} aria-label={t("useNamed", { name: place.name })} onClick={() => onUse(place.choice)}>
+                    {t("use")}
+                  </Button>
+                )
               )}
             </div>
           ))}

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { mayWork, useMe } from "@/api/me";
 import type { Answer, QuestionCall, QuestionPlan } from "@/api/schema";
 import { Button } from "@/ui/Button";
 import { Field, Input, Textarea } from "@/ui/Field";
@@ -23,6 +24,7 @@ interface CallButtonsProps {
 /** The ways to answer whether a call, or a plan, may be carried out. */
 export function CallButtons({ question, way, setWay, answering, send }: CallButtonsProps) {
   const { t } = useTranslation("transcript");
+  const me = useMe();
   const isBusy = answering.sending !== undefined || answering.loading;
   if (answering.sending) {
     return (
@@ -31,6 +33,7 @@ export function CallButtons({ question, way, setWay, answering, send }: CallButt
       </p>
     );
   }
+  if (!mayWork(me)) return null;
   const back = () => setWay("buttons");
   if (way === "always" && question.kind === "call") {
     return (
