@@ -29,5 +29,6 @@ pub mod postgres;
 pub mod proxy;
 pub mod report;
 pub mod socket;
+pub mod stage;
 pub mod work;
 pub mod workstation;

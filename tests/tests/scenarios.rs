@@ -18,6 +18,7 @@ mod scenarios {
     mod connection_age;
     mod consent;
     mod console;
+    mod console_chromium;
     mod copies;
     mod daemon_kills;
     mod dashboards;
