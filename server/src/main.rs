@@ -220,6 +220,7 @@ async fn serve(origin: SettingsSources) -> anyhow::Result<()> {
     let tls = tls.map(watch::Sender::new);
     tokio::spawn(upkeep(metrics.clone()));
     let doors = Doors {
+        version: shared_program::VERSION,
         app: Arc::new(app.clone()),
         metrics,
         archives,

@@ -42,6 +42,8 @@ use shared_types::{Entropy, limits::MAX_API_BODY_BYTES};
 /// Everything that the doors need, for the life of the process.
 #[derive(Clone)]
 pub struct Doors {
+    /// The version of the program, with its commit where it has one.
+    pub version: &'static str,
     /// The use cases.
     pub app: Arc<App>,
     /// Prints the metrics in the text format of Prometheus.

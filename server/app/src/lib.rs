@@ -41,6 +41,7 @@ mod sandboxes;
 mod sessions;
 mod settings;
 mod shielded;
+mod status;
 #[cfg(test)]
 mod testing;
 mod turns;
@@ -109,6 +110,7 @@ pub use settings::{
 };
 pub use shared_consent::{Decision, Rule};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
+pub use status::{ModelCounts, ServerStatus, Status};
 pub use turns::TurnLimits;
 pub use usage::{Since, Usage, UsageSums};
 
@@ -159,6 +161,8 @@ pub struct App {
     pub models: ModelAccounts,
     /// The usage of models.
     pub usage: Usage,
+    /// The state of the server.
+    pub status: Status,
     /// The audit log.
     pub audit: Audit,
     /// Requests that are sent again.
@@ -255,6 +259,7 @@ impl App {
             people,
             models: commands.models.clone(),
             usage: commands.usage.clone(),
+            status: Status::of(&parts, &gate, &commands.models),
             commands,
             audit: Audit::of(&parts, &gate),
             requests: Requests::of(&parts, &gate),

@@ -133,6 +133,8 @@ pub enum Action {
     SeeUsage,
     /// See the usage of models by everyone.
     SeeTenantUsage,
+    /// See the state of the server.
+    SeeStatus,
     /// Read the audit log.
     ReadAudit,
     /// Read the server's metrics.
@@ -401,6 +403,7 @@ impl Action {
         Self::RevokeKey,
         Self::SeeUsage,
         Self::SeeTenantUsage,
+        Self::SeeStatus,
         Self::ReadAudit,
         Self::ReadMetrics,
     ];
@@ -444,6 +447,7 @@ impl Action {
             Self::SeeKeys => own(&[Read, Manage], Viewer),
             Self::MakeKey | Self::RevokeKey => own(&[Manage], Viewer),
             Self::ReadAudit | Self::SeeTenantUsage => own(&[Manage], Admin),
+            Self::SeeStatus => own(&[Read, Manage], Admin),
             Self::ReadMetrics => own(&[Metrics], Admin),
         }
     }
@@ -514,6 +518,7 @@ impl fmt::Display for Action {
             Self::RevokeKey => "revoke a key",
             Self::SeeUsage => "see the usage of models",
             Self::SeeTenantUsage => "see everyone's usage of models",
+            Self::SeeStatus => "see the server's status",
             Self::ReadAudit => "read the audit log",
             Self::ReadMetrics => "read the metrics",
         })

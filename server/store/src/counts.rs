@@ -1,6 +1,6 @@
-//! Counts of turns, operations and runners of all tenants, for metrics.
+//! Counts of turns, operations and runners: of all tenants, for metrics, and of one, for its admins.
 
-use shared_types::Timestamp;
+use shared_types::{TenantId, Timestamp};
 
 use crate::{
     Store, StoreError,
@@ -29,7 +29,51 @@ pub struct StoreCounts {
     pub runners_of_version: u64,
 }
 
+/// The counts at one moment, of one tenant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TenantCounts {
+    /// Runners with a link.
+    pub runners_online: u64,
+    /// Runners without a link, also those that are locked.
+    pub runners_away: u64,
+    /// Operations without an end.
+    pub operations_open: u64,
+}
+
 impl Store {
+    /// Counts what the tenant has now.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn counts_of_tenant(&self, tenant: TenantId) -> Result<TenantCounts, StoreError> {
+        let row: Row = query(
+            "SELECT COUNT(CASE WHEN replica_id IS NOT NULL THEN 1 END) AS runners_online,
+                 COUNT(CASE WHEN replica_id IS NULL THEN 1 END) AS runners_away,
+                 (SELECT COUNT(*) FROM operations WHERE operations.tenant_id = $1 AND outcome IS NULL)
+                     AS operations_open
+             FROM runners WHERE tenant_id = $1 AND revoked_at IS NULL",
+        )
+        .bind(tenant.to_string())
+        .fetch_one(&mut self.read(tenant).await?)
+        .await?;
+        Ok(TenantCounts {
+            runners_online: row.count("runners_online")?,
+            runners_away: row.count("runners_away")?,
+            operations_open: row.count("operations_open")?,
+        })
+    }
+
+    /// The number of the database's schema.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn schema_in_use(&self) -> Result<i64, StoreError> {
+        let row: Row = query("SELECT MAX(version) AS newest FROM _sqlx_migrations")
+            .fetch_one(&mut self.read_any("the schema has no tenant").await?)
+            .await?;
+        Ok(row.get_integer("newest")?.unwrap_or_default())
+    }
+
     /// Counts the present counts, in one statement over the indexes of open turns, open operations and runners. Runners
     /// with `version` are counted apart. Without a tenant: it counts all of them.
     ///

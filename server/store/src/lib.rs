@@ -73,7 +73,7 @@ pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
 pub use audit::{Actor, AuditEntry, AuditFilter, AuditOrigin, AuditRow, By};
 pub use backup::{Backup, BackupContent, BackupError, BackupMade, write_backup};
 pub use browser::{CookieRow, Replaced};
-pub use counts::StoreCounts;
+pub use counts::{StoreCounts, TenantCounts};
 pub use credential::{CredentialKind, CredentialRow, KEYS_OF_USER_AT_MOST, NewCredential};
 pub use database::{
     BadPostgresUrl, CopiedTable, CopyError, MAX_PAGE, Page, PostgresUrl, Schema, Store, copy,
@@ -96,7 +96,7 @@ pub use operation::{
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};
 pub use ports::{CallerIntents, IntentsOf, Ports, TenantOutputs};
-pub use replica::OtherReplica;
+pub use replica::{OtherReplica, ReplicaRow};
 pub use request_key::{
     KnownRequest, MAX_ANSWER_BYTES, REQUEST_KEYS_KEPT_FOR, REQUEST_KEYS_OF_USER_AT_MOST,
     RequestAnswer, RequestKey,

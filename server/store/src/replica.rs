@@ -10,7 +10,7 @@ use shared_types::{ReplicaId, Timestamp};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
-    database::{Connection, FromRow, Row, query, query_as, retried},
+    database::{Connection, FromRow, MAX_PAGE, Row, page, query, query_as, retried},
 };
 
 /// Another replica, as it was renewed last.
@@ -20,6 +20,15 @@ pub struct OtherReplica {
     pub id: ReplicaId,
     /// The number of its renewals.
     pub renewals: u64,
+}
+
+/// A server that uses the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplicaRow {
+    /// Its id.
+    pub id: ReplicaId,
+    /// When it started.
+    pub started_at: Timestamp,
 }
 
 const WHY: &str = "it is about replicas";
@@ -41,6 +50,18 @@ impl Store {
             .fetch_one(&mut self.read_any(WHY).await?)
             .await?;
         Ok(row.count("many")?)
+    }
+
+    /// The servers that use the database, the oldest first. A killed server counts until another replica has seen that.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn replicas(&self) -> Result<Vec<ReplicaRow>, StoreError> {
+        let rows = query_as("SELECT id, started_at FROM replicas ORDER BY started_at, id LIMIT $1")
+            .bind(page(MAX_PAGE))
+            .fetch_all(&mut self.read_any(WHY).await?)
+            .await?;
+        Ok(rows)
     }
 
     /// Records that a server starts at this place, where no other one runs: servers that had started there are dead. If
@@ -163,6 +184,15 @@ async fn take_links_away(tx: &mut Connection, replica: ReplicaId) -> Result<u64,
     .execute(tx)
     .await?;
     Ok(ended)
+}
+
+impl FromRow for ReplicaRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.parsed("id")?,
+            started_at: row.time("started_at")?,
+        })
+    }
 }
 
 impl FromRow for OtherReplica {

@@ -43,6 +43,7 @@ mod operation;
 mod page;
 mod people;
 mod settings;
+mod status;
 mod usage;
 
 pub use commands::{Command, CommandDone, CommandTable, Commands, RunCommand, Shown};
@@ -71,6 +72,7 @@ pub use people::{
 };
 
 pub use settings::{ChangeSettings, LayerName, NewValues, SetBy, Setting, SettingName, Settings};
+pub use status::{DatabaseKind, DatabaseStatus, ModelCounts, Replica, RunnerCounts, ServerStatus};
 pub use usage::{ModelUsage, Tokens, TurnUsage, TurnUsages, UsageBy, UsageKey, UsageRow, UsageSum};
 
 messages! {

@@ -84,6 +84,9 @@ async fn every_good_answer_has_the_documented_shape() {
     api.call("get", "/api/v1/sessions/{id}", &session, None)
         .await;
     api.call("get", "/api/v1/usage", "", None).await;
+    let status = api.call("get", "/api/v1/status", "", None).await;
+    assert_eq!(status["runners"], json!({ "online": 1, "away": 0 }));
+    assert_eq!(status["replicas"][0]["this"], true, "{status}");
     for path in ["context", "usage", "usage/turns"] {
         let path = format!("/api/v1/sessions/{{id}}/{path}");
         api.call("get", &path, &session, None).await;

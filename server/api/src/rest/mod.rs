@@ -92,6 +92,7 @@ fn documented() -> OpenApiRouter<Doors> {
         .merge(people::routes())
         .merge(service_accounts::routes())
         .merge(usage::routes())
+        .merge(status::routes())
         .merge(audit::routes())
         .merge(settings::routes())
         .merge(models::routes())

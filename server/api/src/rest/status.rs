@@ -1,13 +1,65 @@
-//! The liveness, the readiness and the metrics of the server.
+//! The state of the server: its liveness, its readiness, its status and its metrics.
 
 use axum::{
+    Json,
     extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
+use shared_api::{
+    DatabaseKind, DatabaseStatus, ModelCounts, Problem, Replica, RunnerCounts, ServerStatus,
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{Refused, Signed};
 use crate::Doors;
+
+/// The routes of this file, with their entries in the OpenAPI document.
+pub(super) fn routes() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new().routes(routes!(status))
+}
+
+/// The state of the server, and of what the tenant has there: version, servers, database, runners, operations and
+/// models. Admins see it.
+#[utoipa::path(get, path = "/api/v1/status", operation_id = "read_status", responses(
+    (status = 200, body = ServerStatus), (status = 401, body = Problem)))]
+pub(crate) async fn status(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+) -> Result<Json<ServerStatus>, Refused> {
+    let now = doors.app.status.read(&ctx).await?;
+    let replicas = now.replicas.into_iter();
+    Ok(Json(ServerStatus {
+        version: doors.version.to_owned(),
+        started_at: now.started_at,
+        replicas: replicas
+            .map(|replica| Replica {
+                id: replica.id,
+                since: replica.started_at,
+                this: replica.id == now.replica,
+            })
+            .collect(),
+        database: DatabaseStatus {
+            kind: match now.is_shared {
+                true => DatabaseKind::Postgresql,
+                false => DatabaseKind::Sqlite,
+            },
+            schema: now.schema,
+            answered_us: u64::try_from(now.answered_in.as_micros()).unwrap_or(u64::MAX),
+        },
+        runners: RunnerCounts {
+            online: now.counts.runners_online,
+            away: now.counts.runners_away,
+        },
+        operations_open: now.counts.operations_open,
+        models: ModelCounts {
+            ready: now.models.ready,
+            cooling_down: now.models.cooling_down,
+            refused: now.models.refused,
+            away: now.models.away,
+        },
+    }))
+}
 
 /// The process answers.
 pub(crate) async fn livez() -> &'static str {

@@ -1,5 +1,5 @@
 use super::fixture::{Fixture, Tenant, at, heard_at, link_claim};
-use crate::{Placed, StoreCounts};
+use crate::{Placed, StoreCounts, TenantCounts};
 
 on_every_backend!(
     the_counts_tell_what_there_is_now_of_all_tenants,
@@ -43,6 +43,15 @@ async fn the_counts_tell_what_there_is_now_of_all_tenants(fixture: Fixture) {
         ..there
     };
     assert_eq!(counts(&fixture).await, away);
+    for (tenant, online) in [(&ours, 0), (&theirs, 1)] {
+        let counts = fixture.db.counts_of_tenant(tenant.id).await;
+        let own = TenantCounts {
+            runners_online: online,
+            runners_away: 1 - online,
+            operations_open: 1,
+        };
+        assert_eq!(counts.expect("it answers"), own);
+    }
     let other = fixture.db.counts("another").await.expect("it answers");
     assert_eq!(other.runners_of_version, 0);
 }
