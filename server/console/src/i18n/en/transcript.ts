@@ -88,6 +88,7 @@ export const transcript = {
   mayRun: "Run {{tool}}?",
   mayRunCommand: "Run this command?",
   messageCompacts: "Compact the conversation. {{focus}}",
+  messageMissed: "Its turn ended before the model had it",
   messageOf: "Message of {{name}}",
   messageOwn: "Your message",
   messageQueued: "Waits until the turn ends",

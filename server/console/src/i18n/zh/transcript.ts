@@ -82,6 +82,7 @@ export const transcript: Translation<typeof english> = {
   mayRun: "运行 {{tool}}？",
   mayRunCommand: "运行此命令？",
   messageCompacts: "压缩会话。{{focus}}",
+  messageMissed: "在模型收到之前，所属轮次已结束",
   messageOf: "{{name}} 的消息",
   messageOwn: "你的消息",
   messageQueued: "等待本轮结束",

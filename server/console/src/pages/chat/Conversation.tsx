@@ -54,8 +54,8 @@ function OneConversation({ session }: { session: string }) {
   const works = facts.working !== null || facts.queue.length > 0;
   const hold = useCallback(() => list.current?.hold(), []);
   const context = useMemo<Context>(
-    () => ({ session, people: facts.people, me: me?.user.id, live, works, onFold: hold, onEdit: edit.ask }),
-    [session, facts.people, me?.user.id, live, works, hold, edit.ask],
+    () => ({ session, people: facts.people, me: me?.user.id, live, works, turn: facts.working?.turn, onFold: hold, onEdit: edit.ask }),
+    [session, facts.people, me?.user.id, live, works, facts.working?.turn, hold, edit.ask],
   );
   const kept = useMemo(() => facts.approvals.flatMap((approval) => approval.item ?? []), [facts.approvals]);
   const editLast = () => {

@@ -64,6 +64,8 @@ function Words({ id, text }: { id: string; text: string }) {
 /** How far the message is: nothing is said of one that the model has. */
 function State({ item }: { item: MessageItem }) {
   const { t } = useTranslation("transcript");
+  const { turn } = useConversation();
+  if (item.waiting && item.sent === "steered" && item.turn !== turn) return <Line words={t("messageMissed")} />;
   if (!item.waiting) return item.sent === "steered" ? <Line words={t("messageSteered")} /> : null;
   return <Line waits words={item.sent === "steered" ? t("messageSteering") : item.sent === "queued" ? t("messageQueued") : t("messageWaiting")} />;
 }

@@ -11,6 +11,8 @@ export interface Conversation {
   readonly live: boolean;
   /** True while a turn works or waits: then nothing can go back. */
   readonly works: boolean;
+  /** The turn that works; undefined if none does. */
+  readonly turn: string | undefined;
   /** Called before something opens or closes by the reader's hand, so that the page keeps its place. */
   readonly onFold: () => void;
   /** Called to edit a person's message. */
@@ -24,6 +26,7 @@ export const ConversationContext = createContext<Conversation>({
   me: undefined,
   live: true,
   works: false,
+  turn: undefined,
   onFold: () => {},
   onEdit: () => {},
 });

@@ -40,7 +40,8 @@ export function ApprovalCard({ approval, request }: ApprovalCardProps) {
   const [way, setWay] = useState<Way>("buttons");
   const answering = useAnswer(approval.id, approval.digest, !approval.outcome);
   const outcome = approval.outcome ?? answering.told?.outcome;
-  const question = useMemo(() => harmless(answering.told?.question ?? approval.question), [answering.told, approval.question]);
+  const asked = answering.told?.question ?? approval.question;
+  const question = useMemo(() => harmless(asked), [asked]);
   const left = useCountdown(outcome ? undefined : approval.until);
   const isOver = !outcome && left === 0;
   const listens = useListens();
@@ -80,7 +81,7 @@ export function ApprovalCard({ approval, request }: ApprovalCardProps) {
       ) : (
         <>
           {answering.error !== undefined && <ErrorNote error={answering.error} title={t("answerFailed")} onRetry={answering.loading ? undefined : answering.reload} className="mx-4 mb-3" />}
-          {question.kind !== "free" && !isOver && <CallButtons question={question} way={way} setWay={setWay} answering={answering} send={send} />}
+          {asked.kind !== "free" && !isOver && <CallButtons question={asked} way={way} setWay={setWay} answering={answering} send={send} />}
           <p className="px-4 pb-3 text-meta text-muted">
             {isOver ? t("deadlinePassed") : left < NEAR_MS ? t("deadlineIn", { time: duration(left) }) : <Until at={approval.until} />}
           </p>

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { mayWork, useMe } from "@/api/me";
 import type { Answer, QuestionCall, QuestionPlan } from "@/api/schema";
+import { whole } from "@/transcript/safe";
 import { Button } from "@/ui/Button";
 import { Field, Input, Textarea } from "@/ui/Field";
 import type { Answering } from "./useAnswer";
@@ -14,6 +15,7 @@ const MOST_WORDS = 4000;
 const MOST_RULE = 1000;
 
 interface CallButtonsProps {
+  /** The question as the server asks it, letter by letter: a person may change its command or its rule. */
   question: QuestionCall | QuestionPlan;
   way: Way;
   setWay: (way: Way) => void;
@@ -63,8 +65,8 @@ export function CallButtons({ question, way, setWay, answering, send }: CallButt
             {t("allowOnce")}
           </Button>
           {question.rule && (
-            <Button disabled={isBusy} onClick={() => setWay("always")} title={question.rule} className="max-w-64">
-              <span className="truncate">{t("alwaysFor", { rule: question.rule })}</span>
+            <Button disabled={isBusy} onClick={() => setWay("always")} title={whole(question.rule)} className="max-w-64">
+              <span className="truncate">{t("alwaysFor", { rule: whole(question.rule) })}</span>
             </Button>
           )}
           {question.editable && !question.cut && (
