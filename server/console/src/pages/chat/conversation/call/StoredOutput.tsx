@@ -20,9 +20,11 @@ interface Read {
   readonly next: number;
   readonly left: number;
   readonly skipped: number;
+  /** The beginning of a line whose end is on the next page. */
+  readonly begun: string;
 }
 
-const NOTHING: Read = { blocks: [], next: 0, left: 0, skipped: 0 };
+const NOTHING: Read = { blocks: [], next: 0, left: 0, skipped: 0, begun: "" };
 
 /** The stored output of an operation from its begin, page by page. */
 export function StoredOutput({ operation, onClose }: { operation: string; onClose: () => void }) {
@@ -60,7 +62,10 @@ function Stream({ operation, stream }: { operation: string; stream: StreamName }
         const page = await readOutput(operation, stream, from.next, PAGE_BYTES);
         const text = decoder.current.decode(Uint8Array.from(atob(page.data), (letter) => letter.charCodeAt(0)), { stream: true });
         const next = page.base + page.bytes;
-        setRead({ blocks: [...from.blocks, ...blocksOf(text)], next, left: page.end - next, skipped: from.skipped + page.base - from.next });
+        const left = page.end - next;
+        const all = from.begun + text;
+        const cut = left > 0 ? all.lastIndexOf("\n") + 1 || all.length : all.length;
+        setRead({ blocks: [...from.blocks, ...blocksOf(all.slice(0, cut))], next, left, skipped: from.skipped + page.base - from.next, begun: all.slice(cut) });
       } catch (failure) {
         setError(failure);
       } finally {
