@@ -44,7 +44,7 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
     case "masked":
       return <Line>{t("masked", { tokens: number(note.tokens) })}</Line>;
     case "notice":
-      return <Line className="text-warn">{note.text}</Line>;
+      return null;
     case "cancel": {
       if (note.why) return <Line>{t(`stoppedWhy_${note.why}`)}</Line>;
       const name = people[note.by];

@@ -15,7 +15,7 @@ export function Working({ working }: { working: Turn | null }) {
   const words = activity.what === "notice" ? activity.text : activity.what === "calls" ? t("works_calls", { count: activity.calls.length }) : t(`works_${activity.what}`);
   return (
     <div className="flex h-6 items-center gap-2 text-meta text-muted">
-      <Dot state={live ? (activity.what === "person" ? "warn" : "busy") : "off"} />
+      <Dot state={live ? (activity.what === "person" || activity.what === "notice" ? "warn" : "busy") : "off"} />
       <span className="min-w-0 truncate">{words}</span>
       {/* The times of the feed are this machine's. */}
       <span className="tabular-nums">{duration(Math.max(0, Date.now() - activity.since))}</span>

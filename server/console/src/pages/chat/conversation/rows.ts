@@ -71,8 +71,9 @@ function isPlainLook(item: Item): boolean {
   return looks && item.end !== null && !item.end.failed && !item.end.finding && item.end.outcome === "completed";
 }
 
-/** False for a call that an item of its own tells better. */
+/** False for an item that something else tells better: an item of its own, or the words on what works. */
 function isShown(item: Item): boolean {
+  if (item.kind === "note") return item.note.type !== "notice";
   return !(item.kind === "call" && item.request.kind === "todo" && item.end !== null && !item.end.failed);
 }
 
