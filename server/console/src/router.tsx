@@ -4,17 +4,22 @@ import { ProblemError } from "./api/problem";
 import { queries } from "./api/query";
 import { Frame } from "./frame/Frame";
 import { NotFound, PageFailed } from "./frame/Lost";
+import { noteWho } from "./state/person";
 import { Skeleton } from "./ui/Skeleton";
 
 const root = createRootRoute({ notFoundComponent: NotFound });
+
+/** True for an address of this server, as the browser understands it: a link could name another one. */
+function isOwnAddress(address: string): boolean {
+  return address.startsWith("/") && URL.canParse(address, location.origin) && new URL(address, location.origin).origin === location.origin;
+}
 
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
   validateSearch: (search: Record<string, unknown>): { next?: string } => {
-    // Only an address of this server: a link could name another one.
     const next = search["next"];
-    return typeof next === "string" && /^\/(?![/\\])/.test(next) ? { next } : {};
+    return typeof next === "string" && isOwnAddress(next) ? { next } : {};
   },
   component: lazyRouteComponent(() => import("./pages/sign-in/SignIn"), "SignIn"),
 });
@@ -26,7 +31,7 @@ const frame = createRoute({
   component: Frame,
   beforeLoad: async ({ location }) => {
     try {
-      await queries.ensureQueryData(meQuery);
+      noteWho((await queries.ensureQueryData(meQuery)).user.id);
     } catch (error) {
       if (error instanceof ProblemError && error.status === 401) {
         throw redirect({ to: "/sign-in", search: location.href === "/" ? {} : { next: location.href } });

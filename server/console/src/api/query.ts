@@ -4,7 +4,7 @@ import { ProblemError } from "./problem";
 /**
  * The console's cache of answers.
  *
- * The first word of each query's key is the topic of the server's hints (`live/hints.ts`): a hint makes all queries of
+ * The first word of each query's key is the topic of the server's hints (`frame/live.ts`): a hint makes all queries of
  * its topic stale. So nothing is asked for again by time, by focus or by mounting.
  */
 export const queries = new QueryClient({

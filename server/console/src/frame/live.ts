@@ -1,9 +1,10 @@
 import { useEffect } from "react";
 import { signedOut } from "@/api/client";
-import { meQuery } from "@/api/me";
+import { meQuery, useMe } from "@/api/me";
 import { queries } from "@/api/query";
 import type { Topic } from "@/api/schema";
 import { socket } from "@/live/socket";
+import { followOtherTabs, noteWho } from "@/state/person";
 
 /** All lists of the console. */
 const TOPICS: readonly Topic[] = [
@@ -25,8 +26,13 @@ const OF_ME: readonly Topic[] = ["runners", "models", "people"];
 
 /** Connects the tab, and makes each list stale of which the server hints that it may be different now. */
 export function useLive(): void {
+  const who = useMe()?.user.id;
+  useEffect(() => {
+    if (who) noteWho(who);
+  }, [who]);
   useEffect(() => {
     const stops = [
+      followOtherTabs(),
       socket.onSignedOut(signedOut),
       socket.onChanged(TOPICS, (changed) => {
         for (const topic of changed) void queries.invalidateQueries({ queryKey: [topic] });

@@ -1,8 +1,6 @@
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { queries } from "@/api/query";
-import { socket } from "@/live/socket";
 import icon from "@/icon.svg";
 import { chooseLanguage, LANGUAGES, language } from "@/i18n";
 import { Card } from "@/ui/Page";
@@ -16,7 +14,6 @@ function codeOfAddress(): string {
 /** Where a person without a cookie comes first: by the server's first link, by an invitation, or to come back. */
 export function SignIn() {
   const { t } = useTranslation("signIn");
-  const navigate = useNavigate();
   const { next } = useSearch({ from: "/sign-in" });
   const [code] = useState(codeOfAddress);
   const other = language() === "zh" ? "en" : "zh";
@@ -24,11 +21,8 @@ export function SignIn() {
     // The code must not stay in the history.
     if (location.hash) history.replaceState(history.state, "", location.pathname + location.search);
   }, []);
-  const enter = () => {
-    queries.clear();
-    socket.signedIn();
-    void navigate({ to: next ?? "/chat" });
-  };
+  // The page is loaded anew: its memory may hold something of the person before, and the way back must not lead here.
+  const enter = () => location.replace(next ?? "/chat");
   return (
     <main className="flex h-full flex-col items-center overflow-y-auto px-4 pt-[14dvh] pb-8">
       <img src={icon} alt="" width={40} height={40} />
