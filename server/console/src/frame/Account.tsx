@@ -5,8 +5,7 @@ import { chooseLanguage, LANGUAGES, language } from "@/i18n";
 import { chooseTheme } from "@/state/theme";
 import { IconButton } from "@/ui/Button";
 import { Menu, MenuItem, MenuLine } from "@/ui/Menu";
-import { sayFailed } from "@/ui/Toast";
-import { signOut } from "./account-actions";
+import { useSignOut } from "./account-actions";
 import { openLayer } from "./layers";
 
 /** True if the page is dark now, by choice or by the system. */
@@ -19,6 +18,7 @@ export function isDark(): boolean {
 export function Account() {
   const { t } = useTranslation("frame");
   const me = useMe();
+  const signOut = useSignOut();
   const other = language() === "zh" ? "en" : "zh";
   const label = me ? t("signedInAs", { name: me.user.name, role: me.user.role }) : t("loading", { ns: "common" });
   return (
@@ -35,7 +35,7 @@ export function Account() {
         {t("keyboard")}
       </MenuItem>
       <MenuLine />
-      <MenuItem icon={LogOut} onSelect={() => void signOut().catch((error: unknown) => sayFailed(t("signOut"), error))}>
+      <MenuItem icon={LogOut} onSelect={signOut}>
         {t("signOut")}
       </MenuItem>
     </Menu>

@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { isAdmin, useMe } from "@/api/me";
 import { useWaiting } from "@/api/approvals";
 import { Menu, MenuItem, MenuLine } from "@/ui/Menu";
-import { signOut } from "./account-actions";
+import { useSignOut } from "./account-actions";
 import { PLACES } from "./places";
 import { Count } from "./Rail";
 
@@ -17,6 +17,7 @@ export function BottomBar() {
   const me = useMe();
   const waiting = useWaiting();
   const navigate = useNavigate();
+  const signOut = useSignOut();
   const rest = PLACES.filter((place) => !ON_BAR.includes(place.name) && (!place.admins || isAdmin(me)));
   return (
     <nav aria-label={t("navigation")} className="flex shrink-0 border-t border-line bg-surface pb-[env(safe-area-inset-bottom)] md:hidden">
@@ -47,7 +48,7 @@ export function BottomBar() {
           </MenuItem>
         ))}
         <MenuLine />
-        <MenuItem onSelect={() => void signOut()}>{t("signOut")}</MenuItem>
+        <MenuItem onSelect={signOut}>{t("signOut")}</MenuItem>
       </Menu>
     </nav>
   );

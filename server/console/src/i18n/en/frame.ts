@@ -29,6 +29,7 @@ export const frame = {
   noCommand: "Nothing matches.",
   notFound: "There is no page at this address.",
   notFoundHint: "It may have been deleted, or the address is incomplete.",
+  notSignedOut: "You are still signed in.",
   openChat: "Go to chat",
   pageFailed: "This page could not be shown.",
   people: "People",

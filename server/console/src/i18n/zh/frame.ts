@@ -30,6 +30,7 @@ export const frame: Translation<typeof english> = {
   noCommand: "没有匹配项。",
   notFound: "这个地址没有页面。",
   notFoundHint: "它可能已被删除，或者地址不完整。",
+  notSignedOut: "未能退出登录。",
   openChat: "前往对话",
   pageFailed: "无法显示此页面。",
   people: "人员",
