@@ -96,6 +96,7 @@ mod scenarios {
     mod upgrades;
     mod usage;
     mod waits;
+    mod watching;
     mod web;
     mod websocket;
     mod websocket_ends;

@@ -49,6 +49,10 @@ async fn what_the_server_does_not_understand_is_a_problem_and_the_connection_goe
             r#"{"type":"unsubscribe","session":"x"}"#,
             "ses_01h455vb4pex5vsknk084sn02q",
         ),
+        (r#"{"type":"watch"}"#, "topics"),
+        (r#"{"type":"watch","topics":"sessions"}"#, "not understood"),
+        (r#"{"type":"watch","topics":["pumps"]}"#, "pumps"),
+        (r#"{"type":"watch","topics":[],"surprise":1}"#, "surprise"),
     ];
     for (text, words) in mistakes {
         socket.say(Message::text(text)).await;
