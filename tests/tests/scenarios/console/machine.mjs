@@ -23,11 +23,11 @@ await play({
     check((await api("get", "/runners")).runners.length === 2, "two machines");
   },
   "a command is approved in the chat, and its card says where it ran": async () => {
-    await replies(calls(["Shell", { command: "echo on-$((40 + 2))" }]), { text: "All done." });
+    await replies(calls(["Shell", { command: "touch here && echo on-$((40 + 2))" }]), { text: "All done." });
     await page.getByRole("link", { name: "Chat", exact: true }).click();
     await send(page, "Say where you are.");
     const question = page.getByRole("region", { name: "Question of the agent" });
-    await question.getByText("echo on-$((40 + 2))").waitFor();
+    await question.getByText("touch here && echo on-$((40 + 2))").waitFor();
     await question.getByRole("button", { name: "Allow once" }).click();
     await page.getByText("All done.").waitFor();
     const ran = card(page, "echo on-");

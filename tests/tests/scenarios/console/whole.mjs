@@ -64,13 +64,13 @@ await play({
     const other = await context.newPage();
     await other.goto(page.url());
     await once(other, "zeta eta theta");
-    await replies(calls(["Shell", { command: "echo of-two-tabs" }]), { text: "Both have it." });
+    await replies(calls(["Shell", { command: "touch of-two-tabs" }]), { text: "Both have it." });
     await send(page, "Run something.");
     await once(other, "Run something.");
     await page.getByRole("button", { name: "Allow once" }).waitFor();
     await other.getByRole("button", { name: "Allow once" }).click();
     for (const tab of [page, other]) {
-      await once(tab, "Run something.", "echo of-two-tabs", "Both have it.");
+      await once(tab, "Run something.", "touch of-two-tabs", "Both have it.");
       await tab.getByRole("button", { name: "Allow once" }).waitFor({ state: "hidden" });
     }
     await other.close();
