@@ -1,6 +1,6 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answer, api } from "./client";
-import type { Me } from "./schema";
+import type { Me, RoleName } from "./schema";
 
 /** The person who is signed in, with the runner and the model that the person works with. */
 export const meQuery = queryOptions({
@@ -14,11 +14,11 @@ export function useMe(): Me | undefined {
 }
 
 /** The roles in their order: each has the rights of those before it. */
-const ROLES = ["viewer", "member", "admin", "owner"];
+export const ROLES: readonly RoleName[] = ["viewer", "member", "admin", "owner"];
 
 /** True if the person is an admin or the owner, as far as the page knows. The server decides. */
 export function isAdmin(me: Me | undefined): boolean {
-  return me !== undefined && ROLES.indexOf(me.user.role) >= ROLES.indexOf("admin");
+  return me !== undefined && ROLES.findIndex((role) => role === me.user.role) >= ROLES.indexOf("admin");
 }
 
 /** True if the person may have work done, as far as the page knows: a viewer only looks. The server decides. */

@@ -13,14 +13,6 @@ export async function startOperation(body: StartOperation, key = idempotencyKey(
   return started;
 }
 
-/** One operation. */
-export function operationQuery(id: string) {
-  return queryOptions({
-    queryKey: ["operations", "one", id],
-    queryFn: (): Promise<Operation> => answer(api.GET("/api/v1/operations/{id}", { params: { path: { id } } })),
-  });
-}
-
 /** Asks to stop an operation with everything that it started. It ends a little later, which its stream tells. */
 export async function stopOperation(id: string): Promise<void> {
   await answer(api.POST("/api/v1/operations/{id}/cancel", { params: { path: { id } } }));

@@ -3,9 +3,6 @@ import { answer, api, idempotencyKey } from "./client";
 import { queries } from "./query";
 import type { CreatedKey, Invitation, Keys, People, Person, RoleName } from "./schema";
 
-/** The roles, the one with the fewest rights first. */
-export const ROLES: readonly RoleName[] = ["viewer", "member", "admin", "owner"];
-
 /** The people and service accounts with this text in their names; all of them for an empty text. */
 export function peopleQuery(search: string) {
   return infiniteQueryOptions({
@@ -20,6 +17,15 @@ export function peopleQuery(search: string) {
     getNextPageParam: (page: People) => page.next ?? undefined,
   });
 }
+
+/** The names of the other people of the tenant and its service accounts: the first 500. */
+export const namesQuery = queryOptions({
+  queryKey: ["people", "names"],
+  queryFn: async (): Promise<string[]> => {
+    const found = await answer(api.GET("/api/v1/people", { params: { query: { limit: 500 } } }));
+    return found.people.filter((person) => !person.is_you).map((person) => person.name);
+  },
+});
 
 /** Asks for the list of people again. */
 function changed(): Promise<void> {

@@ -3,10 +3,44 @@ import { answer, api } from "./client";
 import type { Runners } from "./schema";
 
 /** The runners that the person may choose, by name. */
-export const runnersQuery = queryOptions({
-  queryKey: ["runners", "all"],
-  queryFn: (): Promise<Runners> => answer(api.GET("/api/v1/runners", { params: { query: { limit: 500 } } })),
-});
+export interface AllRunners {
+  runners: Runner[];
+  /** True if there are more than the console asks for. */
+  cut: boolean;
+}
+
+async function allRunners(): Promise<AllRunners> {
+  const runners: Runner[] = [];
+  let after: string | undefined;
+  for (let page = 0; page < PAGES; page += 1) {
+    const query = { limit: PAGE, ...(after ? { after } : {}) };
+    const found: Runners = await answer(api.GET("/api/v1/runners", { params: { query } }));
+    runners.push(...found.runners);
+    after = found.next ?? undefined;
+    if (!after) break;
+  }
+  return { runners, cut: after !== undefined };
+}
+
+/** See {@link AllRunners}. */
+export const runnersQuery = queryOptions({ queryKey: ["runners", "all"], queryFn: allRunners });
+
+/** The runners that the person may choose; undefined until the first answer. */
+export function useRunners(): Runner[] | undefined {
+  return useQuery(runnersQuery).data?.runners;
+}
+
+/** The open operations on a runner that the person may see, the newest first: at most 100. */
+export function runningQuery(runner: string) {
+  return queryOptions({
+    queryKey: ["operations", "running", runner],
+    queryFn: async (): Promise<Operation[]> => {
+      const query = { state: "open" as const, runner, limit: 100 };
+      const found: Operations = await answer(api.GET("/api/v1/operations", { params: { query } }));
+      return found.operations;
+    },
+  });
+}
 
 /** Asks again for what a change of runners can have changed: the list, and what the person works with. */
 async function changed(): Promise<void> {

@@ -33,24 +33,18 @@ export class Transcripts {
     this.#kept.set(session, known);
     known.touch();
     const idle = [...this.#kept.values()].filter((kept) => kept !== known && !kept.isShown);
-    for (const old of idle.slice(0, Math.max(0, idle.length - MOST_KEPT))) this.forget(old.session);
+    for (const old of idle.slice(0, Math.max(0, idle.length - MOST_KEPT))) this.#forget(old.session);
     return known;
   }
 
-  /** Forgets a session, such as one that was deleted. */
-  forget(session: SessionId): void {
+  #forget(session: SessionId): void {
     this.#kept.get(session)?.close();
     this.#kept.delete(session);
-  }
-
-  /** Forgets all of them: another person signs in. */
-  forgetAll(): void {
-    for (const session of [...this.#kept.keys()]) this.forget(session);
   }
 }
 
 /** The conversations of this tab. */
-export const transcripts = new Transcripts(socket);
+const transcripts = new Transcripts(socket);
 
 /** The conversation of a session, followed over the socket of this tab. */
 export function transcriptOf(session: SessionId): Transcript {

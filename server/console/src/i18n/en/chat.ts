@@ -1,7 +1,6 @@
 /** Words of the list of chats, the input and a new chat. */
 export const chat = {
   inputAsUsual: "As in my other chats",
-  inputAway: "away",
   inputAwaySince: "away, seen {{age}}",
   inputBlind: "{{model}} cannot see images.",
   inputCommandLater: "Commands work once the chat has begun. To send this as a message, put a space before the slash.",

@@ -14,8 +14,6 @@ export const common = {
   loading: "Loading",
   more: "More",
   none: "None",
-  off: "Off",
-  on: "On",
   remove: "Remove",
   rename: "Rename",
   reset: "Reset",

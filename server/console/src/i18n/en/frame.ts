@@ -1,10 +1,8 @@
 /** Words around the pages: navigation, the command palette, the state of the connection. */
 export const frame = {
   admin: "Admin",
-  audit: "Audit log",
   chat: "Chat",
   commandPalette: "Command palette",
-  connecting: "Connecting…",
   connectionLost: "Reconnecting… What you see is as of {{time}}.",
   files: "Files",
   inbox: "Inbox",
@@ -22,8 +20,6 @@ export const frame = {
   keySearch: "Search in a list",
   keySend: "Send",
   keySettings: "Go to settings",
-  language: "Language",
-  models: "Models",
   navigation: "Navigation",
   newChat: "New chat",
   noCommand: "Nothing matches.",
@@ -32,8 +28,6 @@ export const frame = {
   notSignedOut: "You are still signed in.",
   openChat: "Go to chat",
   pageFailed: "This page could not be shown.",
-  people: "People",
-  permissions: "Permissions",
   runners: "Runners",
   sandboxes: "Sandboxes",
   settings: "Settings",

@@ -3,7 +3,6 @@ import type { chat as english } from "../en/chat";
 
 export const chat: Translation<typeof english> = {
   inputAsUsual: "与我的其他对话相同",
-  inputAway: "离线",
   inputAwaySince: "离线，{{age}}在线",
   inputBlind: "{{model}} 无法查看图片。",
   inputCommandLater: "对话开始后才能使用命令。若要作为消息发送，请在斜杠前加一个空格。",

@@ -16,8 +16,6 @@ export const common: Translation<typeof english> = {
   loading: "正在加载",
   more: "更多",
   none: "无",
-  off: "关",
-  on: "开",
   remove: "移除",
   rename: "重命名",
   reset: "恢复默认",

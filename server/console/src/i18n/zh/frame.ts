@@ -3,10 +3,8 @@ import type { frame as english } from "../en/frame";
 
 export const frame: Translation<typeof english> = {
   admin: "管理",
-  audit: "审计日志",
   chat: "对话",
   commandPalette: "命令面板",
-  connecting: "正在连接…",
   connectionLost: "正在重新连接… 当前显示的是 {{time}} 的内容。",
   files: "文件",
   inbox: "待办",
@@ -23,8 +21,6 @@ export const frame: Translation<typeof english> = {
   keySearch: "在列表中搜索",
   keySend: "发送",
   keySettings: "前往设置",
-  language: "语言",
-  models: "模型",
   navigation: "导航",
   newChat: "新对话",
   noCommand: "没有匹配项。",
@@ -33,8 +29,6 @@ export const frame: Translation<typeof english> = {
   notSignedOut: "未能退出登录。",
   openChat: "前往对话",
   pageFailed: "无法显示此页面。",
-  people: "人员",
-  permissions: "权限规则",
   runners: "运行器",
   sandboxes: "沙箱",
   settings: "设置",

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
-import { base, crumbs, isName, join, parent } from "./path";
+import { crumbs, isName, join } from "./path";
 
 test("paths are taken apart and joined", () => {
   expect(join("", "a")).toBe("a");
   expect(join("a/b", "c")).toBe("a/b/c");
-  expect([parent("a/b/c"), parent("a"), base("a/b.txt")]).toEqual(["a/b", "", "b.txt"]);
   expect(crumbs("a/b")).toEqual([
     { name: "a", path: "a" },
     { name: "b", path: "a/b" },

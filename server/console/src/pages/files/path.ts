@@ -3,16 +3,6 @@ export function join(folder: string, name: string): string {
   return folder === "" ? name : `${folder}/${name}`;
 }
 
-/** The folder around a path; empty for the workspace. */
-export function parent(path: string): string {
-  return path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "";
-}
-
-/** The last part of a path. */
-export function base(path: string): string {
-  return path.slice(path.lastIndexOf("/") + 1);
-}
-
 /** The parts of a path, each with the path that leads to it. */
 export function crumbs(path: string): { name: string; path: string }[] {
   const parts = path.split("/").filter(Boolean);

@@ -1,7 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { namesQuery, shareRunner, unshareRunner } from "@/api/runners";
+import { namesQuery } from "@/api/people";
+import { shareRunner, unshareRunner } from "@/api/runners";
 import type { Runner } from "@/api/schema";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";

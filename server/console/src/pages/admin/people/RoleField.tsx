@@ -1,6 +1,5 @@
 import { useTranslation } from "react-i18next";
-import { isOwner, useMe } from "@/api/me";
-import { ROLES } from "@/api/people";
+import { isOwner, ROLES, useMe } from "@/api/me";
 import type { RoleName } from "@/api/schema";
 import { Field, Select } from "@/ui/Field";
 
