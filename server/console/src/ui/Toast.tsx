@@ -1,9 +1,9 @@
 import { X } from "lucide-react";
 import { useSyncExternalStore } from "react";
 import { useTranslation } from "react-i18next";
-import { ProblemError } from "@/api/problem";
 import { IconButton } from "./Button";
 import { cx } from "./class";
+import { reasonOf } from "./failure";
 
 interface Toast {
   id: number;
@@ -37,8 +37,7 @@ export function say(text: string, bad = false): void {
 
 /** Says in a corner that something failed, and why. */
 export function sayFailed(what: string, error: unknown): void {
-  const why = error instanceof ProblemError || error instanceof Error ? error.message : String(error);
-  say(`${what} ${why}`, true);
+  say(`${what} ${reasonOf(error)}`, true);
 }
 
 /** Stands once in the page. */

@@ -14,6 +14,7 @@ export const common = {
   loading: "Loading",
   more: "More",
   none: "None",
+  noReason: "It did not end as it should, and no reason came. The runner may be away.",
   remove: "Remove",
   rename: "Rename",
   reset: "Reset",

@@ -17,7 +17,6 @@ export const files = {
   listFailed: "The folder could not be read.",
   name: "Name",
   newFolder: "New folder",
-  noAnswer: "The runner gave no answer in time. It may be away.",
   noChanges: "No file was changed",
   noChangesHint: "The files that the agent writes or edits in this chat are here, with their differences.",
   noRunner: "No runner",

@@ -16,6 +16,7 @@ export const common: Translation<typeof english> = {
   loading: "正在加载",
   more: "更多",
   none: "无",
+  noReason: "操作未能完成，也没有收到原因。运行器可能已离线。",
   remove: "移除",
   rename: "重命名",
   reset: "恢复默认",

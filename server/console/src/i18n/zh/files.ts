@@ -18,7 +18,6 @@ export const files: Translation<typeof english> = {
   listFailed: "无法读取该文件夹。",
   name: "名称",
   newFolder: "新建文件夹",
-  noAnswer: "运行器没有及时应答，可能已离线。",
   noChanges: "没有更改文件",
   noChangesHint: "智能体在此对话中写入或编辑的文件及其差异会显示在这里。",
   noRunner: "没有运行器",

@@ -1,0 +1,9 @@
+import i18next from "i18next";
+import { ProblemError } from "@/api/problem";
+
+/** The reason of a failure, for people. A failure that brings no words of its own has some all the same. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof ProblemError && error.isUnreachable) return i18next.t("unreachable");
+  const words = error instanceof Error ? error.message : String(error);
+  return words || i18next.t("noReason");
+}
