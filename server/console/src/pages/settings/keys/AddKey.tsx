@@ -27,7 +27,8 @@ export function AddKey({ onClose }: { onClose: () => void }) {
   const me = useMe();
   const scopes = SCOPES.filter((scope) => isAdmin(me) || scope !== "metrics");
   const [form, setForm] = useState<KeyForm>({ name: "", scopes: me?.user.role === "viewer" ? ["read"] : USUAL_SCOPES, days: 90, from: "" });
-  const create = useMutation({ mutationFn: () => createKey(requestOf(form), idempotencyKey()) });
+  // `gcTime`: the key does not stay in memory once the dialog is closed.
+  const create = useMutation({ mutationFn: () => createKey(requestOf(form), idempotencyKey()), gcTime: 0 });
   const id = useId();
   const set = (change: Partial<KeyForm>) => setForm({ ...form, ...change });
   const toggle = (scope: ScopeName, on: boolean) => set({ scopes: on ? [...form.scopes, scope] : form.scopes.filter((one) => one !== scope) });

@@ -19,6 +19,8 @@ export function AccountDialog({ providers, forEveryone, account, onClose }: { pr
   const add = useMutation({
     mutationFn: () => addAccount(requestOf(form, forEveryone, account)),
     onSuccess: () => setForm((typed) => ({ ...typed, key: "" })),
+    // The key that was typed does not stay in memory once the dialog is closed.
+    gcTime: 0,
   });
   const id = useId();
   const set = (change: Partial<AccountForm>) => setForm({ ...form, ...change });
