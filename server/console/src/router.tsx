@@ -55,6 +55,11 @@ function text(search: Record<string, unknown>, name: string): Record<string, str
   return typeof value === "string" && value !== "" ? { [name]: value } : {};
 }
 
+/** True for a day such as `2026-11-28`. */
+function isDay(value: string): boolean {
+  return /^\d{4}-\d{2}-\d{2}$/.test(value) && !Number.isNaN(Date.parse(value));
+}
+
 /** A search parameter that is on, as a spread: absent where it is off. */
 function flag(search: Record<string, unknown>, name: string): Record<string, boolean> {
   return search[name] === true ? { [name]: true } : {};
@@ -162,7 +167,7 @@ const audit = createRoute({
   validateSearch: (search: Record<string, unknown>): { who?: string; what?: string; since?: string } => ({
     ...text(search, "who"),
     ...text(search, "what"),
-    ...text(search, "since"),
+    ...(typeof search["since"] === "string" && isDay(search["since"]) ? { since: search["since"] } : {}),
   }),
   component: lazyRouteComponent(() => import("./pages/admin/Audit"), "Audit"),
 });
