@@ -1,11 +1,12 @@
 import { PanelRightClose } from "lucide-react";
-import { lazy, Suspense, useState, useSyncExternalStore } from "react";
+import { lazy, Suspense, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { keep, kept } from "@/state/storage";
 import type { Facts } from "@/transcript/facts";
 import { IconButton } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { type Tab, Tabs } from "@/ui/Tabs";
+import { useHasNoRoom } from "../useIsNarrow";
 import { Changes } from "./Changes";
 import { Tasks } from "./Tasks";
 import { Todo } from "./Todo";
@@ -24,7 +25,7 @@ interface PanelProps {
 /** What lies beside a conversation: its to-do list, its background tasks, the files that it changed, and its machine. */
 export function Panel({ session, facts, onClose }: PanelProps) {
   const { t } = useTranslation("files");
-  const isNarrow = useNarrow();
+  const isNarrow = useHasNoRoom();
   const [tab, setTab] = useState(() => kept(NAME) ?? "todo");
   const choose = (value: string) => {
     keep(NAME, value);
@@ -67,19 +68,5 @@ function Counted({ name, count }: { name: string; count: number }) {
       {name}
       {count > 0 && <span className="ml-1.5 rounded-full bg-sunken px-1.5 text-meta tabular-nums">{count}</span>}
     </>
-  );
-}
-
-const WIDE = "(min-width: 1080px)";
-
-/** True if the panel has no room beside the conversation. */
-function useNarrow(): boolean {
-  return useSyncExternalStore(
-    (listener) => {
-      const wide = matchMedia(WIDE);
-      wide.addEventListener("change", listener);
-      return () => wide.removeEventListener("change", listener);
-    },
-    () => !matchMedia(WIDE).matches,
   );
 }
