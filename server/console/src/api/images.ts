@@ -4,7 +4,7 @@ import type { SessionImage } from "./schema";
 /** The most bytes of an image. */
 export const IMAGE_BYTES = 5 * 1024 * 1024;
 
-/** The formats of images that the server takes. */
+/** The formats of images that the server takes, and that a page may show as what they are. */
 export const IMAGE_TYPES: readonly string[] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /** Gives an image to a session, for a message that names its digest. Given again, it is still one image. */

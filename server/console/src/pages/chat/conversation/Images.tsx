@@ -1,23 +1,21 @@
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { IMAGE_TYPES, imageAddress } from "@/api/images";
 import { bytes } from "@/format/number";
 import type { Image } from "@/transcript/model";
 import { Dialog } from "@/ui/Dialog";
 import { useConversation } from "./context";
-
-/** The kinds of images that a page may show as what they are. */
-const SHOWN = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 /** Images of a message or of a result, in boxes of one height, so that nothing moves once they come. */
 export function Images({ images }: { images: readonly Image[] }) {
   const { t } = useTranslation("transcript");
   const { session } = useConversation();
   const [shown, setShown] = useState<Image | undefined>();
-  const address = (image: Image) => `/api/v1/sessions/${encodeURIComponent(session)}/images/${encodeURIComponent(image.digest)}`;
+  const address = (image: Image) => imageAddress(session, image.digest);
   return (
     <div className="mt-2 flex flex-wrap gap-2">
       {images.map((image, index) =>
-        SHOWN.has(image.mediaType) ? (
+        IMAGE_TYPES.includes(image.mediaType) ? (
           <button
             key={index}
             type="button"
