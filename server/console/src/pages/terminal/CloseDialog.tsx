@@ -1,3 +1,4 @@
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { stopOperation } from "@/api/operations";
 import { Button } from "@/ui/Button";
@@ -8,11 +9,14 @@ import type { OpenTerminal } from "./terminals";
 /** Asks what becomes of a shell whose tab is closed: it ends, or goes on unseen. */
 export function CloseDialog({ terminal, onKeep, onClose }: { terminal: OpenTerminal; onKeep: () => void; onClose: () => void }) {
   const { t } = useTranslation("terminal");
+  const [busy, setBusy] = useState(false);
   const end = async () => {
+    setBusy(true);
     try {
       await stopOperation(terminal.operation);
       onClose();
     } catch (error) {
+      setBusy(false);
       sayFailed(t("notEnded"), error);
     }
   };
@@ -26,7 +30,7 @@ export function CloseDialog({ terminal, onKeep, onClose }: { terminal: OpenTermi
         <>
           <Button onClick={onKeep}>{t("cancel", { ns: "common" })}</Button>
           <Button onClick={onClose}>{t("leaveRunning")}</Button>
-          <Button look="danger" onClick={() => void end()}>
+          <Button look="danger" busy={busy} onClick={() => void end()}>
             {t("endShell")}
           </Button>
         </>
