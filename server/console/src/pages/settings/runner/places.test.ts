@@ -16,7 +16,7 @@ function me(active: Partial<Me>): Me {
 
 const laptop = runner("laptop", [workspace("api"), workspace("web")]);
 const vm = runner("vm", [workspace("main")]);
-const pool = runner("pool", [], { pool: { backend: "docker", isolation: "network+file_writes", templates: ["default"] } });
+const pool = runner("pool", [], { isolation_believed: true, pool: { backend: "docker", isolation: "network+file_writes", templates: ["default"] } });
 
 describe("places to choose", () => {
   it("are workspaces where a runner has several, and runners else", () => {
@@ -27,6 +27,7 @@ describe("places to choose", () => {
       ["run_vm", "vm", "/srv/main", "none"],
       ["run_pool", "pool", undefined, "network+file_writes"],
     ]);
+    expect(placesOf([{ ...pool, isolation_believed: false }], undefined)[0]?.isolation).toBe("none");
   });
 
   it("mark the one in use: the workspace that was chosen, or the first one", () => {

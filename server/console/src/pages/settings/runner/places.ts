@@ -9,6 +9,7 @@ export interface PlaceToUse {
   runner: Runner;
   /** The folder; absent for a runner that makes sandboxes. */
   folder: string | undefined;
+  /** What it keeps apart, as far as an admin or the operator has granted it: else `none`. */
   isolation: string;
   /** The reason why nothing can run there. */
   problem: string | undefined;
@@ -28,7 +29,7 @@ export function placesOf(runners: readonly Runner[], me: Me | undefined): PlaceT
           name: runner.name,
           runner,
           folder: runner.pool ? undefined : (only?.root ?? (runner.workspace || undefined)),
-          isolation: runner.pool?.isolation ?? only?.isolation ?? runner.isolation,
+          isolation: granted(runner, runner.pool?.isolation ?? only?.isolation ?? runner.isolation),
           problem: runner.pool?.problem ?? only?.problem ?? undefined,
           inUse: isActive,
         },
@@ -39,11 +40,15 @@ export function placesOf(runners: readonly Runner[], me: Me | undefined): PlaceT
       name: `${runner.name}/${workspace.name}`,
       runner,
       folder: workspace.root,
-      isolation: workspace.isolation,
+      isolation: granted(runner, workspace.isolation),
       problem: workspace.problem ?? undefined,
       inUse: isActive && (me?.active_workspace ? me.active_workspace === workspace.name : index === 0),
     }));
   });
+}
+
+function granted(runner: Runner, isolation: string): string {
+  return runner.isolation_believed ? isolation : "none";
 }
 
 /** The places whose name, folder or owner has this text. */
