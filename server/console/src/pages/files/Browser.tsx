@@ -34,18 +34,20 @@ export function Browser({ runner, path, onGo }: BrowserProps) {
   const picker = useRef<HTMLInputElement>(null);
   const last = useQuery(folderQuery(runner, path, pages.at(-1) ?? ""));
   const [before, setBefore] = useState<readonly ListedEntry[]>([]);
+  const [shown, setShown] = useState(path);
+  if (shown !== path) {
+    // Also by the browser's way back: nothing of the other folder stays.
+    setShown(path);
+    setPages([""]);
+    setBefore([]);
+    setViewed(undefined);
+  }
   const uploads = useUploads(runner, path);
   const all = [...before, ...(last.data?.entries ?? [])];
   const entries = all.filter((entry) => hidden || !entry.name.startsWith(".")).toSorted(byKind);
   const more = () => {
     setBefore(all);
     setPages([...pages, last.data?.entries.at(-1)?.name ?? ""]);
-  };
-  const go = (next: string) => {
-    setPages([""]);
-    setBefore([]);
-    setViewed(undefined);
-    onGo(next);
   };
   const drop = (event: DragEvent) => {
     event.preventDefault();
@@ -63,7 +65,7 @@ export function Browser({ runner, path, onGo }: BrowserProps) {
       className={cx("flex min-h-0 flex-1 flex-col", isOver && "outline-2 outline-accent")}
     >
       <div className="flex min-h-11 flex-wrap items-center gap-1 border-b border-line px-3">
-        <Crumbs path={path} onGo={go} />
+        <Crumbs path={path} onGo={onGo} />
         <IconButton icon={hidden ? EyeOff : Eye} label={t(hidden ? "hideHidden" : "showHidden")} aria-pressed={hidden} onClick={() => setHidden(!hidden)} />
         <IconButton icon={RefreshCw} label={t("refresh")} onClick={() => void last.refetch()} />
         <IconButton icon={FolderPlus} label={t("newFolder")} onClick={() => setNaming(true)} />
@@ -81,7 +83,7 @@ export function Browser({ runner, path, onGo }: BrowserProps) {
         />
       </div>
       {uploads.list}
-      {last.isError && <ErrorNote error={last.error.message ? last.error : new Error(t("noAnswer"))} title={t("listFailed")} onRetry={() => void last.refetch()} className="m-3" />}
+      {last.isError && <ErrorNote error={last.error} title={t("listFailed")} onRetry={() => void last.refetch()} className="m-3" />}
       {last.isPending && all.length === 0 && <Skeleton rows={6} className="h-8" />}
       {last.isSuccess && entries.length === 0 && (
         <Empty icon={FolderOpen} title={t("emptyFolder")}>
@@ -90,7 +92,7 @@ export function Browser({ runner, path, onGo }: BrowserProps) {
       )}
       <ul aria-label={t("entries")} className="min-h-0 divide-y divide-line overflow-y-auto">
         {entries.map((entry) => (
-          <EntryRow key={entry.name} runner={runner} folder={path} entry={entry} onGo={go} onView={setViewed} />
+          <EntryRow key={entry.name} runner={runner} folder={path} entry={entry} onGo={onGo} onView={setViewed} />
         ))}
       </ul>
       {last.data?.more && (
