@@ -89,9 +89,11 @@ export async function readFile(runner: string | undefined, path: string, signal:
     let have = 0;
     const fail = (error: Error) => {
       following.close();
+      signal.removeEventListener("abort", abort);
       void api.POST("/api/v1/operations/{id}/cancel", { params: { path: { id: operation.id } } });
       reject(error);
     };
+    const abort = () => fail(new FileError(""));
     const following = openOperation({
       id: operation.id,
       from: { stdout: 0, stderr: 0 },
@@ -106,11 +108,13 @@ export async function readFile(runner: string | undefined, path: string, signal:
       onGap: () => fail(new FileError("")),
       onState: () => undefined,
       onEnd: (end) => {
+        signal.removeEventListener("abort", abort);
         if (end.why === "ended" && end.operation.end?.kind === "done") resolve(new Blob(pieces, { type: "application/octet-stream" }));
         else reject(new FileError(end.why === "ended" ? (end.operation.end?.words ?? "") : end.why === "refused" ? end.problem.detail : ""));
       },
     });
-    signal.addEventListener("abort", () => fail(new FileError("")), { once: true });
+    if (signal.aborted) fail(new FileError(""));
+    else signal.addEventListener("abort", abort, { once: true });
   });
 }
 
