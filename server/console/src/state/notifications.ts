@@ -9,8 +9,8 @@ import { keep, kept } from "./storage";
 const NAME = "gantry.notifications";
 /** The questions of which this browser has told, the newest last; other tabs read it. */
 const TOLD = "gantry.notifications.told";
-/** More are not remembered: questions have deadlines. */
-const TOLD_AT_MOST = 100;
+/** More are not remembered: so many are asked for, and a question that was dropped would be told again. */
+const TOLD_AT_MOST = 500;
 
 /** What this browser lets pages do. `unsupported`: it has no notifications, or not for a page without TLS. */
 export type NotificationPermit = NotificationPermission | "unsupported";
