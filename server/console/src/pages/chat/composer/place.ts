@@ -3,6 +3,7 @@ import { runnersQuery } from "@/api/runners";
 import { sessionQuery } from "@/api/sessions";
 import { settingOf, settingsQuery } from "@/api/settings";
 import type { Runner, Setting } from "@/api/schema";
+import { stateOf as runnerStateOf } from "@/pages/runners/order";
 import type { DotState } from "@/ui/Dot";
 import { useChoices } from "./choices";
 
@@ -57,9 +58,13 @@ export function usePlace(session: string | undefined): ChatPlace | null | undefi
 
 function stateOf(runner: Runner | undefined, setting: Setting | undefined): PlaceState {
   if (!runner) return setting?.note ? "removed" : "unknown";
-  if (runner.locked) return "locked";
-  if (runner.refused) return "refused";
-  return runner.online ? "online" : "away";
+  return runnerState(runner);
+}
+
+/** The state of a runner, to choose it: one that was never connected is away. */
+export function runnerState(runner: Runner): "online" | "away" | "locked" | "refused" {
+  const state = runnerStateOf(runner);
+  return state === "never" ? "away" : state;
 }
 
 /** The sign of a place's state. */

@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { Server } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { State } from "@/pages/runners/State";
 import { mayWork, useMe } from "@/api/me";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
@@ -11,7 +12,6 @@ import { Card } from "@/ui/Page";
 import { Rows } from "../rows/Row";
 import { PlaceFacts } from "./PlaceFacts";
 import { foundIn, type PlaceToUse } from "./places";
-import { RunnerState } from "./RunnerState";
 
 /** With more places than these there is a search. */
 const SEARCH_FROM = 8;
@@ -54,7 +54,7 @@ export function PlaceList({ places, pending, onUse }: { places: PlaceToUse[]; pe
                 <p className="flex flex-wrap items-center gap-x-3">
                   <span className="min-w-0 font-medium wrap-anywhere">{place.name}</span>
                   <span className="text-meta text-muted">
-                    <RunnerState runner={place.runner} />
+                    <State runner={place.runner} />
                   </span>
                 </p>
                 <PlaceFacts withOwner place={place} className="text-meta text-faint" />

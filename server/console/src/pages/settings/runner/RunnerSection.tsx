@@ -5,6 +5,7 @@ import { meQuery } from "@/api/me";
 import { runnersQuery } from "@/api/runners";
 import type { Me, Setting } from "@/api/schema";
 import { settingOf, settingsQuery } from "@/api/settings";
+import { State } from "@/pages/runners/State";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Card, Section } from "@/ui/Page";
 import { Skeleton } from "@/ui/Skeleton";
@@ -15,7 +16,6 @@ import { type Save, useSave } from "../rows/useSave";
 import { PlaceFacts } from "./PlaceFacts";
 import { PlaceList } from "./PlaceList";
 import { type PlaceToUse, placesOf } from "./places";
-import { RunnerState } from "./RunnerState";
 
 /** Where the person's tools run, first in words, then as a list to choose from. */
 export function RunnerSection() {
@@ -76,7 +76,7 @@ function InUse({ me, place, canChoose }: { me: Me; place: PlaceToUse | undefined
       <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <span className="text-title font-medium wrap-anywhere">{place.name}</span>
         <span className="text-dense text-muted">
-          <RunnerState runner={place.runner} />
+          <State runner={place.runner} />
         </span>
       </p>
       <PlaceFacts place={place} className="mt-1 text-dense text-muted" />

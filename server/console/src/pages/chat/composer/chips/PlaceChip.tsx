@@ -10,7 +10,7 @@ import { Dot } from "@/ui/Dot";
 import { Picker, type PickerOption } from "@/ui/Picker";
 import { say, sayFailed } from "@/ui/Toast";
 import { choose } from "../choices";
-import { type ChatPlace, isolationOf, PLACE_DOTS, shortened, usePlace } from "../place";
+import { type ChatPlace, isolationOf, PLACE_DOTS, runnerState, shortened, usePlace } from "../place";
 import { AS_USUAL, Chip, type Scope, ScopeSwitch } from "./Chip";
 
 /** Where the tools of the chat run. It opens the list of runners. */
@@ -107,7 +107,7 @@ interface Words {
 function optionsOf(runners: readonly Runner[], language: string, words: Words): PickerOption[] {
   const sorted = [...runners].sort((a, b) => Number(b.online) - Number(a.online) || a.name.localeCompare(b.name));
   return sorted.flatMap((runner): PickerOption[] => {
-    const state = runner.locked ? "locked" : runner.refused ? "refused" : runner.online ? "online" : "away";
+    const state = runnerState(runner);
     const meta = state === "away" ? words.away(runner.last_seen ? ago(runner.last_seen, serverTime(), language) : undefined) : words[state];
     // A pool makes the chat a sandbox of its own: there is no folder to choose.
     const workspaces = runner.pool ? [] : (runner.sandboxes ?? []);
