@@ -2,6 +2,7 @@ import { CircleUser, Keyboard, LogOut, Moon, Sun } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { useMe } from "@/api/me";
 import { chooseLanguage, LANGUAGES, language } from "@/i18n";
+import { useRoleText } from "@/pages/settings/role-text";
 import { chooseTheme } from "@/state/theme";
 import { IconButton } from "@/ui/Button";
 import { Menu, MenuItem, MenuLine } from "@/ui/Menu";
@@ -19,8 +20,9 @@ export function Account() {
   const { t } = useTranslation("frame");
   const me = useMe();
   const signOut = useSignOut();
+  const role = useRoleText();
   const other = language() === "zh" ? "en" : "zh";
-  const label = me ? t("signedInAs", { name: me.user.name, role: me.user.role }) : t("loading", { ns: "common" });
+  const label = me ? t("signedInAs", { name: me.user.name, role: role(me.user.role).name }) : t("loading", { ns: "common" });
   return (
     <Menu align="start" trigger={<IconButton icon={CircleUser} label={label} />}>
       <p className="px-2 py-1 text-meta text-muted">{label}</p>

@@ -9,7 +9,7 @@ export const runners = {
   away: "away",
   byAgent: "by an agent, in a chat",
   ceiling: "Machine's policy",
-  ceilingIs: "agents at most in mode {{mode}}",
+  ceilingIs: "agents at most in mode “{{mode}}”",
   chooseOne: "Choose one below.",
   connected: "{{name}} is connected.",
   containers: "Containers",

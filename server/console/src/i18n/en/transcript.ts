@@ -1,7 +1,7 @@
 /** Words of a conversation: messages, answers, calls, questions. */
 export const transcript = {
   acceptAsk: "Accept, ask before changes",
-  acceptAuto: "Accept, in mode auto",
+  acceptAuto: "Accept, in mode “Auto”",
   allowed: "Allowed by {{name}}",
   allowed_alone: "Allowed",
   allowedAlways: "Allowed by {{name}}, and always {{rule}}",

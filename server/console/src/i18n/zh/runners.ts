@@ -11,7 +11,7 @@ export const runners: Translation<typeof english> = {
   away: "离线",
   byAgent: "由会话中的智能体启动",
   ceiling: "机器策略",
-  ceilingIs: "智能体最高为 {{mode}} 模式",
+  ceilingIs: "智能体最高为“{{mode}}”模式",
   chooseOne: "请在下面选择一个。",
   connected: "{{name}} 已连接。",
   containers: "容器",

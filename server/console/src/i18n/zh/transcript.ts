@@ -3,7 +3,7 @@ import type { transcript as english } from "../en/transcript";
 
 export const transcript: Translation<typeof english> = {
   acceptAsk: "接受，改动前询问",
-  acceptAuto: "接受，使用 auto 模式",
+  acceptAuto: "接受，使用“自动”模式",
   allowed: "{{name}} 已允许",
   allowed_alone: "已允许",
   allowedAlways: "{{name}} 已允许，并始终允许 {{rule}}",

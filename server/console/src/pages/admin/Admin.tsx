@@ -2,6 +2,7 @@ import { Link, Outlet } from "@tanstack/react-router";
 import { ShieldCheck } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { isAdmin, useMe } from "@/api/me";
+import { useRoleText } from "@/pages/settings/role-text";
 import { Empty } from "@/ui/Empty";
 
 const TABS = [
@@ -14,11 +15,12 @@ const TABS = [
 export function Admin() {
   const { t } = useTranslation("admin");
   const me = useMe();
+  const role = useRoleText();
   if (me && !isAdmin(me)) {
     return (
       <main className="flex flex-1 items-center justify-center">
         <Empty icon={ShieldCheck} title={t("adminsOnly")}>
-          {t("adminsOnlyHint", { role: me.user.role })}
+          {t("adminsOnlyHint", { role: role(me.user.role).name })}
         </Empty>
       </main>
     );

@@ -5,6 +5,7 @@ import { useTranslation } from "react-i18next";
 import { useMe } from "@/api/me";
 import type { Runner } from "@/api/schema";
 import { moment } from "@/format/time";
+import { useModeText } from "@/pages/settings/rows/value-text";
 import { Button } from "@/ui/Button";
 import { CopyButton } from "@/ui/CopyLine";
 import { Dialog } from "@/ui/Dialog";
@@ -106,6 +107,7 @@ function PoolPart({ runner }: { runner: Runner }) {
 
 function Facts({ runner }: { runner: Runner }) {
   const { t, i18n } = useTranslation("runners");
+  const mode = useModeText();
   const me = useMe();
   const shared = runner.shared_with_everyone ? t("everyone") : listNames(runner.shared_with ?? [], i18n.language) || t("noOne");
   const facts: [string, ReactNode][] = [
@@ -116,7 +118,7 @@ function Facts({ runner }: { runner: Runner }) {
     [t("software"), runner.version],
   ];
   if (!runner.online && runner.last_seen) facts.push([t("lastSeen"), moment(runner.last_seen, i18n.language)]);
-  if (runner.ceiling) facts.push([t("ceiling"), t("ceilingIs", { mode: runner.ceiling })]);
+  if (runner.ceiling) facts.push([t("ceiling"), t("ceilingIs", { mode: mode(runner.ceiling) })]);
   for (const [key, value] of Object.entries(runner.labels ?? {})) facts.push([key, value]);
   return (
     <Part title={t("facts")}>

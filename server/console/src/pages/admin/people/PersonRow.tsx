@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { isOwner, useMe } from "@/api/me";
 import { removePerson } from "@/api/people";
 import type { Person } from "@/api/schema";
+import { useRoleText } from "@/pages/settings/role-text";
 import { serverTime } from "@/state/clock";
 import { Badge } from "@/ui/Badge";
 import { IconButton } from "@/ui/Button";
@@ -20,6 +21,7 @@ export function PersonRow({ person, onInvite }: { person: Person; onInvite: (nam
   const { t } = useTranslation("admin");
   const [open, setOpen] = useState<Open>();
   const me = useMe();
+  const roleText = useRoleText();
   const Icon = person.is_service ? Bot : User;
   const close = () => setOpen(undefined);
   // An admin changes no owner.
@@ -36,7 +38,7 @@ export function PersonRow({ person, onInvite }: { person: Person; onInvite: (nam
           <State person={person} />
         </p>
       </div>
-      <Badge tone={person.role === "owner" || person.role === "admin" ? "accent" : "neutral"}>{t(`role_${person.role}`)}</Badge>
+      <Badge tone={person.role === "owner" || person.role === "admin" ? "accent" : "neutral"}>{roleText(person.role).name}</Badge>
       <Menu trigger={<IconButton icon={Ellipsis} label={t("actionsFor", { name: person.name })} />}>
         {!person.is_service && !person.joined && (
           <MenuItem icon={UserPlus} disabled={!mayChange} onSelect={() => onInvite(person.name)}>

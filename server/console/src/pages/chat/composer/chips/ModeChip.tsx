@@ -4,13 +4,13 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { changeSettings, settingOf, settingsQuery } from "@/api/settings";
 import type { Mode } from "@/api/schema";
+import { MODES, modeOf } from "@/pages/settings/rows/facts";
+import { useModeText } from "@/pages/settings/rows/value-text";
 import { Picker, type PickerOption } from "@/ui/Picker";
 import { sayFailed } from "@/ui/Toast";
 import { choose, useChoices } from "../choices";
 import { usePlace } from "../place";
 import { AS_USUAL, Chip, type Scope, ScopeSwitch } from "./Chip";
-
-const MODES: readonly Mode[] = ["plan", "ask", "auto", "full"];
 
 /** The mode under which the next turn works; undefined until that is known. */
 export function useMode(session: string | undefined): Mode | undefined {
@@ -20,22 +20,23 @@ export function useMode(session: string | undefined): Mode | undefined {
   if (session === undefined && choices.mode) return choices.mode;
   // Without a choice, the mode follows the isolation of the place: that of the chosen one, if another was chosen.
   if (session === undefined && choices.runner && mode && !mode.value) return place?.isolation === "none" ? "ask" : "auto";
-  return asMode(mode?.in_effect ?? mode?.value);
+  return modeOf(mode?.in_effect ?? mode?.value);
 }
 
 /** How free the agent is. It opens the list of modes, each with what it means. */
 export function ModeChip({ session, disabled }: { session: string | undefined; disabled?: boolean }) {
   const { t } = useTranslation("chat");
+  const text = useModeText();
   const settings = useQuery(settingsQuery(session)).data;
   const choices = useChoices();
   const mode = useMode(session);
   const place = usePlace(session);
   const [scope, setScope] = useState<Scope>("chat");
   const own = session === undefined ? choices.mode !== undefined : settingOf(settings, "mode")?.set_by === "session";
-  const ceilings = [settingOf(settings, "max_mode")?.value, place?.runner?.ceiling].map(asMode);
+  const ceilings = [settingOf(settings, "max_mode")?.value, place?.runner?.ceiling].map(modeOf);
   const ceiling = Math.min(...ceilings.map((one) => (one ? MODES.indexOf(one) : MODES.length)));
   const pick = async (value: string) => {
-    const chosen = value === AS_USUAL ? undefined : asMode(value);
+    const chosen = value === AS_USUAL ? undefined : modeOf(value);
     try {
       if (scope === "all" && chosen) await changeSettings({ layer: "user", values: { mode: chosen } });
       const forChat = scope === "chat" ? chosen : undefined;
@@ -47,17 +48,17 @@ export function ModeChip({ session, disabled }: { session: string | undefined; d
   };
   const options: PickerOption[] = MODES.map((one, place) => ({
     value: one,
-    label: t(`inputMode_${one}`),
-    note: place > ceiling ? t("inputModeAbove", { mode: t(`inputMode_${MODES[ceiling] ?? "full"}`) }) : t(`inputModeHint_${one}`),
+    label: text(one),
+    note: place > ceiling ? t("inputModeAbove", { mode: text(MODES[ceiling] ?? "full") }) : t(`inputModeHint_${one}`),
     disabled: place > ceiling,
   }));
   if (own) options.unshift({ value: AS_USUAL, label: t("inputAsUsual") });
   return (
     <Picker
       trigger={
-        <Chip disabled={disabled || mode === undefined} aria-label={t("inputModeName", { mode: mode ? t(`inputMode_${mode}`) : "" })}>
+        <Chip disabled={disabled || mode === undefined} aria-label={t("inputModeName", { mode: mode ? text(mode) : "" })}>
           <ShieldQuestion aria-hidden className="size-4 shrink-0" />
-          <span className="truncate">{mode ? t(`inputMode_${mode}`) : "…"}</span>
+          <span className="truncate">{mode ? text(mode) : "…"}</span>
         </Chip>
       }
       label={t("inputModes")}
@@ -68,8 +69,4 @@ export function ModeChip({ session, disabled }: { session: string | undefined; d
       footer={t("inputFrom")}
     />
   );
-}
-
-function asMode(value: string | null | undefined): Mode | undefined {
-  return MODES.find((mode) => mode === value);
 }
