@@ -146,7 +146,7 @@ export const chat = {
   listShareTitle: "Share this chat",
   listShareUntil: "It works until {{time}}.",
   listShareWeek: "7 days",
-  listShareWho: "Everyone who has the link can read this chat without signing in: the messages, the tools' arguments and what the model was told of their results, also of what comes later. Nothing else can be read, and nothing changed.",
+  listShareWho: "Every person who has the link can read this chat without signing in: the messages, the tools' arguments and what the model was told of their results, also of what comes later. Nothing else can be read, and nothing changed.",
   listShowArchived: "Show archived chats",
   listTitleLabel: "Title",
   listUnarchive: "Bring back",

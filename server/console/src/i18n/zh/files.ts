@@ -33,7 +33,7 @@ export const files: Translation<typeof english> = {
   panelFiles: "文件",
   panelTasks: "任务",
   panelTerminal: "终端",
-  panelTodo: "清单",
+  panelTodo: "待办",
   path: "路径",
   readFailed: "无法读取该文件。",
   reading: "已读取 {{size}}",

@@ -12,7 +12,7 @@ export const inbox: Translation<typeof english> = {
   notification: "“{{title}}” 在等待你",
   question: "一个问题",
   said: "{{name}} 已答复",
-  title: "待办",
+  title: "收件箱",
   unanswered: "未获答复即结束",
   waiting_other: "{{count}} 项等待你处理",
 };

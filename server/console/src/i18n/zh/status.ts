@@ -22,7 +22,7 @@ export const status: Translation<typeof english> = {
   page: "此页面",
   postgresql: "PostgreSQL",
   ready: "可用",
-  refused: "被提供商拒绝",
+  refused: "被供应商拒绝",
   runners: "运行器",
   runnersCount: "{{online}} 个在线，{{away}} 个离线",
   server: "服务器",
