@@ -75,9 +75,3 @@ export async function addServiceKey(service: string, name: string): Promise<Crea
   await queries.invalidateQueries({ queryKey: ["keys"] });
   return made;
 }
-
-/** Ends a key of a service account; what it started stops. */
-export async function endServiceKey(key: string): Promise<void> {
-  await answer(api.DELETE("/api/v1/keys/{id}", { params: { path: { id: key } } }));
-  await queries.invalidateQueries({ queryKey: ["keys"] });
-}

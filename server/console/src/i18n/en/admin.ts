@@ -53,7 +53,6 @@ export const admin = {
   removeHint: "Sign-ins, keys and join tokens end at once, and running work stops. Chats are kept, and no person can read them. Runners stay without an owner until an admin takes them.",
   removeServiceHint: "Its keys end at once, and what they started stops.",
   removeTitle: "Remove {{name}}?",
-  revoke: "Revoke",
   role: "Role",
   roleHint: "The new role counts at once.",
   roleTitle: "Role of {{name}}",

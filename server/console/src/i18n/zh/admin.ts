@@ -54,7 +54,6 @@ export const admin: Translation<typeof english> = {
   removeHint: "登录、密钥和加入令牌立即失效，正在进行的工作会停止。对话会保留，但无人可以阅读。其运行器将没有所有者，直到管理员接管。",
   removeServiceHint: "其密钥立即失效，由它们启动的工作会停止。",
   removeTitle: "移除 {{name}}？",
-  revoke: "吊销",
   role: "角色",
   roleHint: "新角色立即生效。",
   roleTitle: "{{name}} 的角色",

@@ -1,9 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { addServiceKey, endServiceKey, serviceKeysQuery } from "@/api/people";
-import type { CreatedKey, Person } from "@/api/schema";
+import { endKey } from "@/api/keys";
+import { addServiceKey, serviceKeysQuery } from "@/api/people";
+import type { CreatedKey, Key, Person } from "@/api/schema";
 import { Button } from "@/ui/Button";
+import { Confirm } from "@/ui/Confirm";
 import { CopyLine } from "@/ui/CopyLine";
 import { Dialog } from "@/ui/Dialog";
 import { ErrorNote } from "@/ui/ErrorNote";
@@ -13,29 +15,29 @@ import { Ago } from "@/ui/Time";
 
 /** The keys of a service account: its programs show them, and each is shown here once. */
 export function ServiceKeys({ service, onClose }: { service: Person; onClose: () => void }) {
-  const { t } = useTranslation("admin");
+  const { t } = useTranslation(["admin", "settings", "common"]);
   const keys = useQuery(serviceKeysQuery(service.id));
   const [name, setName] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const [made, setMade] = useState<CreatedKey>();
-  const change = async (what: () => Promise<unknown>) => {
+  const [leaving, setLeaving] = useState<Key>();
+  const add = async (event: FormEvent) => {
+    event.preventDefault();
     setBusy(true);
     setError(undefined);
     try {
-      await what();
+      setMade(await addServiceKey(service.id, name.trim()));
+      setName("");
     } catch (failure) {
       setError(failure);
     } finally {
       setBusy(false);
     }
   };
-  const add = (event: FormEvent) => {
-    event.preventDefault();
-    void change(async () => {
-      setMade(await addServiceKey(service.id, name.trim()));
-      setName("");
-    });
+  const end = async (key: Key) => {
+    await endKey(key.id);
+    if (made?.entry.id === key.id) setMade(undefined);
   };
   return (
     <Dialog open dismissable={!made} onClose={onClose} title={t("keysTitle", { name: service.name })} description={t("keysHint")}>
@@ -56,8 +58,8 @@ export function ServiceKeys({ service, onClose }: { service: Person; onClose: ()
                 {(key.scopes ?? []).join(", ")} · {key.last_used_at ? <Ago at={key.last_used_at} /> : t("neverUsed")}
               </p>
             </div>
-            <Button size="sm" busy={busy} onClick={() => void change(() => endServiceKey(key.id))}>
-              {t("revoke")}
+            <Button size="sm" aria-label={t("settings:removeNamed", { name: key.name })} onClick={() => setLeaving(key)}>
+              {t("common:remove")}
             </Button>
           </li>
         ))}
@@ -72,6 +74,11 @@ export function ServiceKeys({ service, onClose }: { service: Person; onClose: ()
         </Button>
       </form>
       {error !== undefined && <ErrorNote error={error} className="mt-3" />}
+      {leaving && (
+        <Confirm open danger title={t("settings:removeKeyTitle", { name: leaving.name })} verb={t("settings:removeKey")} onClose={() => setLeaving(undefined)} onConfirm={() => end(leaving)}>
+          {t("settings:removeKeyWhy")}
+        </Confirm>
+      )}
     </Dialog>
   );
 }
