@@ -1,6 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answer, api, idempotencyKey } from "./client";
-import type { ModelUsage, Output, Rewound, StreamName } from "./schema";
+import type { CancelAccepted, ModelUsage, Output, Rewound, StreamName } from "./schema";
 
 /** The tokens and the cost of a session, by model. Its topic is that of sessions: it changes with their turns. */
 export function sessionUsageQuery(session: string) {
@@ -8,6 +8,11 @@ export function sessionUsageQuery(session: string) {
     queryKey: ["sessions", "usage", session],
     queryFn: (): Promise<ModelUsage> => answer(api.GET("/api/v1/sessions/{id}/usage", { params: { path: { id: session } } })),
   });
+}
+
+/** Asks to stop the turn that works, with its operations. It has stopped once the log says so. */
+export function stopTurn(session: string): Promise<CancelAccepted> {
+  return answer(api.POST("/api/v1/sessions/{id}/cancel", { params: { path: { id: session } } }));
 }
 
 /** Goes back to before the message of a turn. A second call with the same key goes on where the first one stopped. */

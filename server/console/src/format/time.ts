@@ -27,11 +27,13 @@ export function timeOfDay(at: number | string, language: string): string {
   return new Intl.DateTimeFormat(language, { timeStyle: "medium" }).format(new Date(at));
 }
 
-/** A duration in milliseconds: `0.4 s`, `12.4 s`, `3 min 20 s`, `2 h 5 min`. */
+/** A duration in milliseconds: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `6 d 23 h`. */
 export function duration(ms: number): string {
   const seconds = ms / 1000;
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.floor(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }

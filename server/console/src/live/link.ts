@@ -152,8 +152,10 @@ export class Link {
     this.#lost();
   }
 
-  readonly #look = (): void => {
+  readonly #look = (event: Event): void => {
     if (this.#state.state === "live") {
+      // The connection may hold, where the server is on this machine: then the next one is made at once.
+      if (event.type === "offline") return this.fail();
       if (Date.now() - (this.#heardAt ?? 0) > FRESH_MS) this.#probe("event");
       return;
     }

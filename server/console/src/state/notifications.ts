@@ -5,6 +5,7 @@ import { useTranslation } from "react-i18next";
 import { waitingQuery } from "@/api/approvals";
 import type { Approval } from "@/api/schema";
 import { keep, kept } from "./storage";
+import { countInTitle } from "./title";
 
 const NAME = "gantry.notifications";
 /** The questions of which this browser has told, the newest last; other tabs read it. */
@@ -40,8 +41,7 @@ export function useNotifications(): void {
   const waiting = useQuery(waitingQuery).data?.approvals;
   const isFirst = useRef(true);
   useEffect(() => {
-    const count = waiting?.length ?? 0;
-    document.title = count > 0 ? `(${count}) Gantry` : "Gantry";
+    countInTitle(waiting?.length ?? 0);
   }, [waiting]);
   useEffect(() => {
     if (!waiting) return;

@@ -1,8 +1,10 @@
 import type { ReactNode } from "react";
+import { useTitle } from "@/state/title";
 import { cx } from "./class";
 
 /** A page beside the rail: its title, its actions, and its content, which scrolls. */
 export function Page({ title, meta, actions, children, wide }: { title: string; meta?: ReactNode; actions?: ReactNode; children: ReactNode; wide?: boolean }) {
+  useTitle(title);
   return (
     <main className="flex min-h-0 min-w-0 flex-1 flex-col overflow-y-auto">
       <div className={cx("mx-auto w-full px-4 pt-6 pb-12 md:px-8", wide ? "max-w-6xl" : "max-w-4xl")}>

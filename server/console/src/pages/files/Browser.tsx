@@ -42,8 +42,9 @@ export function Browser({ runner, path, onGo }: BrowserProps) {
     setBefore([]);
     setViewed(undefined);
   }
-  const uploads = useUploads(runner, path);
   const all = [...before, ...(last.data?.entries ?? [])];
+  const names = all.map((entry) => entry.name);
+  const uploads = useUploads(runner, path, names);
   const entries = all.filter((entry) => hidden || !entry.name.startsWith(".")).toSorted(byKind);
   const more = () => {
     setBefore(all);

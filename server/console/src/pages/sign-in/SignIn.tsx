@@ -15,11 +15,18 @@ function codeOfAddress(): string {
 export function SignIn() {
   const { t } = useTranslation("signIn");
   const { next } = useSearch({ from: "/sign-in" });
-  const [code] = useState(codeOfAddress);
+  const [code, setCode] = useState(codeOfAddress);
   const other = language() === "zh" ? "en" : "zh";
   useEffect(() => {
-    // The code must not stay in the history.
-    if (location.hash) history.replaceState(history.state, "", location.pathname + location.search);
+    // The code must not stay in the history. Another link may be opened in this tab.
+    const take = () => {
+      const given = codeOfAddress();
+      if (given) setCode(given);
+      if (location.hash) history.replaceState(history.state, "", location.pathname + location.search);
+    };
+    take();
+    window.addEventListener("hashchange", take);
+    return () => window.removeEventListener("hashchange", take);
   }, []);
   // The page is loaded anew: its memory may hold something of the person before, and the way back must not lead here.
   const enter = () => location.replace(next ?? "/chat");
@@ -29,7 +36,7 @@ export function SignIn() {
       <h1 className="mt-4 text-title font-semibold">{code ? t("welcome") : t("title")}</h1>
       <p className="mt-1 mb-6 max-w-96 text-center text-muted">{code ? t("welcomeHint") : t("hint")}</p>
       <Card className="w-full max-w-96 p-6">
-        <CodeForm code={code} onSignedIn={enter} />
+        <CodeForm key={code} code={code} onSignedIn={enter} />
         <details className="mt-4 text-dense text-muted">
           <summary>{t("noCode")}</summary>
           <ul className="mt-2 flex list-disc flex-col gap-1 pl-5">

@@ -18,6 +18,8 @@ interface ShellProps {
   /** The bytes of its output that are stored already. */
   stored: number;
   fontSize: number;
+  /** True if it takes the focus: the person opened it just now, or its page. */
+  takesFocus: boolean;
   onEnd?: (operation: Operation) => void;
   ref?: Ref<ShellHandle>;
 }
@@ -36,7 +38,7 @@ const encoder = new TextEncoder();
  * It reads the last of the stored output, and then what comes: so a page that is loaded again shows the same. Keys go out
  * at once and in order; what the server has not taken is kept and sent again.
  */
-export function Shell({ operation, stored, fontSize, onEnd, ref }: ShellProps) {
+export function Shell({ operation, stored, fontSize, takesFocus, onEnd, ref }: ShellProps) {
   const { t } = useTranslation("terminal");
   const box = useRef<HTMLDivElement>(null);
   const open = useRef<{ operation: OpenOperation; focus: () => void }>(undefined);
@@ -91,7 +93,7 @@ export function Shell({ operation, stored, fontSize, onEnd, ref }: ShellProps) {
     following.resize(terminal.rows, terminal.cols, true);
     const resized = new ResizeObserver(() => screen.fit());
     resized.observe(element);
-    terminal.focus();
+    if (takesFocus) terminal.focus();
     open.current = { operation: following, focus: () => terminal.focus() };
     return () => {
       clearTimeout(steady);
@@ -100,7 +102,7 @@ export function Shell({ operation, stored, fontSize, onEnd, ref }: ShellProps) {
       screen.dispose();
       open.current = undefined;
     };
-    // `stored` is of the moment at which the operation was opened.
+    // `stored` and `takesFocus` are of the moment at which the operation was opened.
   }, [operation, fontSize, t]);
   return (
     <div className="flex min-h-0 flex-1 flex-col bg-term">

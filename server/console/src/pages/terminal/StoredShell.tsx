@@ -8,7 +8,7 @@ import { Shell, type ShellHandle } from "./Shell";
 import { noteEnd } from "./terminals";
 
 /** A terminal of an operation that may have run for long: asks first how much of its output is stored. */
-export function StoredShell({ operation, fontSize }: { operation: string; fontSize: number }) {
+export function StoredShell({ operation, fontSize, takesFocus }: { operation: string; fontSize: number; takesFocus: boolean }) {
   const { t } = useTranslation("terminal");
   const stored = useQuery(storedBytesQuery(operation));
   const shell = useRef<ShellHandle>(null);
@@ -16,7 +16,7 @@ export function StoredShell({ operation, fontSize }: { operation: string; fontSi
   if (stored.data === undefined) return <div className="flex-1 bg-term" />;
   return (
     <>
-      <Shell ref={shell} operation={operation} stored={stored.data} fontSize={fontSize} onEnd={() => noteEnd(operation)} />
+      <Shell ref={shell} operation={operation} stored={stored.data} fontSize={fontSize} takesFocus={takesFocus} onEnd={() => noteEnd(operation)} />
       <KeyRow onType={(text) => shell.current?.type(text)} onDone={() => shell.current?.focus()} />
     </>
   );

@@ -65,7 +65,7 @@ export function TerminalPage() {
       </header>
       {shell.error !== undefined && <ErrorNote error={shell.error} title={t("notOpened")} className="m-2" />}
       {operation ? (
-        <StoredShell key={operation} operation={operation} fontSize={fontSize} />
+        <StoredShell key={operation} operation={operation} fontSize={fontSize} takesFocus />
       ) : (
         <div className="flex flex-1 items-center justify-center bg-canvas">
           {mayWork(me) ? (

@@ -24,7 +24,6 @@ export function Header({ session, facts, live, actions }: { session: string; fac
       <div className="min-w-0 flex-1">
         <h1 className="truncate font-semibold">{title}</h1>
         <p className="flex min-w-0 gap-1.5 text-meta text-muted">
-          <Where facts={facts} />
           <Cost session={session} facts={facts} live={live} />
         </p>
       </div>
@@ -32,26 +31,6 @@ export function Header({ session, facts, live, actions }: { session: string; fac
       {data && <SessionMenu session={data} trigger={<IconButton icon={Ellipsis} label={t("chatMenu")} />} />}
     </header>
   );
-}
-
-/** The place of the last call, or else the one that the last turn chose. */
-function Where({ facts }: { facts: Facts }) {
-  const { t } = useTranslation("transcript");
-  const { place, survey } = facts;
-  if (!place) return <span className="truncate">{t("noPlaceYet")}</span>;
-  const folder = place.folder || survey?.folder || "";
-  const isolation = place.isolation || "none";
-  return (
-    <span className="truncate" title={folder || undefined}>
-      {folder ? t("placeFull", { runner: place.runnerName, folder: shortened(folder), isolation }) : t("placeShort", { runner: place.runnerName, isolation })}
-    </span>
-  );
-}
-
-/** The last two folders of a path. */
-function shortened(path: string): string {
-  const parts = path.split("/").filter(Boolean);
-  return parts.length > 2 ? `…/${parts.slice(-2).join("/")}` : path;
 }
 
 /** The tokens and the cost of the session. */

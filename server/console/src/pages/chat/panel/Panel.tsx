@@ -36,7 +36,7 @@ export function Panel({ session, facts, onClose }: PanelProps) {
     { value: "todo", label: <Counted name={t("panelTodo")} count={facts.todo.filter((entry) => entry.state !== "done").length} />, content: <Todo entries={facts.todo} /> },
     { value: "tasks", label: <Counted name={t("panelTasks")} count={running} />, content: <Tasks session={session} heard={facts.tasks} /> },
     { value: "changes", label: <Counted name={t("panelChanges")} count={facts.files.length} />, content: <Changes files={facts.files} dropped={facts.filesDropped} /> },
-    { value: "files", label: t("panelFiles"), content: tab === "files" && <SessionFiles facts={facts} /> },
+    { value: "files", label: t("panelFiles"), content: tab === "files" && <SessionFiles session={session} facts={facts} /> },
     { value: "terminal", label: t("panelTerminal"), content: tab === "terminal" && <SessionShell session={session} facts={facts} /> },
   ];
   const content = (

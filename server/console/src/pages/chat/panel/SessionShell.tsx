@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { mayWork, useMe } from "@/api/me";
 import { OnlyLooks } from "@/frame/OnlyLooks";
+import { usePlace } from "@/pages/chat/composer/place";
 import { useFontSize } from "@/pages/terminal/font-size";
 import { StoredShell } from "@/pages/terminal/StoredShell";
 import { remember } from "@/pages/terminal/terminals";
@@ -19,14 +20,17 @@ export default function SessionShell({ session, facts }: { session: string; fact
   const name = `gantry.shell.${session}`;
   const [operation, setOperation] = useState(() => kept(name));
   const [fontSize] = useFontSize();
+  const [isNew, setNew] = useState(false);
+  const place = usePlace(session);
   const shell = useNewShell((opened) => {
     keep(name, opened.operation);
     remember(opened);
     setOperation(opened.operation);
+    setNew(true);
   });
   const me = useMe();
-  const runner = facts.place?.runnerName;
-  const open = () => void shell.open({ runner, directory: facts.directory });
+  const runner = place?.name;
+  const open = () => void shell.open({ runner: place?.value, directory: facts.directory });
   if (!mayWork(me)) return <OnlyLooks />;
   if (!operation) {
     return (
@@ -46,7 +50,7 @@ export default function SessionShell({ session, facts }: { session: string; fact
   }
   return (
     <div className="flex min-h-0 flex-1 flex-col">
-      <StoredShell key={operation} operation={operation} fontSize={Math.min(fontSize, 12)} />
+      <StoredShell key={operation} operation={operation} fontSize={Math.min(fontSize, 12)} takesFocus={isNew} />
       <div className="flex justify-end border-t border-line p-2">
         <Button size="sm" busy={shell.busy} onClick={open}>
           {t("newShell")}

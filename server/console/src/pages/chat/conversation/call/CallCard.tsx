@@ -3,7 +3,7 @@ import { memo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Answer } from "@/api/schema";
 import { stopOperation } from "@/api/operations";
-import { stopTurn } from "@/api/messages";
+import { stopTurn } from "@/api/turns";
 import { duration } from "@/format/time";
 import type { CallItem } from "@/transcript/model";
 import { Badge } from "@/ui/Badge";
