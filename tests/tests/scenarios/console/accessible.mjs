@@ -1,5 +1,5 @@
 // What axe finds on every page, in both themes: nothing serious.
-import { api, axe, calls, open, play, replies, send, server, signIn, wish } from "./stage.mjs";
+import { answer, api, axe, calls, open, play, replies, send, server, signIn, wish } from "./stage.mjs";
 
 const PATHS = [
   "/chat", "/inbox", "/runners", "/runners?enrol=1", "/sandboxes", "/files", "/terminal", "/admin/people", "/admin/everyone", "/admin/audit", "/usage", "/status",
@@ -22,9 +22,8 @@ const parts = {
     page = await signIn(context);
     await replies(calls(["Write", { path: "a.txt", content: "one\ntwo\n" }], ["Shell", { command: "printf '\\033[31mred\\033[0m\\n'; exit 3" }]), { thoughts: "Let me think.", text: MARKDOWN }, calls(["Shell", { command: "make deploy" }]));
     await send(page, "Do something.");
-    for (const _ of [1, 2]) {
-      await page.getByRole("button", { name: "Allow once" }).first().click();
-      await page.getByRole("button", { name: "Allow once" }).first().or(page.getByRole("heading", { name: "Title" })).first().waitFor();
+    for (const words of ["a.txt", "exit 3"]) {
+      await answer(page.getByRole("region", { name: "Question of the agent" }).filter({ hasText: words }).getByRole("button", { name: "Allow once" }));
     }
     await page.getByRole("heading", { name: "Title" }).waitFor();
     await send(page, "Now deploy it.");

@@ -1,5 +1,5 @@
 // What strangers write is only ever text: Markdown, escape sequences, names.
-import { api, calls, card, check, open, play, replies, send, server, signIn, wish } from "./stage.mjs";
+import { answer, api, calls, card, check, open, play, replies, send, server, signIn, wish } from "./stage.mjs";
 
 const IMAGE = `<img src="x" onerror="alert('image')">`;
 const MARKDOWN = `# Trap ${IMAGE}
@@ -57,9 +57,10 @@ await play({
     await replies(calls(["Shell", { command: `${output} # ${IMAGE}` }], ["Write", { path: `${IMAGE.replaceAll("/", "")}.md`, content: MARKDOWN }]), { text: "Both are there." });
     await send(page, "Write it.");
     for (const words of ["printf", "Trap"]) {
-      await page.getByRole("region", { name: "Question of the agent" }).filter({ hasText: words }).waitFor();
+      const question = page.getByRole("region", { name: "Question of the agent" }).filter({ hasText: words });
+      await question.waitFor();
       await isHarmless("a question");
-      await page.getByRole("region", { name: "Question of the agent" }).filter({ hasText: words }).getByRole("button", { name: "Allow once" }).click();
+      await answer(question.getByRole("button", { name: "Allow once" }));
     }
     await page.getByText("Both are there.").waitFor();
     const ran = card(page, "printf");

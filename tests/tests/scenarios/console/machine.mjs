@@ -1,5 +1,5 @@
 // A second machine: enrolled by the dialog, chosen, and used in a chat whose commands are approved and stopped.
-import { api, calls, card, check, count, open, play, replies, send, signIn, wish } from "./stage.mjs";
+import { answer, api, calls, card, check, count, open, play, replies, send, signIn, wish } from "./stage.mjs";
 
 const context = await open();
 let page;
@@ -28,7 +28,7 @@ await play({
     await send(page, "Say where you are.");
     const question = page.getByRole("region", { name: "Question of the agent" });
     await question.getByText("touch here && echo on-$((40 + 2))").waitFor();
-    await question.getByRole("button", { name: "Allow once" }).click();
+    await answer(question.getByRole("button", { name: "Allow once" }));
     await page.getByText("All done.").waitFor();
     const ran = card(page, "echo on-");
     await ran.getByText("buildbox").first().waitFor();
@@ -42,7 +42,7 @@ await play({
     await page.getByRole("region", { name: "Question of the agent" }).waitFor();
     await page.getByRole("link", { name: /^Inbox/ }).click();
     await page.getByText("1 waits for you").waitFor();
-    await page.getByRole("button", { name: "Allow once" }).click();
+    await answer(page.getByRole("button", { name: "Allow once" }));
     await page.getByText("Nothing waits for you").waitFor();
     await page.goBack();
     await page.getByText("It is there.").waitFor();
@@ -51,12 +51,12 @@ await play({
   "a command that runs is stopped, on its machine too": async () => {
     await replies(calls(["Shell", { command: "echo begun; sleep 1000; touch too-late" }]));
     await send(page, "Wait for long.");
-    await page.getByRole("button", { name: "Allow once" }).click();
+    await answer(page.getByRole("button", { name: "Allow once" }));
     await page.getByText("begun", { exact: true }).waitFor();
     await card(page, "sleep 1000").getByRole("button", { name: "Stop" }).click();
     await card(page, "sleep 1000").getByText("stopped", { exact: true }).waitFor();
     await count(page.getByRole("button", { name: "Send", exact: true }), 1);
-    const { operations } = await api("get", "/operations?active=true");
+    const { operations } = await api("get", "/operations?state=open");
     check(operations.length === 0, `something runs: ${JSON.stringify(operations)}`);
   },
 });

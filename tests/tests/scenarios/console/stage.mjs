@@ -86,6 +86,21 @@ export async function send(page, text) {
 /** The input of a chat, in either language. */
 export const input = (page) => page.getByRole("textbox", { name: /^(Message|消息)$/ });
 
+/**
+ * Presses a button of a question until the answer is on its way: a question that has just come hears nothing for a
+ * moment, because a press may have been meant for something else.
+ */
+export async function answer(button) {
+  await button.waitFor();
+  const until = performance.now() + PATIENCE_MS;
+  for (;;) {
+    await button.click({ timeout: 2000 }).catch(() => {});
+    const gone = await button.waitFor({ state: "hidden", timeout: 1000 }).then(() => true, () => false);
+    if (gone) return;
+    check(performance.now() < until, `${button} does nothing`);
+  }
+}
+
 /** A tool card whose first line holds these words. */
 export const card = (page, words) => page.getByRole("region", { name: /^Call of / }).filter({ hasText: words });
 

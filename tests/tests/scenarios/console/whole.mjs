@@ -1,6 +1,6 @@
 // What a conversation shows stays whole: after reloads, without a network, after the server's death, in two tabs, and
 // when the sign-in ends.
-import { api, calls, check, input, open, play, replies, send, signIn, wish } from "./stage.mjs";
+import { answer, api, calls, check, input, open, play, replies, send, signIn, wish } from "./stage.mjs";
 
 const context = await open();
 let page;
@@ -68,7 +68,7 @@ await play({
     await send(page, "Run something.");
     await once(other, "Run something.");
     await page.getByRole("button", { name: "Allow once" }).waitFor();
-    await other.getByRole("button", { name: "Allow once" }).click();
+    await answer(other.getByRole("button", { name: "Allow once" }));
     for (const tab of [page, other]) {
       await once(tab, "Run something.", "touch of-two-tabs", "Both have it.");
       await tab.getByRole("button", { name: "Allow once" }).waitFor({ state: "hidden" });

@@ -1,10 +1,13 @@
 import "@xterm/xterm/css/xterm.css";
 import { FitAddon } from "@xterm/addon-fit";
 import { type ITheme, Terminal } from "@xterm/xterm";
-import { documentWithStyles } from "./styles";
+import { allowStyleAttributes, withStyles } from "./styles";
 
 /** Lines that can be scrolled back to. */
 const SCROLLBACK = 10_000;
+
+// Colours that a program chooses freely are attributes of each letter.
+allowStyleAttributes();
 
 /** A terminal on the page. */
 export interface TerminalScreen {
@@ -17,7 +20,6 @@ export interface TerminalScreen {
 /** Makes a terminal in this box. */
 export function openScreen(box: HTMLElement, fontSize: number): TerminalScreen {
   const terminal = new Terminal({
-    documentOverride: documentWithStyles(document),
     fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--font-mono") || "monospace",
     fontSize,
     lineHeight: 1.2,
@@ -33,7 +35,7 @@ export function openScreen(box: HTMLElement, fontSize: number): TerminalScreen {
   });
   const fitting = new FitAddon();
   terminal.loadAddon(fitting);
-  terminal.open(box);
+  withStyles(document, () => terminal.open(box));
   return {
     terminal,
     fit: () => {

@@ -1,21 +1,31 @@
 /**
- * A document in which xterm.js can write its styles.
+ * What lets xterm.js write its styles.
  *
- * The Content-Security-Policy lets no page write a `<style>` element, and xterm.js writes three of them. Style sheets that
- * a script constructs are allowed. So a `style` element that is asked of this document is another element, whose text
- * goes into such a sheet.
+ * The Content-Security-Policy lets no page write a `<style>` element or a `style` attribute, and xterm.js writes both.
+ * Style sheets that a script constructs are allowed, and so is the style that a script sets of an element.
  */
-export function documentWithStyles(real: Document): Document {
-  return new Proxy(real, {
-    get(target, name) {
-      if (name === "createElement") {
-        return (tag: string, options?: ElementCreationOptions) => (tag.toLowerCase() === "style" ? styleOf(target) : target.createElement(tag, options));
-      }
-      const value = Reflect.get(target, name, target) as unknown;
-      return typeof value === "function" ? (value as (...all: unknown[]) => unknown).bind(target) : value;
-    },
-    set: (target, name, value) => Reflect.set(target, name, value, target),
+
+/** Runs this with a document whose `style` elements are others, the text of which goes into a constructed style sheet. */
+export function withStyles(real: Document, run: () => void): void {
+  const createElement = real.createElement.bind(real) as (tag: string, options?: ElementCreationOptions) => HTMLElement;
+  // An own property, which hides the document's method until it is deleted.
+  Object.defineProperty(real, "createElement", {
+    configurable: true,
+    value: (tag: string, options?: ElementCreationOptions) => (tag.toLowerCase() === "style" ? styleOf(real) : createElement(tag, options)),
   });
+  try {
+    run();
+  } finally {
+    Reflect.deleteProperty(real, "createElement");
+  }
+}
+
+/** Sets `style` attributes in the way that a script may, from now on. */
+export function allowStyleAttributes(): void {
+  HTMLElement.prototype.setAttribute = function (this: HTMLElement, name: string, value: string) {
+    if (name === "style") this.style.cssText = value;
+    else Element.prototype.setAttribute.call(this, name, value);
+  };
 }
 
 function styleOf(real: Document): HTMLElement {
