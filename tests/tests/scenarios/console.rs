@@ -102,7 +102,8 @@ async fn a_browser_loads_the_page_and_keeps_its_files_in_the_console() {
         let size = whole.content_length().expect("a length");
         let head = ask(&client, Method::HEAD, at(file), &[]).await;
         assert_eq!(said(&head, &header::CONTENT_LENGTH), size.to_string());
-        if !file.ends_with(".js") {
+        // The build leaves small files as they are.
+        if !file.ends_with(".js") || size < 1024 {
             continue;
         }
         for coding in ["br", "gzip"] {

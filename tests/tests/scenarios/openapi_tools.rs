@@ -28,6 +28,8 @@ export function told(message: ServerMessage): string {
             return message.problem.detail;
         case "reconnect":
             return message.within_ms.toFixed();
+        case "changed":
+            return message.topics.join();
     }
 }
 

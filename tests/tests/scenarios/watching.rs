@@ -168,7 +168,7 @@ async fn a_client_that_reads_slowly_misses_no_list() {
     let subscribe = json!({ "type": "subscribe", "session": session, "after": 0 });
     slow.0.say(Message::text(subscribe.to_string())).await;
     for number in 0..20 {
-        let name = format!("person {number}");
+        let name = format!("person-{number}");
         let invited = client.invite(&name, RoleName::Viewer).await;
         invited.expect("the owner invites");
     }

@@ -22,7 +22,7 @@ const parts = {
     page = await signIn(context);
     await replies(calls(["Write", { path: "a.txt", content: "one\ntwo\n" }], ["Shell", { command: "printf '\\033[31mred\\033[0m\\n'; exit 3" }]), { thoughts: "Let me think.", text: MARKDOWN }, calls(["Shell", { command: "make deploy" }]));
     await send(page, "Do something.");
-    for (const words of ["a.txt", "exit 3"]) {
+    for (const words of ["a.txt"]) {
       await answer(page.getByRole("region", { name: "Question of the agent" }).filter({ hasText: words }).getByRole("button", { name: "Allow once" }));
     }
     await page.getByRole("heading", { name: "Title" }).waitFor();

@@ -1,5 +1,5 @@
 // What strangers write is only ever text: Markdown, escape sequences, names.
-import { answer, api, calls, card, check, open, play, replies, send, server, signIn, wish } from "./stage.mjs";
+import { answer, api, calls, card, check, conversation, open, play, replies, send, server, signIn, wish } from "./stage.mjs";
 
 const IMAGE = `<img src="x" onerror="alert('image')">`;
 const MARKDOWN = `# Trap ${IMAGE}
@@ -44,7 +44,7 @@ await play({
     page = await signIn(context);
     await replies({ thoughts: MARKDOWN, text: MARKDOWN });
     await send(page, `Say it. ${IMAGE}`);
-    await page.getByText("The end of it.").last().waitFor();
+    await conversation(page).getByText("The end of it.").last().waitFor();
     await isHarmless("an answer");
     check(await page.getByText(`alert("fence")`).isVisible(), "what is in a fence is shown as it is");
     for (const name of ["run", "data", "other"]) {
@@ -53,17 +53,17 @@ await play({
     }
   },
   "hostile output and arguments are text": async () => {
-    const output = String.raw`printf '\033]8;;javascript:alert(1)\033\\link\033]8;;\033\\ \033]0;title\007 \033[31m<img src=x onerror=alert(2)>\033[0m \033[2J\033[999;999H \033]52;c;aGVsbG8=\007 \033P+q\033\\ done-%s\n' writing`;
+    const output = String.raw`touch t; printf '\033]8;;javascript:alert(1)\033\\link\033]8;;\033\\ \033]0;title\007 \033[31m<img src=x onerror=alert(2)>\033[0m \033[2J\033[999;999H \033]52;c;aGVsbG8=\007 \033P+q\033\\ done-%s\n' writing`;
     await replies(calls(["Shell", { command: `${output} # ${IMAGE}` }], ["Write", { path: `${IMAGE.replaceAll("/", "")}.md`, content: MARKDOWN }]), { text: "Both are there." });
     await send(page, "Write it.");
-    for (const words of ["printf", "Trap"]) {
+    for (const words of ["touch t", "Trap"]) {
       const question = page.getByRole("region", { name: "Question of the agent" }).filter({ hasText: words });
       await question.waitFor();
       await isHarmless("a question");
       await answer(question.getByRole("button", { name: "Allow once" }));
     }
-    await page.getByText("Both are there.").waitFor();
-    const ran = card(page, "printf");
+    await conversation(page).getByText("Both are there.").waitFor();
+    const ran = card(page, "touch t");
     await ran.getByRole("button", { expanded: false }).first().click();
     await ran.getByText("done-writing").first().waitFor();
     await isHarmless("a tool card");

@@ -1,5 +1,5 @@
 // A second machine: enrolled by the dialog, chosen, and used in a chat whose commands are approved and stopped.
-import { answer, api, calls, card, check, count, open, play, replies, send, signIn, wish } from "./stage.mjs";
+import { answer, api, calls, card, check, conversation, count, open, play, replies, send, signIn, wish } from "./stage.mjs";
 
 const context = await open();
 let page;
@@ -29,7 +29,7 @@ await play({
     const question = page.getByRole("region", { name: "Question of the agent" });
     await question.getByText("touch here && echo on-$((40 + 2))").waitFor();
     await answer(question.getByRole("button", { name: "Allow once" }));
-    await page.getByText("All done.").waitFor();
+    await conversation(page).getByText("All done.").waitFor();
     const ran = card(page, "echo on-");
     await ran.getByText("buildbox").first().waitFor();
     await ran.getByText("exit 0").waitFor();
@@ -45,7 +45,7 @@ await play({
     await answer(page.getByRole("button", { name: "Allow once" }));
     await page.getByText("Nothing waits for you").waitFor();
     await page.goBack();
-    await page.getByText("It is there.").waitFor();
+    await conversation(page).getByText("It is there.").waitFor();
     check((await wish("file", { name: "buildbox", path: "approved" })) === "", "the command ran on buildbox");
   },
   "a command that runs is stopped, on its machine too": async () => {

@@ -1,5 +1,5 @@
 // People of different roles, on a phone, by keyboard alone, and in Chinese.
-import { answer, api, calls, check, input, open, play, replies, send, server, signIn, wish } from "./stage.mjs";
+import { answer, api, calls, check, conversation, input, open, play, replies, send, server, signIn, wish } from "./stage.mjs";
 
 /** Signs a new person in, in a browser of its own. */
 async function person(name, role, options) {
@@ -57,7 +57,7 @@ await play({
     await allow.waitFor();
     await tabTo(page, allow);
     while (await allow.isVisible()) await page.keyboard.press("Enter");
-    await page.getByText("Without a mouse.").waitFor();
+    await conversation(page).getByText("Without a mouse.").waitFor();
     await tabTo(page, page.getByRole("link", { name: "Settings" }));
     await page.keyboard.press("g");
     await page.keyboard.press("s");
@@ -84,7 +84,7 @@ await play({
     const { height } = await allow.boundingBox();
     check(height >= 44, `a finger needs 44 px, and the button has ${height}`);
     await answer(allow);
-    await page.getByText("From the pocket.").waitFor();
+    await conversation(page).getByText("From the pocket.").waitFor();
     for (const path of ["/chat", "/inbox", "/runners", "/sandboxes", "/files", "/terminal", "/settings", "/settings#models", "/admin/people", "/admin/everyone", "/admin/audit", "/usage", "/status"]) {
       await page.goto(server + path);
       await page.getByRole("navigation").last().waitFor();
@@ -99,7 +99,7 @@ await play({
     await replies(calls(["Shell", { command: "touch 你好" }]), { text: "做完了。" });
     await send(page, "说点什么。");
     await answer(page.getByRole("button", { name: "允许一次" }));
-    await page.getByText("做完了。").waitFor();
+    await conversation(page).getByText("做完了。").waitFor();
     await page.getByRole("link", { name: "运行器" }).click();
     await page.getByRole("heading", { name: "运行器", exact: true }).waitFor();
     await page.context().close();

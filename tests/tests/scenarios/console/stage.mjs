@@ -10,7 +10,7 @@ const { chromium } = await import(`${PLAYWRIGHT}/index.mjs`);
 export const server = SERVER;
 
 /** How long anything may take before a script says that it does not happen, in milliseconds. */
-const PATIENCE_MS = 45_000;
+const PATIENCE_MS = 60_000;
 
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 let last = Promise.resolve();
@@ -100,6 +100,9 @@ export async function answer(button) {
     check(performance.now() < until, `${button} does nothing`);
   }
 }
+
+/** The conversation that is open. */
+export const conversation = (page) => page.getByRole("region", { name: /^(Conversation|会话内容)$/ });
 
 /** A tool card whose first line holds these words. */
 export const card = (page, words) => page.getByRole("region", { name: /^Call of / }).filter({ hasText: words });
