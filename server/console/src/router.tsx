@@ -17,9 +17,9 @@ function isOwnAddress(address: string): boolean {
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
-  validateSearch: (search: Record<string, unknown>): { next?: string } => {
+  validateSearch: (search: Record<string, unknown>): { next?: string | undefined } => {
     const next = search["next"];
-    return typeof next === "string" && isOwnAddress(next) ? { next } : {};
+    return { next: typeof next === "string" && isOwnAddress(next) ? next : undefined };
   },
   component: lazyRouteComponent(() => import("./pages/sign-in/SignIn"), "SignIn"),
 });
@@ -49,10 +49,12 @@ const home = createRoute({
   },
 });
 
-/** A search parameter that is a text, as a spread: absent where it is none. */
-function text(search: Record<string, unknown>, name: string): Record<string, string> {
+// A page gets each parameter of its address that the checks below leave out, as it is. So a wrong one becomes undefined.
+
+/** A search parameter that is a text, as a spread: undefined where it is none. */
+function text(search: Record<string, unknown>, name: string): Record<string, string | undefined> {
   const value = search[name];
-  return typeof value === "string" && value !== "" ? { [name]: value } : {};
+  return { [name]: typeof value === "string" && value !== "" ? value : undefined };
 }
 
 /** True for a day such as `2026-11-28`. */
@@ -60,9 +62,9 @@ function isDay(value: string): boolean {
   return /^\d{4}-\d{2}-\d{2}$/.test(value) && !Number.isNaN(Date.parse(value));
 }
 
-/** A search parameter that is on, as a spread: absent where it is off. */
-function flag(search: Record<string, unknown>, name: string): Record<string, boolean> {
-  return search[name] === true ? { [name]: true } : {};
+/** A search parameter that is on, as a spread: undefined where it is off. */
+function flag(search: Record<string, unknown>, name: string): Record<string, boolean | undefined> {
+  return { [name]: search[name] === true ? true : undefined };
 }
 
 const chat = createRoute({
@@ -101,9 +103,9 @@ const runners = createRoute({
   validateSearch: (search: Record<string, unknown>): { search?: string | undefined; sort?: "state" | undefined; runner?: string | undefined; enrol?: 1 | undefined } => ({
     ...text(search, "search"),
     ...text(search, "runner"),
-    ...(search["sort"] === "state" ? { sort: "state" as const } : {}),
+    sort: search["sort"] === "state" ? "state" : undefined,
     // `?enrol=1` opens the dialog that adds a machine.
-    ...(search["enrol"] === 1 ? { enrol: 1 as const } : {}),
+    enrol: search["enrol"] === 1 ? 1 : undefined,
   }),
   component: lazyRouteComponent(() => import("./pages/runners/Runners"), "Runners"),
 });
@@ -118,14 +120,14 @@ const sandboxes = createRoute({
 const terminals = createRoute({
   getParentRoute: () => frame,
   path: "/terminal",
-  validateSearch: (search: Record<string, unknown>): { runner?: string; operation?: string } => ({ ...text(search, "runner"), ...text(search, "operation") }),
+  validateSearch: (search: Record<string, unknown>): { runner?: string | undefined; operation?: string | undefined } => ({ ...text(search, "runner"), ...text(search, "operation") }),
   component: lazyRouteComponent(() => import("./pages/terminal/TerminalPage"), "TerminalPage"),
 });
 
 const files = createRoute({
   getParentRoute: () => frame,
   path: "/files",
-  validateSearch: (search: Record<string, unknown>): { runner?: string; path?: string } => ({ ...text(search, "runner"), ...text(search, "path") }),
+  validateSearch: (search: Record<string, unknown>): { runner?: string | undefined; path?: string | undefined } => ({ ...text(search, "runner"), ...text(search, "path") }),
   component: lazyRouteComponent(() => import("./pages/files/FilesPage"), "FilesPage"),
 });
 
@@ -164,10 +166,10 @@ const tenant = createRoute({
 const audit = createRoute({
   getParentRoute: () => admin,
   path: "audit",
-  validateSearch: (search: Record<string, unknown>): { who?: string; what?: string; since?: string } => ({
+  validateSearch: (search: Record<string, unknown>): { who?: string | undefined; what?: string | undefined; since?: string | undefined } => ({
     ...text(search, "who"),
     ...text(search, "what"),
-    ...(typeof search["since"] === "string" && isDay(search["since"]) ? { since: search["since"] } : {}),
+    since: typeof search["since"] === "string" && isDay(search["since"]) ? search["since"] : undefined,
   }),
   component: lazyRouteComponent(() => import("./pages/admin/Audit"), "Audit"),
 });

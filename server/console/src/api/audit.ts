@@ -5,11 +5,11 @@ import type { AuditEntry, AuditLog } from "./schema";
 /** Which entries of the audit log are meant. */
 export interface AuditFilter {
   /** A person's name or id, a runner's id, or `system`. */
-  who?: string;
+  who?: string | undefined;
   /** The beginning of a kind of action, such as `runner.`. */
-  what?: string;
+  what?: string | undefined;
   /** Entries of this day or later, as `2026-11-28`, by this browser's zone. */
-  since?: string;
+  since?: string | undefined;
 }
 
 /** The entries of one page of the list. */
