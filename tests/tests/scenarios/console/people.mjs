@@ -12,6 +12,7 @@ const isTooWide = (page) => page.evaluate(() => document.documentElement.scrollW
 
 /** Presses Tab until this has the focus. */
 async function tabTo(page, locator) {
+  await locator.first().waitFor();
   for (let presses = 0; presses < 80; presses += 1) {
     if (await locator.evaluateAll((elements) => elements.some((element) => element === document.activeElement))) return;
     await page.keyboard.press("Tab");
@@ -46,6 +47,7 @@ await play({
   "everything is done by keyboard alone": async () => {
     const page = await (await open()).newPage();
     await page.goto(`${server}/sign-in`);
+    await tabTo(page, page.getByRole("textbox", { name: "One-time code" }));
     await page.keyboard.type(await wish("code"));
     await page.keyboard.press("Enter");
     await input(page).waitFor();

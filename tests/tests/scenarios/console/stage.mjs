@@ -107,15 +107,20 @@ export const conversation = (page) => page.getByRole("region", { name: /^(Conver
 /** A tool card whose first line holds these words. */
 export const card = (page, words) => page.getByRole("region", { name: /^Call of / }).filter({ hasText: words });
 
-/** What axe finds that keeps people from using the page: nothing, in words. */
-export async function axe(page, where) {
+/**
+ * Notes what axe finds on the page that keeps people from using it. With `colours` it looks for those alone, which
+ * another theme changes.
+ */
+export async function axe(page, where, { colours = false } = {}) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(await axeSource);
-  const found = await page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+  const found = await page.evaluate(async (rules) => {
+    // Text that appears slowly has the colours of its ground for a moment.
+    await Promise.all(document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime < 2000).map((one) => one.finished.catch(() => {})));
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"], ...(rules && { runOnly: rules }) });
     return violations
       .filter(({ impact }) => impact === "serious" || impact === "critical")
       .map(({ id, help, nodes }) => `${id}: ${help}\n    ${nodes.slice(0, 4).map((node) => `${node.html.slice(0, 300)}\n      ${node.any.map((any) => any.message).join("; ")}`).join("\n    ")}`);
-  });
+  }, colours ? ["color-contrast"] : undefined);
   for (const one of found) wrong.push(`${where}: ${one}`);
 }
 const axeSource = AXE && import("node:fs/promises").then(({ readFile }) => readFile(`${AXE}/axe.min.js`, "utf8"));

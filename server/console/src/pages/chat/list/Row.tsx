@@ -39,7 +39,6 @@ export const Row = memo(function Row({ entry, selected, selecting, tabbable, onF
         tabIndex={tabbable ? 0 : -1}
         onClick={click}
         onFocus={() => onFocus(entry.id)}
-        aria-label={rowName(t, entry, title)}
         className="flex min-w-0 flex-1 items-center gap-2 rounded-control py-1 pr-2 pl-2 group-focus-within:pr-10 group-hover:pr-10 pointer-coarse:pr-12"
         activeProps={{ className: "bg-selected" }}
       >
@@ -64,8 +63,3 @@ export const Row = memo(function Row({ entry, selected, selecting, tabbable, onF
     </div>
   );
 });
-
-function rowName(t: ReturnType<typeof useTranslation<"chat">>["t"], entry: Entry, title: string): string {
-  if (entry.waiting > 0) return t("listRowNeedsYou", { title });
-  return entry.working ? t("listRowWorking", { title }) : title;
-}

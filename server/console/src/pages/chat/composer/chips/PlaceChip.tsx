@@ -44,7 +44,8 @@ export function PlaceChip({ session, disabled }: { session: string | undefined; 
   return (
     <Picker
       trigger={
-        <Chip disabled={disabled || place === undefined} aria-label={chipName(t, place)}>
+        <Chip disabled={disabled || place === undefined}>
+          <span className="sr-only">{t("inputPlaceLabel")}</span>
           <PlaceWords place={place} withFolder={session !== undefined} />
         </Chip>
       }
@@ -75,7 +76,7 @@ export function PlaceWords({ place, withFolder = true }: { place: ChatPlace | nu
     <>
       <Dot state={PLACE_DOTS[place.state]} />
       <span className="max-w-48 min-w-8 truncate font-medium text-ink">{place.value}</span>
-      {place.state !== "online" && <span className="shrink-0">{t(`inputPlace_${place.state}`)}</span>}
+      <span className={place.state === "online" ? "sr-only" : "shrink-0"}>{t(`inputPlace_${place.state}`)}</span>
       {withFolder && place.folder && (
         <span className="min-w-8 truncate">
           <span aria-hidden>· </span>
@@ -89,11 +90,6 @@ export function PlaceWords({ place, withFolder = true }: { place: ChatPlace | nu
       </span>
     </>
   );
-}
-
-function chipName(t: ReturnType<typeof useTranslation<"chat">>["t"], place: ChatPlace | null | undefined): string {
-  if (!place) return t("inputPlaceNone");
-  return t("inputPlaceName", { place: place.value, folder: place.folder, isolation: place.isolation, state: t(`inputPlace_${place.state}`) });
 }
 
 interface Words {
