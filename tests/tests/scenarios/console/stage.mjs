@@ -102,7 +102,7 @@ export async function answer(button) {
 }
 
 /** The conversation that is open. */
-export const conversation = (page) => page.getByRole("region", { name: /^(Conversation|会话内容)$/ });
+export const conversation = (page) => page.getByRole("region", { name: /^(Conversation|对话内容)$/ });
 
 /** A tool card whose first line holds these words. */
 export const card = (page, words) => page.getByRole("region", { name: /^Call of / }).filter({ hasText: words });
