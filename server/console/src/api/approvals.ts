@@ -13,6 +13,12 @@ export function useWaiting(): number {
   return useQuery(waitingQuery).data?.approvals.length ?? 0;
 }
 
+/** The questions that were asked last, also those that have an answer. */
+export const answeredQuery = queryOptions({
+  queryKey: ["approvals", "all"],
+  queryFn: (): Promise<Approvals> => answer(api.GET("/api/v1/approvals", { params: { query: { all: true, limit: 50 } } })),
+});
+
 /** One question. An answer needs its digest, which only the API tells. */
 export function approvalQuery(id: string) {
   return queryOptions({

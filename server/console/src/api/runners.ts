@@ -1,6 +1,13 @@
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answer, api } from "./client";
-import type { Runners } from "./schema";
+import { queries } from "./query";
+import type { ChangeRunner, Operation, Operations, Runner, Runners } from "./schema";
+
+/** Runners that are asked for at once. */
+const PAGE = 500;
+
+/** Pages of runners that are asked for at most: nobody reads more than 2,000 rows. */
+const PAGES = 4;
 
 /** The runners that the person may choose, by name. */
 export interface AllRunners {

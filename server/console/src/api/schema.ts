@@ -1,2 +1,2 @@
-/** The types of the API, generated from the server's OpenAPI document by `npm run types`. */
+/** The types of the wire. They are made from the server's own document, `openapi.json`. */
 export type * from "./schema.gen";

@@ -70,37 +70,13 @@ function OneConversation({ session }: { session: string }) {
   const loose = facts.approvals.filter((approval) => approval.item === null);
   return (
     <ConversationContext value={context}>
-      <main className="flex min-h-0 min-w-0 flex-1 flex-col">
-        <Header session={session} facts={facts} live={snapshot.caughtUp} />
-        {snapshot.status === "loading" ? (
-          <Loading seq={snapshot.seq} />
-        ) : rows.length === 0 ? (
-          <div className="min-h-0 flex-1 overflow-y-auto">
-            <Empty icon={MessageCirclePlus} title={t("emptyChat")}>
-              {t("emptyChatHint")}
-            </Empty>
-          </div>
-        ) : (
-          <ItemList ref={list} rows={rows} kept={kept} end={<Working working={facts.working} />} />
-        )}
-        <div className="mx-auto w-full max-w-4xl shrink-0 px-4 pb-3 md:px-6">
-          {loose.map((approval) => (
-            <div key={approval.id} className="mb-2 max-h-[50dvh] overflow-y-auto">
-              <ApprovalCard approval={{ id: approval.id, question: approval.question, until: new Date(approval.until).toISOString() }} />
-            </div>
-          ))}
-          <QuestionBar ids={facts.approvals.map((approval) => approval.id)} onShow={reveal} />
-          {snapshot.status === "refused" && snapshot.problem?.status !== 404 && <NotServed session={session} snapshot={snapshot} />}
-          <Composer
+      <div className="flex min-h-0 min-w-0 flex-1">
+        <main className="flex min-h-0 min-w-0 flex-1 flex-col">
+          <Header
             session={session}
-            working={facts.working !== null}
-            waits={facts.approvals.length > 0}
-            stops={useStops(facts, snapshot)}
-            disabledReason={snapshot.status === "refused" ? t("notServed") : mayWork(me) ? undefined : t("viewerOnlyHint", { ns: "common" })}
-            editing={edit.editing}
-            onEditDone={edit.done}
-            onEditLast={editLast}
-            onSent={() => list.current?.toEnd()}
+            facts={facts}
+            live={snapshot.caughtUp}
+            actions={!isPanelOpen && <IconButton icon={PanelRightOpen} label={t("openPanel")} onClick={() => openPanel(true)} />}
           />
           {snapshot.status === "loading" ? (
             <Loading seq={snapshot.seq} />
@@ -120,13 +96,13 @@ function OneConversation({ session }: { session: string }) {
               </div>
             ))}
             <QuestionBar ids={facts.approvals.map((approval) => approval.id)} onShow={reveal} />
-            {snapshot.status === "refused" && <Deleted session={session} snapshot={snapshot} />}
+            {snapshot.status === "refused" && snapshot.problem?.status !== 404 && <NotServed session={session} snapshot={snapshot} />}
             <Composer
               session={session}
               working={facts.working !== null}
               waits={facts.approvals.length > 0}
-              stops={useStops(facts, snapshot)}
-              disabledReason={snapshot.status === "refused" ? t("notServed") : undefined}
+              stops={stops}
+              disabledReason={snapshot.status === "refused" ? t("notServed") : mayWork(me) ? undefined : t("viewerOnlyHint", { ns: "common" })}
               editing={edit.editing}
               onEditDone={edit.done}
               onEditLast={editLast}

@@ -3,7 +3,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Container, Plus, Server } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { mayWork, useMe } from "@/api/me";
+import { useMe } from "@/api/me";
 import { runnersQuery } from "@/api/runners";
 import type { Runner } from "@/api/schema";
 import { Button } from "@/ui/Button";
@@ -58,8 +58,8 @@ export function Runners() {
             <Container aria-hidden className="size-4" />
             {t("sandboxes")}
           </Link>
-          {mayWork(me) && (
-            <Button look="primary" icon={Plus} onClick={add}>
+          {!none && !viewer && (
+            <Button look="primary" icon={Plus} onClick={() => go({ enrol: 1 })}>
               {t("addMachine")}
             </Button>
           )}
@@ -68,22 +68,10 @@ export function Runners() {
     >
       {error && <ErrorNote error={error} onRetry={() => void refetch()} className="mb-4" />}
       {!data && !error && <Skeleton rows={4} className="h-16" />}
-      {data?.runners.length === 0 && (
-        <Card>
-          <Empty
-            icon={Server}
-            title={t("emptyTitle")}
-            action={
-              mayWork(me) && (
-                <Button look="primary" icon={Plus} onClick={add}>
-                  {t("addMachine")}
-                </Button>
-              )
-            }
-          >
-            {t("emptyWhy")}
-          </Empty>
-        </Card>
+      {none && viewer && (
+        <Empty icon={Server} title={t("emptyTitle")}>
+          {t("viewerWhy")}
+        </Empty>
       )}
       {none && !viewer && !search.enrol && !enrolment.made && <FirstMachine enrolment={enrolment} />}
       {data && me && data.runners.length > 0 && (
@@ -104,7 +92,7 @@ export function Runners() {
       )}
       {opened && <RunnerSheet runner={opened} onClose={() => go({ runner: undefined })} onDeed={(one) => ask(opened, one)} />}
       {deed && asked && <DeedDialog key={`${deed.deed} ${deed.id}`} deed={deed.deed} runner={asked} onClose={() => setDeed(undefined)} />}
-      {search.enrol && mayWork(me) && <EnrolDialog onClose={() => go({ enrol: undefined })} />}
+      {!viewer && (search.enrol || enrolment.made) && <EnrolDialog enrolment={enrolment} onClose={closeEnrolment} />}
     </Page>
   );
 }
