@@ -1,5 +1,5 @@
 # The few verbs of the project. `make` lists them.
-.PHONY: help up console test check soak skew bench dist docs
+.PHONY: help up console test check soak skew bench screenshots dist docs
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -35,6 +35,9 @@ skew: ## server and runner of different versions together: this commit's and the
 
 bench: ## figures against real peers, as ratios
 	@tests/bench
+
+screenshots: ## a picture of every page of the web console in target/screenshots, and what Lighthouse says (LANG=zh: in Chinese)
+	@tests/screenshots
 
 dist: ## the archives of a release in dist/, with checksums, licences and a bill of materials
 	@deploy/dist

@@ -33,13 +33,16 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A server whose agents ask before they do something. It reaches the scripted model, and has no runner.
-    pub async fn new() -> Self {
+    /// A server whose agents ask before they do something. It reaches the scripted model under this name, and has no
+    /// runner.
+    pub async fn with_model(name: &str) -> Self {
         let model = ModelServer::start().await;
-        model.lists(&["scripted"]);
+        model.lists(&[name]);
         let gantry = Gantry::with(Setup {
             model: Some(model.base_url()),
-            variables: vec![("GANTRY_MODE".to_owned(), "ask".to_owned())],
+            variables: [("GANTRY_MODE", "ask"), ("GANTRY_MODEL", name)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
             ..Setup::default()
         })
         .await;
@@ -52,11 +55,11 @@ impl Stage {
         }
     }
 
-    /// Plays a script to its end, with these variables in its environment.
+    /// Plays a script to its end, with these variables in its environment. Gives what it said.
     ///
     /// # Panics
     /// With what the script said, if it fails.
-    pub async fn play(mut self, script: &Path, variables: &[(&str, PathBuf)]) {
+    pub async fn play(mut self, script: &Path, variables: &[(&str, PathBuf)]) -> String {
         let mut node = Command::new("node")
             .arg(script)
             .env("SERVER", self.network.url())
@@ -78,6 +81,7 @@ impl Stage {
         let output = node.wait_with_output().await.expect("it can be waited for");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
+        said.into_owned()
     }
 
     async fn grant(&mut self, wish: &Value) -> Value {
@@ -100,7 +104,7 @@ impl Stage {
                 self.release.notify_one();
                 Value::Null
             }
-            "left" => self.model.replies_left().into(),
+            "database" => json!(self.gantry.home().join("server/gantry.db")),
             "runner" => {
                 let name = text("name");
                 let runner = self.gantry.runner(name).await;
@@ -109,8 +113,12 @@ impl Stage {
                 json!(workspace)
             }
             "paste" => {
-                let runner = pasted(text("line")).await;
+                let runner = pasted(text("line"), text("folder")).await;
                 self.runners.insert(text("name").to_owned(), runner);
+                Value::Null
+            }
+            "until_online" => {
+                self.gantry.until_online(text("name"), true).await;
                 Value::Null
             }
             "kill_runner" => {
@@ -181,14 +189,18 @@ impl Stage {
     }
 }
 
-/// A machine on which this line was pasted, in its workspace, and whose runner was then started.
-async fn pasted(line: &str) -> Runner {
+/// A machine on which this line was pasted, in this folder or else in its workspace, and whose runner was then started.
+async fn pasted(line: &str, folder: &str) -> Runner {
     let mut runner = Runner::stranger();
+    let folder = match folder {
+        "" => runner.workspace(),
+        folder => PathBuf::from(folder),
+    };
     let programs = binary("gantry-runner");
     let programs = programs.parent().expect("it lies in a folder");
     let pasted = Command::new("sh")
         .args(["-c", line])
-        .current_dir(runner.workspace())
+        .current_dir(folder)
         .env_clear()
         .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
         .env("GANTRY_HOME", runner.home())

@@ -5,15 +5,19 @@ use std::path::{Path, PathBuf};
 
 use tests::stage::Stage;
 
+/// Plays a script of `console/`, with this name for the model. Gives what the script said.
+async fn plays_with(model: &str, script: &str, variables: &[&str]) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/console");
+    let variables = ["PLAYWRIGHT", "CHROMIUM", "AXE"].iter().chain(variables);
+    let variables = variables.map(|name| (*name, variable(&format!("GANTRY_{name}"))));
+    let variables: Vec<_> = variables.collect();
+    let stage = Stage::with_model(model).await;
+    stage.play(&folder.join(script), &variables).await
+}
+
 /// Plays a script of `console/`.
 async fn plays(script: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/console");
-    let variables = ["PLAYWRIGHT", "CHROMIUM", "AXE"];
-    let variables = variables.map(|name| (name, variable(&format!("GANTRY_{name}"))));
-    Stage::new()
-        .await
-        .play(&folder.join(script), &variables)
-        .await;
+    plays_with("scripted", script, &[]).await;
 }
 
 #[expect(
@@ -59,4 +63,11 @@ async fn a_full_screen_program_in_a_terminal_is_resized_and_survives_a_reload() 
 #[tokio::test(flavor = "multi_thread")]
 async fn axe_finds_nothing_serious_on_any_page_in_both_themes() {
     plays("accessible.mjs").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "it makes pictures to be looked at: make screenshots"]
+async fn every_page_is_pictured_in_both_themes_and_two_widths() {
+    let said = plays_with("gpt-5", "pictures.mjs", &["PICTURES", "LIGHTHOUSE"]).await;
+    println!("{said}");
 }

@@ -42,6 +42,9 @@ export async function api(method, path, body) {
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 const wrong = [];
 
+/** Starts a browser of its own with this profile, for other tools; it notes nothing. */
+export const launch = (profile, args) => chromium.launchPersistentContext(profile, { executablePath: CHROMIUM, args: ["--no-sandbox", ...args], locale: "en-GB" });
+
 /**
  * Opens a browser of its own, as another person has. It notes what no page may do: ask another origin, open a
  * dialog of the browser's, break the policy of its contents, fail in a script.
