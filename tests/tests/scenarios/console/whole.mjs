@@ -90,5 +90,9 @@ await play({
     await dialog.getByRole("button", { name: "Sign in" }).click();
     await dialog.waitFor({ state: "hidden" });
     check((await input(page).inputValue()) === "Not sent yet", "the draft is there");
+    await page.getByText("Stopped: the sign-in was ended").waitFor();
+    await replies({ text: "Welcome back." });
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await once(page, "The last ones.", "Not sent yet", "Welcome back.");
   },
 });

@@ -28,6 +28,7 @@ interface ActionsProps {
 export function Actions({ session, working, stops, ready, busy, hasText, disabled, onSend, onFiles }: ActionsProps) {
   const { t } = useTranslation("chat");
   const chooser = useRef<HTMLInputElement>(null);
+  const steers = working && hasText;
   return (
     <div className="flex items-center gap-1 p-1.5">
       <IconButton icon={ImagePlus} label={t("inputImageAdd")} disabled={disabled} onClick={() => chooser.current?.click()} />
@@ -44,21 +45,28 @@ export function Actions({ session, working, stops, ready, busy, hasText, disable
       />
       <span className="flex-1" />
       {working && session && <Stop key={session} session={session} stops={stops} />}
-      {working && hasText && (
+      {steers && (
         <Tooltip text={t("inputQueueHint")}>
           <Button icon={ListPlus} className="max-md:px-2 max-md:[&>svg]:hidden" disabled={!ready} onClick={() => onSend("queue")}>
             {t("inputQueue")}
           </Button>
         </Tooltip>
       )}
-      {working && hasText && (
-        <Tooltip text={t("inputSteerHint")}>
-          <Button look="primary" icon={ArrowUp} className="max-md:px-2" disabled={!ready} busy={busy} onClick={() => onSend("steer")}>
-            {t("inputSteer")}
-          </Button>
-        </Tooltip>
-      )}
-      {!(working && hasText) && <IconButton icon={ArrowUp} look="primary" label={t("inputSend")} disabled={!ready} busy={busy} onClick={() => onSend("steer")} />}
+      {/* One button, whether a turn works or not: it may end while the button is pressed. */}
+      <Tooltip text={steers ? t("inputSteerHint") : t("inputSend")}>
+        <Button
+          look="primary"
+          icon={ArrowUp}
+          square={!steers}
+          className={steers ? "max-md:px-2" : undefined}
+          aria-label={steers ? undefined : t("inputSend")}
+          disabled={!ready}
+          busy={busy}
+          onClick={() => onSend("steer")}
+        >
+          {steers && t("inputSteer")}
+        </Button>
+      </Tooltip>
     </div>
   );
 }
