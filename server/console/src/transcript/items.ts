@@ -47,7 +47,7 @@ export class Items {
     this.#waiting.splice(queued < 0 ? this.#waiting.length : queued, 0, item);
   }
 
-  /** Moves a message that waited to the end of the conversation: the model is sent it, or never was (`unread`). */
+  /** Moves a message that waited to the end of the conversation: the model is sent it, or is not yet (`unread`). */
   take(id: string, unread = false): void {
     const place = this.#waiting.findIndex((item) => item.id === id);
     const [item] = place < 0 ? [] : this.#waiting.splice(place, 1);

@@ -12,7 +12,7 @@ import { recordedParts } from "./answer";
 import { asked, LiveCall } from "./call";
 import { approvalAnswered, approvalAsked, callEnded, place, placed, settled } from "./callevents";
 import { note } from "./items";
-import { accepted, dequeue, leaveSteers, steered, steersTaken } from "./messages";
+import { accepted, dequeue, leaveSteers, sendLeftSteers, steered, steersTaken } from "./messages";
 import type { AnswerItem, Note } from "./model";
 import { NONE, sum, tokens, used } from "./models";
 import { line, text } from "./safe";
@@ -134,6 +134,7 @@ function claimed(state: State, event: SessionEventTurnClaimed): void {
     add(state, event, { type: "resumed" });
   } else {
     known.begun = state.at;
+    sendLeftSteers(state);
   }
   known.claimed = true;
   if (settings) state.patch({ settings, model: line(settings.model) });

@@ -46,6 +46,19 @@ describe("messages", () => {
     expect(shown(fold)).toEqual(["now: go", "text: one", "steered: left", "(turn_ended)", "queued waiting: later"]);
   });
 
+  it("that a stopped turn left wait for the next one, unless they were gone back from", () => {
+    const stopped = (script: Script) => script.steered("use tabs", 1).done("cancelled");
+    const script = stopped(new Script().user("go"));
+    const fold = folded(script.fed());
+    expect(shown(fold)).toEqual(["now: go", "steered waiting: use tabs", "(turn_ended)"]);
+    folded(script.said("next").fed(), fold);
+    expect(shown(fold)).toContain("steered waiting: use tabs");
+    folded(script.claimed().fed(), fold);
+    expect(shown(fold)).toEqual(["now: go", "steered: use tabs", "(turn_ended)", "now: next"]);
+    const back = stopped(new Script().user("go")).rewound(1).user("anew");
+    expect(shown(folded(back.fed()))).toContain("~steered waiting: use tabs");
+  });
+
   it("that steer while an answer streams stand where they stand after a reload", () => {
     const script = new Script().user("go");
     const fold = folded(script.fed());

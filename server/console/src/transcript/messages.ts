@@ -73,10 +73,22 @@ export function steersTaken(state: State, turn: string, through: number, into: s
   }
 }
 
-/** The turn is over: messages that steered it and were not taken have their place before its end. */
+/**
+ * The turn is over: messages that steered it and were not taken have their place before its end. The model is sent them
+ * with the next turn, unless they become a message of that turn.
+ */
 export function leaveSteers(state: State, turn: string): void {
   const left = state.items.waiting.filter((item) => item.sent === "steered" && item.turn === turn);
   for (const item of left) state.items.take(item.id, true);
+  state.leftSteers.push(...left.map((item) => item.id));
+}
+
+/** A turn begins: the model is sent the messages that earlier turns left, but for those that were gone back from. */
+export function sendLeftSteers(state: State): void {
+  for (const id of state.leftSteers.splice(0)) {
+    const item = state.items.get(id);
+    if (item?.kind === "message" && !item.rewound) state.items.replace({ ...item, waiting: false });
+  }
 }
 
 function steerId(turn: string, number: number): string {

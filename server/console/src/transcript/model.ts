@@ -54,8 +54,8 @@ export interface MessageItem extends ItemBase {
   /** The way in which it came: it started its turn, it waited for an earlier turn, or it joined a turn that worked. */
   readonly sent: "now" | "queued" | "steered";
   /**
-   * True while the model has not been sent it; also for good, if a turn ended before it took a steering message. While
-   * it may still be sent, it stands behind all other items: those that steer first, then those that are queued.
+   * True while the model has not been sent it. It stands behind all other items: those that steer first, then those that
+   * are queued. A steering message whose turn ended first stands before that end, and is sent with the next turn.
    */
   readonly waiting: boolean;
   /** Present if it asks to compact the conversation: what matters most. The model is not sent such a message. */

@@ -68,6 +68,8 @@ export class State {
   /** The id of the note of the moment, such as a retry; it goes away once the turn goes on. */
   notice: string | null = null;
   toldOfRules = false;
+  /** The ids of messages that steered a turn which ended before the model was sent them. */
+  readonly leftSteers: string[] = [];
   hasEndedTurn = false;
   /** True once the log was read to its end: what comes now happens now. */
   caughtUp = false;

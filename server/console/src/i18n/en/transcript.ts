@@ -88,7 +88,7 @@ export const transcript = {
   mayRun: "Run {{tool}}?",
   mayRunCommand: "Run this command?",
   messageCompacts: "Compact the conversation. {{focus}}",
-  messageMissed: "Its turn ended before the model had it",
+  messageMissed: "The turn ended first. The agent reads this with your next message",
   messageOf: "Message of {{name}}",
   messageOwn: "Your message",
   messageQueued: "Waits until the turn ends",

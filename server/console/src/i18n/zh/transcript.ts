@@ -82,7 +82,7 @@ export const transcript: Translation<typeof english> = {
   mayRun: "运行 {{tool}}？",
   mayRunCommand: "运行此命令？",
   messageCompacts: "压缩对话。{{focus}}",
-  messageMissed: "在模型收到之前，所属轮次已结束",
+  messageMissed: "这一轮先结束了，智能体会在你发送下一条消息时一并读到它",
   messageOf: "{{name}} 的消息",
   messageOwn: "你的消息",
   messageQueued: "等待本轮结束",

@@ -65,6 +65,7 @@ function Words({ id, text }: { id: string; text: string }) {
 function State({ item }: { item: MessageItem }) {
   const { t } = useTranslation("transcript");
   const { turn } = useConversation();
+  if (item.rewound) return null;
   if (item.waiting && item.sent === "steered" && item.turn !== turn) return <Line words={t("messageMissed")} />;
   if (!item.waiting) return item.sent === "steered" ? <Line words={t("messageSteered")} /> : null;
   return <Line waits words={item.sent === "steered" ? t("messageSteering") : item.sent === "queued" ? t("messageQueued") : t("messageWaiting")} />;
