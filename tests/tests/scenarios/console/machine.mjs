@@ -48,13 +48,14 @@ await play({
     await conversation(page).getByText("It is there.").waitFor();
     check((await wish("file", { name: "buildbox", path: "approved" })) === "", "the command ran on buildbox");
   },
-  "a command that runs is stopped, on its machine too": async () => {
-    await replies(calls(["Shell", { command: "echo begun; sleep 1000; touch too-late" }]));
+  "a command that runs is stopped alone, on its machine too": async () => {
+    await replies(calls(["Shell", { command: "echo begun; sleep 1000; touch too-late" }]), { text: "It was stopped." });
     await send(page, "Wait for long.");
     await answer(page.getByRole("button", { name: "Allow once" }));
     await page.getByText("begun", { exact: true }).waitFor();
     await card(page, "sleep 1000").getByRole("button", { name: "Stop" }).click();
     await card(page, "sleep 1000").getByText("stopped", { exact: true }).waitFor();
+    await conversation(page).getByText("It was stopped.").waitFor();
     await count(page.getByRole("button", { name: "Send", exact: true }), 1);
     const { operations } = await api("get", "/operations?state=open");
     check(operations.length === 0, `something runs: ${JSON.stringify(operations)}`);

@@ -3,7 +3,6 @@ import { memo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Answer } from "@/api/schema";
 import { stopOperation } from "@/api/operations";
-import { stopTurn } from "@/api/turns";
 import { duration } from "@/format/time";
 import type { CallItem } from "@/transcript/model";
 import { Badge } from "@/ui/Badge";
@@ -42,7 +41,7 @@ export const CallCard = memo(function CallCard({ item }: { item: CallItem }) {
         {item.task !== null && <Badge>{t("taskNumber", { number: item.task })}</Badge>}
         <PlaceWords place={item.place} className="max-md:hidden" />
         <State item={item} />
-        {running && <Stop item={item} />}
+        {running && item.operation && <Stop operation={item.operation} inTurn={item.state === "running"} />}
       </div>
       {!open && running && <LastLine item={item} />}
       {item.approval?.answered && (open || !isPlainlyAllowed(item.approval.answered.answer)) && <ApprovalNote answered={item.approval.answered} />}
@@ -100,23 +99,21 @@ function LastLine({ item }: { item: CallItem }) {
   return <p className="h-6 truncate px-3 pl-9 font-mono text-meta text-faint">{text || "\u00a0"}</p>;
 }
 
-/** Stops a task alone, or else the turn that waits for the call. It is stopped once the log says so. */
-function Stop({ item }: { item: CallItem }) {
+/** Stops the call alone: a turn that waits for it goes on, and its model is told. It is stopped once the log says so. */
+function Stop({ operation, inTurn }: { operation: string; inTurn: boolean }) {
   const { t } = useTranslation("transcript");
-  const { session } = useConversation();
   const [asked, setAsked] = useState(false);
   const stop = async () => {
     setAsked(true);
     try {
-      if (item.state === "background" && item.operation) await stopOperation(item.operation);
-      else await stopTurn(session);
+      await stopOperation(operation);
     } catch (error) {
       setAsked(false);
       sayFailed(t("stopFailed"), error);
     }
   };
   return (
-    <Button size="sm" busy={asked} title={item.state === "background" ? t("stopTaskHint") : t("stopTurnHint")} onClick={() => void stop()}>
+    <Button size="sm" busy={asked} title={inTurn ? t("stopCallHint") : t("stopTaskHint")} onClick={() => void stop()}>
       {asked ? t("stopping") : t("stop")}
     </Button>
   );
