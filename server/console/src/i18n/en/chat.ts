@@ -2,6 +2,7 @@
 export const chat = {
   inputAsUsual: "As in my other chats",
   inputAwaySince: "away, seen {{age}}",
+  inputBehind: "Goes after the one before",
   inputBlind: "{{model}} cannot see images.",
   inputCommandLater: "Commands work once the chat has begun. To send this as a message, put a space before the slash.",
   inputCommands: "Commands",
@@ -67,7 +68,7 @@ export const chat = {
   inputPractice: "Practice model",
   inputPracticeHint: "No AI: it understands a few set phrases, such as “run make test”.",
   inputQueue: "Queue",
-  inputQueueHint: "Send it after this turn",
+  inputQueueHint: "Send it after this turn. It cannot be taken back",
   inputScope: "For which chats",
   inputScopeAll: "All my chats",
   inputScopeChat: "This chat",

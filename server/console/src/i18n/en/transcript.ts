@@ -91,7 +91,7 @@ export const transcript = {
   messageMissed: "The turn ended first. The agent reads this with your next message",
   messageOf: "Message of {{name}}",
   messageOwn: "Your message",
-  messageQueued: "Waits until the turn ends",
+  messageQueued: "Waits until the turn ends. It cannot be taken back",
   messageSteered: "Joined the turn that worked",
   messageSteering: "Joins the turn at its next step",
   messageWaiting: "The model does not have it yet",

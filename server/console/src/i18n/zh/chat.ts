@@ -4,6 +4,7 @@ import type { chat as english } from "../en/chat";
 export const chat: Translation<typeof english> = {
   inputAsUsual: "与我的其他对话相同",
   inputAwaySince: "离线，{{age}}在线",
+  inputBehind: "排在前一条之后发送",
   inputBlind: "{{model}} 无法查看图片。",
   inputCommandLater: "对话开始后才能使用命令。若要作为消息发送，请在斜杠前加一个空格。",
   inputCommands: "命令",
@@ -69,7 +70,7 @@ export const chat: Translation<typeof english> = {
   inputPractice: "练习模型",
   inputPracticeHint: "并非 AI：只懂少数固定句式，例如“run make test”。",
   inputQueue: "排队",
-  inputQueueHint: "在这一轮结束后发送",
+  inputQueueHint: "在这一轮结束后发送，发出后无法撤回",
   inputScope: "适用范围",
   inputScopeAll: "我的所有对话",
   inputScopeChat: "此对话",

@@ -85,7 +85,7 @@ export const transcript: Translation<typeof english> = {
   messageMissed: "这一轮先结束了，智能体会在你发送下一条消息时一并读到它",
   messageOf: "{{name}} 的消息",
   messageOwn: "你的消息",
-  messageQueued: "等待本轮结束",
+  messageQueued: "等待本轮结束，无法撤回",
   messageSteered: "已加入当时进行的轮次",
   messageSteering: "将在下一步加入本轮",
   messageWaiting: "模型尚未收到",

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useId, useLayoutEffect, useRef, useState } from "react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type RefObject, useId, useLayoutEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { sessionQuery } from "@/api/sessions";
 import { MESSAGE_BYTES } from "@/api/messages";
@@ -19,6 +19,7 @@ import type { Images, Unfit } from "./useImages";
 import { type How, useSend } from "./useSend";
 
 interface BoxProps extends Pick<ComposerProps, "session" | "working" | "waits" | "stops" | "disabledReason" | "onEditDone" | "onEditLast"> {
+  area: RefObject<HTMLTextAreaElement | null>;
   user: string;
   images: Images;
   text: string;
@@ -36,10 +37,9 @@ const LONGEST_TEXT = 1_000_000;
 const TOUCH = matchMedia("(pointer: coarse)");
 
 /** The box that a person writes in, with its images and its buttons. */
-export function Box({ session, working, waits, stops, disabledReason, onEditDone, onEditLast, user, images, text, editing, onText, onGiveBack }: BoxProps) {
+export function Box({ session, working, waits, stops, disabledReason, onEditDone, onEditLast, area, user, images, text, editing, onText, onGiveBack }: BoxProps) {
   const { t } = useTranslation("chat");
   const id = useId();
-  const area = useRef<HTMLTextAreaElement>(null);
   const [cursor, setCursor] = useState(text.length);
   const [refused, setRefused] = useState<string>();
   const [dropping, setDropping] = useState(false);
@@ -67,11 +67,11 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
     if (!box) return;
     box.style.height = "0";
     box.style.height = `${Math.min(box.scrollHeight, HEIGHT_PX)}px`;
-  }, [text]);
+  }, [area, text]);
   useLayoutEffect(() => {
     // The text of an earlier message is there to be changed at once.
     if (editing?.turn) area.current?.focus();
-  }, [editing?.turn]);
+  }, [area, editing?.turn]);
 
   const write = (written: string) => {
     if (written.length > LONGEST_TEXT) {

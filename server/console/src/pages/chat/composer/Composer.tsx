@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useMe } from "@/api/me";
 import type { MessageAccepted } from "@/api/schema";
@@ -57,6 +57,7 @@ export function Composer(props: ComposerProps) {
   const outgoing = useOutbox(user, session);
   const images = useImages(session);
   const answer = useAnswer(session);
+  const area = useRef<HTMLTextAreaElement>(null);
   if (editing !== undefined && edited?.turn !== editing.turn) setEdited(editing);
   if (editing === undefined && edited !== undefined) setEdited(undefined);
 
@@ -65,16 +66,18 @@ export function Composer(props: ComposerProps) {
     return onMessageSent((of, sent) => of === session && onSent(sent));
   }, [session, onSent]);
 
+  const focus = () => area.current?.focus();
   const giveBack = (text: string) => putBack(user, session, text);
   const takeBack = (message: Outgoing) => {
     giveBack(message.text);
     images.putBack(message.images);
+    focus();
   };
   const disabled = disabledReason !== undefined;
   return (
     <div className="flex w-full flex-col gap-2">
       {session && answer && <AnswerCard answer={answer} onClose={() => showAnswer(session, undefined)} />}
-      {session && <OutgoingRows user={user} session={session} messages={outgoing} onEdit={takeBack} />}
+      {session && <OutgoingRows user={user} session={session} messages={outgoing} onEdit={takeBack} onRemoved={focus} />}
       {edited && (
         <div className="flex items-center justify-between gap-2 pl-3 text-dense text-muted">
           <p>{t("inputEditing")}</p>
@@ -86,6 +89,7 @@ export function Composer(props: ComposerProps) {
       <Box
         {...props}
         key={session ?? "new"}
+        area={area}
         user={user}
         images={images}
         text={edited ? edited.text : draft}

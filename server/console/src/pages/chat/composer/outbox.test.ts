@@ -69,6 +69,17 @@ describe("the outbox", () => {
     expect(calls().map(([, sent]) => sent)).toEqual(["first", "second"]);
   });
 
+  it("gives back a message that waits, but not one that is on its way", async () => {
+    const { outbox, unreachable } = await load();
+    vi.mocked(sendMessage).mockRejectedValueOnce(unreachable);
+    for (const written of ["first", "second", "third"]) outbox.post("ann", "ses_1", text(written));
+    const [first, second] = JSON.parse(values.get("gantry.outbox.ann.ses_1") ?? "[]") as { id: string }[];
+    expect(outbox.takeBack("ann", "ses_1", first?.id ?? "")).toBe(false);
+    expect(outbox.takeBack("ann", "ses_1", second?.id ?? "")).toBe(true);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(calls().map(([, sent]) => sent)).toEqual(["first", "first", "third"]);
+  });
+
   it("sends after a reload what an earlier page left, with its id", async () => {
     const { outbox: before, unreachable } = await load();
     vi.mocked(sendMessage).mockRejectedValue(unreachable);

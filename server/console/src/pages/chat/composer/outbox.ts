@@ -75,14 +75,26 @@ export function resume(user: string, session: string): void {
   void work(session, boxOf(user, session));
 }
 
-/** Takes a message back that the server has refused, or did not answer to. It may have it all the same if it did not answer. */
-export function takeBack(user: string, session: string, id: string): void {
+/** True if the message is in a request that the server has not answered yet: it goes first, those behind it wait. */
+export function isOnItsWay(message: Outgoing, place: number): boolean {
+  return place === 0 && message.state === "sending";
+}
+
+/**
+ * Takes a message back. One to which the server did not answer it may have all the same. Returns false for one that is
+ * on its way: that stays.
+ */
+export function takeBack(user: string, session: string, id: string): boolean {
   const box = boxOf(user, session);
+  const place = box.waiting.findIndex((message) => message.id === id);
+  const message = box.waiting[place];
+  if (!message || isOnItsWay(message, place)) return false;
   change(
     box,
     box.waiting.filter((message) => message.id !== id),
   );
   void work(session, box);
+  return true;
 }
 
 /** Sends a refused message again. */
