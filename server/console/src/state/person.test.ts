@@ -19,6 +19,7 @@ it("keeps what is the person's own over a reload, and forgets it for another per
   const first = await page();
   first.noteWho("usr_a");
   first.keep("gantry.draft.usr_a.new", "secret");
+  first.keep("gantry.edit.usr_a.ses_1", "secret");
   first.keep("gantry.terminals", "[]");
   first.keep("gantry.theme", "dark");
   vi.resetModules();

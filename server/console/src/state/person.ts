@@ -10,7 +10,7 @@ import { forgetAll, keep, kept } from "./storage";
 const NAME = "gantry.person";
 
 /** The beginnings of the names of what is a person's own. Theme, language, widths and the like are the browser's. */
-const OF_PERSON = [NAME, "gantry.draft.", "gantry.outbox.", "gantry.terminals", "gantry.shell.", "gantry.notifications.told"];
+const OF_PERSON = [NAME, "gantry.draft.", "gantry.edit.", "gantry.outbox.", "gantry.terminals", "gantry.shell.", "gantry.notifications.told"];
 
 let here: string | undefined;
 

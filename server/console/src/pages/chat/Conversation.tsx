@@ -45,7 +45,7 @@ function OneConversation({ session }: { session: string }) {
   const me = useMe();
   const [maker] = useState(() => new RowMaker());
   const list = useRef<ItemListHandle>(null);
-  const edit = useEditing(session);
+  const edit = useEditing(me?.user.id ?? "", session, snapshot);
   const [isPanelOpen, openPanel] = usePanel();
   const { facts } = snapshot;
   const stops = useStops(facts, snapshot);

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import { useMe } from "@/api/me";
 import type { MessageAccepted } from "@/api/schema";
@@ -19,8 +19,9 @@ import { useImages } from "./useImages";
 export interface Editing {
   /** The turn of the message. */
   turn: string;
-  /** The message's text. */
+  /** The message's text, as far as it was changed. */
   text: string;
+  onText: (text: string) => void;
   /** Runs when the person sends, before the message goes: it goes back in the conversation. */
   before?: () => Promise<unknown>;
 }
@@ -53,13 +54,10 @@ export function Composer(props: ComposerProps) {
   const { t } = useTranslation(["chat", "common"]);
   const user = useMe()?.user.id ?? "";
   const draft = useDraft(user, session);
-  const [edited, setEdited] = useState<Editing>();
   const outgoing = useOutbox(user, session);
   const images = useImages(session);
   const answer = useAnswer(session);
   const area = useRef<HTMLTextAreaElement>(null);
-  if (editing !== undefined && edited?.turn !== editing.turn) setEdited(editing);
-  if (editing === undefined && edited !== undefined) setEdited(undefined);
 
   useEffect(() => {
     if (!session || !onSent) return;
@@ -78,7 +76,7 @@ export function Composer(props: ComposerProps) {
     <div className="flex w-full flex-col gap-2">
       {session && answer && <AnswerCard answer={answer} onClose={() => showAnswer(session, undefined)} />}
       {session && <OutgoingRows user={user} session={session} messages={outgoing} onEdit={takeBack} onRemoved={focus} />}
-      {edited && (
+      {editing && (
         <div className="flex items-center justify-between gap-2 pl-3 text-dense text-muted">
           <p>{t("inputEditing")}</p>
           <Button size="sm" look="quiet" onClick={onEditDone}>
@@ -92,9 +90,9 @@ export function Composer(props: ComposerProps) {
         area={area}
         user={user}
         images={images}
-        text={edited ? edited.text : draft}
-        editing={edited}
-        onText={(text) => (edited ? setEdited({ ...edited, text }) : setDraft(user, session, text))}
+        text={editing ? editing.text : draft}
+        editing={editing}
+        onText={editing ? editing.onText : (text) => setDraft(user, session, text)}
         onGiveBack={giveBack}
       />
       {disabled ? (

@@ -2,6 +2,7 @@ import { CloudOff, RotateCw } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { ProblemError } from "@/api/problem";
 import { Button } from "@/ui/Button";
+import { cx } from "@/ui/class";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { isOnItsWay, type Outgoing, sendAgain, takeBack } from "./outbox";
 
@@ -43,7 +44,7 @@ export function OutgoingRows({ user, session, messages, onEdit, onRemoved }: Out
           </div>
           {message.state === "refused" && <ErrorNote error={message.error} title={t("inputNotSent")} className="mt-2" />}
           {!isOnItsWay(message, place) && (
-            <div className="mt-2 flex flex-wrap gap-2">
+            <div className={cx("mt-2 flex flex-wrap gap-2", message.state === "sending" && "late")}>
               {message.state === "refused" && (
                 <Button size="sm" icon={RotateCw} onClick={() => sendAgain(user, session, message.id)}>
                   {t("common:tryAgain")}
