@@ -100,10 +100,12 @@ export function Composer(props: ComposerProps) {
           {disabledReason}
         </p>
       ) : (
-        <div className="flex min-w-0 items-center gap-1 max-md:flex-wrap">
-          <PlaceChip session={session} />
-          {session === undefined && <FolderChip />}
-          <span className="ml-auto flex min-w-0 items-center gap-1 max-md:ml-0">
+        <div className="flex min-w-0 flex-wrap items-center gap-1">
+          <span className="mr-auto flex min-w-0 items-center gap-1">
+            <PlaceChip session={session} />
+            {session === undefined && <FolderChip />}
+          </span>
+          <span className="flex min-w-0 items-center gap-1">
             <ModeChip session={session} />
             <ModelChip session={session} />
           </span>

@@ -40,7 +40,7 @@ export function FolderChip() {
   return (
     <Picker
       trigger={
-        <Chip disabled={!online} aria-label={t("inputFolderName", { folder: place.folder || t("inputFolderRoot") })}>
+        <Chip className="shrink-9999" disabled={!online} aria-label={t("inputFolderName", { folder: place.folder || t("inputFolderRoot") })}>
           <Folder aria-hidden className="size-4 shrink-0" />
           <span className="max-w-56 truncate">{place.folder || t("inputFolderRoot")}</span>
         </Chip>

@@ -78,7 +78,7 @@ export function PlaceWords({ place, withFolder = true }: { place: ChatPlace | nu
       <span className="max-w-48 min-w-8 truncate font-medium text-ink">{place.value}</span>
       <span className={place.state === "online" ? "sr-only" : "shrink-0"}>{t(`inputPlace_${place.state}`)}</span>
       {withFolder && place.folder && (
-        <span className="min-w-8 truncate">
+        <span className="max-w-80 min-w-8 shrink-9999 truncate">
           <span aria-hidden>· </span>
           {place.folder}
         </span>
