@@ -12,13 +12,15 @@
 //! - *turn*, *durable tool call*: the release server with its database, and all of the above;
 //! - *traced*: as *turn*, of two servers in one run, one of which sends its spans to a collector;
 //! - *container*: the same as exec, of a runner on a Docker engine; new sandboxes with the whole product;
+//! - *console*: the release server, one runner and the web console in Chromium; figures alone, without a peer;
 //! - *links*, *storm*: the release server over TLS, and runners that speak the whole protocol but
 //!   run nothing.
 //!
 //! Words after the program's name choose groups of lines (`ROWS="links storm" make bench`):
 //! `execs`, `layers`, `containers`, `ssh`, `stdout`, `files`, `people`, `requests`, `databases`,
-//! `server`, `traces`, `links`, `many-links`, `storm`.
+//! `server`, `traces`, `console`, `links`, `many-links`, `storm`.
 
+mod console;
 mod containers;
 mod databases;
 mod execs;
@@ -90,6 +92,9 @@ async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
     }
     if wanted("traces") {
         figures.extend(traced::figures(watch).await);
+    }
+    if wanted("console") {
+        console::tell().await;
     }
     for (group, count) in LINKS {
         if wanted(group) {
