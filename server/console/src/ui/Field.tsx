@@ -1,4 +1,4 @@
-import { type InputHTMLAttributes, type ReactNode, type Ref, type SelectHTMLAttributes, type TextareaHTMLAttributes, useId } from "react";
+import { type InputHTMLAttributes, type KeyboardEvent, type ReactNode, type Ref, type SelectHTMLAttributes, type TextareaHTMLAttributes, useId } from "react";
 import { cx } from "./class";
 
 const BOX =
@@ -45,9 +45,19 @@ export function Input({ className, ...rest }: InputHTMLAttributes<HTMLInputEleme
   return <input type="text" autoComplete="off" data-autofocus={rest.autoFocus || undefined} className={cx(BOX, "h-8", className)} {...rest} />;
 }
 
-/** Several lines of text. */
-export function Textarea({ className, ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement> & { ref?: Ref<HTMLTextAreaElement> }) {
-  return <textarea data-autofocus={rest.autoFocus || undefined} className={cx(BOX, "min-h-20 py-1.5", className)} {...rest} />;
+/** Several lines of text. Ctrl or ⌘ with Enter submits its form; with `enterSubmits` Enter alone does, and Shift with Enter begins a line. */
+export function Textarea({ className, enterSubmits = false, ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement> & { enterSubmits?: boolean; ref?: Ref<HTMLTextAreaElement> }) {
+  const hear = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    // An input method's keys are its own; some browsers tell its last one only by this code.
+    if (event.key !== "Enter" || event.nativeEvent.isComposing || event.keyCode === 229) return;
+    // On a touch screen Enter begins a line: its keyboard has no other key for that.
+    const alone = enterSubmits && !event.shiftKey && !matchMedia("(pointer: coarse)").matches;
+    if (!alone && !event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    // As Enter in a single line does: a form whose button is disabled is not submitted.
+    [...(event.currentTarget.form?.elements ?? [])].find((one): one is HTMLButtonElement => one instanceof HTMLButtonElement && one.type === "submit")?.click();
+  };
+  return <textarea data-autofocus={rest.autoFocus || undefined} onKeyDown={hear} className={cx(BOX, "min-h-20 py-1.5", className)} {...rest} />;
 }
 
 /** One of a few: the browser's own list, which works everywhere. */

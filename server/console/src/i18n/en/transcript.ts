@@ -35,6 +35,7 @@ export const transcript = {
   changeOf: "Change of {{path}}",
   chatMenu: "Actions for this chat",
   code: "code",
+  commandHint: "Enter begins a line. Ctrl-Enter or ⌘-Enter runs it.",
   commandLabel: "Command to run instead",
   compacted: "Compacted from about {{before}} tokens to {{after}}",
   compactedHint: "This text stands in for the beginning of the conversation. Nothing is lost: the model can look all of it up.",

@@ -37,6 +37,7 @@ export const transcript: Translation<typeof english> = {
   changeOf: "{{path}} 的改动",
   chatMenu: "此对话的操作",
   code: "代码",
+  commandHint: "Enter 换行；Ctrl-Enter 或 ⌘-Enter 运行。",
   commandLabel: "改为运行的命令",
   compacted: "已从约 {{before}} 个 token 压缩到 {{after}} 个",
   compactedHint: "这段文字代替对话的开头。没有内容丢失：模型可以查阅全部内容。",

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { changeRole } from "@/api/people";
 import type { Person } from "@/api/schema";
@@ -13,7 +13,9 @@ export function RoleDialog({ person, onClose }: { person: Person; onClose: () =>
   const [role, setRole] = useState(person.role);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
-  const save = async () => {
+  const form = useId();
+  const save = async (event: FormEvent) => {
+    event.preventDefault();
     setBusy(true);
     setError(undefined);
     try {
@@ -33,13 +35,15 @@ export function RoleDialog({ person, onClose }: { person: Person; onClose: () =>
       actions={
         <>
           <Button onClick={onClose}>{t("cancel", { ns: "common" })}</Button>
-          <Button look="primary" busy={busy} disabled={role === person.role} onClick={() => void save()}>
+          <Button type="submit" form={form} look="primary" busy={busy} disabled={role === person.role}>
             {t("changeRole")}
           </Button>
         </>
       }
     >
-      <RoleField role={role} onChange={setRole} service={person.is_service ?? false} />
+      <form id={form} onSubmit={save}>
+        <RoleField role={role} onChange={setRole} service={person.is_service ?? false} />
+      </form>
       {error !== undefined && <ErrorNote error={error} className="mt-3" />}
     </Dialog>
   );

@@ -6,6 +6,7 @@ import { MESSAGE_BYTES } from "@/api/messages";
 import { bytes } from "@/format/number";
 import { cx } from "@/ui/class";
 import { ErrorNote } from "@/ui/ErrorNote";
+import { AFTER_QUESTIONS } from "../conversation/approval/focus";
 import { Actions } from "./Actions";
 import { useChosenModel } from "./chips/ModelChip";
 import { useChoices } from "./choices";
@@ -152,6 +153,7 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
         <Thumbnails images={images.attached} onRemove={images.remove} />
         <textarea
           ref={area}
+          {...{ [AFTER_QUESTIONS]: "" }}
           rows={1}
           aria-label={t("inputLabel")}
           aria-autocomplete="list"

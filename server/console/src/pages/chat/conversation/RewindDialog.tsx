@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
@@ -26,7 +26,9 @@ export function RewindDialog({ open, onClose, onChoose }: RewindDialogProps) {
     setError(undefined);
     onClose();
   };
-  const choose = async () => {
+  const form = useId();
+  const choose = async (event: FormEvent) => {
+    event.preventDefault();
     setBusy(true);
     setError(undefined);
     try {
@@ -47,24 +49,26 @@ export function RewindDialog({ open, onClose, onChoose }: RewindDialogProps) {
       actions={
         <>
           <Button onClick={close}>{t("common:cancel")}</Button>
-          <Button look="primary" busy={busy} onClick={() => void choose()}>
+          <Button type="submit" form={form} look="primary" busy={busy}>
             {choice === "files" ? t("rewindFilesVerb") : t("rewindVerb")}
           </Button>
         </>
       }
     >
-      <fieldset className="flex flex-col gap-2">
-        <legend className="sr-only">{t("rewindTitle")}</legend>
-        {CHOICES.map((one) => (
-          <label key={one} className="flex cursor-pointer items-start gap-3 rounded-control border border-line p-3 has-checked:border-accent has-checked:bg-accent-soft">
-            <input type="radio" name="rewind" checked={choice === one} onChange={() => setChoice(one)} className="mt-1 accent-(--accent)" />
-            <span>
-              <span className="block font-medium">{t(`rewind_${one}`)}</span>
-              <span className="block text-dense text-muted">{t(`rewind_${one}_hint`)}</span>
-            </span>
-          </label>
-        ))}
-      </fieldset>
+      <form id={form} onSubmit={choose}>
+        <fieldset className="flex flex-col gap-2">
+          <legend className="sr-only">{t("rewindTitle")}</legend>
+          {CHOICES.map((one) => (
+            <label key={one} className="flex cursor-pointer items-start gap-3 rounded-control border border-line p-3 has-checked:border-accent has-checked:bg-accent-soft">
+              <input type="radio" name="rewind" checked={choice === one} onChange={() => setChoice(one)} className="mt-1 accent-(--accent)" />
+              <span>
+                <span className="block font-medium">{t(`rewind_${one}`)}</span>
+                <span className="block text-dense text-muted">{t(`rewind_${one}_hint`)}</span>
+              </span>
+            </label>
+          ))}
+        </fieldset>
+      </form>
       {error !== undefined && <ErrorNote error={error} title={t("rewindFailed")} className="mt-3" />}
     </Dialog>
   );

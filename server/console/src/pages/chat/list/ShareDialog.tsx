@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { idempotencyKey } from "@/api/client";
 import { endLinks, shareSession } from "@/api/sessions";
@@ -42,12 +42,14 @@ export function ShareDialog({ session, onClose }: { session: Session; onClose: (
       setBusy(false);
     }
   };
-  const make = () =>
-    attempt(async () => {
+  const make = (event: FormEvent) => {
+    event.preventDefault();
+    void attempt(async () => {
       setLink(await shareSession(session.id, validForS || undefined, key));
       setKey(idempotencyKey());
       setOpen((links) => links + 1);
     });
+  };
   const end = () =>
     attempt(async () => {
       await endLinks(session.id);
@@ -66,7 +68,7 @@ export function ShareDialog({ session, onClose }: { session: Session; onClose: (
             </p>
           </div>
         ) : (
-          <div className="flex items-end gap-2">
+          <form onSubmit={make} className="flex items-end gap-2">
             <Field label={t("listShareTerm")} className="flex-1">
               {(control) => (
                 <Select
@@ -85,10 +87,10 @@ export function ShareDialog({ session, onClose }: { session: Session; onClose: (
                 </Select>
               )}
             </Field>
-            <Button look="primary" busy={busy} onClick={make}>
+            <Button type="submit" look="primary" busy={busy}>
               {t("listShareMake")}
             </Button>
-          </div>
+          </form>
         )}
         {error !== undefined && <ErrorNote error={error} />}
         {open > 0 && (

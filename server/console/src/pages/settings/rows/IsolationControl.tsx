@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
@@ -17,7 +17,9 @@ export function IsolationControl({ value, onSave, saving, labelId }: ControlProp
     setChosen(propertiesOf(value ?? "none"));
     setOpen(true);
   };
-  const store = () => {
+  const form = useId();
+  const store = (event: FormEvent) => {
+    event.preventDefault();
     // In the order of the list; words that the console does not know stay.
     const unknown = chosen.filter((word) => !PROPERTIES.some((one) => one === word));
     onSave(isolationOf([...PROPERTIES.filter((one) => chosen.includes(one)), ...unknown]));
@@ -38,23 +40,25 @@ export function IsolationControl({ value, onSave, saving, labelId }: ControlProp
         actions={
           <>
             <Button onClick={() => setOpen(false)}>{t("cancel", { ns: "common" })}</Button>
-            <Button look="primary" onClick={store}>
+            <Button type="submit" form={form} look="primary">
               {t("save", { ns: "common" })}
             </Button>
           </>
         }
       >
-        <ul>
-          {PROPERTIES.map((one) => (
-            <li key={one}>
-              <label className="touchable flex items-center gap-2.5 py-1.5">
-                <input type="checkbox" className="size-4 accent-accent" checked={chosen.includes(one)} onChange={(event) => toggle(one, event.target.checked)} />
-                <span className="min-w-0 flex-1">{property(one)}</span>
-                <code className="text-meta text-faint">{one}</code>
-              </label>
-            </li>
-          ))}
-        </ul>
+        <form id={form} onSubmit={store}>
+          <ul>
+            {PROPERTIES.map((one) => (
+              <li key={one}>
+                <label className="touchable flex items-center gap-2.5 py-1.5">
+                  <input type="checkbox" className="size-4 accent-accent" checked={chosen.includes(one)} onChange={(event) => toggle(one, event.target.checked)} />
+                  <span className="min-w-0 flex-1">{property(one)}</span>
+                  <code className="text-meta text-faint">{one}</code>
+                </label>
+              </li>
+            ))}
+          </ul>
+        </form>
         {chosen.length > 0 && <p className="mt-3 rounded-control bg-warn-soft px-3 py-2 text-dense">{t("isolationWarning")}</p>}
       </Dialog>
     </div>

@@ -1,5 +1,5 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { proposedRulesQuery, trustFile } from "@/api/permissions";
 import { ProblemError } from "@/api/problem";
@@ -24,6 +24,11 @@ export function TrustFile({ onClose }: { onClose: () => void }) {
   const file = proposed.data;
   const none = proposed.error instanceof ProblemError && proposed.error.status === 404;
   const can = file !== undefined && !file.problem && !file.trusted && !proposed.isFetching;
+  const form = useId();
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (file) trust.mutate(file.digest);
+  };
   return (
     <Dialog
       open
@@ -33,7 +38,7 @@ export function TrustFile({ onClose }: { onClose: () => void }) {
       actions={
         <>
           <Button onClick={onClose}>{t("cancel", { ns: "common" })}</Button>
-          <Button look="primary" disabled={!can} busy={trust.isPending} onClick={() => file && trust.mutate(file.digest)}>
+          <Button type="submit" form={form} look="primary" disabled={!can} busy={trust.isPending}>
             {t("trust")}
           </Button>
         </>
@@ -42,17 +47,19 @@ export function TrustFile({ onClose }: { onClose: () => void }) {
       {sessions.data?.sessions.length === 0 ? (
         <p className="text-dense text-muted">{t("noChats")}</p>
       ) : (
-        <Field label={t("chat")} hint={t("chatHint")}>
-          {(control) => (
-            <Select {...control} value={session} onChange={(event) => setChosen(event.target.value)}>
-              {sessions.data?.sessions.map((one) => (
-                <option key={one.id} value={one.id}>
-                  {one.title || t("untitled")}
-                </option>
-              ))}
-            </Select>
-          )}
-        </Field>
+        <form id={form} onSubmit={submit}>
+          <Field label={t("chat")} hint={t("chatHint")}>
+            {(control) => (
+              <Select {...control} value={session} onChange={(event) => setChosen(event.target.value)}>
+                {sessions.data?.sessions.map((one) => (
+                  <option key={one.id} value={one.id}>
+                    {one.title || t("untitled")}
+                  </option>
+                ))}
+              </Select>
+            )}
+          </Field>
+        </form>
       )}
       <div className="mt-4">
         {session && proposed.isFetching && <Skeleton rows={2} />}

@@ -7,6 +7,7 @@ import { answerApproval, approvalQuery } from "@/api/approvals";
 import { ProblemError } from "@/api/problem";
 import type { Approval } from "@/api/schema";
 import { ApprovalCard } from "./ApprovalCard";
+import { AFTER_QUESTIONS } from "./focus";
 
 vi.mock("react-i18next", () => ({ useTranslation: () => ({ t: (name: string, with_?: { name?: string }) => (with_?.name ? `${name} ${with_.name}` : name), i18n: { language: "en" } }) }));
 vi.mock("@/api/approvals", async (original) => ({ ...(await original<object>()), answerApproval: vi.fn(), approvalQuery: vi.fn() }));
@@ -33,21 +34,34 @@ const approval: Approval = {
 const answered: Approval = { ...approval, outcome: { answer: { outcome: "denied" }, at: new Date().toISOString(), by: "bea" } };
 
 const box = document.createElement("div");
+const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
 let root: ReturnType<typeof createRoot>;
 const button = (name: string) => [...box.querySelectorAll("button")].find((one) => one.textContent === name) as HTMLButtonElement;
-const card = () => box.querySelector("section") as HTMLElement;
+const card = (id?: string) => box.querySelector(id ? `#approval-${id}` : "section") as HTMLElement;
 const press = (target: HTMLElement, key: string, more = {}) => act(async () => void target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more })));
 
-async function paint(shown: Partial<Approval> = approval) {
+async function paint(...shown: Approval[]) {
   root = createRoot(box);
-  const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  await show(...shown);
+}
+
+async function show(...shown: Approval[]) {
   await act(async () =>
     root.render(
       <QueryClientProvider client={queries}>
-        <ApprovalCard approval={shown as Approval} />
+        {shown.map((one) => (
+          <ApprovalCard key={one.id} approval={one} />
+        ))}
+        <textarea {...{ [AFTER_QUESTIONS]: "" }} />
       </QueryClientProvider>,
     ),
   );
+}
+
+/** Writes in a field, as React hears it. */
+async function write(field: HTMLTextAreaElement, text: string) {
+  Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value")?.set?.call(field, text);
+  await act(async () => void field.dispatchEvent(new Event("input", { bubbles: true })));
 }
 
 describe("the card of a question", () => {
@@ -59,6 +73,7 @@ describe("the card of a question", () => {
   });
   afterEach(() => {
     act(() => root.unmount());
+    queries.clear();
     vi.useRealTimers();
   });
 
@@ -88,12 +103,12 @@ describe("the card of a question", () => {
     await press(card(), "Enter", { repeat: true });
     await press(card(), "Enter", { ctrlKey: true });
     await act(async () => button("denyWhy").click());
-    const words = box.querySelector("textarea") as HTMLElement;
+    const words = card().querySelector("textarea") as HTMLElement;
     await press(words, "Enter");
     await press(words, "Escape");
     expect(answerApproval).not.toHaveBeenCalled();
     // Esc left the words; the next one, on the card, denies.
-    expect(box.querySelector("textarea")).toBeNull();
+    expect(card().querySelector("textarea")).toBeNull();
     await press(card(), "Escape");
     expect(vi.mocked(answerApproval).mock.calls).toEqual([["apr_keys", approval.digest, { outcome: "denied" }]]);
   });
@@ -106,6 +121,50 @@ describe("the card of a question", () => {
     await act(async () => {});
     expect(box.textContent).toContain("denied bea");
     expect(button("allowOnce")).toBeUndefined();
+  });
+
+  it("sends the words of a refusal by Enter, and begins a line by Shift and Enter", async () => {
+    await paint({ ...approval, id: "apr_words" });
+    vi.advanceTimersByTime(1000);
+    await act(async () => button("denyWhy").click());
+    const words = card().querySelector("textarea") as HTMLTextAreaElement;
+    await write(words, "Not on Friday");
+    await press(words, "Enter", { shiftKey: true });
+    await press(words, "Enter", { isComposing: true });
+    expect(answerApproval).not.toHaveBeenCalled();
+    await press(words, "Enter");
+    expect(vi.mocked(answerApproval).mock.calls).toEqual([["apr_words", approval.digest, { outcome: "denied", words: "Not on Friday" }]]);
+  });
+
+  it("sends a changed command by Ctrl and Enter", async () => {
+    await paint({ ...approval, id: "apr_command" });
+    vi.advanceTimersByTime(1000);
+    await act(async () => button("changeCommand").click());
+    const command = card().querySelector("textarea") as HTMLTextAreaElement;
+    await write(command, "make test");
+    await press(command, "Enter");
+    expect(answerApproval).not.toHaveBeenCalled();
+    await press(command, "Enter", { ctrlKey: true });
+    expect(vi.mocked(answerApproval).mock.calls).toEqual([["apr_command", approval.digest, { outcome: "allowed", command: "make test" }]]);
+  });
+
+  it("hands the focus on: to the next question, and after the last to the input", async () => {
+    const [first, second] = [{ ...approval, id: "apr_first" }, { ...approval, id: "apr_second" }];
+    await paint(first, second);
+    vi.advanceTimersByTime(1000);
+    button("allowOnce").focus();
+    await act(async () => button("allowOnce").click());
+    expect(document.activeElement).toBe(card("apr_first"));
+    await show({ ...first, outcome: answered.outcome ?? null }, second);
+    expect(document.activeElement).toBe(card("apr_second"));
+    // A second press, meant for the first question.
+    await press(card("apr_second"), "Enter");
+    expect(answerApproval).toHaveBeenCalledTimes(1);
+    vi.advanceTimersByTime(1000);
+    await press(card("apr_second"), "Enter");
+    expect(answerApproval).toHaveBeenCalledTimes(2);
+    await show();
+    expect(document.activeElement).toBe(box.querySelector("textarea"));
   });
 
   it("has no way to answer after the deadline", async () => {

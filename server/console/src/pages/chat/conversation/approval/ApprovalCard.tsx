@@ -9,6 +9,7 @@ import { useCountdown } from "@/ui/Time";
 import { ApprovalNote } from "./ApprovalNote";
 import { CallButtons, type Way } from "./CallButtons";
 import { CallQuestion } from "./CallQuestion";
+import { useHandsOn } from "./focus";
 import { FreeQuestion } from "./FreeQuestion";
 import { PlanQuestion } from "./PlanQuestion";
 import { useSight } from "./sight";
@@ -17,7 +18,7 @@ import { useAnswer } from "./useAnswer";
 /** A question as the card needs it: of the API, or of a transcript, which knows no digest. */
 export type ShownApproval = Pick<Approval, "id" | "question" | "until"> & Partial<Pick<Approval, "digest" | "outcome">>;
 
-/** The time for which a card that has just come hears nothing, in milliseconds: the press was meant for something else. */
+/** The time for which a card that has just come, or was just given the focus, hears nothing, in milliseconds: the press was meant for something else. */
 const DEAF_MS = 500;
 
 /** An hour; a deadline that is nearer counts down by the second. */
@@ -44,11 +45,22 @@ export function ApprovalCard({ approval, request }: ApprovalCardProps) {
   const question = useMemo(() => harmless(asked), [asked]);
   const left = useCountdown(outcome ? undefined : approval.until);
   const isOver = !outcome && left === 0;
-  const listens = useListens();
+  const { listens, startAgain } = useListens();
   const card = useRef<HTMLElement>(null);
   useSight(approval.id, card, !outcome);
+  useHandsOn(card, !outcome);
+  /** Takes the focus from a part that goes, if it came by keyboard: a click moves none. */
+  const keepFocus = () => {
+    if (card.current?.querySelector(":focus-visible")) card.current.focus();
+  };
   const send = (answer: Answer) => {
-    if (listens() && !isOver) answering.send(answer);
+    if (!listens() || isOver) return;
+    keepFocus();
+    answering.send(answer);
+  };
+  const goWay = (next: Way) => {
+    if (next === "buttons") keepFocus();
+    setWay(next);
   };
   const hear = (event: KeyboardEvent<HTMLElement>) => {
     if (event.repeat || event.nativeEvent.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -56,7 +68,7 @@ export function ApprovalCard({ approval, request }: ApprovalCardProps) {
     if (event.key === "Escape" && !outcome && question.kind !== "free") {
       event.preventDefault();
       event.stopPropagation();
-      if (way !== "buttons") setWay("buttons");
+      if (way !== "buttons") goWay("buttons");
       else if (!isTyped) send({ outcome: "denied" });
     } else if (event.key === "Enter" && event.target === event.currentTarget && question.kind === "call" && way === "buttons" && !outcome) {
       event.preventDefault();
@@ -70,6 +82,9 @@ export function ApprovalCard({ approval, request }: ApprovalCardProps) {
       tabIndex={outcome ? undefined : 0}
       aria-label={t("question")}
       onKeyDown={hear}
+      onFocus={(event) => {
+        if (event.target === event.currentTarget && !event.currentTarget.contains(event.relatedTarget)) startAgain();
+      }}
       className="min-w-0 overflow-hidden rounded-card border-2 border-warn bg-surface data-answered:border data-answered:border-line"
       data-answered={outcome ? "" : undefined}
     >
@@ -81,7 +96,7 @@ export function ApprovalCard({ approval, request }: ApprovalCardProps) {
       ) : (
         <>
           {answering.error !== undefined && <ErrorNote error={answering.error} title={t("answerFailed")} onRetry={answering.loading ? undefined : answering.reload} className="mx-4 mb-3" />}
-          {asked.kind !== "free" && !isOver && <CallButtons question={asked} way={way} setWay={setWay} answering={answering} send={send} />}
+          {asked.kind !== "free" && !isOver && <CallButtons question={asked} way={way} setWay={goWay} answering={answering} send={send} />}
           <p className="px-4 pb-3 text-meta text-muted">
             {isOver ? t("deadlinePassed") : left < NEAR_MS ? t("deadlineIn", { time: duration(left) }) : <Until at={approval.until} />}
           </p>
@@ -96,11 +111,12 @@ function Until({ at }: { at: string }) {
   return t("deadlineAt", { time: moment(at, i18n.language) });
 }
 
-/** Tells whether the card was in sight long enough to be answered. */
-function useListens(): () => boolean {
+/** Tells whether the card was in sight, and had the focus, long enough to be answered. */
+function useListens(): { listens: () => boolean; startAgain: () => void } {
   const since = useRef(Number.POSITIVE_INFINITY);
-  useEffect(() => {
+  const startAgain = () => {
     since.current = performance.now();
-  }, []);
-  return () => performance.now() - since.current >= DEAF_MS;
+  };
+  useEffect(startAgain, []);
+  return { listens: () => performance.now() - since.current >= DEAF_MS, startAgain };
 }

@@ -41,6 +41,7 @@ export function CallButtons({ question, way, setWay, answering, send }: CallButt
     return (
       <Written
         key="always"
+        form="line"
         begin={question.rule ?? ""}
         label={t("ruleLabel")}
         hint={t("ruleHint")}
@@ -52,10 +53,10 @@ export function CallButtons({ question, way, setWay, answering, send }: CallButt
     );
   }
   if (way === "command" && question.kind === "call") {
-    return <Written key="command" long begin={question.text} label={t("commandLabel")} verb={t("runChanged")} busy={isBusy} onBack={back} onSend={(command) => send({ outcome: "allowed", command })} />;
+    return <Written key="command" form="program" begin={question.text} label={t("commandLabel")} hint={t("commandHint")} verb={t("runChanged")} busy={isBusy} onBack={back} onSend={(command) => send({ outcome: "allowed", command })} />;
   }
   if (way === "words") {
-    return <Written key="words" long begin="" label={t("whyLabel")} hint={t("whyHint")} verb={t("deny")} busy={isBusy} onBack={back} onSend={(words) => send({ outcome: "denied", words })} />;
+    return <Written key="words" form="words" begin="" label={t("whyLabel")} hint={t("whyHint")} verb={t("deny")} busy={isBusy} onBack={back} onSend={(words) => send({ outcome: "denied", words })} />;
   }
   return (
     <div className="flex flex-wrap gap-2 px-4 pb-3">
@@ -100,45 +101,41 @@ interface WrittenProps {
   label: string;
   hint?: string;
   verb: string;
-  long?: boolean;
+  /** `words` are sent by Enter; a `program` of several lines takes Ctrl or ⌘ with it. */
+  form: "line" | "words" | "program";
   busy: boolean;
   onBack: () => void;
   onSend: (text: string) => void;
 }
 
-/** An answer that is written. Enter alone sends only a line; several lines take Ctrl and Enter, or the button. */
-function Written({ begin, label, hint, verb, long = false, busy, onBack, onSend }: WrittenProps) {
+/** An answer that is written. */
+function Written({ begin, label, hint, verb, form, busy, onBack, onSend }: WrittenProps) {
   const { t } = useTranslation("common");
   const [text, setText] = useState(begin);
   const words = text.trim();
-  const send = () => {
-    if (words !== "" && !busy) onSend(words);
-  };
   return (
     <form
       className="flex flex-col gap-2 px-4 pb-3"
       onSubmit={(event) => {
         event.preventDefault();
-        send();
+        if (words !== "" && !busy) onSend(words);
       }}
     >
       <Field label={label} hint={hint}>
         {(control) =>
-          long ? (
+          form === "line" ? (
+            <Input {...control} autoFocus maxLength={MOST_RULE} value={text} onChange={(event) => setText(event.target.value)} className="font-mono text-code" />
+          ) : (
             <Textarea
               {...control}
               autoFocus
               rows={3}
               maxLength={MOST_WORDS}
+              enterSubmits={form === "words"}
               value={text}
               onChange={(event) => setText(event.target.value)}
-              onKeyDown={(event) => {
-                if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.nativeEvent.isComposing) send();
-              }}
-              className="font-mono text-code"
+              className={form === "program" ? "font-mono text-code" : undefined}
             />
-          ) : (
-            <Input {...control} autoFocus maxLength={MOST_RULE} value={text} onChange={(event) => setText(event.target.value)} className="font-mono text-code" />
           )
         }
       </Field>

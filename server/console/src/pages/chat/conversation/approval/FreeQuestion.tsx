@@ -23,9 +23,6 @@ export function FreeQuestion({ question, answering, send, closed }: FreeQuestion
   const [text, setText] = useState("");
   const isBusy = answering.sending !== undefined || answering.loading;
   const words = text.trim();
-  const say = () => {
-    if (words !== "") send({ outcome: "said", text: words });
-  };
   return (
     <>
       <header className="flex items-start gap-2.5 px-4 pt-3 pb-3">
@@ -47,7 +44,7 @@ export function FreeQuestion({ question, answering, send, closed }: FreeQuestion
             className="flex flex-col gap-2"
             onSubmit={(event) => {
               event.preventDefault();
-              say();
+              if (words !== "") send({ outcome: "said", text: words });
             }}
           >
             <Field label={(question.choices ?? []).length > 0 ? t("ownWords") : t("yourAnswer")}>
@@ -57,10 +54,8 @@ export function FreeQuestion({ question, answering, send, closed }: FreeQuestion
                   rows={2}
                   maxLength={MOST_WORDS}
                   value={text}
+                  enterSubmits
                   onChange={(event) => setText(event.target.value)}
-                  onKeyDown={(event) => {
-                    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.nativeEvent.isComposing) say();
-                  }}
                   className="min-h-14"
                 />
               )}
