@@ -4,9 +4,12 @@ import { Inbox as Tray } from "lucide-react";
 import { type RefObject, useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import { answeredQuery, waitingQuery } from "@/api/approvals";
+import { mayWork, useMe } from "@/api/me";
 import type { Approval } from "@/api/schema";
 import { isTyping } from "@/frame/shortcuts";
 import { ApprovalCard } from "@/pages/chat/conversation/approval/ApprovalCard";
+import { AFTER_QUESTIONS, WAITING_CARDS } from "@/pages/chat/conversation/approval/focus";
+import { line } from "@/transcript/safe";
 import { Empty } from "@/ui/Empty";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Page, Section } from "@/ui/Page";
@@ -17,32 +20,35 @@ import { Ago } from "@/ui/Time";
 export function Inbox() {
   const { t } = useTranslation("inbox");
   const waiting = useQuery(waitingQuery);
-  const answered = useQuery(answeredQuery).data?.approvals.filter((approval) => approval.outcome) ?? [];
+  const all = useQuery(answeredQuery);
+  const answered = all.data?.approvals.filter((approval) => approval.outcome) ?? [];
+  const me = useMe();
   const urgent = (waiting.data?.approvals ?? []).toSorted((a, b) => Date.parse(a.until) - Date.parse(b.until));
   const list = useRef<HTMLDivElement>(null);
   useMoves(list);
   return (
     <Page title={t("title")} meta={urgent.length > 0 && t("waiting", { count: urgent.length })}>
-      <div ref={list}>
+      <div ref={list} tabIndex={-1} {...{ [AFTER_QUESTIONS]: "" }} className="outline-none">
         {waiting.isError && <ErrorNote error={waiting.error} title={t("failed")} onRetry={() => void waiting.refetch()} />}
         {waiting.isPending && <Skeleton rows={2} className="h-40" />}
         {waiting.isSuccess && urgent.length === 0 && (
           <Empty icon={Tray} title={t("nothing")}>
-            {t("nothingHint")}
+            {mayWork(me) ? t("nothingHint") : t("nothingViewer")}
           </Empty>
         )}
         {urgent.map((approval) => (
           <Question key={approval.id} approval={approval} />
         ))}
       </div>
-      {answered.length > 0 && (
+      {(answered.length > 0 || all.isError) && (
         <Section title={t("answered")}>
+          {all.isError && <ErrorNote error={all.error} title={t("answeredFailed")} onRetry={() => void all.refetch()} />}
           <ul className="divide-y divide-line">
             {answered.slice(0, ANSWERED_AT_MOST).map((approval) => (
-              <li key={approval.id} className="flex min-h-10 items-center gap-3 py-2 text-dense">
+              <li key={approval.id} className="flex min-h-10 flex-wrap items-center gap-x-3 py-2 text-dense">
                 <ChatLink approval={approval} />
-                <span className="min-w-0 flex-1 truncate text-muted">{subject(approval)}</span>
-                <span className="shrink-0 text-meta text-muted">
+                <span className="min-w-0 flex-1 truncate text-muted max-md:order-last max-md:basis-full">{subject(approval)}</span>
+                <span className="shrink-0 text-meta text-muted max-md:ml-auto">
                   {approval.outcome && t(approval.outcome.answer.outcome, { name: approval.outcome.by ?? "" })} · <Ago at={approval.outcome?.at ?? approval.asked_at} />
                 </span>
               </li>
@@ -82,7 +88,7 @@ function ChatLink({ approval }: { approval: Approval }) {
 
 /** The thing that was asked, on one line. */
 function subject({ question }: Approval): string {
-  return question.kind === "call" ? `${question.tool} ${question.text}` : question.text;
+  return line(question.kind === "call" ? `${question.tool} ${question.text}` : question.text);
 }
 
 /** `j` and `k` move the focus from card to card. */
@@ -90,7 +96,7 @@ function useMoves(list: RefObject<HTMLDivElement | null>): void {
   useEffect(() => {
     const hear = (event: KeyboardEvent) => {
       if ((event.key !== "j" && event.key !== "k") || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-      const cards = [...(list.current?.querySelectorAll<HTMLElement>('section[tabindex="0"]') ?? [])];
+      const cards = [...(list.current?.querySelectorAll<HTMLElement>(WAITING_CARDS) ?? [])];
       const at = cards.findIndex((card) => card.contains(document.activeElement));
       const next = cards[event.key === "j" ? Math.min(at + 1, cards.length - 1) : Math.max(at - 1, 0)];
       next?.focus();

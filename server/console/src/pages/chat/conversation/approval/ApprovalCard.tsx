@@ -79,7 +79,8 @@ export function ApprovalCard({ approval, request }: ApprovalCardProps) {
     <section
       ref={card}
       id={`approval-${approval.id}`}
-      tabIndex={outcome ? undefined : 0}
+      // Not absent once it is answered: the browser would take the focus away before it is handed on.
+      tabIndex={outcome ? -1 : 0}
       aria-label={t("question")}
       onKeyDown={hear}
       onFocus={(event) => {
