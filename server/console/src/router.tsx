@@ -4,6 +4,7 @@ import { ProblemError } from "./api/problem";
 import { queries } from "./api/query";
 import { Frame } from "./frame/Frame";
 import { NotFound, PageFailed } from "./frame/Lost";
+import { rangeOf } from "./pages/usage/days";
 import { noteWho } from "./state/person";
 import { Skeleton } from "./ui/Skeleton";
 
@@ -177,6 +178,7 @@ const audit = createRoute({
 const usage = createRoute({
   getParentRoute: () => frame,
   path: "/usage",
+  validateSearch: (search: Record<string, unknown>): { days?: number | undefined; all?: boolean | undefined } => ({ days: rangeOf(search["days"]), ...flag(search, "all") }),
   component: lazyRouteComponent(() => import("./pages/usage/UsagePage"), "UsagePage"),
 });
 

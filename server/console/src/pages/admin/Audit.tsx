@@ -32,7 +32,7 @@ export function Audit() {
         </Button>
       }
     >
-      <Filters filter={filter} onChange={(changed) => void navigate({ search: changed, replace: true })} />
+      <Filters filter={filter} onChange={(changed) => void navigate({ search: changed })} />
       {log.isError && <ErrorNote error={log.error} title={t("auditFailed")} onRetry={() => void log.refetch()} />}
       {log.isPending && <Skeleton rows={8} className="h-9" />}
       {log.isSuccess && entries.length === 0 && (

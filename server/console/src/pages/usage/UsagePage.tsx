@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { ChartColumn } from "lucide-react";
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense } from "react";
 import { useTranslation } from "react-i18next";
 import { isAdmin, useMe } from "@/api/me";
 import type { ModelUsage, UsageSum } from "@/api/schema";
@@ -11,30 +12,31 @@ import { ErrorNote } from "@/ui/ErrorNote";
 import { Select } from "@/ui/Field";
 import { Card, Page, Section } from "@/ui/Page";
 import { Skeleton } from "@/ui/Skeleton";
+import { RANGES, rangeOf, USUAL_RANGE } from "./days";
 import { UsageTable } from "./UsageTable";
 
 const DayChart = lazy(() => import("./DayChart"));
-const RANGES = [7, 30, 90] as const;
 
-/** What models cost: the person's own calls, or for admins everyone's. */
+/** What models cost: the person's own calls, or for admins everyone's. The address has the choice. */
 export function UsagePage() {
   const { t } = useTranslation("usage");
   const me = useMe();
-  const [days, setDays] = useState<number>(30);
-  const [all, setAll] = useState(false);
+  const { days = USUAL_RANGE, all: wanted = false } = useSearch({ from: "/frame/usage" });
+  const navigate = useNavigate({ from: "/usage" });
   const seesAll = isAdmin(me);
+  const all = wanted && seesAll;
   return (
     <Page
       title={t("title")}
       actions={
         <>
           {seesAll && (
-            <Select aria-label={t("whose")} value={all ? "all" : "own"} onChange={(event) => setAll(event.target.value === "all")} className="w-auto!">
+            <Select aria-label={t("whose")} value={all ? "all" : "own"} onChange={(event) => void navigate({ search: (before) => ({ ...before, all: event.target.value === "all" || undefined }) })} className="w-auto!">
               <option value="own">{t("own")}</option>
               <option value="all">{t("everyone")}</option>
             </Select>
           )}
-          <Select aria-label={t("range")} value={days} onChange={(event) => setDays(Number(event.target.value))} className="w-auto!">
+          <Select aria-label={t("range")} value={days} onChange={(event) => void navigate({ search: (before) => ({ ...before, days: rangeOf(Number(event.target.value)) }) })} className="w-auto!">
             {RANGES.map((range) => (
               <option key={range} value={range}>
                 {t("lastDays", { count: range })}
@@ -44,9 +46,9 @@ export function UsagePage() {
         </>
       }
     >
-      <Days days={days} all={all && seesAll} />
-      <By by="model" days={days} all={all && seesAll} />
-      {all && seesAll && <By by="person" days={days} all />}
+      <Days days={days} all={all} />
+      <By by="model" days={days} all={all} />
+      {all && <By by="person" days={days} all />}
     </Page>
   );
 }

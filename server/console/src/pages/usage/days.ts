@@ -2,6 +2,15 @@ import type { ModelUsage } from "@/api/schema";
 
 const DAY_MS = 86_400_000;
 
+/** The times that are offered, in days. */
+export const RANGES = [7, 30, 90] as const;
+export const USUAL_RANGE = 30;
+
+/** One of the times as an address has it: the usual one is left out, and so is what is none. */
+export function rangeOf(value: unknown): number | undefined {
+  return value === USUAL_RANGE ? undefined : RANGES.find((range) => range === value);
+}
+
 /** A day of the chart; `at` is its beginning in UTC, in seconds since 1970. */
 export interface DayOfUsage {
   at: number;
