@@ -60,11 +60,18 @@ export async function removePerson(id: string): Promise<void> {
   await changed();
 }
 
-/** The keys of a service account. */
+/** The keys of a service account, the newest first, page by page. */
 export function serviceKeysQuery(service: string) {
-  return queryOptions({
+  return infiniteQueryOptions({
     queryKey: ["keys", "service", service],
-    queryFn: (): Promise<Keys> => answer(api.GET("/api/v1/service-accounts/{id}/keys", { params: { path: { id: service }, query: { limit: 100 } } })),
+    queryFn: ({ pageParam }): Promise<Keys> =>
+      answer(
+        api.GET("/api/v1/service-accounts/{id}/keys", {
+          params: { path: { id: service }, query: { limit: 100, ...(pageParam ? { after: pageParam } : {}) } },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page: Keys) => page.next ?? undefined,
   });
 }
 

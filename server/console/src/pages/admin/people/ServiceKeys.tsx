@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { endKey } from "@/api/keys";
@@ -16,7 +16,8 @@ import { Ago } from "@/ui/Time";
 /** The keys of a service account: its programs show them, and each is shown here once. */
 export function ServiceKeys({ service, onClose }: { service: Person; onClose: () => void }) {
   const { t } = useTranslation(["admin", "settings", "common"]);
-  const keys = useQuery(serviceKeysQuery(service.id));
+  const keys = useInfiniteQuery(serviceKeysQuery(service.id));
+  const listed = keys.data?.pages.flatMap((page) => page.keys);
   const [name, setName] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
@@ -50,7 +51,7 @@ export function ServiceKeys({ service, onClose }: { service: Person; onClose: ()
       {keys.isPending && <Skeleton rows={2} />}
       {keys.isError && <ErrorNote error={keys.error} onRetry={() => void keys.refetch()} />}
       <ul className="divide-y divide-line">
-        {keys.data?.keys.map((key) => (
+        {listed?.map((key) => (
           <li key={key.id} className="flex items-center gap-3 py-2">
             <div className="min-w-0 flex-1">
               <p className="truncate font-medium">{key.name}</p>
@@ -64,7 +65,12 @@ export function ServiceKeys({ service, onClose }: { service: Person; onClose: ()
           </li>
         ))}
       </ul>
-      {keys.data?.keys.length === 0 && <p className="text-dense text-muted">{t("noKeys")}</p>}
+      {keys.hasNextPage && (
+        <Button size="sm" className="mt-2" busy={keys.isFetchingNextPage} onClick={() => void keys.fetchNextPage()}>
+          {t("common:showMore")}
+        </Button>
+      )}
+      {listed?.length === 0 && <p className="text-dense text-muted">{t("noKeys")}</p>}
       <form onSubmit={add} className="mt-4 flex items-end gap-2">
         <Field label={t("newKey")} className="flex-1">
           {(control) => <Input {...control} required maxLength={63} value={name} onChange={(event) => setName(event.target.value)} />}
