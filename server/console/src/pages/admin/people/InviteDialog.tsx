@@ -8,6 +8,7 @@ import { CopyLine } from "@/ui/CopyLine";
 import { Dialog } from "@/ui/Dialog";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Field, Input } from "@/ui/Field";
+import { ReachNote } from "@/ui/ReachNote";
 import { useCountdown } from "@/ui/Time";
 import { RoleField } from "./RoleField";
 
@@ -77,6 +78,7 @@ function Link({ invitation, onClose }: { invitation: Invitation; onClose: () => 
         </Button>
       }
     >
+      <ReachNote className="mb-3" />
       <CopyLine text={link} label={t("copyLink")} />
       <p className="mt-2 text-meta text-muted">{left > 0 ? t("linkExpires", { time: duration(left) }) : t("linkExpired")}</p>
       <details className="mt-4 text-dense">

@@ -9,6 +9,7 @@ import { CopyLine } from "@/ui/CopyLine";
 import { Dialog } from "@/ui/Dialog";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Field, Select } from "@/ui/Field";
+import { ReachNote } from "@/ui/ReachNote";
 
 const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;
@@ -62,6 +63,7 @@ export function ShareDialog({ session, onClose }: { session: Session; onClose: (
       <div className="flex flex-col gap-4">
         {link ? (
           <div>
+            <ReachNote className="mb-3" />
             <CopyLine text={location.origin + link.path} label={t("listShareCopy")} />
             <p className="mt-1 text-meta text-muted">
               {until ? t("listShareUntil", { time: moment(until, i18n.language) }) : t("listShareNoEnd")} {t("listShareOnce")}

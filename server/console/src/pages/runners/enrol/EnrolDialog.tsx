@@ -25,7 +25,7 @@ export function EnrolDialog({ enrolment, onClose }: { enrolment: Enrolment; onCl
       actions={
         made ? (
           <>
-            <Button onClick={enrolment.putAway}>{t("otherToken")}</Button>
+            <Button onClick={enrolment.putAway}>{t("back", { ns: "common" })}</Button>
             <Button onClick={onClose}>{t("done", { ns: "common" })}</Button>
           </>
         ) : (

@@ -1,11 +1,12 @@
-import { TriangleAlert } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { RunnerArchive } from "@/api/schema";
+import { reachOf } from "@/state/reach";
 import { CopyLine } from "@/ui/CopyLine";
+import { Note } from "@/ui/Note";
 import { Tabs } from "@/ui/Tabs";
 import type { MadeToken } from "./useEnrolment";
-import { enrolLine, installLine, isLoopback, isPlain, serverAddress } from "./line";
+import { enrolLine, installLine, isPlain, serverAddress } from "./line";
 
 /** The lines to paste: for a machine without Gantry, for one that has it, and for a Docker host. */
 export function Lines({ made }: { made: MadeToken }) {
@@ -27,7 +28,6 @@ export function Lines({ made }: { made: MadeToken }) {
       content: (
         <Panel note={t("installedHint")}>
           <CopyLine text={enrolLine(server, shown)} label={t("copyLine")} />
-          <CopyLine text="gantry-runner run" />
         </Panel>
       ),
     },
@@ -36,14 +36,14 @@ export function Lines({ made }: { made: MadeToken }) {
       label: t("tabDocker"),
       content: (
         <Panel note={t("dockerHint")}>
-          <CopyLine text={enrolLine(server, shown)} label={t("copyLine")} />
-          <CopyLine text="gantry-runner run --backend docker" />
+          <CopyLine text={enrolLine(server, shown, "docker")} label={t("copyLine")} />
         </Panel>
       ),
     },
   ];
   return (
     <div className="flex flex-col gap-3">
+      {reachOf(server) === "machine" && <Note strong>{t("loopback", { server })}</Note>}
       {terms.fleet && (
         <div>
           <p className="mb-1 text-dense">{t("fleetToken")}</p>
@@ -51,7 +51,6 @@ export function Lines({ made }: { made: MadeToken }) {
         </div>
       )}
       <Tabs label={t("ways")} tabs={tabs} value={tab} onChange={setTab} />
-      {isLoopback(server) && <Note>{t("loopback", { server })}</Note>}
       {isPlain(server) && <Note>{t("plainText")}</Note>}
       {archives.length === 0 && <Note>{t("noArchives")}</Note>}
     </div>
@@ -78,14 +77,5 @@ function Panel({ note, children }: { note: string; children: ReactNode }) {
       <p className="text-dense text-muted">{note}</p>
       {children}
     </div>
-  );
-}
-
-function Note({ children }: { children: ReactNode }) {
-  return (
-    <p className="flex items-start gap-2 text-dense text-muted">
-      <TriangleAlert aria-hidden className="mt-px size-4 shrink-0 text-warn" />
-      <span className="min-w-0 wrap-anywhere">{children}</span>
-    </p>
   );
 }

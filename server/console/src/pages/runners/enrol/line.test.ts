@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { enrolLine, installLine, isLoopback, isPlain, isSound, parseLabels, serverAddress } from "./line";
+import { enrolLine, installLine, isPlain, isSound, parseLabels, serverAddress } from "./line";
 
 const archive = { arch: "x86_64", sha256: "ab".repeat(32), name: "runner.tar.gz", bytes: 1 };
 
@@ -18,7 +18,12 @@ describe("the line to paste", () => {
     const line = installLine({ server: "https://server", ownCertificate: false }, archive);
     expect(line).toContain("curl -fsS https://server/");
     expect(line).not.toContain("echo gantry");
-    expect(enrolLine("https://server")).toBe("gantry-runner enrol --server https://server -");
+    expect(enrolLine("https://server")).toBe("gantry-runner enrol --server https://server - && gantry-runner run");
+  });
+
+  it("enrols and starts a runner that is installed, in containers on a Docker host", () => {
+    expect(enrolLine("https://server", "gantry_join_x")).toBe("gantry-runner enrol --server https://server gantry_join_x && gantry-runner run");
+    expect(enrolLine("https://server", "gantry_join_x", "docker")).toMatch(/ && gantry-runner run --backend docker$/);
   });
 
   it("has no text of the server that could be a command", () => {
@@ -36,9 +41,7 @@ describe("the server's address", () => {
     for (const text of ["server:7443", "https://a/b", "https://$(id)", "https://a;b", "ftp://a", "https://:1:2", ""]) expect(serverAddress(text)).toBeUndefined();
   });
 
-  it("tells whom it reaches, and who can read it", () => {
-    expect(isLoopback("http://127.0.0.1:7000")).toBe(true);
-    expect(isLoopback("https://server")).toBe(false);
+  it("tells who can read it", () => {
     expect(isPlain("http://192.168.1.2:7000")).toBe(true);
     expect(isPlain("http://localhost:7000")).toBe(false);
   });

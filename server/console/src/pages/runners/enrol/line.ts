@@ -1,4 +1,5 @@
 import type { JoinToken, RunnerArchive } from "@/api/schema";
+import { reachOf } from "@/state/reach";
 
 /** The characters of an address that stand in a command line as they are. A host may have others. */
 const ADDRESS = /^https?:\/\/[A-Za-z0-9.:[\]-]+$/;
@@ -9,15 +10,9 @@ export function serverAddress(text: string): string | undefined {
   return ADDRESS.test(address) && URL.canParse(address) ? address : undefined;
 }
 
-/** True if only the machine itself reaches the address. */
-export function isLoopback(address: string): boolean {
-  const { hostname } = new URL(address);
-  return hostname === "localhost" || hostname.endsWith(".localhost") || hostname === "[::1]" || hostname.startsWith("127.");
-}
-
 /** True if anyone on the way could read what is sent to the address. `gantry-runner` refuses it unless it is told otherwise. */
 export function isPlain(address: string): boolean {
-  return address.startsWith("http://") && !isLoopback(address);
+  return address.startsWith("http://") && reachOf(address) !== "machine";
 }
 
 /** What a line is made of. */
@@ -44,9 +39,12 @@ export function installLine({ server, ownCertificate }: LineParts, archive: Runn
   );
 }
 
-/** The line for a machine that has `gantry-runner`; without a token it reads it from its standard input. */
-export function enrolLine(server: string, token?: string): string {
-  return `gantry-runner enrol --server ${server} ${token ?? "-"}`;
+/**
+ * The line for a machine that has `gantry-runner`: it enrols the machine and starts the runner, in containers on a Docker
+ * host. Without a token it reads it from its standard input.
+ */
+export function enrolLine(server: string, token?: string, backend?: "docker"): string {
+  return `gantry-runner enrol --server ${server} ${token ?? "-"} && gantry-runner run${backend ? ` --backend ${backend}` : ""}`;
 }
 
 /** True if all that the server's answer adds to a line is plain: no text of it can be a command. */
