@@ -20,7 +20,7 @@ export async function stopOperation(id: string): Promise<void> {
 }
 
 /** The person's own shell of the machine, as a login shell. */
-const LOGIN_SHELL = 'exec "${SHELL:-/bin/sh}" -l';
+export const LOGIN_SHELL = 'exec "${SHELL:-/bin/sh}" -l';
 
 /** A place for a shell: a runner by name, or the active one; and a folder, relative to its workspace. */
 export interface ShellPlace {
@@ -72,4 +72,24 @@ export function tasksQuery(session: string) {
       }));
     },
   });
+}
+
+/** The most shells that are looked for: whether an operation has a terminal is asked one by one. */
+const SHELLS = 20;
+
+/** The person's open operations that run in a terminal, on whichever device they were opened; the newest first. */
+export const shellsQuery = queryOptions({
+  queryKey: ["operations", "shells"],
+  queryFn: async (): Promise<Operation[]> => {
+    const { operations } = await answer(api.GET("/api/v1/operations", { params: { query: { state: "open", limit: 100 } } }));
+    const commands = operations.filter((one) => one.kind === "exec" && !one.session).slice(0, SHELLS);
+    const terminals = await Promise.all(commands.map(async (one) => ((await inputOf(one.id)) === "terminal" ? [one] : [])));
+    return terminals.flat();
+  },
+});
+
+/** The kind of an operation's input, which lists leave out. It never changes. */
+async function inputOf(id: string): Promise<Operation["input"]> {
+  const query = { queryKey: ["operation-input", id], queryFn: () => answer(api.GET("/api/v1/operations/{id}", { params: { path: { id } } })) };
+  return (await queries.fetchQuery(query)).input;
 }

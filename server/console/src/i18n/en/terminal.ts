@@ -20,6 +20,8 @@ export const terminal = {
   notFound: "This terminal could not be opened.",
   notOpened: "The shell could not be opened.",
   openOn: "Open a shell on {{runner}}",
+  others_one: "{{count}} other shell",
+  others_other: "{{count}} other shells",
   shell: "shell",
   signedOut: "You are signed out. Sign in to go on.",
   smaller: "Smaller text",

@@ -22,6 +22,7 @@ export const terminal: Translation<typeof english> = {
   notFound: "无法打开此终端。",
   notOpened: "无法打开 Shell。",
   openOn: "在 {{runner}} 上打开 Shell",
+  others_other: "另有 {{count}} 个 Shell",
   shell: "shell",
   signedOut: "你已退出登录。请重新登录以继续。",
   smaller: "缩小文字",

@@ -9,6 +9,7 @@ import { cx } from "@/ui/class";
 import { Empty } from "@/ui/Empty";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { CloseDialog } from "./CloseDialog";
+import { OtherShells } from "./OtherShells";
 import { StoredShell } from "./StoredShell";
 import { forget, type OpenTerminal, remember, useTerminals } from "./terminals";
 import { useNewShell } from "./useNewShell";
@@ -24,10 +25,11 @@ export function TerminalPage() {
   const [closing, setClosing] = useState<OpenTerminal>();
   const [fontSize, zoom] = useFontSize();
   const show = (id: string | undefined) => void navigate({ search: id ? { operation: id } : {} });
-  const shell = useNewShell((opened) => {
-    remember(opened);
-    show(opened.operation);
-  });
+  const attach = (terminal: OpenTerminal) => {
+    remember(terminal);
+    show(terminal.operation);
+  };
+  const shell = useNewShell(attach);
   const close = (terminal: OpenTerminal) => {
     forget(terminal.operation);
     setClosing(undefined);
@@ -55,6 +57,7 @@ export function TerminalPage() {
             </div>
           ))}
         </div>
+        <OtherShells shown={tabs.map((one) => one.operation)} onOpen={attach} />
         <IconButton icon={ZoomOut} label={t("smaller")} onClick={() => zoom(-1)} />
         <IconButton icon={ZoomIn} label={t("larger")} onClick={() => zoom(1)} />
         {mayWork(me) && (

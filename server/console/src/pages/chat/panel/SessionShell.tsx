@@ -5,8 +5,9 @@ import { mayWork, useMe } from "@/api/me";
 import { OnlyLooks } from "@/frame/OnlyLooks";
 import { usePlace } from "@/pages/chat/composer/place";
 import { useFontSize } from "@/pages/terminal/font-size";
+import { OtherShells } from "@/pages/terminal/OtherShells";
 import { StoredShell } from "@/pages/terminal/StoredShell";
-import { remember } from "@/pages/terminal/terminals";
+import { type OpenTerminal, remember } from "@/pages/terminal/terminals";
 import { useNewShell } from "@/pages/terminal/useNewShell";
 import { keep, kept } from "@/state/storage";
 import type { Facts } from "@/transcript/facts";
@@ -22,12 +23,13 @@ export default function SessionShell({ session, facts }: { session: string; fact
   const [fontSize] = useFontSize();
   const [isNew, setNew] = useState(false);
   const place = usePlace(session);
-  const shell = useNewShell((opened) => {
-    keep(name, opened.operation);
-    remember(opened);
-    setOperation(opened.operation);
+  const attach = (terminal: OpenTerminal) => {
+    keep(name, terminal.operation);
+    remember(terminal);
+    setOperation(terminal.operation);
     setNew(true);
-  });
+  };
+  const shell = useNewShell(attach);
   const me = useMe();
   const runner = place?.name;
   const open = () => void shell.open({ runner: place?.value, directory: facts.directory });
@@ -38,9 +40,12 @@ export default function SessionShell({ session, facts }: { session: string; fact
         icon={SquareTerminal}
         title={t("none")}
         action={
-          <Button look="primary" busy={shell.busy} onClick={open}>
-            {t("openOn", { runner: runner ?? t("activeRunner") })}
-          </Button>
+          <div className="flex flex-col items-center gap-2">
+            <Button look="primary" busy={shell.busy} onClick={open}>
+              {t("openOn", { runner: runner ?? t("activeRunner") })}
+            </Button>
+            <OtherShells shown={[]} onOpen={attach} />
+          </div>
         }
       >
         {t("noneHint")}
@@ -51,7 +56,8 @@ export default function SessionShell({ session, facts }: { session: string; fact
   return (
     <div className="flex min-h-0 flex-1 flex-col">
       <StoredShell key={operation} operation={operation} fontSize={Math.min(fontSize, 12)} takesFocus={isNew} />
-      <div className="flex justify-end border-t border-line p-2">
+      <div className="flex justify-end gap-2 border-t border-line p-2">
+        <OtherShells shown={[operation]} onOpen={attach} />
         <Button size="sm" busy={shell.busy} onClick={open}>
           {t("newShell")}
         </Button>
