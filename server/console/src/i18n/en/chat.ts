@@ -104,6 +104,7 @@ export const chat = {
   listDeleteTitle: "Delete this chat?",
   listEmpty: "No chats yet",
   listEmptyHint: "A chat that you begin stands here, with all that its agent did.",
+  listEmptyViewer: "You see your own chats, and a viewer begins none. To read another person's chat, ask that person for its link. An admin can give you the role member.",
   listFailed: "The chats could not be loaded.",
   listGroup_earlier: "Earlier",
   listGroup_needsYou: "Needs you",

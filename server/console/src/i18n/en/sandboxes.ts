@@ -11,6 +11,7 @@ export const sandboxes = {
   count_other: "{{count}} containers",
   cut: "There are more sandboxes than are listed here. The terminal lists all of them: gantry sandboxes",
   emptyTitle: "No sandboxes",
+  emptyViewer: "A sandbox is a container of a person's own. You see your own, and a viewer has none made. An admin can give you the role member.",
   emptyWhy: "A sandbox is a container of your own on a runner that makes containers: a pool. None of your runners is a pool. To add one, add a machine with Docker.",
   emptyWithPools: "A sandbox is a container of your own on a runner that makes containers: a pool. Your first command on a pool makes one, and it stops by itself when it is idle.",
   failed: "failed",

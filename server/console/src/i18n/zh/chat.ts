@@ -103,6 +103,7 @@ export const chat: Translation<typeof english> = {
   listDeleteTitle: "删除这个对话？",
   listEmpty: "还没有对话",
   listEmptyHint: "你发起的对话会出现在这里，包括智能体做过的一切。",
+  listEmptyViewer: "这里只显示你自己的对话，而查看者不能发起对话。想阅读他人的对话，请向对方索取链接。管理员可以给你成员角色。",
   listFailed: "无法加载对话列表。",
   listGroup_earlier: "更早",
   listGroup_needsYou: "等你处理",

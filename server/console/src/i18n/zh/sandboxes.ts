@@ -12,6 +12,7 @@ export const sandboxes: Translation<typeof english> = {
   count_other: "{{count}} 个容器",
   cut: "还有更多沙箱未在此列出。终端命令可列出全部：gantry sandboxes",
   emptyTitle: "没有沙箱",
+  emptyViewer: "沙箱是属于个人的容器。这里只显示你自己的沙箱，而查看者不能创建沙箱。管理员可以给你成员角色。",
   emptyWhy: "沙箱是池（能创建容器的运行器）上属于你自己的容器。你的运行器中没有池。要添加，请添加一台装有 Docker 的机器。",
   emptyWithPools: "沙箱是池（能创建容器的运行器）上属于你自己的容器。你在池上的第一条命令会创建它，闲置时自动停止。",
   failed: "失败",

@@ -3,7 +3,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Container, Plus, Server } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useMe } from "@/api/me";
+import { mayWork, useMe } from "@/api/me";
 import { useRunners } from "@/api/runners";
 import { sandboxesQuery } from "@/api/sandboxes";
 import { useRowKeys } from "@/pages/runners/keys";
@@ -71,7 +71,7 @@ export function Sandboxes() {
       {all?.length === 0 && (
         <Card>
           <Empty icon={Container} title={t("emptyTitle")} action={make}>
-            {pools.length > 0 ? t("emptyWithPools") : t("emptyWhy")}
+            {mayWork(me) ? t(pools.length > 0 ? "emptyWithPools" : "emptyWhy") : t("emptyViewer")}
           </Empty>
         </Card>
       )}

@@ -1,10 +1,12 @@
 import { Archive, MessageSquare, SearchX } from "lucide-react";
 import { useTranslation } from "react-i18next";
+import { mayWork, useMe } from "@/api/me";
 import { Empty } from "@/ui/Empty";
 
 /** A list without chats, and why. */
 export function NoChats({ search, archived }: { search: string; archived: boolean }) {
   const { t } = useTranslation("chat");
+  const me = useMe();
   if (search) {
     return (
       <Empty icon={SearchX} title={t("listNothingFound")}>
@@ -21,7 +23,7 @@ export function NoChats({ search, archived }: { search: string; archived: boolea
   }
   return (
     <Empty icon={MessageSquare} title={t("listEmpty")}>
-      {t("listEmptyHint")}
+      {mayWork(me) ? t("listEmptyHint") : t("listEmptyViewer")}
     </Empty>
   );
 }
