@@ -1,10 +1,10 @@
 import { Check, Minus } from "lucide-react";
 import { useTranslation } from "react-i18next";
+import { PROPERTIES, propertiesOf } from "@/api/isolation";
 import type { Runner } from "@/api/schema";
 import { Badge } from "@/ui/Badge";
 import { Tooltip } from "@/ui/Tooltip";
 import { cx } from "@/ui/class";
-import { propertiesOf, PROPERTIES } from "./isolation";
 
 type Reported = Pick<Runner, "isolation" | "isolation_believed" | "isolation_granted_by">;
 
@@ -15,10 +15,16 @@ function useWhose(runner: Reported): string {
   return runner.isolation_believed ? t("grantedByOperator") : t("reported");
 }
 
+/** What a runner keeps apart, as far as the console has words for it. */
+function keptBy(runner: Reported) {
+  const reported = propertiesOf(runner.isolation);
+  return PROPERTIES.filter((property) => reported.includes(property));
+}
+
 /** The isolation of a runner in a row: how much it keeps apart, and who vouches for it. */
 export function IsolationMark({ runner }: { runner: Reported }) {
   const { t } = useTranslation("runners");
-  const kept = propertiesOf(runner.isolation);
+  const kept = keptBy(runner);
   const whose = useWhose(runner);
   const none = kept.length === 0;
   const words = none ? t("isolationNone") : t("isolationSome", { count: kept.length, all: PROPERTIES.length });
@@ -35,7 +41,7 @@ export function IsolationMark({ runner }: { runner: Reported }) {
 /** What a runner keeps apart, thing by thing, by what that was proved, and whether it counts. */
 export function IsolationDetails({ runner }: { runner: Reported }) {
   const { t } = useTranslation("runners");
-  const kept = propertiesOf(runner.isolation);
+  const kept = keptBy(runner);
   const whose = useWhose(runner);
   return (
     <>

@@ -1,6 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { ServerOff, TriangleAlert } from "lucide-react";
 import { useTranslation } from "react-i18next";
+import { isolationWords } from "@/i18n/isolation";
 import { Button } from "@/ui/Button";
 import { Card } from "@/ui/Page";
 import { type ChatPlace, usePlace } from "../composer/place";
@@ -23,7 +24,7 @@ export function PlaceNote() {
 function wordsOf(t: ReturnType<typeof useTranslation<"chat">>["t"], { state, name, isolation }: ChatPlace): string {
   switch (state) {
     case "online":
-      return isolation === "none" ? t("newPlaceNone", { name }) : t("newPlaceIsolated", { name, isolation: isolation.replaceAll("+", ", ").replaceAll("_", " ") });
+      return isolation === "none" ? t("newPlaceNone", { name }) : t("newPlaceIsolated", { name, isolation: isolationWords(isolation) });
     case "away":
       return t("newPlaceAway", { name });
     case "locked":

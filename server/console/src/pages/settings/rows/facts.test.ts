@@ -1,15 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Setting } from "@/api/schema";
-import { appliesWhen, isolationOf, isSetIn, modeOf, personOf, propertiesOf } from "./facts";
+import { appliesWhen, isSetIn, modeOf, personOf } from "./facts";
 
 describe("facts of settings", () => {
-  it("take an isolation apart and put it together, with words that the console does not know", () => {
-    expect(propertiesOf("none")).toEqual([]);
-    expect(propertiesOf("network+new_word")).toEqual(["network", "new_word"]);
-    expect(isolationOf(propertiesOf("network+new_word"))).toBe("network+new_word");
-    expect(isolationOf([])).toBe("none");
-  });
-
   it("let a value be taken back only in the layer that set it", () => {
     const setting: Setting = { name: "steps", value: "80", set_by: "tenant", allowed: "" };
     expect([isSetIn("tenant", setting), isSetIn("user", setting)]).toEqual([true, false]);

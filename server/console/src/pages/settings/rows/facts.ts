@@ -30,22 +30,6 @@ export function isSetIn(layer: Layer, setting: Setting): boolean {
   return setting.set_by === layer;
 }
 
-/** The properties that a place can keep apart, in the order of the server. */
-export const PROPERTIES = ["file_writes", "file_reads", "credential", "sockets", "network", "processes", "resources", "kill_tree", "kernel"] as const;
-
-/** A property that a place can keep apart. */
-export type Property = (typeof PROPERTIES)[number];
-
-/** The properties in an isolation: `network+file_writes`. Words that this console does not know are kept. */
-export function propertiesOf(isolation: string): string[] {
-  return isolation === "none" ? [] : isolation.split("+").filter((word) => word !== "");
-}
-
-/** The isolation with these properties. */
-export function isolationOf(properties: readonly string[]): string {
-  return properties.length === 0 ? "none" : properties.join("+");
-}
-
 /** The name of a person who set a value, and whether the person was removed since. The server writes `ann, removed`. */
 export function personOf(who: string): { name: string; removed: boolean } {
   const mark = ", removed";

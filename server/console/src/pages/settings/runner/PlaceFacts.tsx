@@ -1,18 +1,17 @@
 import { useTranslation } from "react-i18next";
+import { isolationWords } from "@/i18n/isolation";
 import { Dots } from "../rows/Row";
-import { useValueText } from "../rows/value-text";
 import type { PlaceToUse } from "./places";
 
 /** Where a place is, and what it keeps apart: the folder, or what makes its sandboxes. */
 export function PlaceFacts({ place, withOwner, className }: { place: PlaceToUse; withOwner?: boolean; className: string }) {
   const { t } = useTranslation("settings");
-  const text = useValueText();
   const { pool, owner } = place.runner;
   return (
     <Dots className={className}>
       {place.folder && <span className="font-mono wrap-anywhere">{place.folder}</span>}
       {pool && t("poolOf", { backend: pool.backend })}
-      {t("isolationIs", { isolation: text("isolation", place.isolation) })}
+      {t("isolationIs", { isolation: isolationWords(place.isolation) })}
       {withOwner && owner && t("ownedBy", { name: owner })}
     </Dots>
   );

@@ -5,6 +5,7 @@ import { chooseRunner, runnersQuery } from "@/api/runners";
 import { pinSession } from "@/api/sessions";
 import type { Runner } from "@/api/schema";
 import { ago } from "@/format/time";
+import { isolationWords } from "@/i18n/isolation";
 import { serverTime } from "@/state/clock";
 import { Dot } from "@/ui/Dot";
 import { Picker, type PickerOption } from "@/ui/Picker";
@@ -38,7 +39,7 @@ export function PlaceChip({ session, disabled }: { session: string | undefined; 
     away: (age) => (age ? t("inputAwaySince", { age }) : t("inputPlace_away")),
     locked: t("inputPlace_locked"),
     refused: t("inputPlace_refused"),
-    isolation: (isolation) => t("inputIsolation", { isolation }),
+    isolation: (isolation) => t("inputIsolation", { isolation: isolationWords(isolation) }),
   });
   if (place?.own) options.unshift({ value: AS_USUAL, label: t("inputAsUsual") });
   return (
@@ -85,8 +86,8 @@ export function PlaceWords({ place, withFolder = true }: { place: ChatPlace | nu
       )}
       <span className="max-w-48 shrink-0 truncate">
         <span aria-hidden>· </span>
-        <span className="max-md:hidden">{t("inputIsolation", { isolation: place.isolation })}</span>
-        <span className="md:hidden">{place.isolation}</span>
+        <span className="max-md:hidden">{t("inputIsolation", { isolation: isolationWords(place.isolation) })}</span>
+        <span className="md:hidden">{isolationWords(place.isolation)}</span>
       </span>
     </>
   );

@@ -1,4 +1,5 @@
 import { useTranslation } from "react-i18next";
+import { isolationWords } from "@/i18n/isolation";
 import type { Place } from "@/transcript/model";
 import { cx } from "@/ui/class";
 
@@ -9,7 +10,7 @@ export function PlaceWords({ place, className }: { place: Place | null; classNam
   const isIsolated = place.isolation !== "none" && place.isolation !== "";
   return (
     <span title={place.folder || undefined} className={cx("max-w-60 shrink-0 truncate text-meta text-muted", className)}>
-      {isIsolated ? t("placeIsolated", { runner: place.runnerName, isolation: place.isolation }) : place.runnerName}
+      {isIsolated ? t("placeIsolated", { runner: place.runnerName, isolation: isolationWords(place.isolation) }) : place.runnerName}
     </span>
   );
 }

@@ -1,0 +1,8 @@
+import { keys } from "./keys";
+import { models } from "./models";
+import { page } from "./page";
+import { rules } from "./rules";
+import { values } from "./values";
+
+/** Words of the settings, of one person and of everyone. */
+export const settings = { ...page, ...values, ...models, ...rules, ...keys };
