@@ -2,6 +2,7 @@
 
 import type { FileChanges } from "./facts";
 import type { CallItem } from "./model";
+import { changedNothing, editedLine, madeFile } from "./results";
 
 /** One change of a file by a call. */
 export type Change = {
@@ -83,20 +84,10 @@ export class Changes {
 
 function changeOf(call: CallItem): Change | null {
   const common = { item: call.id, at: call.at, rewound: false };
-  const { request, result } = call;
-  if (request.kind === "edit") {
-    const line = /(?: at line )(\d{1,9})\s*$/.exec(result.slice(-64))?.[1];
-    return {
-      ...common,
-      deed: "edited",
-      old: request.old,
-      new: request.new,
-      every: request.every,
-      line: line === undefined ? null : Number(line),
-    };
-  }
-  if (request.kind !== "write" || result.trimEnd().endsWith("already; nothing changed")) return null;
-  return { ...common, deed: "written", content: request.content, made: result.startsWith("made ") };
+  const { request } = call;
+  if (request.kind === "edit") return { ...common, deed: "edited", old: request.old, new: request.new, every: request.every, line: editedLine(call) };
+  if (request.kind !== "write" || changedNothing(call)) return null;
+  return { ...common, deed: "written", content: request.content, made: madeFile(call) };
 }
 
 function pathOf(call: CallItem): string {

@@ -2,8 +2,8 @@ import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import { countDiff, type DiffLine, lineDiff } from "@/format/line-diff";
 import type { CallItem } from "@/transcript/model";
+import { changedNothing, editedLine } from "@/transcript/results";
 import { Diff } from "@/ui/Diff";
-import { changedNothing, editedLine } from "./about";
 
 /** The longest texts that are compared for a count alone, in characters. */
 const MOST_COUNTED = 40_000;

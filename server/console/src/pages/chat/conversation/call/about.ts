@@ -41,20 +41,9 @@ export function aboutOf(call: CallItem): string {
   return words ? `${call.tool} ${words}` : call.tool;
 }
 
-/** The line of its file at which an edit began, from 1; undefined if the result does not tell. */
-export function editedLine(call: CallItem): number | undefined {
-  const line = / at line (\d{1,9})\s*$/.exec(call.result.slice(-64))?.[1];
-  return line === undefined ? undefined : Number(line);
-}
-
 /** True while the call may be stopped. */
 export function isRunning(call: CallItem): boolean {
   return call.state === "running" || (call.state === "background" && call.settled === null);
-}
-
-/** True for a write of what stood there already. */
-export function changedNothing(call: CallItem): boolean {
-  return call.request.kind === "write" && call.result.trimEnd().endsWith("already; nothing changed");
 }
 
 /** True for a call that people did not allow: that is no failure. */
