@@ -1,3 +1,5 @@
+import i18next from "i18next";
+
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 31_536_000],
   ["month", 2_592_000],
@@ -30,10 +32,10 @@ export function timeOfDay(at: number | string, language: string): string {
 /** A duration in milliseconds: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `6 d 23 h`. */
 export function duration(ms: number): string {
   const seconds = ms / 1000;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.floor(seconds)} s`;
+  if (seconds < 60) return i18next.t("common:seconds", { seconds: seconds < 10 ? seconds.toFixed(1) : Math.floor(seconds) });
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  if (minutes < 60) return i18next.t("common:minutes", { minutes, seconds: Math.floor(seconds % 60) });
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h ${minutes % 60} min`;
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (hours < 48) return i18next.t("common:hours", { hours, minutes: minutes % 60 });
+  return i18next.t("common:days", { days: Math.floor(hours / 24), hours: hours % 24 });
 }
