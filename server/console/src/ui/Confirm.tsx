@@ -1,8 +1,5 @@
-import { type ReactNode, useState } from "react";
-import { useTranslation } from "react-i18next";
-import { Button } from "./Button";
-import { Dialog } from "./Dialog";
-import { ErrorNote } from "./ErrorNote";
+import type { ReactNode } from "react";
+import { FormDialog } from "./FormDialog";
 
 interface ConfirmProps {
   open: boolean;
@@ -18,42 +15,10 @@ interface ConfirmProps {
 }
 
 /** Asks before something that cannot be taken back. */
-export function Confirm({ open, onClose, title, children, verb, danger, onConfirm }: ConfirmProps) {
-  const { t } = useTranslation("common");
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const close = () => {
-    setError(undefined);
-    onClose();
-  };
-  const confirm = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await onConfirm();
-      close();
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
-  };
+export function Confirm({ children, onConfirm, ...dialog }: ConfirmProps) {
   return (
-    <Dialog
-      open={open}
-      onClose={close}
-      title={title}
-      actions={
-        <>
-          <Button onClick={close}>{t("cancel")}</Button>
-          <Button look={danger ? "danger" : "primary"} busy={busy} onClick={confirm}>
-            {verb}
-          </Button>
-        </>
-      }
-    >
+    <FormDialog {...dialog} onSubmit={() => onConfirm().then(dialog.onClose)}>
       <div className="text-body text-muted">{children}</div>
-      {error !== undefined && <ErrorNote error={error} className="mt-3" />}
-    </Dialog>
+    </FormDialog>
   );
 }

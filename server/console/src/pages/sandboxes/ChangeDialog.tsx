@@ -1,13 +1,11 @@
-import { type FormEvent, useId, useState } from "react";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { isAdmin, useMe } from "@/api/me";
 import { useRunners } from "@/api/runners";
 import { changeSandbox } from "@/api/sandboxes";
 import type { Sandbox } from "@/api/schema";
-import { Button } from "@/ui/Button";
-import { Dialog } from "@/ui/Dialog";
-import { ErrorNote } from "@/ui/ErrorNote";
 import { Field, Input, Select } from "@/ui/Field";
+import { FormDialog } from "@/ui/FormDialog";
 import { say } from "@/ui/Toast";
 import { BOUNDS, changeOf, formOf, type NumberField, wrongLimits } from "./limits";
 
@@ -18,44 +16,19 @@ export function ChangeDialog({ sandbox, onClose }: { sandbox: Sandbox; onClose: 
   const { t } = useTranslation("sandboxes");
   const admin = isAdmin(useMe());
   const pool = useRunners()?.find((runner) => runner.id === sandbox.runner)?.pool;
-  const id = useId();
   const [form, setForm] = useState(() => formOf(sandbox));
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
   const templates = [...new Set([sandbox.template, ...(pool?.templates ?? [])])];
   const wrong = wrongLimits(form);
   const change = wrong.length === 0 ? changeOf(form, sandbox) : undefined;
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
+  const save = async () => {
     if (!change) return;
-    setBusy(true);
-    setError(undefined);
-    try {
-      await changeSandbox(sandbox.id, change);
-      say(t("changed"));
-      onClose();
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
+    await changeSandbox(sandbox.id, change);
+    say(t("changed"));
+    onClose();
   };
   return (
-    <Dialog
-      open
-      onClose={onClose}
-      title={t("changeTitle")}
-      description={t("changeWhy")}
-      actions={
-        <>
-          <Button onClick={onClose}>{t("cancel", { ns: "common" })}</Button>
-          <Button type="submit" form={id} look="primary" busy={busy} disabled={!change}>
-            {t("save", { ns: "common" })}
-          </Button>
-        </>
-      }
-    >
-      <form id={id} onSubmit={submit} className="grid gap-4 md:grid-cols-2">
+    <FormDialog onClose={onClose} title={t("changeTitle")} description={t("changeWhy")} verb={t("save", { ns: "common" })} ready={change !== undefined} onSubmit={save}>
+      <div className="grid gap-4 md:grid-cols-2">
         <Field label={t("template")} hint={t("templateHint")} className="md:col-span-2">
           {(control) => (
             <Select {...control} value={form.template} onChange={(event) => setForm({ ...form, template: event.target.value })}>
@@ -84,8 +57,7 @@ export function ChangeDialog({ sandbox, onClose }: { sandbox: Sandbox; onClose: 
           </Field>
         )}
         {!admin && <p className="text-meta text-muted md:col-span-2">{t("adminsOnly")}</p>}
-      </form>
-      {error !== undefined && <ErrorNote error={error} className="mt-3" />}
-    </Dialog>
+      </div>
+    </FormDialog>
   );
 }

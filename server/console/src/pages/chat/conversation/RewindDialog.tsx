@@ -1,8 +1,6 @@
 import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Button } from "@/ui/Button";
-import { Dialog } from "@/ui/Dialog";
-import { ErrorNote } from "@/ui/ErrorNote";
+import { FormDialog } from "@/ui/FormDialog";
 
 /** The parts of a session that go back to before a message. */
 export type RewindChoice = "conversation" | "both" | "files";
@@ -18,58 +16,30 @@ interface RewindDialogProps {
 
 /** Asks what goes back to before a message that is edited. */
 export function RewindDialog({ open, onClose, onChoose }: RewindDialogProps) {
-  const { t } = useTranslation(["transcript", "common"]);
+  const { t } = useTranslation("transcript");
   const [choice, setChoice] = useState<RewindChoice>("conversation");
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const close = () => {
-    setError(undefined);
-    onClose();
-  };
-  const form = useId();
-  const choose = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(undefined);
-    try {
-      await onChoose(choice);
-      close();
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
-  };
   return (
-    <Dialog
+    <FormDialog
       open={open}
-      onClose={close}
+      onClose={onClose}
       title={t("rewindTitle")}
       description={t("rewindHint")}
-      actions={
-        <>
-          <Button onClick={close}>{t("common:cancel")}</Button>
-          <Button type="submit" form={form} look="primary" busy={busy}>
-            {choice === "files" ? t("rewindFilesVerb") : t("rewindVerb")}
-          </Button>
-        </>
-      }
+      verb={choice === "files" ? t("rewindFilesVerb") : t("rewindVerb")}
+      failed={t("rewindFailed")}
+      onSubmit={() => onChoose(choice).then(onClose)}
     >
-      <form id={form} onSubmit={choose}>
-        <fieldset className="flex flex-col gap-2">
-          <legend className="sr-only">{t("rewindTitle")}</legend>
-          {CHOICES.map((one) => (
-            <label key={one} className="flex cursor-pointer items-start gap-3 rounded-control border border-line p-3 has-checked:border-accent has-checked:bg-accent-soft">
-              <input type="radio" name="rewind" checked={choice === one} onChange={() => setChoice(one)} className="mt-1 accent-(--accent)" />
-              <span>
-                <span className="block font-medium">{t(`rewind_${one}`)}</span>
-                <span className="block text-dense text-muted">{t(`rewind_${one}_hint`)}</span>
-              </span>
-            </label>
-          ))}
-        </fieldset>
-      </form>
-      {error !== undefined && <ErrorNote error={error} title={t("rewindFailed")} className="mt-3" />}
-    </Dialog>
+      <fieldset className="flex flex-col gap-2">
+        <legend className="sr-only">{t("rewindTitle")}</legend>
+        {CHOICES.map((one) => (
+          <label key={one} className="flex cursor-pointer items-start gap-3 rounded-control border border-line p-3 has-checked:border-accent has-checked:bg-accent-soft">
+            <input type="radio" name="rewind" checked={choice === one} onChange={() => setChoice(one)} className="mt-1 accent-(--accent)" />
+            <span>
+              <span className="block font-medium">{t(`rewind_${one}`)}</span>
+              <span className="block text-dense text-muted">{t(`rewind_${one}_hint`)}</span>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
   );
 }
