@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { answer, api, idempotencyKey } from "./client";
+import { answer, api } from "./client";
 import { queries } from "./query";
 import type { CreateJoinToken, JoinToken, ListedJoinToken } from "./schema";
 
@@ -17,8 +17,8 @@ function changed(): Promise<void> {
 }
 
 /** Makes a join token. The token itself is in this answer and in no later one. */
-export async function createJoinToken(terms: CreateJoinToken): Promise<JoinToken> {
-  const header = { "Idempotency-Key": idempotencyKey() };
+export async function createJoinToken(terms: CreateJoinToken, key: string): Promise<JoinToken> {
+  const header = { "Idempotency-Key": key };
   const made = await answer(api.POST("/api/v1/join-tokens", { params: { header }, body: terms }));
   await changed();
   return made;

@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { answer, api, idempotencyKey } from "./client";
+import { answer, api } from "./client";
 import { queries } from "./query";
 import type { CreatedKey, Invitation, Keys, People, Person, RoleName } from "./schema";
 
@@ -33,16 +33,16 @@ function changed(): Promise<void> {
 }
 
 /** Invites a person, or makes a new code for one who has an invitation. The code is in no later answer. */
-export async function invite(name: string, role: RoleName): Promise<Invitation> {
-  const header = { "Idempotency-Key": idempotencyKey() };
+export async function invite(name: string, role: RoleName, key: string): Promise<Invitation> {
+  const header = { "Idempotency-Key": key };
   const made = await answer(api.POST("/api/v1/people", { params: { header }, body: { name, role } }));
   await changed();
   return made;
 }
 
 /** Adds a user that is no person, for programs. */
-export async function addService(name: string, role: RoleName): Promise<Person> {
-  const header = { "Idempotency-Key": idempotencyKey() };
+export async function addService(name: string, role: RoleName, key: string): Promise<Person> {
+  const header = { "Idempotency-Key": key };
   const made = await answer(api.POST("/api/v1/service-accounts", { params: { header }, body: { name, role } }));
   await changed();
   return made;
@@ -76,8 +76,8 @@ export function serviceKeysQuery(service: string) {
 }
 
 /** Makes a key for a service account, with the usual scopes. The key is in no later answer. */
-export async function addServiceKey(service: string, name: string): Promise<CreatedKey> {
-  const params = { path: { id: service }, header: { "Idempotency-Key": idempotencyKey() } };
+export async function addServiceKey(service: string, name: string, key: string): Promise<CreatedKey> {
+  const params = { path: { id: service }, header: { "Idempotency-Key": key } };
   const made = await answer(api.POST("/api/v1/service-accounts/{id}/keys", { params, body: { name } }));
   await queries.invalidateQueries({ queryKey: ["keys"] });
   return made;

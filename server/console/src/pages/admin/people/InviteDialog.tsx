@@ -1,4 +1,4 @@
-import { type FormEvent, useId, useState } from "react";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { invite } from "@/api/people";
 import type { Invitation, RoleName } from "@/api/schema";
@@ -6,10 +6,10 @@ import { duration } from "@/format/time";
 import { Button } from "@/ui/Button";
 import { CopyLine } from "@/ui/CopyLine";
 import { Dialog } from "@/ui/Dialog";
-import { ErrorNote } from "@/ui/ErrorNote";
-import { Field, Input } from "@/ui/Field";
-import { ReachNote } from "@/ui/ReachNote";
+import { FormDialog } from "@/ui/FormDialog";
 import { useCountdown } from "@/ui/Time";
+import { useIdempotencyKey } from "@/ui/useIdempotencyKey";
+import { NameField } from "./NameField";
 import { RoleField } from "./RoleField";
 
 /** Invites a person: a name and a role first, then the link, which is shown once. */
@@ -17,46 +17,16 @@ export function InviteDialog({ name: given, onClose }: { name: string; onClose: 
   const { t } = useTranslation("admin");
   const [name, setName] = useState(given);
   const [role, setRole] = useState<RoleName>("member");
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
   const [made, setMade] = useState<Invitation>();
-  const form = useId();
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(undefined);
-    try {
-      setMade(await invite(name.trim(), role));
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const key = useIdempotencyKey([name, role]);
   if (made) return <Link invitation={made} onClose={onClose} />;
   return (
-    <Dialog
-      open
-      onClose={onClose}
-      title={t("inviteTitle")}
-      description={t("inviteHint")}
-      actions={
-        <>
-          <Button onClick={onClose}>{t("cancel", { ns: "common" })}</Button>
-          <Button type="submit" form={form} look="primary" busy={busy}>
-            {t("makeLink")}
-          </Button>
-        </>
-      }
-    >
-      <form id={form} onSubmit={submit} className="flex flex-col gap-4">
-        <Field label={t("name")} hint={t("nameHint")}>
-          {(control) => <Input {...control} autoFocus={!given} required maxLength={32} pattern="[A-Za-z]([A-Za-z0-9\-]*[A-Za-z0-9])?" autoCapitalize="none" spellCheck={false} value={name} onChange={(event) => setName(event.target.value)} />}
-        </Field>
+    <FormDialog onClose={onClose} title={t("inviteTitle")} description={t("inviteHint")} verb={t("makeLink")} onSubmit={() => invite(name.trim(), role, key).then(setMade)}>
+      <div className="flex flex-col gap-4">
+        <NameField autoFocus={!given} name={name} onChange={setName} />
         <RoleField role={role} onChange={setRole} />
-        {error !== undefined && <ErrorNote error={error} />}
-      </form>
-    </Dialog>
+      </div>
+    </FormDialog>
   );
 }
 

@@ -12,6 +12,7 @@ import { ErrorNote } from "@/ui/ErrorNote";
 import { Field, Input } from "@/ui/Field";
 import { Skeleton } from "@/ui/Skeleton";
 import { Ago } from "@/ui/Time";
+import { useIdempotencyKey } from "@/ui/useIdempotencyKey";
 
 /** The keys of a service account: its programs show them, and each is shown here once. */
 export function ServiceKeys({ service, onClose }: { service: Person; onClose: () => void }) {
@@ -19,6 +20,7 @@ export function ServiceKeys({ service, onClose }: { service: Person; onClose: ()
   const keys = useInfiniteQuery(serviceKeysQuery(service.id));
   const listed = keys.data?.pages.flatMap((page) => page.keys);
   const [name, setName] = useState("");
+  const key = useIdempotencyKey(name);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const [made, setMade] = useState<CreatedKey>();
@@ -28,7 +30,7 @@ export function ServiceKeys({ service, onClose }: { service: Person; onClose: ()
     setBusy(true);
     setError(undefined);
     try {
-      setMade(await addServiceKey(service.id, name.trim()));
+      setMade(await addServiceKey(service.id, name.trim(), key));
       setName("");
     } catch (failure) {
       setError(failure);
@@ -56,7 +58,7 @@ export function ServiceKeys({ service, onClose }: { service: Person; onClose: ()
             <div className="min-w-0 flex-1">
               <p className="truncate font-medium">{key.name}</p>
               <p className="text-meta text-muted">
-                {(key.scopes ?? []).join(", ")} · {key.last_used_at ? <Ago at={key.last_used_at} /> : t("neverUsed")}
+                {(key.scopes ?? []).join(t("common:listComma"))} · {key.last_used_at ? <Ago at={key.last_used_at} /> : t("neverUsed")}
               </p>
             </div>
             <Button size="sm" aria-label={t("settings:removeNamed", { name: key.name })} onClick={() => setLeaving(key)}>

@@ -3,6 +3,7 @@ import { createJoinToken } from "@/api/join-tokens";
 import { queries } from "@/api/query";
 import { runnersQuery } from "@/api/runners";
 import type { JoinToken } from "@/api/schema";
+import { useIdempotencyKey } from "@/ui/useIdempotencyKey";
 import { firstTerms, requestOf, type Terms } from "./terms";
 
 /** A token that was made on this page. It is shown until it is put away, and never again. */
@@ -30,6 +31,8 @@ export interface Enrolment {
 export function useEnrolment(): Enrolment {
   const [terms, setTerms] = useState(() => firstTerms(location.origin));
   const [made, setMade] = useState<MadeToken>();
+  // A token that is put away is followed by another one, also on the same terms.
+  const key = useIdempotencyKey([terms, made?.token.id]);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const make = async () => {
@@ -38,7 +41,7 @@ export function useEnrolment(): Enrolment {
     try {
       // The list may be older than a machine that came just now.
       const { runners } = await queries.fetchQuery({ ...runnersQuery, staleTime: 0 });
-      const token = await createJoinToken(requestOf(terms));
+      const token = await createJoinToken(requestOf(terms), key);
       setMade({ token, terms, before: new Set(runners.map((runner) => runner.id)) });
     } catch (failure) {
       setError(failure);

@@ -1,7 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { idempotencyKey } from "@/api/client";
 import { createKey } from "@/api/keys";
 import { isAdmin, useMe } from "@/api/me";
 import type { CreatedKey, ScopeName } from "@/api/schema";
@@ -9,6 +8,7 @@ import { Button } from "@/ui/Button";
 import { CopyLine } from "@/ui/CopyLine";
 import { Dialog } from "@/ui/Dialog";
 import { Field, Input, Select } from "@/ui/Field";
+import { useIdempotencyKey } from "@/ui/useIdempotencyKey";
 import { RefusedNote } from "../rows/Row";
 import { type KeyForm, requestOf, SCOPES, USUAL_SCOPES, VALIDITIES } from "./key-form";
 
@@ -27,8 +27,9 @@ export function AddKey({ onClose }: { onClose: () => void }) {
   const me = useMe();
   const scopes = SCOPES.filter((scope) => isAdmin(me) || scope !== "metrics");
   const [form, setForm] = useState<KeyForm>({ name: "", scopes: me?.user.role === "viewer" ? ["read"] : USUAL_SCOPES, days: 90, from: "" });
+  const key = useIdempotencyKey(form);
   // `gcTime`: the key does not stay in memory once the dialog is closed.
-  const create = useMutation({ mutationFn: () => createKey(requestOf(form), idempotencyKey()), gcTime: 0 });
+  const create = useMutation({ mutationFn: () => createKey(requestOf(form), key), gcTime: 0 });
   const id = useId();
   const set = (change: Partial<KeyForm>) => setForm({ ...form, ...change });
   const toggle = (scope: ScopeName, on: boolean) => set({ scopes: on ? [...form.scopes, scope] : form.scopes.filter((one) => one !== scope) });
@@ -103,7 +104,7 @@ function Created({ created, onClose }: { created: CreatedKey; onClose: () => voi
       }
     >
       <CopyLine text={created.key} />
-      <p className="mt-3 text-dense text-muted">{t("keyWarning", { scopes: (created.entry.scopes ?? []).join(", ") })}</p>
+      <p className="mt-3 text-dense text-muted">{t("keyWarning", { scopes: (created.entry.scopes ?? []).join(t("listComma", { ns: "common" })) })}</p>
     </Dialog>
   );
 }
