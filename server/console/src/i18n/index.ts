@@ -7,6 +7,7 @@ import i18next from "i18next";
 import { initReactI18next } from "react-i18next";
 import { keep, kept } from "@/state/storage";
 import type { english } from "./en";
+import { type PhraseBook, tellBy } from "./told";
 
 declare module "i18next" {
   interface CustomTypeOptions {
@@ -34,18 +35,28 @@ export function language(): Language {
   return "en";
 }
 
-async function words(wanted: Language): Promise<Record<string, Record<string, string>>> {
-  return wanted === "zh" ? (await import("./zh")).chinese : (await import("./en")).english;
+interface Words {
+  readonly areas: Readonly<Record<string, Record<string, string>>>;
+  /** The server's sentences; absent in its own language. */
+  readonly told?: PhraseBook;
+}
+
+async function words(wanted: Language): Promise<Words> {
+  if (wanted === "en") return { areas: (await import("./en")).english };
+  const { chinese, told } = await import("./zh");
+  return { areas: chinese, told };
 }
 
 /** Loads the words of the chosen language. Resolves before the page is shown, so that no name is seen for a word. */
 export async function startWords(): Promise<void> {
   const first = language();
+  const { areas, told } = await words(first);
+  tellBy(told);
   await i18next.use(initReactI18next).init({
     lng: first,
     fallbackLng: false,
     defaultNS: "common",
-    resources: { [first]: await words(first) },
+    resources: { [first]: areas },
     // React escapes what it shows.
     interpolation: { escapeValue: false },
   });
@@ -55,9 +66,9 @@ export async function startWords(): Promise<void> {
 /** Chooses a language, for this browser. */
 export async function chooseLanguage(chosen: Language): Promise<void> {
   keep(NAME, chosen);
-  for (const [area, entries] of Object.entries(await words(chosen))) {
-    i18next.addResourceBundle(chosen, area, entries, true, true);
-  }
+  const { areas, told } = await words(chosen);
+  for (const [area, entries] of Object.entries(areas)) i18next.addResourceBundle(chosen, area, entries, true, true);
+  tellBy(told);
   await i18next.changeLanguage(chosen);
   document.documentElement.lang = chosen;
 }

@@ -15,3 +15,4 @@ import { files } from "./files";
 
 /** All words in Chinese. */
 export const chinese = { common, frame, signIn, chat, transcript, runners, sandboxes, inbox, settings, admin, usage, status, terminal, files };
+export { told } from "./told";

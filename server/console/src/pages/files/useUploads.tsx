@@ -58,7 +58,7 @@ export function useUploads(runner: string | undefined, folder: string, names: re
         verb={t("replace")}
         onConfirm={async () => start(asked ?? [])}
       >
-        {t("replaceHint")} <span className="font-mono wrap-anywhere">{replaced.slice(0, 10).join(", ")}</span>
+        {t("replaceHint")} <span className="font-mono wrap-anywhere">{replaced.slice(0, 10).join(t("listComma", { ns: "common" }))}</span>
       </Confirm>
     </>
   );

@@ -88,7 +88,9 @@ function ChatLink({ approval }: { approval: Approval }) {
 
 /** The thing that was asked, on one line. */
 function subject({ question }: Approval): string {
-  return line(question.kind === "call" ? `${question.tool} ${question.text}` : question.text);
+  if (question.kind !== "call") return question.text;
+  const paths = (question.paths ?? []).map(({ path }) => path);
+  return `${question.tool} ${paths.join(", ") || question.text}`;
 }
 
 /** `j` and `k` move the focus from card to card. */

@@ -1,5 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { Runner } from "@/api/schema";
+import { told } from "@/i18n/told";
 import { Badge } from "@/ui/Badge";
 import { Dot, type DotState } from "@/ui/Dot";
 import { Ago } from "@/ui/Time";
@@ -42,10 +43,10 @@ export function Trouble({ runner }: { runner: Runner }) {
   const { t } = useTranslation("runners");
   const words = [
     runner.locked ? t("lockedWhy") : undefined,
-    stateOf(runner) === "refused" ? (runner.refused ?? undefined) : undefined,
-    runner.pool?.problem ? t("poolProblem", { reason: runner.pool.problem }) : undefined,
+    stateOf(runner) === "refused" ? runner.refused && told(runner.refused) : undefined,
+    runner.pool?.problem ? t("poolProblem", { reason: told(runner.pool.problem) }) : undefined,
     runner.server_went_back ? t("wentBack") : undefined,
-  ].filter((one) => one !== undefined);
+  ].filter((one) => typeof one === "string");
   if (words.length === 0) return null;
   return (
     <div className="text-dense text-bad">

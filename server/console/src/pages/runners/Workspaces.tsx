@@ -1,5 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { Runner } from "@/api/schema";
+import { told } from "@/i18n/told";
 import { Part } from "./RunnerSheet";
 import { placeName } from "./order";
 import { UseButton } from "./UseButton";
@@ -17,7 +18,7 @@ export function Workspaces({ runner }: { runner: Runner }) {
             <div className="min-w-0 flex-1">
               <p className="text-dense font-medium wrap-anywhere">{placeName(runner.name, at === 0 ? undefined : workspace.name)}</p>
               <code className="block text-meta wrap-anywhere text-muted">{workspace.root}</code>
-              {workspace.problem && <p className="text-meta wrap-anywhere text-bad">{workspace.problem}</p>}
+              {workspace.problem && <p className="text-meta wrap-anywhere text-bad">{told(workspace.problem)}</p>}
             </div>
             {workspaces.length > 1 && <UseButton runner={runner} {...(at === 0 ? {} : { workspace: workspace.name })} />}
           </li>

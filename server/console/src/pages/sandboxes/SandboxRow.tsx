@@ -2,6 +2,7 @@ import type { MouseEvent } from "react";
 import { useTranslation } from "react-i18next";
 import { useMe } from "@/api/me";
 import type { Sandbox } from "@/api/schema";
+import { told } from "@/i18n/told";
 import { Badge } from "@/ui/Badge";
 import { Ago } from "@/ui/Time";
 import { ROW } from "@/pages/runners/keys";
@@ -38,7 +39,7 @@ export function SandboxRow({ sandbox, onOpen }: { sandbox: Sandbox; onOpen: () =
           <span aria-hidden>·</span>
           <Ago at={sandbox.since} />
         </p>
-        {sandbox.reason && <p className={sandbox.state === "failed" ? "text-dense wrap-anywhere text-bad" : "text-dense wrap-anywhere text-muted"}>{sandbox.reason}</p>}
+        {sandbox.reason && <p className={sandbox.state === "failed" ? "text-dense wrap-anywhere text-bad" : "text-dense wrap-anywhere text-muted"}>{told(sandbox.reason)}</p>}
       </div>
       <div className="text-dense text-muted max-lg:order-3 max-lg:col-span-2">
         <p>{limits}</p>

@@ -5,6 +5,7 @@ import { isAdmin, useMe } from "@/api/me";
 import { changesQuery, removeSandbox } from "@/api/sandboxes";
 import type { Sandbox } from "@/api/schema";
 import { moment } from "@/format/time";
+import { told } from "@/i18n/told";
 import { Button } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
 import { CopyButton } from "@/ui/CopyLine";
@@ -40,7 +41,7 @@ export function SandboxSheet({ sandbox, onClose }: { sandbox: Sandbox; onClose: 
       }
     >
       <div className="flex flex-col gap-6">
-        {sandbox.reason && <p className={sandbox.state === "failed" ? "text-dense wrap-anywhere text-bad" : "text-dense wrap-anywhere"}>{sandbox.reason}</p>}
+        {sandbox.reason && <p className={sandbox.state === "failed" ? "text-dense wrap-anywhere text-bad" : "text-dense wrap-anywhere"}>{told(sandbox.reason)}</p>}
         {may && (
           <div className="flex flex-wrap gap-2">
             <Power sandbox={sandbox} />
@@ -121,7 +122,7 @@ function Changes({ sandbox }: { sandbox: Sandbox }) {
                 {moment(change.at, i18n.language)}
               </time>
             </div>
-            {change.reason && <p className="wrap-anywhere text-muted">{change.reason}</p>}
+            {change.reason && <p className="wrap-anywhere text-muted">{told(change.reason)}</p>}
           </li>
         ))}
       </ol>

@@ -1,6 +1,8 @@
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
+import { ProblemError } from "@/api/problem";
 import type { Operation } from "@/api/schema";
+import { told, toldProblem } from "@/i18n/told";
 import { type OpenOperation, type OperationEnded, type OperationView, openOperation } from "@/live/operation";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Ago } from "@/ui/Time";
@@ -115,10 +117,10 @@ export function Shell({ operation, stored, fontSize, takesFocus, onEnd, ref }: S
 /** One line on what keeps the terminal from being as it should. */
 function State({ view, end, full }: { view: OperationView | undefined; end: OperationEnded | undefined; full: boolean }) {
   const { t } = useTranslation("terminal");
-  if (end?.why === "refused") return <ErrorNote error={new Error(end.problem.detail)} className="m-2" />;
+  if (end?.why === "refused") return <ErrorNote error={new ProblemError(end.problem)} className="m-2" />;
   const words = end
     ? end.why === "ended"
-      ? t("ended", { how: end.operation.end?.words ?? "" })
+      ? t("ended", { how: told(end.operation.end?.words ?? "") })
       : t("signedOut")
     : view?.link.state === "lost"
       ? t("lost")
@@ -126,7 +128,7 @@ function State({ view, end, full }: { view: OperationView | undefined; end: Oper
         ? t("away")
         : full || view?.inputLost
           ? t("inputLost")
-          : view?.problem?.detail;
+          : view?.problem && toldProblem(view.problem.code, view.problem.detail);
   return (
     <p role="status" className="min-h-6 shrink-0 px-3 py-1 text-meta text-term-faint">
       {words}

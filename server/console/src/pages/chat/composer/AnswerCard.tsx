@@ -1,6 +1,7 @@
 import { X } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import type { CommandTable, Shown } from "@/api/schema";
+import { told } from "@/i18n/told";
 import { IconButton } from "@/ui/Button";
 import type { CommandAnswer } from "./answers";
 
@@ -24,7 +25,15 @@ export function AnswerCard({ answer, onClose }: { answer: CommandAnswer; onClose
 
 function Part({ part }: { part: Shown }) {
   if ("table" in part) return <Table table={part.table} />;
-  return <p className="wrap-anywhere whitespace-pre-wrap">{part.text}</p>;
+  return <p className="wrap-anywhere whitespace-pre-wrap">{told(part.text)}</p>;
+}
+
+/** The columns with words of the server's, not with names that people gave. */
+const TOLD_COLUMNS = ["", "STATE", "SET BY", "PART", "ISOLATION", "NOW", "BEGUN", "SENT", "LAST USED"];
+
+/** True for a cell in the server's words. Without headings a row is a name and its value. */
+function isToldIn({ columns }: CommandTable, column: number): boolean {
+  return columns.length === 0 || TOLD_COLUMNS.includes(columns[column] ?? "");
 }
 
 function Table({ table }: { table: CommandTable }) {
@@ -35,7 +44,7 @@ function Table({ table }: { table: CommandTable }) {
           <tr>
             {table.columns.map((column, place) => (
               <th key={place} scope="col" className="py-1 pr-4 font-medium first-letter:uppercase">
-                {column}
+                {told(column)}
               </th>
             ))}
           </tr>
@@ -46,7 +55,7 @@ function Table({ table }: { table: CommandTable }) {
           <tr key={place} className="align-top">
             {row.map((cell, column) => (
               <td key={column} className="py-0.5 pr-4 wrap-anywhere last:pr-0 first:whitespace-nowrap max-md:first:whitespace-normal">
-                {cell}
+                {isToldIn(table, column) ? told(cell) : cell}
               </td>
             ))}
           </tr>

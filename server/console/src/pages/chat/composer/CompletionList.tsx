@@ -1,6 +1,7 @@
 import { File, Folder } from "lucide-react";
 import { useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
+import { told } from "@/i18n/told";
 import { cx } from "@/ui/class";
 import type { Completion } from "./complete";
 import type { Completions } from "./useCompletions";
@@ -39,8 +40,8 @@ export function CompletionList({ id, list, runner, onPoint, onChoose }: Completi
           >
             {!isCommand && <Sign folder={item.folder} />}
             <span className={cx("truncate", isCommand ? "shrink-0 font-medium" : "min-w-0 font-mono")}>{item.name}</span>
-            {item.arguments && <span className="shrink-0 text-faint">{item.arguments}</span>}
-            {item.summary && <span className="min-w-0 flex-1 text-muted max-md:basis-full max-md:text-meta md:truncate md:text-right">{item.summary}</span>}
+            {item.arguments && <span className="shrink-0 text-faint">{told(item.arguments)}</span>}
+            {item.summary && <span className="min-w-0 flex-1 text-muted max-md:basis-full max-md:text-meta md:truncate md:text-right">{told(item.summary)}</span>}
           </li>
         ))}
       </ul>

@@ -2,6 +2,7 @@ import { X } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { IconButton } from "@/ui/Button";
 import { cx } from "@/ui/class";
+import { reasonOf } from "@/ui/failure";
 import type { Attached } from "./useImages";
 
 /** The images of the message that is being written. */
@@ -15,7 +16,7 @@ export function Thumbnails({ images, onRemove }: { images: readonly Attached[]; 
           <img src={image.address} alt={image.name} className={cx("size-full rounded-control object-cover", image.state !== "there" && "opacity-55")} />
           {image.state === "adding" && <span className="absolute inset-x-0 bottom-0 truncate rounded-b-control bg-raised px-1 text-center text-meta text-muted">{t("inputImageAdding")}</span>}
           {image.state === "failed" && (
-            <span role="alert" title={image.error instanceof Error ? image.error.message : undefined} className="absolute inset-x-0 bottom-0 truncate rounded-b-control bg-bad-soft px-1 text-center text-meta text-bad">
+            <span role="alert" title={image.error === undefined ? undefined : reasonOf(image.error)} className="absolute inset-x-0 bottom-0 truncate rounded-b-control bg-bad-soft px-1 text-center text-meta text-bad">
               {t("inputImageFailed")}
             </span>
           )}

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { commandsQuery } from "@/api/commands";
 import type { ListedEntry } from "@/api/schema";
+import { reasonOf } from "@/ui/failure";
 import { type Completion, commandsLike, filesLike, splitPath, type Word, wordAt } from "./complete";
 import { folderEntries, forgetFolders } from "./folder";
 
@@ -60,7 +61,7 @@ export function useCompletions({ text, cursor, commands, place, online, director
     const timer = setTimeout(() => {
       folderEntries(place, path).then(
         (entries) => wanted && setFolder({ key, entries }),
-        (error: unknown) => wanted && setFolder({ key, failed: error instanceof Error ? error.message : String(error) }),
+        (error: unknown) => wanted && setFolder({ key, failed: reasonOf(error) }),
       );
     }, PAUSE_MS);
     return () => {

@@ -3,6 +3,7 @@ import { memo, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { compact } from "@/format/number";
 import { duration } from "@/format/time";
+import { told } from "@/i18n/told";
 import { Markdown } from "@/markdown/Markdown";
 import type { Note, NoteItem, TurnEnd } from "@/transcript/model";
 import { cx } from "@/ui/class";
@@ -55,9 +56,9 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
     case "instructions":
       return (
         <>
-          {note.files && <Line>{note.files.length > 0 ? t("instructions", { files: note.files.map((file) => (file.cut ? t("instructionsCut", { path: file.path }) : file.path)).join(", ") }) : t("instructionsNone")}</Line>}
+          {note.files && <Line>{note.files.length > 0 ? t("instructions", { files: note.files.map((file) => (file.cut ? t("instructionsCut", { path: file.path }) : file.path)).join(t("listComma", { ns: "common" })) }) : t("instructionsNone")}</Line>}
           {note.unread.map((why, index) => (
-            <Line key={index}>{t("notRead", { why })}</Line>
+            <Line key={index}>{t("notRead", { why: told(why) })}</Line>
           ))}
         </>
       );
@@ -66,7 +67,7 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
     case "prompt_changed":
       return <Line>{t("promptChanged")}</Line>;
     case "settled":
-      return <Line>{note.task !== null ? t("settledTask", { number: note.task, how: note.summary }) : t("settledLate", { how: note.summary })}</Line>;
+      return <Line>{note.task !== null ? t("settledTask", { number: note.task, how: told(note.summary) }) : t("settledLate", { how: told(note.summary) })}</Line>;
     case "answered":
       return <Line>{outcomeWords(note.answered.answer, note.answered.name)}</Line>;
   }
@@ -85,7 +86,7 @@ function Ended({ note }: { note: TurnEnd }) {
       <OctagonAlert aria-hidden className="mt-0.5 size-4 shrink-0 text-bad" />
       <div className="min-w-0">
         <p className="font-medium">{note.outcome === "failed" ? t("turnFailed") : t("turnInterrupted")}</p>
-        {note.reason && <p className="wrap-anywhere whitespace-pre-wrap">{note.reason}</p>}
+        {note.reason && <p className="wrap-anywhere whitespace-pre-wrap">{told(note.reason)}</p>}
         <p className="text-meta text-muted">{figures}</p>
       </div>
     </div>
@@ -103,7 +104,7 @@ function Compacted({ id, note }: { id: string; note: NoteOf<"compacted"> }) {
           <Info aria-hidden className="size-4 shrink-0" />
           {t("compactedHint")}
         </p>
-        {note.noSummary !== null && <p className="text-dense text-warn">{t("noSummary", { why: note.noSummary })}</p>}
+        {note.noSummary !== null && <p className="text-dense text-warn">{t("noSummary", { why: told(note.noSummary) })}</p>}
         {note.carried !== "" && <Markdown text={note.carried} />}
         {note.summary !== "" && <Markdown text={note.summary} />}
       </div>

@@ -1,5 +1,6 @@
 import { useTranslation } from "react-i18next";
 import { duration } from "@/format/time";
+import { told } from "@/i18n/told";
 import type { Working as Turn } from "@/transcript/facts";
 import { Dot } from "@/ui/Dot";
 import { useConversation } from "./context";
@@ -12,7 +13,7 @@ export function Working({ working }: { working: Turn | null }) {
   useNow();
   if (!working) return null;
   const { activity } = working;
-  const words = activity.what === "notice" ? activity.text : activity.what === "calls" ? t("works_calls", { count: activity.calls.length }) : t(`works_${activity.what}`);
+  const words = activity.what === "notice" ? told(activity.text) : activity.what === "calls" ? t("works_calls", { count: activity.calls.length }) : t(`works_${activity.what}`);
   return (
     <div className="flex h-6 items-center gap-2 text-meta text-muted">
       <Dot state={live ? (activity.what === "person" || activity.what === "notice" ? "warn" : "busy") : "off"} />

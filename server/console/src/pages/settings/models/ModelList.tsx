@@ -2,6 +2,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { OfferedModel } from "@/api/schema";
 import { compact } from "@/format/number";
+import { told } from "@/i18n/told";
 import { serverTime } from "@/state/clock";
 import { Badge } from "@/ui/Badge";
 import { Input } from "@/ui/Field";
@@ -64,7 +65,7 @@ function ModelRow({ model, asOf }: { model: OfferedModel; asOf: number }) {
             ? t("price", { input: price(model.price.input, language), output: price(model.price.output, language), date: model.price.date })
             : t("unpriced"))}
       </Dots>
-      {model.reason && <p className="mt-1 text-meta text-warn wrap-anywhere">{model.reason}</p>}
+      {model.reason && <p className="mt-1 text-meta text-warn wrap-anywhere">{told(model.reason)}</p>}
     </TestButton>
   );
 }

@@ -3,6 +3,7 @@ import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { testDeed } from "@/api/permissions";
 import type { PermissionVerdict, TestedDeed } from "@/api/schema";
+import { told } from "@/i18n/told";
 import { Button } from "@/ui/Button";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Field, Input, Select } from "@/ui/Field";
@@ -87,7 +88,7 @@ function Verdict({ verdict }: { verdict: PermissionVerdict }) {
     <div role="status" className="mt-4 border-t border-line pt-3 text-dense">
       <p className="flex flex-wrap items-center gap-2">
         <DecisionBadge decision={verdict.decision} />
-        <span className="min-w-0 wrap-anywhere">{verdict.why}</span>
+        <span className="min-w-0 wrap-anywhere">{told(verdict.why)}</span>
       </p>
       <dl className="mt-2 grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1">
         <dt className="text-muted">{t("labelMode")}</dt>
@@ -97,7 +98,7 @@ function Verdict({ verdict }: { verdict: PermissionVerdict }) {
           {t(RISKS[verdict.risk])}
           {verdict.reasons.map((reason) => (
             <span key={reason} className="block text-muted wrap-anywhere">
-              {reason}
+              {told(reason)}
             </span>
           ))}
         </dd>

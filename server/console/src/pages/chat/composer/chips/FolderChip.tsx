@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Folder } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { reasonOf } from "@/ui/failure";
 import { Picker, type PickerOption } from "@/ui/Picker";
 import { choose, useChoices } from "../choices";
 import { folderEntries } from "../folder";
@@ -51,7 +52,7 @@ export function FolderChip() {
       onOpen={setOpen}
       keepOpen
       onChoose={(value) => choose({ directory: value === ROOT ? undefined : value })}
-      footer={folders.error ? t("inputFilesFailed", { runner: place.name, reason: folders.error.message }) : t("inputFolderHint")}
+      footer={folders.error ? t("inputFilesFailed", { runner: place.name, reason: reasonOf(folders.error) }) : t("inputFolderHint")}
     />
   );
 }

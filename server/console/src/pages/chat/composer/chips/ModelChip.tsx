@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { modelsQuery } from "@/api/models";
 import { changeSettings, settingOf, settingsQuery } from "@/api/settings";
 import type { ModelState, OfferedModel } from "@/api/schema";
+import { told } from "@/i18n/told";
 import type { DotState } from "@/ui/Dot";
 import { Picker, type PickerOption } from "@/ui/Picker";
 import { sayFailed } from "@/ui/Toast";
@@ -53,7 +54,7 @@ export function ModelChip({ session, disabled }: { session: string | undefined; 
       label: model.practice ? t("inputPractice") : model.name,
       meta: model.provider || undefined,
       dot: DOTS[model.state],
-      note: model.practice ? t("inputPracticeHint") : model.state === "ready" ? undefined : (model.reason ?? t(`inputModel_${model.state}`)),
+      note: model.practice ? t("inputPracticeHint") : model.state === "ready" ? undefined : model.reason ? told(model.reason) : t(`inputModel_${model.state}`),
       group: t("inputModels"),
     }),
   );

@@ -3,6 +3,8 @@ import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import type { QuestionCall } from "@/api/schema";
 import { type DiffLine, lineDiff } from "@/format/line-diff";
+import { isolationWords } from "@/i18n/isolation";
+import { told } from "@/i18n/told";
 import type { Request } from "@/transcript/request";
 import { Badge } from "@/ui/Badge";
 import { Diff } from "@/ui/Diff";
@@ -24,7 +26,7 @@ export function CallQuestion({ question, request }: { question: QuestionCall; re
         <Icon aria-hidden className="mt-0.5 size-4 shrink-0 text-warn" />
         <div className="min-w-0 flex-1">
           <h3 className="font-semibold wrap-anywhere">
-            {paths.length > 0 ? t("mayChange", { path: paths.join(", ") }) : question.editable ? t("mayRunCommand") : t("mayRun", { tool: question.tool })}
+            {paths.length > 0 ? t("mayChange", { path: paths.join(t("listComma", { ns: "common" })) }) : question.editable ? t("mayRunCommand") : t("mayRun", { tool: question.tool })}
           </h3>
           <p className="text-dense text-muted wrap-anywhere">
             <Where question={question} />
@@ -32,14 +34,14 @@ export function CallQuestion({ question, request }: { question: QuestionCall; re
         </div>
       </header>
       <Deed question={question} request={request} />
-      {names.length > 0 && <p className="px-4 pt-2 text-dense text-muted wrap-anywhere">{t("withVariables", { names: names.join(", ") })}</p>}
+      {names.length > 0 && <p className="px-4 pt-2 text-dense text-muted wrap-anywhere">{t("withVariables", { names: names.join(t("listComma", { ns: "common" })) })}</p>}
       <div className="flex flex-wrap items-center gap-x-2 gap-y-1 px-4 py-3 text-dense">
         <Badge tone={TONES[question.risk]}>
           {question.risk === "high" && <ShieldAlert aria-hidden className="size-3.5" />}
           {t(`risk_${question.risk}`)}
         </Badge>
-        {(question.reasons ?? []).length > 0 && <span className="min-w-0 wrap-anywhere">{question.reasons?.join("; ")}</span>}
-        <span className="min-w-0 basis-full text-muted wrap-anywhere">{t("askedBecause", { why: question.why })}</span>
+        {(question.reasons ?? []).length > 0 && <span className="min-w-0 wrap-anywhere">{question.reasons?.map(told).join(t("listSemicolon", { ns: "common" }))}</span>}
+        <span className="min-w-0 basis-full text-muted wrap-anywhere">{t("askedBecause", { why: told(question.why) })}</span>
       </div>
     </>
   );
@@ -48,7 +50,7 @@ export function CallQuestion({ question, request }: { question: QuestionCall; re
 function Where({ question }: { question: QuestionCall }) {
   const { t } = useTranslation("transcript");
   if (!question.runner_name) return t("onServer");
-  const place = { runner: question.runner_name, isolation: question.isolation || "none", folder: question.directory ?? "" };
+  const place = { runner: question.runner_name, isolation: isolationWords(question.isolation || "none"), folder: question.directory ?? "" };
   return place.folder ? t("onRunnerIn", place) : t("onRunner", place);
 }
 
