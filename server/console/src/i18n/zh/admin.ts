@@ -67,7 +67,7 @@ export const admin: Translation<typeof english> = {
   show: "显示",
   since: "起始日期",
   tabAudit: "审计日志",
-  tabEveryone: "全体",
+  tabEveryone: "所有人",
   tabPeople: "人员",
   towards: "对象",
   what: "操作",

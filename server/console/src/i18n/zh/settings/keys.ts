@@ -42,7 +42,7 @@ export const keys: Translation<typeof english> = {
   removeKeyWhy: "使用它的程序会立即被拒绝。移除后无法恢复。",
   scopeAdmin: "密钥、人员、设置、审计日志",
   scopeChat: "对话和消息",
-  scopeExec: "在运行器上执行命令、复制文件",
+  scopeExec: "在运行器上运行命令、复制文件",
   scopeMetrics: "整个服务器的 /metrics，仅此而已",
   scopeRead: "查看已有内容",
   scopeRunners: "添加、共享和移除运行器",

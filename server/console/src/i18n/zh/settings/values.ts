@@ -57,7 +57,7 @@ export const values: Translation<typeof english> = {
   removeNamed: "移除 {{name}}",
   resetNamed: "恢复默认：{{name}}",
   runnerAwayWhy: "它已离线。需要它的轮次会等待 15 分钟，然后失败。",
-  runnerNote: "你的智能体在这里执行命令、更改文件，除非对话固定在其他运行器上。",
+  runnerNote: "你的智能体在这里运行命令、更改文件，除非对话固定在其他运行器上。",
   runnerRemoved: "{{name}} 已被移除",
   runnerRemovedWhy: "你的智能体现在没有机器：它们不会自行移到其他机器。请在下方选择。",
   runnerUnseen: "你已不能使用 {{name}}",

@@ -108,7 +108,7 @@ export const commands = {
   "about {used} tokens; the model's window is not known": "约 {used} 个 token；模型的窗口大小未知",
   "{share} % of the last request was cached": "上次请求有 {share}% 来自缓存",
   "there is no message to go back to": "没有可以回退到的消息",
-  "changes by commands are not put back": "命令造成的改动不会恢复",
+  "changes by commands are not put back": "命令造成的更改不会恢复",
   "no call has changed a file since": "此后没有调用更改过文件",
   "went back to before {message}": "已回退到 {message} 之前",
   "from the next message on: {reason}": "从下一条消息起：{reason}",

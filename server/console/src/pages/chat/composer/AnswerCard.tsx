@@ -3,6 +3,7 @@ import { useTranslation } from "react-i18next";
 import type { CommandTable, Shown } from "@/api/schema";
 import { told } from "@/i18n/told";
 import { IconButton } from "@/ui/Button";
+import { cx } from "@/ui/class";
 import type { CommandAnswer } from "./answers";
 
 /** The answer to a command. */
@@ -54,7 +55,7 @@ function Table({ table }: { table: CommandTable }) {
         {table.rows.map((row, place) => (
           <tr key={place} className="align-top">
             {row.map((cell, column) => (
-              <td key={column} className="py-0.5 pr-4 wrap-anywhere last:pr-0 first:whitespace-nowrap max-md:first:whitespace-normal">
+              <td key={column} className={cx("py-0.5 pr-4 wrap-anywhere last:pr-0 first:whitespace-nowrap", table.columns.length > 0 && "max-md:first:whitespace-normal")}>
                 {isToldIn(table, column) ? told(cell) : cell}
               </td>
             ))}

@@ -87,7 +87,7 @@ export function PlaceWords({ place, withFolder = true }: { place: ChatPlace | nu
       <span className="max-w-48 shrink-0 truncate">
         <span aria-hidden>· </span>
         <span className="max-md:hidden">{t("inputIsolation", { isolation: isolationWords(place.isolation) })}</span>
-        <span className="md:hidden">{isolationWords(place.isolation)}</span>
+        <span className="md:hidden">{t("inputIsolationBrief", { isolation: isolationWords(place.isolation) })}</span>
       </span>
     </>
   );
