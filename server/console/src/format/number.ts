@@ -1,3 +1,5 @@
+import { localeOf } from "./locale";
+
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 /** A size in bytes: `812 B`, `64 KiB`, `1.4 GiB`. */
@@ -13,15 +15,16 @@ export function bytes(count: number): string {
 
 /** A count that may be large, such as tokens: `812`, `12.4K`, `3.1M`. */
 export function compact(count: number, language: string): string {
-  return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }).format(count);
+  return new Intl.NumberFormat(localeOf(language), { notation: "compact", maximumFractionDigits: 1 }).format(count);
 }
 
 /** An amount in US dollars; small amounts keep two significant digits. */
 export function dollars(amount: number, language: string): string {
   const small = amount > 0 && amount < 0.1;
-  return new Intl.NumberFormat(language, {
+  return new Intl.NumberFormat(localeOf(language), {
     style: "currency",
     currency: "USD",
+    currencyDisplay: "narrowSymbol",
     ...(small ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 2 }),
   }).format(amount);
 }

@@ -1,4 +1,5 @@
 import { useTranslation } from "react-i18next";
+import { localeOf } from "@/format/locale";
 import { moment } from "@/format/time";
 import { serverTime } from "@/state/clock";
 
@@ -10,7 +11,7 @@ export function Expiry({ at }: { at: string | null | undefined }) {
   const { t, i18n } = useTranslation("settings");
   if (!at) return t("noExpiry");
   const left = Date.parse(at) - serverTime();
-  const day = new Intl.DateTimeFormat(i18n.language, { dateStyle: "medium" }).format(new Date(at));
+  const day = new Intl.DateTimeFormat(localeOf(i18n.language), { dateStyle: "medium" }).format(new Date(at));
   return (
     <time dateTime={at} title={moment(at, i18n.language)} className={left < SOON_MS ? "text-warn" : undefined}>
       {t(left < 0 ? "expired" : "expires", { day })}

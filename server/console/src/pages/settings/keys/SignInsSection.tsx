@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { endKey } from "@/api/keys";
 import type { Key } from "@/api/schema";
+import { localeOf } from "@/format/locale";
 import { signOut } from "@/frame/account-actions";
 import { Badge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
@@ -53,7 +54,7 @@ export function SignInsSection() {
 
 /** A day and a time to the minute. */
 function soon(at: string, language: string): string {
-  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(new Date(at));
+  return new Intl.DateTimeFormat(localeOf(language), { dateStyle: "medium", timeStyle: "short" }).format(new Date(at));
 }
 
 function SignInRow({ entry, onEnd }: { entry: Key; onEnd: () => void }) {
