@@ -3,11 +3,13 @@ import { useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import uPlot from "uplot";
 import type { ModelUsage } from "@/api/schema";
+import { localeOf } from "@/format/locale";
 import { compact, dollars } from "@/format/number";
 import { serverTime } from "@/state/clock";
 import { everyDay } from "./days";
 
 const HEIGHT_PX = 200;
+const HALF_DAY_S = 43_200;
 
 /** The cost of each day as bars, or its calls where nothing has a price. The table below says the same in numbers. */
 export default function DayChart({ usage, days }: { usage: ModelUsage; days: number }) {
@@ -22,7 +24,7 @@ export default function DayChart({ usage, days }: { usage: ModelUsage; days: num
     const values = data.map((day) => (priced ? day.dollars : day.calls));
     const colour = (token: string) => getComputedStyle(element).getPropertyValue(token).trim();
     const axis = { stroke: () => resolved(element, "--muted"), grid: { stroke: () => resolved(element, "--line"), width: 1 }, ticks: { show: false }, font: `12px ${colour("--font-sans") || "system-ui"}` };
-    const date = new Intl.DateTimeFormat(i18n.language, { month: "short", day: "numeric", timeZone: "UTC" });
+    const date = new Intl.DateTimeFormat(localeOf(i18n.language), { month: "short", day: "numeric", timeZone: "UTC" });
     const bars = uPlot.paths.bars?.({ size: [0.7, 40], radius: 0.2 });
     const plot = new uPlot(
       {
@@ -30,12 +32,15 @@ export default function DayChart({ usage, days }: { usage: ModelUsage; days: num
         height: HEIGHT_PX,
         legend: { show: false },
         cursor: { y: false, points: { show: false } },
-        scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
+        padding: [8, 0, 0, 0],
+        tzDate: (second) => uPlot.tzDate(new Date(second * 1000), "UTC"),
+        // Half a day at both ends: the bars of the first and the last day are whole.
+        scales: { x: { time: true, range: (_, from, to) => [from - HALF_DAY_S, to + HALF_DAY_S] }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
         axes: [
-          { ...axis, grid: { show: false }, values: (_, at) => at.map((second) => date.format(second * 1000)) },
-          { ...axis, size: 64, values: (_, at) => at.map(words) },
+          { ...axis, size: 28, grid: { show: false }, values: (_, at) => at.map((second) => date.format(second * 1000)) },
+          { ...axis, size: 56, values: (_, at) => at.map(words) },
         ],
-        series: [{}, { label: t("cost"), fill: () => resolved(element, "--accent"), width: 0, ...(bars ? { paths: bars } : {}) }],
+        series: [{}, { label: t("cost"), fill: () => resolved(element, "--accent"), width: 0, points: { show: false }, ...(bars ? { paths: bars } : {}) }],
       },
       [data.map((day) => day.at), values],
       element,
