@@ -1,6 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
-import { type KeyboardEvent, useMemo, useState } from "react";
+import { Container, FolderOpen, Keyboard, type LucideIcon, MessageSquare, SquarePen, SquareTerminal, SunMoon } from "lucide-react";
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { isAdmin, useMe } from "@/api/me";
 import { recentSessionsQuery } from "@/api/sessions";
@@ -15,13 +16,14 @@ import { PLACES } from "./places";
 interface Entry {
   key: string;
   words: string;
+  icon: LucideIcon;
   /** What kind of thing it is. */
   kind: string;
   run: () => void;
 }
 
 /** Entries that are shown at once. */
-const AT_MOST = 12;
+const AT_MOST = 20;
 
 /** Every page, every recent chat and every action, by a few letters. */
 export function Palette() {
@@ -41,6 +43,8 @@ function Finder() {
   const entries = useEntries();
   const found = useMemo(() => entries.filter((entry) => matches(entry.words, typed)).slice(0, AT_MOST), [entries, typed]);
   const chosen = Math.min(at, found.length - 1);
+  const list = useRef<HTMLUListElement>(null);
+  useEffect(() => list.current?.children[chosen]?.scrollIntoView({ block: "nearest" }), [chosen]);
   const hear = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;
     if (event.key === "ArrowDown") setAt(Math.min(chosen + 1, found.length - 1));
@@ -65,7 +69,7 @@ function Finder() {
           setAt(0);
         }}
       />
-      <ul id="palette-entries" role="listbox" aria-label={t("commandPalette")} className="mt-2 min-h-64">
+      <ul ref={list} id="palette-entries" role="listbox" aria-label={t("commandPalette")} className="mt-2 h-[min(26rem,52dvh)] overflow-y-auto">
         {found.map((entry, place) => (
           <li
             key={entry.key}
@@ -74,10 +78,11 @@ function Finder() {
             aria-selected={place === chosen}
             onClick={entry.run}
             onPointerMove={() => setAt(place)}
-            className={cx("touchable flex h-8 cursor-pointer items-center gap-2 rounded-control px-2 text-dense", place === chosen && "bg-hover")}
+            className={cx("touchable flex h-8 cursor-pointer items-center gap-2.5 rounded-control px-2 text-dense", place === chosen && "bg-selected font-medium")}
           >
+            <entry.icon aria-hidden className={cx("size-4 shrink-0", place === chosen ? "text-accent" : "text-faint")} strokeWidth={1.75} />
             <span className="min-w-0 flex-1 truncate">{entry.words}</span>
-            <span className="text-meta text-faint">{entry.kind}</span>
+            <span className="text-meta font-normal text-faint">{entry.kind}</span>
           </li>
         ))}
         {found.length === 0 && <li className="px-2 py-4 text-dense text-muted">{t("noCommand")}</li>}
@@ -107,18 +112,19 @@ function useEntries(): Entry[] {
       closeLayer();
       run();
     };
-    const action = (words: string, run: () => unknown): Entry => ({ key: words, words, kind: "", run: go(run) });
-    const pages = PLACES.filter((place) => !place.admins || isAdmin(me)).map((place) => action(t(place.name), () => navigate({ to: place.to })));
+    const action = (icon: LucideIcon, words: string, run: () => unknown): Entry => ({ key: words, icon, words, kind: "", run: go(run) });
+    const pages = PLACES.filter((place) => !place.admins || isAdmin(me)).map((place) => action(place.icon, t(place.name), () => navigate({ to: place.to })));
     const others = [
-      action(t("newChat"), () => navigate({ to: "/chat" })),
-      action(t("terminal"), () => navigate({ to: "/terminal" })),
-      action(t("files"), () => navigate({ to: "/files" })),
-      action(t("sandboxes"), () => navigate({ to: "/sandboxes" })),
-      action(t("switchTheme"), () => chooseTheme(isDark() ? "light" : "dark")),
-      action(t("keyboard"), () => openLayer("help")),
+      action(SquarePen, t("newChat"), () => navigate({ to: "/chat" })),
+      action(SquareTerminal, t("terminal"), () => navigate({ to: "/terminal" })),
+      action(FolderOpen, t("files"), () => navigate({ to: "/files" })),
+      action(Container, t("sandboxes"), () => navigate({ to: "/sandboxes" })),
+      action(SunMoon, t("switchTheme"), () => chooseTheme(isDark() ? "light" : "dark")),
+      action(Keyboard, t("keyboard"), () => openLayer("help")),
     ];
     const chats = (sessions ?? []).map((session) => ({
       key: session.id,
+      icon: MessageSquare,
       words: session.title,
       kind: t("chat"),
       run: go(() => navigate({ to: "/chat/$session", params: { session: session.id } })),

@@ -75,7 +75,7 @@ export function Dialog({ open, onClose, title, description, children, actions, s
       )}
     >
       <FloatIn value={element}>
-        <header className="flex items-start gap-2 px-6 pt-4 pb-3">
+        <header className="flex items-start gap-2 px-6 pt-4 pb-2">
           <div className="min-w-0 flex-1">
             <h2 id={heading} className="text-body font-semibold">
               {title}
@@ -84,7 +84,7 @@ export function Dialog({ open, onClose, title, description, children, actions, s
           </div>
           <IconButton icon={X} label={t("close")} onClick={onClose} className="-mr-2 -mt-1" />
         </header>
-        <div className="min-h-0 flex-1 overflow-y-auto px-6 pb-4">
+        <div className="min-h-0 flex-1 overflow-y-auto px-6 pt-1 pb-4">
           {children}
         </div>
         {actions && <footer className="flex flex-wrap justify-end gap-2 border-t border-line px-6 py-3">{actions}</footer>}
