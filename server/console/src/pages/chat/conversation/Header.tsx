@@ -11,7 +11,7 @@ import type { Tokens } from "@/transcript/model";
 import { IconButton } from "@/ui/Button";
 import { SessionMenu } from "../list/SessionMenu";
 
-/** The head of a conversation: its title, where it works, what it cost, and what can be done with it. `live`: its log was read to the end. */
+/** The head of a conversation: its title, what it cost, and what can be done with it. `live`: its log was read to the end. */
 export function Header({ session, facts, live, actions }: { session: string; facts: Facts; live: boolean; actions?: ReactNode }) {
   const { t } = useTranslation("transcript");
   const { data } = useQuery(sessionQuery(session));
@@ -23,7 +23,7 @@ export function Header({ session, facts, live, actions }: { session: string; fac
       </Link>
       <div className="min-w-0 flex-1">
         <h1 className="truncate font-semibold">{title}</h1>
-        <p className="flex min-w-0 gap-1.5 text-meta text-muted">
+        <p className="min-h-4 truncate text-meta text-muted tabular-nums">
           <Cost session={session} facts={facts} live={live} />
         </p>
       </div>
@@ -51,5 +51,5 @@ function Cost({ session, facts, live }: { session: string; facts: Facts; live: b
   const { tokens, cost_micros, unpriced, calls } = data.total;
   const count = compact(tokens.fresh + tokens.cached + tokens.cache_written + tokens.output, i18n.language);
   const cost = unpriced < calls ? dollars(cost_micros / 1e6, i18n.language) : undefined;
-  return <span className="shrink-0 tabular-nums">{cost ? t("tokensCost", { tokens: count, cost }) : t("tokensOnly", { tokens: count })}</span>;
+  return cost ? t("tokensCost", { tokens: count, cost }) : t("tokensOnly", { tokens: count });
 }
