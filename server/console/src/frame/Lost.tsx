@@ -8,7 +8,7 @@ import { ErrorNote } from "@/ui/ErrorNote";
 export function NotFound() {
   const { t } = useTranslation("frame");
   return (
-    <main className="flex flex-1 items-center justify-center">
+    <main className="flex h-full flex-1 items-center justify-center">
       <Empty
         icon={Compass}
         title={t("notFound")}
@@ -33,7 +33,7 @@ export function PageFailed({ error, reset }: ErrorComponentProps) {
     void router.invalidate();
   };
   return (
-    <main className="flex flex-1 items-center justify-center p-4">
+    <main className="flex h-full flex-1 items-center justify-center p-4">
       <ErrorNote error={error} title={t("pageFailed")} onRetry={again} className="w-full max-w-lg" />
     </main>
   );
