@@ -1,5 +1,4 @@
 import { Outlet, useParams, useSearch } from "@tanstack/react-router";
-import { cx } from "@/ui/class";
 import { Divider, useListWidth } from "./list/Divider";
 import { SessionList } from "./list/SessionList";
 import { useIsNarrow } from "./useIsNarrow";
@@ -13,12 +12,19 @@ export function ChatPage() {
   const onlyList = narrow && session === undefined && !isNew;
   return (
     <>
-      {(!narrow || onlyList) && (
-        <aside className={cx("flex min-h-0 flex-col bg-surface", narrow ? "min-w-0 flex-1" : "shrink-0")} style={narrow ? {} : { width }}>
+      {onlyList && (
+        <main className="flex min-h-0 min-w-0 flex-1 flex-col bg-surface">
           <SessionList />
-        </aside>
+        </main>
       )}
-      {!narrow && <Divider width={width} onChange={setWidth} />}
+      {!narrow && (
+        <>
+          <aside className="flex min-h-0 shrink-0 flex-col bg-surface" style={{ width }}>
+            <SessionList />
+          </aside>
+          <Divider width={width} onChange={setWidth} />
+        </>
+      )}
       {!onlyList && (
         <div className="flex min-h-0 min-w-0 flex-1 flex-col">
           <Outlet />
