@@ -1,8 +1,9 @@
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { Ellipsis } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { isAdmin, useMe } from "@/api/me";
 import { useWaiting } from "@/api/approvals";
+import { cx } from "@/ui/class";
 import { Menu, MenuItem, MenuLine } from "@/ui/Menu";
 import { useSignOut } from "./account-actions";
 import { PLACES } from "./places";
@@ -18,6 +19,7 @@ export function BottomBar() {
   const waiting = useWaiting();
   const navigate = useNavigate();
   const signOut = useSignOut();
+  const path = useLocation({ select: (location) => location.pathname });
   const rest = PLACES.filter((place) => !ON_BAR.includes(place.name) && (!place.admins || isAdmin(me)));
   return (
     <nav aria-label={t("navigation")} className="flex shrink-0 border-t border-line bg-surface pb-[env(safe-area-inset-bottom)] md:hidden">
@@ -36,7 +38,7 @@ export function BottomBar() {
       ))}
       <Menu
         trigger={
-          <button type="button" className={ENTRY}>
+          <button type="button" className={cx(ENTRY, !ON_BAR.some((name) => path.startsWith(`/${name}`)) && "text-accent!")}>
             <Ellipsis aria-hidden className="size-5" />
             {t("more", { ns: "common" })}
           </button>
