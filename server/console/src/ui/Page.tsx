@@ -23,7 +23,7 @@ export function Page({ title, meta, actions, children, wide }: { title: string; 
 export function Section({ title, note, actions, children }: { title: string; note?: ReactNode; actions?: ReactNode; children: ReactNode }) {
   return (
     <section className="mb-8">
-      <header className="mb-2 flex flex-wrap items-end gap-2">
+      <header className={cx("mb-2 flex flex-wrap gap-2", note ? "items-end" : "items-center")}>
         <div className={cx("min-w-0 flex-1", note ? "basis-72" : "")}>
           <h2 className="font-semibold">{title}</h2>
           {note && <p className="text-dense text-muted">{note}</p>}

@@ -109,7 +109,7 @@ function Row({ state, name, badge, children }: { state: DotState; name: ReactNod
   return (
     <div className="flex min-h-11 flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2">
       <Dot state={state} />
-      <span className="min-w-0 flex-1 wrap-anywhere">{name}</span>
+      <span className="min-w-0 grow wrap-anywhere">{name}</span>
       {badge}
       <span className="text-dense text-muted tabular-nums">{children}</span>
     </div>

@@ -16,7 +16,7 @@ export function PlaceNote() {
   return (
     <p className={bad ? "mt-3 flex items-start gap-2 px-3 text-dense text-warn" : "mt-3 px-3 text-dense text-muted"}>
       {bad && <TriangleAlert aria-hidden className="mt-px size-4 shrink-0" />}
-      <span className="wrap-anywhere">{words}</span>
+      <span className="text-pretty wrap-anywhere">{words}</span>
     </p>
   );
 }

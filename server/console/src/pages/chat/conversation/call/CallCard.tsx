@@ -96,7 +96,7 @@ function LastLine({ item }: { item: CallItem }) {
   const last = item.output?.lines().findLast((line) => line.kind === "text" && line.spans.some((span) => span.text.trim() !== ""));
   const text = last?.kind === "text" ? last.spans.map((span) => span.text).join("") : "";
   if (item.request.kind !== "shell") return null;
-  return <p className="h-6 truncate px-3 pl-9 font-mono text-meta text-faint">{text || "\u00a0"}</p>;
+  return <p className="mt-1.5 h-6 truncate px-3 pl-9 font-mono text-meta text-faint">{text || "\u00a0"}</p>;
 }
 
 /** Stops the call alone: a turn that waits for it goes on, and its model is told. It is stopped once the log says so. */
