@@ -34,24 +34,25 @@ const pages = () => ({
   "not-found": "/nowhere",
 });
 
-/** Waits until nothing is loaded or moves any more. */
+/** Waits until nothing is loaded or moves any more, and a question can be answered. */
 async function rests(page) {
   await page.locator("main, [role=main]").first().waitFor();
+  await page.locator("[role=status].late, [id^=approval-] button:disabled").first().waitFor({ state: "detached" });
   await page.waitForLoadState("networkidle");
   await page.evaluate(() => document.fonts.ready);
 }
 
-/** Opens the file beside a chat, the palette, the keyboard help: what is above a page. */
+/** What is above a page or beside it: the palette, the panel of a chat. The panel stays open, so it is the last. */
 const above = {
-  "chat-panel": async (page) => {
-    await page.goto(server + shown.serve);
-    await page.getByRole("button", { name: /^(Open panel|打开侧栏|打开面板)$/ }).click();
-  },
   palette: async (page) => {
     await page.goto(server + shown.fix);
     await rests(page);
     await page.keyboard.press("Control+k");
     await page.getByRole("dialog").waitFor();
+  },
+  "chat-panel": async (page) => {
+    await page.goto(server + shown.fix);
+    await page.getByRole("button", { name: /^(Open panel|打开侧栏|打开面板)$/ }).click();
   },
 };
 
@@ -61,7 +62,7 @@ const parts = {
     await machinesAndPeople();
     desk = await open({ ...WIDTHS.wide, locale: LOCALES[language] });
     shown = await chats(await signIn(desk), language);
-    await past();
+    await past(shown);
   },
 };
 for (const [width, options] of Object.entries(WIDTHS)) {

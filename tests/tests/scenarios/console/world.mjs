@@ -34,6 +34,12 @@ done
 [ -z "$failed" ] || { printf '\\nE   expected 81.00, got 81.45\\n\\033[31m1 failed\\033[0m, 5 passed in 0.64s\\n'; exit 1; }
 printf '\\n\\033[32m6 passed\\033[0m in 0.61s\\n'
 `;
+const SERVE = `#!/bin/sh
+for n in $(seq 600); do
+  printf '%s GET /cart 200 in %s ms\\n' "$(date +%T)" $((3 + n * 7 % 5))
+  sleep 3
+done
+`;
 
 const WORDS = {
   en: {
@@ -46,6 +52,7 @@ const WORDS = {
     deploy: "Bring the new version to staging",
     deployLook: "The tests pass and the image is built. This starts it on staging:",
     serve: "Start the development server and keep it running",
+    serveLook: "I'll start it in the background, so that we can go on.",
     serving: "It runs as task 1 and answers on port 5173. I'll watch its log for errors.",
     others: ["Upgrade the base image to Debian 13", "Why is the nightly backup so slow?", "Write release notes for 2.4", "Rename the customer table", "Explain how invoices are numbered"],
     short: "Done: see the summary above.",
@@ -60,6 +67,7 @@ const WORDS = {
     deploy: "把新版本部署到预发布环境",
     deployLook: "测试通过，镜像已构建。下面的命令在预发布环境启动它：",
     serve: "启动开发服务器并保持运行",
+    serveLook: "我在后台启动它，这样我们可以继续。",
     serving: "它作为任务 1 运行，在 5173 端口应答。我会留意它的日志。",
     others: ["把基础镜像升级到 Debian 13", "为什么夜间备份这么慢？", "撰写 2.4 版发布说明", "重命名客户表", "说明发票如何编号"],
     short: "完成：见上面的总结。",
@@ -68,11 +76,11 @@ const WORDS = {
 
 /** Machines, people and their keys. */
 export async function machinesAndPeople() {
-  const files = { "src/cart.py": CART, "tests/run": TESTS, "README.md": "# Shop\n\nA small shop.\n", "src/invoice.py": "def number(year, count):\n    return f'{year}-{count:05}'\n", "deploy/staging.yml": "services:\n  shop:\n    image: shop:2.4\n" };
+  const files = { "src/cart.py": CART, "tests/run": TESTS, "README.md": "# Shop\n\nA small shop.\n", "src/invoice.py": "def number(year, count):\n    return f'{year}-{count:05}'\n", "deploy/serve": SERVE, "deploy/staging.yml": "services:\n  shop:\n    image: shop:2.4\n" };
   const { mkdir, writeFile } = await import("node:fs/promises");
   for (const [name, text] of Object.entries(files)) {
     await mkdir(`${FOLDER}/${name.split("/").slice(0, -1).join("/")}`, { recursive: true });
-    await writeFile(`${FOLDER}/${name}`, text, { mode: name === "tests/run" ? 0o755 : 0o644 });
+    await writeFile(`${FOLDER}/${name}`, text, { mode: text.startsWith("#!") ? 0o755 : 0o644 });
   }
   for (const [name, folder] of [["laptop", FOLDER], ["buildbox", ""], ["old-desktop", ""]]) {
     const { token } = await api("post", "/join-tokens", { name });
@@ -101,8 +109,9 @@ export async function chats(page, language) {
     await begin(other);
     await said(words.short);
   }
-  await replies({ text: words.serving, calls: [["Shell", { command: "for n in $(seq 400); do echo \"10:4$((n % 10)):0$((n % 7)) GET /cart 200 in $((3 + n % 5)) ms\"; sleep 3; done", background: true }]], input: 4100, output: 220 }, { text: words.serving, input: 4300, output: 60 });
+  await replies({ text: words.serveLook, calls: [["Shell", { command: "deploy/serve --port 5173", background: true }]], input: 4100, output: 220 }, { text: words.serving, input: 4300, output: 60 });
   const serve = await begin(words.serve);
+  await allow("deploy/serve");
   await said(words.serving);
   await replies(
     { thoughts: words.thoughts, text: words.look, calls: [["Read", { path: "src/cart.py" }], ["Read", { path: "tests/run" }], ["Shell", { command: "tests/run" }]], input: 8200, output: 310 },
@@ -121,11 +130,18 @@ export async function chats(page, language) {
   return { serve, fix, deploy };
 }
 
-/** Puts the calls of the model at several days of the last weeks. */
-export async function past() {
+/** Adds calls of the last weeks to the chats that no picture shows: the sums of the others are those of their turns. */
+export async function past(shown) {
   const database = new DatabaseSync(await wish("database"));
   database.exec("PRAGMA busy_timeout = 5000");
-  database.exec("UPDATE model_calls SET at = at - (abs(random()) % 13) * 86400000000, input = input * (3 + abs(random()) % 40), output = output * (3 + abs(random()) % 30)");
-  database.exec("UPDATE model_calls SET cost_micros = input * 5 / 4 + output * 10 WHERE cost_micros IS NOT NULL OR 1");
+  const columns = "tenant_id, user_id, session_id, turn_id, step, attempt, provider, account, whose, cache_written, thoughts, duration_ms, outcome";
+  database
+    .prepare(`WITH RECURSIVE days (day) AS (SELECT 0 UNION ALL SELECT day + 1 FROM days WHERE day < 26)
+      INSERT INTO model_calls (${columns}, id, at, model, input, cached, output)
+      SELECT ${columns}, id || day, at - day * 86400000000, CASE abs(random()) % 4 WHEN 0 THEN 'gpt-5-mini' ELSE model END,
+        input * (2 + abs(random()) % 20), input * (2 + abs(random()) % 30), output * (3 + abs(random()) % 20)
+      FROM model_calls, days WHERE session_id NOT IN (?, ?, ?) AND day % 7 NOT IN (1, 2) AND abs(random()) % 5 > 1`)
+    .run(...Object.values(shown).map((path) => path.split("/").at(-1)));
+  database.exec("UPDATE model_calls SET cost_micros = (input * 5 + cached) / 4 + output * 10");
   database.close();
 }
