@@ -48,7 +48,7 @@ export function SettingsPage() {
           </ul>
         </nav>
         <div ref={content} tabIndex={-1} className={cx("min-w-0 outline-none", !chosen && "max-md:hidden")}>
-          <Link to="/settings" className="touchable -ml-1 mb-4 inline-flex items-center gap-1 text-dense text-muted md:hidden">
+          <Link to="/settings" className="touchable -mt-4 mb-1 -ml-1 inline-flex items-center gap-1 text-dense text-muted md:hidden">
             <ChevronLeft aria-hidden className="size-4" />
             {t("allSettings")}
           </Link>

@@ -37,7 +37,7 @@ export default function DayChart({ usage, days }: { usage: ModelUsage; days: num
         // Half a day at both ends: the bars of the first and the last day are whole.
         scales: { x: { time: true, range: (_, from, to) => [from - HALF_DAY_S, to + HALF_DAY_S] }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
         axes: [
-          { ...axis, size: 28, grid: { show: false }, values: (_, at) => at.map((second) => date.format(second * 1000)) },
+          { ...axis, size: 28, space: 72, grid: { show: false }, values: (_, at) => at.map((second) => date.format(second * 1000)) },
           { ...axis, size: 56, values: (_, at) => at.map(words) },
         ],
         series: [{}, { label: t("cost"), fill: () => resolved(element, "--accent"), width: 0, points: { show: false }, ...(bars ? { paths: bars } : {}) }],
