@@ -139,9 +139,10 @@ export async function past(shown) {
     .prepare(`WITH RECURSIVE days (day) AS (SELECT 0 UNION ALL SELECT day + 1 FROM days WHERE day < 26)
       INSERT INTO model_calls (${columns}, id, at, model, input, cached, output)
       SELECT ${columns}, id || day, at - day * 86400000000, CASE abs(random()) % 4 WHEN 0 THEN 'gpt-5-mini' ELSE model END,
-        input * (2 + abs(random()) % 20), input * (2 + abs(random()) % 30), output * (3 + abs(random()) % 20)
+        input * (2 + abs(random()) % 40), 0, output * (3 + abs(random()) % 20)
       FROM model_calls, days WHERE session_id NOT IN (?, ?, ?) AND day % 7 NOT IN (1, 2) AND abs(random()) % 5 > 1`)
     .run(...Object.values(shown).map((path) => path.split("/").at(-1)));
-  database.exec("UPDATE model_calls SET cost_micros = (input * 5 + cached) / 4 + output * 10");
+  database.exec("UPDATE model_calls SET cached = input * 7 / 10");
+  database.exec("UPDATE model_calls SET cost_micros = (input - cached) * 5 / 4 + cached / 8 + output * 10");
   database.close();
 }
