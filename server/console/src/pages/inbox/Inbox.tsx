@@ -68,7 +68,9 @@ function Question({ approval }: { approval: Approval }) {
   return (
     <article className="mb-6">
       <header className="mb-2 flex items-baseline gap-2 text-dense">
-        <ChatLink approval={approval} />
+        <h2 className="flex min-w-0">
+          <ChatLink approval={approval} />
+        </h2>
         <span className="shrink-0 text-meta text-muted">
           {t("asked")} <Ago at={approval.asked_at} />
         </span>
