@@ -13,9 +13,9 @@ export function bytes(count: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${UNITS[unit]}`;
 }
 
-/** A count that may be large, such as tokens: `812`, `12.4K`, `3.1M`. */
+/** A count that may be large, such as tokens: `812`, `12.4K`, `3.1M`; not as Britain writes it, where `3.1m` is three million. */
 export function compact(count: number, language: string): string {
-  return new Intl.NumberFormat(localeOf(language), { notation: "compact", maximumFractionDigits: 1 }).format(count);
+  return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }).format(count);
 }
 
 /** An amount in US dollars; small amounts keep two significant digits. */
