@@ -1,3 +1,4 @@
+import i18next from "i18next";
 import { localeOf } from "./locale";
 
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [

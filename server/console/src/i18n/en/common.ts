@@ -23,6 +23,8 @@ export const common = {
   isolation_processes: "other processes",
   isolation_resources: "memory and processor",
   isolation_sockets: "sockets",
+  linkOfMachine: "Only this machine opens the link: its address is {{host}}. Open the console at the address by which others reach the server, and make the link there. A server that has none yet is started with --listen 0.0.0.0:7443 --tls.",
+  linkOfNetwork: "Only machines in the network of {{host}} open the link.",
   listComma: ", ",
   listSemicolon: "; ",
   loading: "Loading",

@@ -25,6 +25,8 @@ export const common: Translation<typeof english> = {
   isolation_processes: "其他进程",
   isolation_resources: "内存与处理器",
   isolation_sockets: "套接字",
+  linkOfMachine: "此链接只能在本机打开：它的地址是 {{host}}。请用他人访问服务器的地址打开控制台，再在那里生成链接。若服务器还没有这样的地址，请用 --listen 0.0.0.0:7443 --tls 启动它。",
+  linkOfNetwork: "此链接只能由 {{host}} 所在网络中的机器打开。",
   listComma: "、",
   listSemicolon: "；",
   loading: "正在加载",

@@ -90,9 +90,9 @@ function ChatLink({ approval }: { approval: Approval }) {
 
 /** The thing that was asked, on one line. */
 function subject({ question }: Approval): string {
-  if (question.kind !== "call") return question.text;
+  if (question.kind !== "call") return line(question.text);
   const paths = (question.paths ?? []).map(({ path }) => path);
-  return `${question.tool} ${paths.join(", ") || question.text}`;
+  return line(`${question.tool} ${paths.join(", ") || question.text}`);
 }
 
 /** `j` and `k` move the focus from card to card. */

@@ -44,7 +44,7 @@ export const page = {
   roleMember: "Member",
   roleMemberWhat: "To work: chats, runners of your own, and runners that are shared with you.",
   roleOwner: "Owner",
-  roleOwnerWhat: "Everything.",
+  roleOwnerWhat: "May do everything.",
   roleUnknownWhat: "Ask an admin what it allows.",
   roleViewer: "Viewer",
   roleViewerWhat: "To look.",

@@ -7,6 +7,7 @@ import { Button } from "@/ui/Button";
 import { CopyLine } from "@/ui/CopyLine";
 import { Dialog } from "@/ui/Dialog";
 import { FormDialog } from "@/ui/FormDialog";
+import { ReachNote } from "@/ui/ReachNote";
 import { useCountdown } from "@/ui/Time";
 import { useIdempotencyKey } from "@/ui/useIdempotencyKey";
 import { NameField } from "./NameField";

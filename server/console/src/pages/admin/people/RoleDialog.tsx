@@ -1,4 +1,4 @@
-import { type FormEvent, useId, useState } from "react";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { changeRole } from "@/api/people";
 import type { Person } from "@/api/schema";

@@ -44,17 +44,19 @@ export function IsolationControl({ value, onSave, saving, labelId }: ControlProp
           </>
         }
       >
-        <ul>
-          {PROPERTIES.map((one) => (
-            <li key={one}>
-              <label className="touchable flex items-center gap-2.5 py-1.5">
-                <input type="checkbox" className="size-4 accent-accent" checked={chosen.includes(one)} onChange={(event) => toggle(one, event.target.checked)} />
-                <span className="min-w-0 flex-1">{propertyWords(one)}</span>
-                <code className="text-meta text-faint">{one}</code>
-              </label>
-            </li>
-          ))}
-        </ul>
+        <form id={form} onSubmit={store}>
+          <ul>
+            {PROPERTIES.map((one) => (
+              <li key={one}>
+                <label className="touchable flex items-center gap-2.5 py-1.5">
+                  <input type="checkbox" className="size-4 accent-accent" checked={chosen.includes(one)} onChange={(event) => toggle(one, event.target.checked)} />
+                  <span className="min-w-0 flex-1">{propertyWords(one)}</span>
+                  <code className="text-meta text-faint">{one}</code>
+                </label>
+              </li>
+            ))}
+          </ul>
+        </form>
         {chosen.length > 0 && <p className="mt-3 rounded-control bg-warn-soft px-3 py-2 text-dense">{t("isolationWarning")}</p>}
       </Dialog>
     </div>
