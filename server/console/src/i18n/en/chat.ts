@@ -27,7 +27,6 @@ export const chat = {
   inputImageSize: "“{{name}}” was not added: an image has at most 5 MiB.",
   inputImageType: "“{{name}}” was not added: only PNG, JPEG, GIF and WebP images can be sent.",
   inputIsolation: "isolation {{isolation}}",
-  inputIsolationBrief: "{{isolation}}",
   inputLabel: "Message",
   inputMayHave: "The server may have it already.",
   inputModeAbove: "Above the limit for agents here: {{mode}}.",

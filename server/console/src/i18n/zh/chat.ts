@@ -29,7 +29,6 @@ export const chat: Translation<typeof english> = {
   inputImageSize: "未添加“{{name}}”：图片最大 5 MiB。",
   inputImageType: "未添加“{{name}}”：只能发送 PNG、JPEG、GIF 和 WebP 图片。",
   inputIsolation: "隔离：{{isolation}}",
-  inputIsolationBrief: "隔离：{{isolation}}",
   inputLabel: "消息",
   inputMayHave: "服务器可能已经收到。",
   inputModeAbove: "超出此处对智能体的上限：{{mode}}。",

@@ -34,9 +34,9 @@ export function AuditTable({ entries, names }: { entries: AuditEntry[]; names: R
                     type="button"
                     aria-expanded={open === entry.seq}
                     onClick={() => setOpen(open === entry.seq ? undefined : entry.seq)}
-                    className="rounded-control text-left font-mono text-code wrap-anywhere hover:underline"
+                    className="rounded-control text-left font-mono text-code hover:underline"
                   >
-                    {entry.what}
+                    <Kind of={entry.what} />
                   </button>
                   {entry.outcome === "refused" && (
                     <Badge tone="bad" className="ml-2">
@@ -84,6 +84,16 @@ function Details({ entry, names }: { entry: AuditEntry; names: Record<string, st
         ))}
     </dl>
   );
+}
+
+/** A kind such as `operation.ended`, which may break after its dots. */
+function Kind({ of }: { of: string }) {
+  return of.split(/(?<=\.)/).map((part) => (
+    <Fragment key={part}>
+      {part}
+      <wbr />
+    </Fragment>
+  ));
 }
 
 /** A fact with the names of the ids in it. */

@@ -61,7 +61,7 @@ export function PlaceChip({ session, disabled }: { session: string | undefined; 
   );
 }
 
-/** A place in words: `● laptop · ~/src/app · none`. */
+/** A place in words: `● laptop · ~/src/app · isolation none`; on a phone the first of it, the list of places has the rest. */
 export function PlaceWords({ place, withFolder = true }: { place: ChatPlace | null | undefined; withFolder?: boolean }) {
   const { t } = useTranslation("chat");
   if (place === undefined) return <span className="text-faint">…</span>;
@@ -79,15 +79,14 @@ export function PlaceWords({ place, withFolder = true }: { place: ChatPlace | nu
       <span className="max-w-48 min-w-8 truncate font-medium text-ink">{place.value}</span>
       <span className={place.state === "online" ? "sr-only" : "shrink-0"}>{t(`inputPlace_${place.state}`)}</span>
       {withFolder && place.folder && (
-        <span className="max-w-80 min-w-8 shrink-9999 truncate">
+        <span className="max-w-80 min-w-8 shrink-9999 truncate max-md:hidden">
           <span aria-hidden>· </span>
           {place.folder}
         </span>
       )}
-      <span className="max-w-48 shrink-0 truncate">
+      <span className="max-w-48 shrink-0 truncate max-md:hidden">
         <span aria-hidden>· </span>
-        <span className="max-md:hidden">{t("inputIsolation", { isolation: isolationWords(place.isolation) })}</span>
-        <span className="md:hidden">{t("inputIsolationBrief", { isolation: isolationWords(place.isolation) })}</span>
+        {t("inputIsolation", { isolation: isolationWords(place.isolation) })}
       </span>
     </>
   );
