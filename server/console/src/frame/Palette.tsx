@@ -44,7 +44,10 @@ function Finder() {
   const found = useMemo(() => entries.filter((entry) => matches(entry.words, typed)).slice(0, AT_MOST), [entries, typed]);
   const chosen = Math.min(at, found.length - 1);
   const list = useRef<HTMLUListElement>(null);
-  useEffect(() => list.current?.children[chosen]?.scrollIntoView({ block: "nearest" }), [chosen]);
+  useEffect(() => {
+    // Some browsers give a promise back, and an effect may give back nothing but its end.
+    void list.current?.children[chosen]?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
   const hear = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;
     if (event.key === "ArrowDown") setAt(Math.min(chosen + 1, found.length - 1));

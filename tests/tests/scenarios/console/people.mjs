@@ -71,6 +71,17 @@ await play({
     await page.keyboard.type("inbox");
     await page.keyboard.press("Enter");
     await page.waitForURL(/\/inbox$/);
+    const light = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    await page.keyboard.press("Control+k");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.type("switch theme");
+    await page.keyboard.press("Enter");
+    // Whatever theme the system has.
+    await page.waitForFunction((light) => getComputedStyle(document.body).backgroundColor !== light, light);
+    await page.keyboard.press("Control+k");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Escape");
+    await page.getByRole("combobox").waitFor({ state: "hidden" });
     await page.context().close();
   },
   "a phone has all of it, and nothing is wider than its screen": async () => {

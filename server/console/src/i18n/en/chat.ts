@@ -170,5 +170,6 @@ export const chat = {
   newSuggest2: "Run the tests, and explain what fails.",
   newSuggest3: "Find the TODO comments, and propose which one to do first.",
   newSuggestions: "For a start",
+  newTabTitle: "New chat",
   newTitle: "What should be done?",
 } as const;

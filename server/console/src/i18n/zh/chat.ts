@@ -165,5 +165,6 @@ export const chat: Translation<typeof english> = {
   newSuggest2: "运行测试，并解释失败的原因。",
   newSuggest3: "找出所有 TODO 注释，并建议先做哪一个。",
   newSuggestions: "不妨从这里开始",
+  newTabTitle: "新对话",
   newTitle: "要做什么？",
 };

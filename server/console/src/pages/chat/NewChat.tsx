@@ -3,6 +3,7 @@ import { ChevronLeft } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { mayWork, useMe } from "@/api/me";
 import { OnlyLooks } from "@/frame/OnlyLooks";
+import { useTitle } from "@/state/title";
 import { Composer } from "./composer/Composer";
 import { NoRunner, PlaceNote } from "./new/PlaceNote";
 import { Suggestions } from "./new/Suggestions";
@@ -10,6 +11,7 @@ import { Suggestions } from "./new/Suggestions";
 /** Where a chat begins: the input, and where its agent will work. */
 export function NewChat() {
   const { t } = useTranslation("chat");
+  useTitle(t("newTabTitle"));
   const me = useMe();
   const user = me?.user.id ?? "";
   return (

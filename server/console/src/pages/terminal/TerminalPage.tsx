@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { mayWork, useMe } from "@/api/me";
 import { OnlyLooks } from "@/frame/OnlyLooks";
+import { useTitle } from "@/state/title";
 import { Button, IconButton } from "@/ui/Button";
 import { cx } from "@/ui/class";
 import { Empty } from "@/ui/Empty";
@@ -18,6 +19,7 @@ import { useFontSize } from "./font-size";
 /** Interactive shells on the person's machines, one tab each. They go on while no page shows them. */
 export function TerminalPage() {
   const { t } = useTranslation("terminal");
+  useTitle(t("title"));
   const { operation, runner } = useSearch({ from: "/frame/terminal" });
   const navigate = useNavigate({ from: "/terminal" });
   const terminals = useTerminals();

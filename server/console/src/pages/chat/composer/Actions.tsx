@@ -21,11 +21,13 @@ interface ActionsProps {
   hasText: boolean;
   disabled: boolean;
   onSend: (how: How) => void;
+  /** Stop was pressed. */
+  onStop: () => void;
   onFiles: (files: readonly File[]) => void;
 }
 
 /** The buttons of the input: send, and while a turn works, queue and stop. */
-export function Actions({ session, working, stops, ready, busy, hasText, disabled, onSend, onFiles }: ActionsProps) {
+export function Actions({ session, working, stops, ready, busy, hasText, disabled, onSend, onStop, onFiles }: ActionsProps) {
   const { t } = useTranslation("chat");
   const chooser = useRef<HTMLInputElement>(null);
   const steers = working && hasText;
@@ -44,7 +46,7 @@ export function Actions({ session, working, stops, ready, busy, hasText, disable
         }}
       />
       <span className="flex-1" />
-      {working && session && <Stop key={session} session={session} stops={stops} />}
+      {working && session && <Stop key={session} session={session} stops={stops} onPressed={onStop} />}
       {steers && (
         <Tooltip text={t("inputQueueHint")}>
           <Button icon={ListPlus} className="max-md:px-2 max-md:[&>svg]:hidden" disabled={!ready} onClick={() => onSend("queue")}>
@@ -72,7 +74,7 @@ export function Actions({ session, working, stops, ready, busy, hasText, disable
 }
 
 /** Stops the turn. It says *stopping* until the turn has ended, which may take a moment; the next one can be stopped again. */
-function Stop({ session, stops }: { session: string; stops: string | undefined }) {
+function Stop({ session, stops, onPressed }: { session: string; stops: string | undefined; onPressed: () => void }) {
   const { t } = useTranslation("chat");
   const running = useQuery(sessionQuery(session)).data?.running_turn;
   const [busy, setBusy] = useState(false);
@@ -80,6 +82,7 @@ function Stop({ session, stops }: { session: string; stops: string | undefined }
   const stopping = busy || (asked !== undefined && (!running || running === asked));
   const stop = async () => {
     setBusy(true);
+    onPressed();
     try {
       setAsked((await stopTurn(session)).turn ?? undefined);
     } catch (error) {

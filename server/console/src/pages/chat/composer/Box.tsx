@@ -65,9 +65,13 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
 
   useLayoutEffect(() => {
     const box = area.current;
-    if (!box) return;
+    const frame = box?.parentElement;
+    if (!box || !frame) return;
+    // What is around keeps its place while the text is measured, or else the conversation above is scrolled by it.
+    frame.style.minHeight = `${frame.offsetHeight}px`;
     box.style.height = "0";
     box.style.height = `${Math.min(box.scrollHeight, HEIGHT_PX)}px`;
+    frame.style.minHeight = "";
   }, [area, text]);
   useLayoutEffect(() => {
     // The text of an earlier message is there to be changed at once.
@@ -92,6 +96,15 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
   };
   const submit = (how: How) => {
     if (ready) void send(how);
+  };
+  // The button that was pressed may go, or can be pressed no more: what is typed next is meant for the input. On a touch
+  // screen the focus would bring its keyboard up.
+  const focus = () => {
+    if (!TOUCH.matches) area.current?.focus();
+  };
+  const sendByPointer = (how: How) => {
+    submit(how);
+    focus();
   };
   const hear = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     // An input method's keys are its own; some browsers tell its last one only by this code.
@@ -175,7 +188,7 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
           enterKeyHint={TOUCH.matches ? "enter" : "send"}
           className="block w-full resize-none bg-transparent px-3 pt-3 pb-1 placeholder:text-faint focus-visible:outline-none"
         />
-        <Actions session={session} working={working} stops={stops} ready={ready} busy={busy} hasText={text.trim() !== ""} disabled={disabled} onSend={submit} onFiles={add} />
+        <Actions session={session} working={working} stops={stops} ready={ready} busy={busy} hasText={text.trim() !== ""} disabled={disabled} onSend={sendByPointer} onStop={focus} onFiles={add} />
       </div>
     </div>
   );

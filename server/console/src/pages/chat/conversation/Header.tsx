@@ -6,6 +6,7 @@ import { useTranslation } from "react-i18next";
 import { sessionQuery } from "@/api/sessions";
 import { sessionUsageQuery } from "@/api/turns";
 import { compact, dollars } from "@/format/number";
+import { useTitle } from "@/state/title";
 import type { Facts } from "@/transcript/facts";
 import type { Tokens } from "@/transcript/model";
 import { IconButton } from "@/ui/Button";
@@ -16,6 +17,7 @@ export function Header({ session, facts, live, actions }: { session: string; fac
   const { t } = useTranslation("transcript");
   const { data } = useQuery(sessionQuery(session));
   const title = data?.title || facts.title || t("untitled");
+  useTitle(title);
   return (
     <header className="flex h-14 shrink-0 items-center gap-2 border-b border-line bg-surface pr-3 pl-4 max-md:pl-1">
       <Link to="/chat" aria-label={t("backToChats")} className="touchable inline-flex size-8 items-center justify-center rounded-control text-muted hover:bg-hover md:hidden">

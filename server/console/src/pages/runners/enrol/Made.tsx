@@ -26,7 +26,9 @@ export function Made({ made, busy, onAgain, onClose }: MadeProps) {
   const expired = left === 0;
   const part = useRef<HTMLDivElement>(null);
   // The form with the focus is gone; what comes next is to copy the line.
-  useEffect(() => part.current?.querySelector<HTMLElement>("[role=tabpanel] button")?.focus(), []);
+  useEffect(() => {
+    part.current?.querySelector<HTMLElement>("[role=tabpanel] button")?.focus();
+  }, []);
   if (!isSound(made.token)) return <ErrorNote error={new Error(t("unsound"))} />;
   return (
     <div ref={part} className="flex flex-col gap-4">
