@@ -252,7 +252,7 @@ function rewound(state: State, event: SessionEventConversationRewound): void {
   // The list is as it was before that turn; the tokens of the next request are not known.
   state.patch({ todo: state.items.last("todo")?.items ?? [], last: NONE });
   const turns = new Set(
-    gone.filter((item) => item.kind === "message" && item.sent !== "steered").map((item) => item.turn),
+    gone.filter((item) => item.kind === "message" && (item.sent === "now" || item.sent === "queued")).map((item) => item.turn),
   );
   const before = line(event.before ?? "");
   add(state, event, { type: "rewound", by: event.by, before, turns: turns.size });

@@ -54,7 +54,7 @@ describe("messages", () => {
     folded(script.said("next").fed(), fold);
     expect(shown(fold)).toContain("steered waiting: use tabs");
     folded(script.claimed().fed(), fold);
-    expect(shown(fold)).toEqual(["now: go", "steered: use tabs", "(turn_ended)", "now: next"]);
+    expect(shown(fold)).toEqual(["now: go", "left: use tabs", "(turn_ended)", "now: next"]);
     const back = stopped(new Script().user("go")).rewound(1).user("anew");
     expect(shown(folded(back.fed()))).toContain("~steered waiting: use tabs");
   });

@@ -87,7 +87,7 @@ export function leaveSteers(state: State, turn: string): void {
 export function sendLeftSteers(state: State): void {
   for (const id of state.leftSteers.splice(0)) {
     const item = state.items.get(id);
-    if (item?.kind === "message" && !item.rewound) state.items.replace({ ...item, waiting: false });
+    if (item?.kind === "message" && !item.rewound) state.items.replace({ ...item, sent: "left", waiting: false });
   }
 }
 

@@ -51,8 +51,8 @@ export interface MessageItem extends ItemBase {
   readonly by: UserId;
   /** The idempotency key with which a client sent it, by which that client knows its own message again. */
   readonly clientId: string | null;
-  /** The way in which it came: it started its turn, it waited for an earlier turn, or it joined a turn that worked. */
-  readonly sent: "now" | "queued" | "steered";
+  /** The way in which it came: it started its turn, it waited for an earlier turn, it joined a turn that worked, or it was left by one. */
+  readonly sent: "now" | "queued" | "steered" | "left";
   /**
    * True while the model has not been sent it. It stands behind all other items: those that steer first, then those that
    * are queued. A steering message whose turn ended first stands before that end, and is sent with the next turn.

@@ -89,6 +89,7 @@ export const transcript = {
   mayRun: "Run {{tool}}?",
   mayRunCommand: "Run this command?",
   messageCompacts: "Compact the conversation. {{focus}}",
+  messageLeft: "The turn had ended. The agent got this with the next message",
   messageMissed: "The turn ended first. The agent reads this with your next message",
   messageOf: "Message of {{name}}",
   messageOwn: "Your message",

@@ -83,6 +83,7 @@ export const transcript: Translation<typeof english> = {
   mayRun: "运行 {{tool}}？",
   mayRunCommand: "运行此命令？",
   messageCompacts: "压缩对话。{{focus}}",
+  messageLeft: "当时那一轮已结束，智能体随下一条消息读到了它",
   messageMissed: "这一轮先结束了，智能体会在你发送下一条消息时一并读到它",
   messageOf: "{{name}} 的消息",
   messageOwn: "你的消息",

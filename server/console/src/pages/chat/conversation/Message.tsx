@@ -67,6 +67,7 @@ function State({ item }: { item: MessageItem }) {
   const { turn } = useConversation();
   if (item.rewound) return null;
   if (item.waiting && item.sent === "steered" && item.turn !== turn) return <Line words={t("messageMissed")} />;
+  if (item.sent === "left") return <Line words={t("messageLeft")} />;
   if (!item.waiting) return item.sent === "steered" ? <Line words={t("messageSteered")} /> : null;
   return <Line waits words={item.sent === "steered" ? t("messageSteering") : item.sent === "queued" ? t("messageQueued") : t("messageWaiting")} />;
 }
