@@ -1,16 +1,15 @@
 import { CornerDownRight, Download, Ellipsis, File, Folder, Pencil, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { LARGEST, readFile, removeEntry } from "@/api/files";
+import { LARGEST, removeEntry } from "@/api/files";
 import type { ListedEntry } from "@/api/schema";
 import { bytes } from "@/format/number";
-import { saveAs } from "@/state/download";
 import { IconButton } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
 import { Menu, MenuItem, MenuLine } from "@/ui/Menu";
-import { sayFailed } from "@/ui/Toast";
 import { NameDialog } from "./NameDialog";
 import { join } from "./path";
+import { useDownload } from "./useDownload";
 
 interface EntryRowProps {
   runner: string | undefined;
@@ -20,27 +19,17 @@ interface EntryRowProps {
   onView: (entry: ListedEntry) => void;
 }
 
-/** A file or folder: open it, or save, rename and remove it. */
+/** A file or folder: open it, or download, rename and remove it. */
 export function EntryRow({ runner, folder, entry, onGo, onView }: EntryRowProps) {
   const { t } = useTranslation("files");
   const [open, setOpen] = useState<"rename" | "remove">();
-  const [read, setRead] = useState<number>();
   const path = join(folder, entry.name);
+  const { read, download } = useDownload(runner, path, entry.name);
   const isFolder = entry.kind === "directory";
   const isFile = entry.kind === "file";
   const Icon = isFolder ? Folder : entry.kind === "link" ? CornerDownRight : File;
   // Bytes of such a name were replaced: it is no usable path.
   const isUsable = !entry.is_replaced;
-  const save = async () => {
-    setRead(0);
-    try {
-      saveAs(entry.name, await readFile(runner, path, new AbortController().signal, setRead));
-    } catch (error) {
-      sayFailed(t("saveFailed", { name: entry.name }), error);
-    } finally {
-      setRead(undefined);
-    }
-  };
   return (
     <li className="flex min-h-9 items-center gap-2 px-3">
       <button
@@ -56,8 +45,8 @@ export function EntryRow({ runner, folder, entry, onGo, onView }: EntryRowProps)
       <span className="shrink-0 text-meta text-muted tabular-nums">{read !== undefined ? t("reading", { size: bytes(read) }) : isFile ? bytes(entry.bytes) : ""}</span>
       <Menu trigger={<IconButton size="sm" icon={Ellipsis} label={t("actionsFor", { name: entry.name })} />}>
         {isFile && (
-          <MenuItem icon={Download} disabled={!isUsable || entry.bytes > LARGEST || read !== undefined} onSelect={() => void save()}>
-            {t("save")}
+          <MenuItem icon={Download} disabled={!isUsable || entry.bytes > LARGEST || read !== undefined} onSelect={() => void download()}>
+            {t("download")}
           </MenuItem>
         )}
         <MenuItem icon={Pencil} disabled={!isUsable} onSelect={() => setOpen("rename")}>

@@ -1,14 +1,17 @@
 import { useQuery } from "@tanstack/react-query";
+import { Download } from "lucide-react";
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { readFile } from "@/api/files";
+import { LARGEST, readFile } from "@/api/files";
 import type { ListedEntry } from "@/api/schema";
 import { bytes } from "@/format/number";
+import { Button } from "@/ui/Button";
 import { Code } from "@/ui/Code";
 import { Dialog } from "@/ui/Dialog";
 import { ErrorNote } from "@/ui/ErrorNote";
 import { Skeleton } from "@/ui/Skeleton";
 import { join } from "./path";
+import { useDownload } from "./useDownload";
 
 /** The largest file that is shown, in bytes. */
 const LARGEST_SHOWN = 4 * 1024 * 1024;
@@ -24,6 +27,7 @@ type Content = { kind: "text"; text: string; cut: boolean } | { kind: "picture";
 export function Viewer({ runner, folder, entry, onClose }: { runner: string | undefined; folder: string; entry: ListedEntry; onClose: () => void }) {
   const { t } = useTranslation("files");
   const path = join(folder, entry.name);
+  const { read, download } = useDownload(runner, path, entry.name);
   const tooLarge = entry.bytes > LARGEST_SHOWN;
   const content = useQuery({
     queryKey: ["files", "content", runner ?? "", path],
@@ -34,7 +38,18 @@ export function Viewer({ runner, folder, entry, onClose }: { runner: string | un
     retry: false,
   });
   return (
-    <Dialog open wide onClose={onClose} title={entry.name} description={`${path} · ${bytes(entry.bytes)}`}>
+    <Dialog
+      open
+      wide
+      onClose={onClose}
+      title={entry.name}
+      description={`${path} · ${bytes(entry.bytes)}`}
+      actions={
+        <Button icon={Download} busy={read !== undefined} disabled={entry.bytes > LARGEST} onClick={() => void download()}>
+          {t("download")}
+        </Button>
+      }
+    >
       {tooLarge && <p className="text-dense text-muted">{t("tooLargeToShow", { size: bytes(LARGEST_SHOWN) })}</p>}
       {content.isError && <ErrorNote error={content.error} title={t("readFailed")} onRetry={() => void content.refetch()} />}
       {!tooLarge && content.isPending && <Skeleton rows={6} className="h-4" />}
