@@ -47,7 +47,7 @@ export const page = {
   roleOwnerWhat: "May do everything.",
   roleUnknownWhat: "Ask an admin what it allows.",
   roleViewer: "Viewer",
-  roleViewerWhat: "To look.",
+  roleViewerWhat: "To look: at people, settings, and runners that are shared with you. A viewer begins no chat, and reads another person's by its link.",
   sentenceConsoleLanguage: "The words of these pages. Answers of agents have a setting of their own.",
   sentenceName: "Your name, as other people see it.",
   sentenceNotify: "A notification for each question of your agents while this tab is not in sight.",

@@ -49,7 +49,7 @@ export const page: Translation<typeof english> = {
   roleOwnerWhat: "可以做一切。",
   roleUnknownWhat: "请向管理员询问它的权限。",
   roleViewer: "查看者",
-  roleViewerWhat: "只能查看。",
+  roleViewerWhat: "只能查看：人员、设置，以及与你共享的运行器。查看者不能发起对话，他人的对话凭链接阅读。",
   sentenceConsoleLanguage: "这些页面的文字。智能体的回答语言另有设置。",
   sentenceName: "你的名称，其他人看到的也是它。",
   sentenceNotify: "此标签页不在眼前时，智能体的每个问题都会发出通知。",

@@ -21,6 +21,15 @@ export function PlaceList({ places, pending, onUse }: { places: PlaceToUse[]; pe
   const { t } = useTranslation("settings");
   const me = useMe();
   const [search, setSearch] = useState("");
+  if (places.length === 0 && !mayWork(me)) {
+    return (
+      <Card>
+        <Empty icon={Server} title={t("noRunnerShared")}>
+          {t("noRunnerSharedWhy")}
+        </Empty>
+      </Card>
+    );
+  }
   if (places.length === 0) {
     return (
       <Card>

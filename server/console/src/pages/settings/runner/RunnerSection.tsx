@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
-import { meQuery } from "@/api/me";
+import { mayWork, meQuery } from "@/api/me";
 import { runnersQuery } from "@/api/runners";
 import type { Me, Setting } from "@/api/schema";
 import { settingOf, settingsQuery } from "@/api/settings";
@@ -54,11 +54,12 @@ export function RunnerSection() {
 /** The place in use, in words. */
 function InUse({ me, place, canChoose }: { me: Me; place: PlaceToUse | undefined; canChoose: boolean }) {
   const { t } = useTranslation("settings");
+  const why = !mayWork(me) ? "noRunnerViewerWhy" : canChoose ? undefined : "noRunnerAtAllWhy";
   if (!me.active_runner_name) {
     return (
       <div>
         <p className="text-title">{t("noRunnerInUse")}</p>
-        <p className="mt-1 text-dense text-muted">{t(canChoose ? "noRunnerInUseWhy" : "noRunnerAtAllWhy")}</p>
+        <p className="mt-1 text-dense text-muted">{t(why ?? "noRunnerInUseWhy")}</p>
       </div>
     );
   }
@@ -66,7 +67,7 @@ function InUse({ me, place, canChoose }: { me: Me; place: PlaceToUse | undefined
     return (
       <div>
         <p className="text-title wrap-anywhere">{t(me.active_runner_removed ? "runnerRemoved" : "runnerUnseen", { name: me.active_runner_name })}</p>
-        <p className="mt-1 text-dense text-warn">{t(canChoose ? "runnerRemovedWhy" : "noRunnerAtAllWhy")}</p>
+        <p className="mt-1 text-dense text-warn">{t(why ?? "runnerRemovedWhy")}</p>
       </div>
     );
   }
