@@ -19,6 +19,11 @@ describe("the server's sentences in Chinese", () => {
     expect(told('runner "lap" is offline since 2026-11-30T08:12:31Z; start it (gantry-runner run) or name another runner (gantry exec -r NAME)')).toMatch(/^运行器 lap 从 2026年11月30日 .*起离线/);
   });
 
+  it("have no word of the server's left in what /status tells", () => {
+    expect(told("2 calls of models · 1k tokens sent, 20 received · unpriced")).toBe("2 次模型调用 · 发送 1k token，接收 20 · 无价格");
+    expect(told("ask (asks before each change): your own choice, and a ceiling forbids full")).toBe("询问（每次更改前询问）：你的选择，上限不允许“完全”");
+  });
+
   it("stay as they came where there are no words for them", () => {
     expect(told("a sentence of a newer server")).toBe("a sentence of a newer server");
     expect(told("constructor")).toBe("constructor");

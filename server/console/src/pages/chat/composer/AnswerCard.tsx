@@ -30,7 +30,7 @@ function Part({ part }: { part: Shown }) {
 }
 
 /** The columns with words of the server's, not with names that people gave. */
-const TOLD_COLUMNS = ["", "STATE", "SET BY", "PART", "ISOLATION", "NOW", "BEGUN", "SENT", "LAST USED"];
+const TOLD_COLUMNS = ["", "STATE", "SET BY", "PART", "ISOLATION", "NOW", "BEGUN", "SENT", "LAST USED", "COST"];
 
 /** True for a cell in the server's words. Without headings a row is a name and its value. */
 function isToldIn({ columns }: CommandTable, column: number): boolean {
