@@ -1,10 +1,13 @@
+import { Link } from "@tanstack/react-router";
 import { Fragment, useState } from "react";
 import { useTranslation } from "react-i18next";
+import { useMe } from "@/api/me";
 import type { AuditEntry } from "@/api/schema";
 import { moment } from "@/format/time";
 import { Badge } from "@/ui/Badge";
 import { cx } from "@/ui/class";
 import { Card } from "@/ui/Page";
+import { kindInWords } from "./kinds";
 
 /** The entries as a table; a row opens to its details. On a phone the address stands in the details. */
 export function AuditTable({ entries, names }: { entries: AuditEntry[]; names: Record<string, string> }) {
@@ -33,6 +36,7 @@ export function AuditTable({ entries, names }: { entries: AuditEntry[]; names: R
                   <button
                     type="button"
                     aria-expanded={open === entry.seq}
+                    title={kindInWords(entry.what, i18n.language)}
                     onClick={() => setOpen(open === entry.seq ? undefined : entry.seq)}
                     className="rounded-control text-left font-mono text-code hover:underline"
                   >
@@ -43,6 +47,7 @@ export function AuditTable({ entries, names }: { entries: AuditEntry[]; names: R
                       {t("refused")}
                     </Badge>
                   )}
+                  <Answer entry={entry} />
                 </td>
                 <td className={cx(cell, "max-w-52 truncate max-md:hidden")}>{entry.to}</td>
                 <td className={cx(cell, "font-mono text-code text-muted max-md:hidden")}>{entry.address}</td>
@@ -63,15 +68,21 @@ export function AuditTable({ entries, names }: { entries: AuditEntry[]; names: R
 }
 
 function Details({ entry, names }: { entry: AuditEntry; names: Record<string, string> }) {
-  const { t } = useTranslation("admin");
+  const { t, i18n } = useTranslation("admin");
+  const me = useMe();
+  // The page has a "To" and a "From" of its own.
+  const renamed: Readonly<Record<string, string>> = { from: t("before"), to: t("after") };
   const facts: [string, unknown][] = [
     [t("entry"), entry.seq],
-    [t("towards"), `${entry.to} (${entry.to_id})`],
-    [t("who"), `${entry.who} (${entry.who_id})`],
+    [t("what"), kindInWords(entry.what, i18n.language)],
+    [t("towards"), withId(entry.to, entry.to_id)],
+    [t("who"), withId(entry.who, entry.who_id)],
     [t("from"), entry.address],
     [t("credential"), entry.credential],
-    ...Object.entries(entry.detail as Record<string, unknown>),
+    ...Object.entries(entry.detail as Record<string, unknown>).map(([name, value]): [string, unknown] => [renamed[name] ?? name, value]),
   ];
+  // Nobody reads the chat of another person, an admin neither.
+  const chat = sessionsIn(entry).find((id) => me && names[id] === `session of ${me.user.name}`);
   return (
     <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-0.5 text-meta">
       {facts
@@ -82,8 +93,42 @@ function Details({ entry, names }: { entry: AuditEntry; names: Record<string, st
             <dd className="font-mono wrap-anywhere">{named(value, names)}</dd>
           </div>
         ))}
+      {chat && (
+        <div className="contents">
+          <dt className="text-muted">{t("chat")}</dt>
+          <dd>
+            <Link to="/chat/$session" params={{ session: chat }} className="text-accent underline">
+              {t("openChat")}
+            </Link>
+          </dd>
+        </div>
+      )}
     </dl>
   );
+}
+
+const ANSWERS = { allowed: "answerAllowed", "allowed as changed": "answerChanged", denied: "answerDenied", answered: "answerSaid", unanswered: "answerNone" } as const;
+
+/** What a person answered an agent. */
+function Answer({ entry }: { entry: AuditEntry }) {
+  const { t } = useTranslation("admin");
+  const { outcome } = entry.detail as { outcome?: keyof typeof ANSWERS };
+  const words = entry.what === "approval.answered" && outcome ? ANSWERS[outcome] : undefined;
+  return words ? (
+    <Badge tone={outcome === "denied" ? "warn" : "neutral"} className="ml-2">
+      {t(words)}
+    </Badge>
+  ) : null;
+}
+
+/** The chats that the entry is about. One that was deleted is none. */
+function sessionsIn(entry: AuditEntry): string[] {
+  if (entry.what === "session.deleted") return [];
+  return [entry.to_id, ...Object.values(entry.detail as Record<string, unknown>)].filter((id): id is string => typeof id === "string" && id.startsWith("ses_"));
+}
+
+function withId(name: string, id: string): string {
+  return name === id ? id : `${name} (${id})`;
 }
 
 /** A kind such as `operation.ended`, which may break after its dots. */
