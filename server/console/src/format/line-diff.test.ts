@@ -27,12 +27,18 @@ describe("the comparison of lines", () => {
     }
   });
 
+  it("has no numbers where the place in the file is not known", () => {
+    const lines = lineDiff("a\nb", "a\nc", null);
+    expect(lines.map((line) => line.kind)).toEqual(["same", "removed", "added"]);
+    expect(lines.every((line) => line.before === null && line.after === null)).toBe(true);
+  });
+
   it("finds the shortest change", () => {
-    expect(countDiff(lineDiff("a\nb\nc\nd\n", "a\nx\nc\nd\ne\n"))).toEqual({ added: 2, removed: 1 });
+    expect(countDiff(lineDiff("a\nb\nc\nd\n", "a\nx\nc\nd\ne\n", 1))).toEqual({ added: 2, removed: 1 });
   });
 
   it("shows texts that differ in too much as replaced", () => {
     const many = (letter: string) => Array.from({ length: 3000 }, (_, index) => `${letter}${index}`).join("\n");
-    expect(countDiff(lineDiff(many("a"), many("b")))).toEqual({ added: 3000, removed: 3000 });
+    expect(countDiff(lineDiff(many("a"), many("b"), 1))).toEqual({ added: 3000, removed: 3000 });
   });
 });

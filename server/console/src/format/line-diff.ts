@@ -1,6 +1,6 @@
 /** The comparison of two texts, line by line (E. Myers, “An O(ND) Difference Algorithm and Its Variations”, 1986). */
 
-/** A line of a comparison. Numbers count from 1, in the text before and in the text after. */
+/** A line of a comparison. Numbers count from 1, in the file before and in the file after; `null` where there is no such line or its place is not known. */
 export interface DiffLine {
   readonly kind: "same" | "added" | "removed";
   readonly text: string;
@@ -14,23 +14,24 @@ const MOST_LINES = 20_000;
 /** The most differences that are looked for; texts that differ more are shown as replaced. */
 const MOST_STEPS = 600;
 
-/** Compares two texts. `first` is the number of their first line in the file. */
-export function lineDiff(before: string, after: string, first = 1): DiffLine[] {
+/** Compares two texts. `first` is the number of their first line in the file; `null` if it is not known. */
+export function lineDiff(before: string, after: string, first: number | null): DiffLine[] {
   const [old, now] = [linesOf(before), linesOf(after)];
   let head = 0;
   while (head < old.length && head < now.length && old[head] === now[head]) head++;
   let tail = 0;
   while (tail < old.length - head && tail < now.length - head && old[old.length - 1 - tail] === now[now.length - 1 - tail]) tail++;
   const lines: DiffLine[] = [];
+  const number = (at: number) => (first === null ? null : first + at);
   const same = (from: number, to: number, shift: number) => {
-    for (let at = from; at < to; at++) lines.push({ kind: "same", text: old[at] ?? "", before: first + at, after: first + at + shift });
+    for (let at = from; at < to; at++) lines.push({ kind: "same", text: old[at] ?? "", before: number(at), after: number(at + shift) });
   };
   same(0, head, 0);
   let [oldAt, newAt] = [head, head];
   for (const step of script(old.slice(head, old.length - tail), now.slice(head, now.length - tail))) {
     if (step === "same") same(oldAt, oldAt + 1, newAt - oldAt);
-    else if (step === "removed") lines.push({ kind: step, text: old[oldAt] ?? "", before: first + oldAt, after: null });
-    else lines.push({ kind: step, text: now[newAt] ?? "", before: null, after: first + newAt });
+    else if (step === "removed") lines.push({ kind: step, text: old[oldAt] ?? "", before: number(oldAt), after: null });
+    else lines.push({ kind: step, text: now[newAt] ?? "", before: null, after: number(newAt) });
     if (step !== "added") oldAt++;
     if (step !== "removed") newAt++;
   }

@@ -24,17 +24,18 @@ interface DiffProps {
   label: string;
 }
 
-/** A change of a text: its lines with their numbers, those that went and those that came. Unchanged ones far away are folded. */
+/** A change of a text: its lines with their numbers where those are known, those that went and those that came. Unchanged ones far away are folded. */
 export const Diff = memo(function Diff({ lines, label }: DiffProps) {
   const { t } = useTranslation("transcript");
   const [most, setMost] = useState(FIRST_ROWS);
   const parts = useMemo(() => partsOf(lines, most), [lines, most]);
+  const numbered = useMemo(() => lines.some((line) => line.before !== null || line.after !== null), [lines]);
   const rest = lines.length - most;
   return (
     <div role="region" aria-label={label} tabIndex={0} className="overflow-x-auto bg-surface text-code">
       <table className="w-full border-collapse font-mono">
         {parts.map((part, index) => (
-          <Rows key={`${most}.${index}`} part={part} />
+          <Rows key={`${most}.${index}`} part={part} numbered={numbered} />
         ))}
       </table>
       {rest > 0 &&
@@ -49,7 +50,7 @@ export const Diff = memo(function Diff({ lines, label }: DiffProps) {
   );
 });
 
-function Rows({ part }: { part: Part }) {
+function Rows({ part, numbered }: { part: Part; numbered: boolean }) {
   const { t } = useTranslation("transcript");
   const [open, setOpen] = useState(!part.folded);
   if (!open) {
@@ -68,21 +69,21 @@ function Rows({ part }: { part: Part }) {
   return (
     <tbody>
       {part.lines.map((line, index) => (
-        <Row key={index} line={line} />
+        <Row key={index} line={line} numbered={numbered} />
       ))}
     </tbody>
   );
 }
 
-const Row = memo(function Row({ line }: { line: DiffLine }) {
+const Row = memo(function Row({ line, numbered }: { line: DiffLine; numbered: boolean }) {
   const { t } = useTranslation("transcript");
   const isAdded = line.kind === "added";
   const isRemoved = line.kind === "removed";
   const number = "w-px pl-2 pr-1 text-right align-top text-faint select-none";
   return (
     <tr className={cx(isAdded && "bg-diff-add", isRemoved && "bg-diff-del")}>
-      <td className={number}>{line.before}</td>
-      <td className={number}>{line.after}</td>
+      {numbered && <td className={number}>{line.before}</td>}
+      {numbered && <td className={number}>{line.after}</td>}
       <td className={cx("w-px px-1 align-top select-none", isAdded ? "text-diff-add-mark" : isRemoved ? "text-diff-del-mark" : "text-faint")}>
         <span aria-hidden>{isAdded ? "+" : isRemoved ? "−" : " "}</span>
         {(isAdded || isRemoved) && <span className="sr-only">{isAdded ? t("lineAdded") : t("lineRemoved")}</span>}

@@ -63,5 +63,5 @@ function File({ file }: { file: FileChanges }) {
 }
 
 function linesOf(change: Change): DiffLine[] {
-  return change.deed === "edited" ? lineDiff(change.old, change.new, change.line ?? 1) : lineDiff("", change.content);
+  return change.deed === "edited" ? lineDiff(change.old, change.new, change.line) : lineDiff("", change.content, 1);
 }

@@ -84,8 +84,8 @@ interface Change {
 
 function wholeDeed(request: Request | undefined): { text?: string; change?: Change } | undefined {
   if (request?.kind === "shell") return { text: request.command };
-  if (request?.kind === "edit") return { change: { lines: lineDiff(request.old, request.new), every: request.every } };
-  if (request?.kind === "write") return { change: { lines: lineDiff("", request.content), every: false } };
+  if (request?.kind === "edit") return { change: { lines: lineDiff(request.old, request.new, null), every: request.every } };
+  if (request?.kind === "write") return { change: { lines: lineDiff("", request.content, 1), every: false } };
   return undefined;
 }
 
@@ -95,7 +95,7 @@ function changeOf(question: QuestionCall): Change {
   const lines = (every ? question.text.slice(EVERY.length) : question.text).split("\n");
   if (lines.at(-1) === "") lines.pop();
   const isEdit = question.tool === "Edit" && lines.every((line) => line.startsWith("-") || line.startsWith("+"));
-  if (!isEdit) return { lines: lineDiff("", question.text), every: false };
+  if (!isEdit) return { lines: lineDiff("", question.text, 1), every: false };
   const side = (mark: string) => lines.filter((line) => line.startsWith(mark)).map((line) => line.slice(1)).join("\n");
-  return { lines: lineDiff(side("-"), side("+")), every };
+  return { lines: lineDiff(side("-"), side("+"), null), every };
 }

@@ -10,8 +10,8 @@ const MOST_COUNTED = 40_000;
 
 function linesOf(call: CallItem): DiffLine[] {
   const { request } = call;
-  if (request.kind === "edit") return lineDiff(request.old, request.new, editedLine(call) ?? 1);
-  return request.kind === "write" && !changedNothing(call) ? lineDiff("", request.content) : [];
+  if (request.kind === "edit") return lineDiff(request.old, request.new, editedLine(call));
+  return request.kind === "write" && !changedNothing(call) ? lineDiff("", request.content, 1) : [];
 }
 
 /** The change of a file by an edit or a write. */
