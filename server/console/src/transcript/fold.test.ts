@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { Fold } from "./fold";
 import type { CallItem } from "./model";
+import { replacedFile } from "./results";
 import { folded, said, Script, shown, turn } from "./testing/script";
 
 const calls = (fold: Fold) => fold.items().filter((item): item is CallItem => item.kind === "call");
@@ -225,5 +226,15 @@ describe("facts", () => {
     expect(fold.facts().files[0]?.changes[0]).toMatchObject({ line: 3 });
     expect(calls(fold).at(-1)?.end).toMatchObject({ failed: true, reason: "not found" });
     expect(fold.facts().files).toBe(fold.facts().files);
+  });
+
+  it("tell a file that was made from one that was replaced, and nothing of one that stayed", () => {
+    const write = { path: "a", content: "x" };
+    const script = new Script().user("go").ran("Write", write, "made a with 1 bytes");
+    script.ran("Write", write, "replaced a, which now has 1 bytes");
+    script.ran("Write", write, "a has these 1 bytes already; nothing changed");
+    const fold = folded(script.fed());
+    expect(fold.facts().files[0]?.changes).toMatchObject([{ made: true }, { made: false }]);
+    expect(calls(fold).map(replacedFile)).toEqual([false, true, false]);
   });
 });

@@ -12,6 +12,11 @@ export function changedNothing(call: CallItem): boolean {
   return call.request.kind === "write" && call.result.trimEnd().endsWith("already; nothing changed");
 }
 
+/** True for a write over a file that was there. What stood in it is not told. */
+export function replacedFile(call: CallItem): boolean {
+  return call.request.kind === "write" && call.result.startsWith("replaced ");
+}
+
 /** True for a write that made its file. */
 export function madeFile(call: CallItem): boolean {
   return call.request.kind === "write" && call.result.startsWith("made ");

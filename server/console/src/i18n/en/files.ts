@@ -44,6 +44,8 @@ export const files = {
   removeTitle: "Remove {{name}}?",
   renameTitle: "Rename {{name}}",
   replace: "Replace",
+  replaced: "replaced",
+  replacedBy: "Replaced by",
   replaceHint: "Files of these names are in the folder already. Their content does not come back:",
   replaceTitle_one: "Replace {{count}} file?",
   replaceTitle_other: "Replace {{count}} files?",

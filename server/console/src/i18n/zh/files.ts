@@ -45,6 +45,8 @@ export const files: Translation<typeof english> = {
   removeTitle: "移除 {{name}}？",
   renameTitle: "重命名 {{name}}",
   replace: "替换",
+  replaced: "已替换",
+  replacedBy: "替换为",
   replaceHint: "文件夹中已有同名文件，原内容无法恢复：",
   replaceTitle_other: "替换 {{count}} 个文件？",
   rewound: "属于已回退的轮次",

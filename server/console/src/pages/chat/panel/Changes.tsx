@@ -5,8 +5,10 @@ import { countDiff, type DiffLine, lineDiff } from "@/format/line-diff";
 import type { Change } from "@/transcript/changes";
 import type { FileChanges } from "@/transcript/facts";
 import { Badge } from "@/ui/Badge";
+import { Code } from "@/ui/Code";
 import { Diff } from "@/ui/Diff";
 import { Empty } from "@/ui/Empty";
+import { languageOf } from "@/ui/highlight";
 
 /** The files that calls of this chat wrote or edited, each with its changes in their order. */
 export function Changes({ files, dropped }: { files: readonly FileChanges[]; dropped: number }) {
@@ -31,37 +33,50 @@ export function Changes({ files, dropped }: { files: readonly FileChanges[]; dro
 
 function File({ file }: { file: FileChanges }) {
   const { t } = useTranslation("files");
-  const diffs = useMemo(() => file.changes.map((change) => ({ change, lines: linesOf(change) })), [file.changes]);
-  const count = diffs.reduce(
-    (sum, { lines }) => {
-      const { added, removed } = countDiff(lines);
-      return { added: sum.added + added, removed: sum.removed + removed };
-    },
-    { added: 0, removed: 0 },
-  );
+  const diffs = useMemo(() => file.changes.map((change) => ({ change, lines: linesOf(change), content: replacement(change) })), [file.changes]);
+  const replaced = diffs.some(({ content }) => content !== undefined);
+  const count = countDiff(diffs.flatMap(({ lines }) => lines));
   return (
     <details className="border-b border-line">
       <summary className="touchable flex items-center gap-2 px-4 py-2 text-code">
         <span className="min-w-0 flex-1 truncate font-mono" title={file.path}>
           {file.path}
         </span>
-        <span className="text-meta text-diff-add-mark tabular-nums">+{count.added}</span>
-        <span className="text-meta text-diff-del-mark tabular-nums">−{count.removed}</span>
+        {replaced ? (
+          <span className="text-meta text-muted">{t("replaced")}</span>
+        ) : (
+          <>
+            <span className="text-meta text-diff-add-mark tabular-nums">+{count.added}</span>
+            <span className="text-meta text-diff-del-mark tabular-nums">−{count.removed}</span>
+          </>
+        )}
       </summary>
-      {diffs.map(({ change, lines }) => (
+      {diffs.map(({ change, lines, content }) => (
         <div key={change.item} className="border-t border-line">
           {change.rewound && (
             <p className="px-4 py-1">
               <Badge>{t("rewound")}</Badge>
             </p>
           )}
-          <Diff lines={lines} label={file.path} />
+          {content !== undefined ? (
+            <div className="p-2">
+              <Code text={content} language={languageOf(file.path)} firstLine={1} title={t("replacedBy")} />
+            </div>
+          ) : (
+            <Diff lines={lines} label={file.path} />
+          )}
         </div>
       ))}
     </details>
   );
 }
 
+/** The new content of a file that was there; undefined for other changes. What went is not known, so no lines are counted. */
+function replacement(change: Change): string | undefined {
+  return change.deed === "written" && !change.made ? change.content : undefined;
+}
+
 function linesOf(change: Change): DiffLine[] {
-  return change.deed === "edited" ? lineDiff(change.old, change.new, change.line) : lineDiff("", change.content, 1);
+  if (change.deed === "edited") return lineDiff(change.old, change.new, change.line);
+  return change.made ? lineDiff("", change.content, 1) : [];
 }

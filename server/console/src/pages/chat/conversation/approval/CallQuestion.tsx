@@ -26,8 +26,9 @@ export function CallQuestion({ question, request }: { question: QuestionCall; re
         <Icon aria-hidden className="mt-0.5 size-4 shrink-0 text-warn" />
         <div className="min-w-0 flex-1">
           <h3 className="font-semibold wrap-anywhere">
-            {paths.length > 0 ? t("mayChange", { path: paths.join(t("listComma", { ns: "common" })) }) : question.editable ? t("mayRunCommand") : t("mayRun", { tool: question.tool })}
+            {paths.length > 0 ? t(isWrite(question) ? "mayWrite" : "mayChange", { path: paths.join(t("listComma", { ns: "common" })) }) : question.editable ? t("mayRunCommand") : t("mayRun", { tool: question.tool })}
           </h3>
+          {isWrite(question) && <p className="text-dense">{t("mayReplace")}</p>}
           <p className="text-dense text-muted wrap-anywhere">
             <Where question={question} />
           </p>
@@ -54,12 +55,16 @@ function Where({ question }: { question: QuestionCall }) {
   return place.folder ? t("onRunnerIn", place) : t("onRunner", place);
 }
 
-/** All that would happen: the command, the change, or the arguments. */
+/** True for a write of a whole file. A question does not tell whether the file is there. */
+function isWrite(question: QuestionCall): boolean {
+  return question.tool === "Write";
+}
+
+/** All that would happen: the command, the change, the whole content of a file, or the arguments. */
 function Deed({ question, request }: { question: QuestionCall; request: Request | undefined }) {
   const { t } = useTranslation("transcript");
-  const isChange = (question.paths ?? []).length > 0;
-  const known = question.cut ? wholeDeed(request) : undefined;
-  const change = useMemo(() => known?.change ?? (isChange ? changeOf(question) : undefined), [known?.change, isChange, question]);
+  const known = useMemo(() => (question.cut ? wholeDeed(request) : undefined), [question.cut, request]);
+  const change = useMemo(() => (known ? known.change : editOf(question)), [known, question]);
   return (
     <>
       {change ? (
@@ -68,7 +73,7 @@ function Deed({ question, request }: { question: QuestionCall; request: Request 
           <Diff lines={change.lines} label={t("changeOf", { path: question.paths?.[0]?.path ?? "" })} />
         </div>
       ) : (
-        <pre tabIndex={0} aria-label={t("deed")} className="max-h-[50dvh] overflow-y-auto overscroll-contain border-y border-line bg-sunken px-4 py-2 text-code wrap-anywhere whitespace-pre-wrap">
+        <pre tabIndex={0} aria-label={isWrite(question) ? t("wholeContent") : t("deed")} className="max-h-[50dvh] overflow-y-auto overscroll-contain border-y border-line bg-sunken px-4 py-2 text-code wrap-anywhere whitespace-pre-wrap">
           {known?.text ?? question.text.trimEnd()}
         </pre>
       )}
@@ -85,17 +90,16 @@ interface Change {
 function wholeDeed(request: Request | undefined): { text?: string; change?: Change } | undefined {
   if (request?.kind === "shell") return { text: request.command };
   if (request?.kind === "edit") return { change: { lines: lineDiff(request.old, request.new, null), every: request.every } };
-  if (request?.kind === "write") return { change: { lines: lineDiff("", request.content, 1), every: false } };
+  if (request?.kind === "write") return { text: request.content };
   return undefined;
 }
 
-/** The change that a question tells: for an edit all lines that go, with `-`, and then all that come, with `+`. */
-function changeOf(question: QuestionCall): Change {
+/** The edit that a question tells: all lines that go, with `-`, and then all that come, with `+`. */
+function editOf(question: QuestionCall): Change | undefined {
   const every = question.text.startsWith(EVERY);
   const lines = (every ? question.text.slice(EVERY.length) : question.text).split("\n");
   if (lines.at(-1) === "") lines.pop();
-  const isEdit = question.tool === "Edit" && lines.every((line) => line.startsWith("-") || line.startsWith("+"));
-  if (!isEdit) return { lines: lineDiff("", question.text, 1), every: false };
+  if (question.tool !== "Edit" || !lines.every((line) => line.startsWith("-") || line.startsWith("+"))) return undefined;
   const side = (mark: string) => lines.filter((line) => line.startsWith(mark)).map((line) => line.slice(1)).join("\n");
   return { lines: lineDiff(side("-"), side("+"), null), every };
 }
