@@ -56,7 +56,7 @@ export function Panel({ session, facts, onClose }: PanelProps) {
       <div className="absolute top-1 right-1 z-10 bg-surface">
         <IconButton icon={PanelRightClose} label={t("closePanel")} onClick={onClose} />
       </div>
-      <div className="flex min-h-0 flex-1 flex-col pt-1 [&_[role=tablist]]:pr-10">{content}</div>
+      <div className="flex min-h-0 flex-1 flex-col pt-1 [&_[role=tab]]:px-1.5 [&_[role=tablist]]:gap-0 [&_[role=tablist]]:pr-10">{content}</div>
     </aside>
   );
 }
@@ -66,7 +66,7 @@ function Counted({ name, count }: { name: string; count: number }) {
   return (
     <>
       {name}
-      {count > 0 && <span className="ml-1.5 rounded-full bg-sunken px-1.5 text-meta tabular-nums">{count}</span>}
+      {count > 0 && <span className="ml-1 text-meta text-muted tabular-nums">{count}</span>}
     </>
   );
 }
