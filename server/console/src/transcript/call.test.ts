@@ -35,6 +35,13 @@ describe("a call", () => {
     expect(lines(fold)).toEqual(["one", "two"]);
   });
 
+  it("asks for the command that a person put in place of the proposed one", () => {
+    const script = new Script().user("go").answer("", "", [shell]);
+    script.asked(0, { kind: "call", tool: "Shell", text: "make", risk: "low", why: "ask mode", editable: true });
+    const [call] = calls(folded(script.answered(0, { outcome: "allowed", command: "make -n" }).fed()));
+    expect(call).toMatchObject({ request: { command: "make -n" }, approval: { question: { text: "make" } } });
+  });
+
   it("has its output from the log where its end was not heard", () => {
     const script = new Script().user("go").answer("", "", [shell]).placed(0);
     const fold = folded(script.fed());

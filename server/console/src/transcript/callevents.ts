@@ -58,7 +58,10 @@ export function approvalAnswered(state: State, event: SessionEventApprovalAnswer
     return state.items.push(note(`n:${event.seq}`, event.turn, state.at, words));
   }
   const approval = item.approval?.id === event.approval ? { ...item.approval, answered: of } : item.approval;
-  state.items.call(item.id, { approval, state: item.state === "approval" ? "asked" : item.state });
+  const command = of.answer.outcome === "allowed" ? of.answer.command : null;
+  // A person may put another command in place of the proposed one, which stays in the question.
+  const request = command && item.request.kind === "shell" ? { ...item.request, command } : item.request;
+  state.items.call(item.id, { approval, request, state: item.state === "approval" ? "asked" : item.state });
   state.waitsForCalls(event.turn);
 }
 

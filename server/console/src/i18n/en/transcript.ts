@@ -139,6 +139,7 @@ export const transcript = {
   placeShort: "{{runner}} · {{isolation}}",
   planProposed: "The agent proposes a plan. Carry it out?",
   promptChanged: "The operator’s instructions are others from here on",
+  proposed: "Proposed:",
   question: "Question of the agent",
   questionsWait_one: "{{count}} question waits for you",
   questionsWait_other: "{{count}} questions wait for you",

@@ -132,6 +132,7 @@ export const transcript: Translation<typeof english> = {
   placeShort: "{{runner}} · {{isolation}}",
   planProposed: "智能体提出了一个计划。要执行吗？",
   promptChanged: "从这里开始，运维者的指令有变化",
+  proposed: "原提议：",
   question: "智能体的问题",
   questionsWait_other: "有 {{count}} 个问题等待你答复",
   replaced: "已替换",

@@ -48,6 +48,7 @@ export const CallCard = memo(function CallCard({ item }: { item: CallItem }) {
       {open && (
         <>
           {item.place && <PlaceWords place={item.place} className="block px-3 pb-2 md:hidden" />}
+          <Proposed item={item} />
           <CallBody item={item} />
         </>
       )}
@@ -65,6 +66,18 @@ export const CallCard = memo(function CallCard({ item }: { item: CallItem }) {
 /** True for an answer that says no more than yes: then the folded card says nothing of it. */
 function isPlainlyAllowed(answer: Answer): boolean {
   return answer.outcome === "allowed" && !answer.rule && !answer.command;
+}
+
+/** The command that the model asked for, where a person put another in its place. */
+function Proposed({ item }: { item: CallItem }) {
+  const { t } = useTranslation("transcript");
+  const { question, answered } = item.approval ?? {};
+  if (question?.kind !== "call" || answered?.answer.outcome !== "allowed" || !answered.answer.command) return null;
+  return (
+    <p className="border-t border-line px-3 py-1.5 text-meta text-muted wrap-anywhere whitespace-pre-wrap">
+      {t("proposed")} <code>{question.text.trimEnd()}</code>
+    </p>
+  );
 }
 
 /** The elapsed time while it runs; then its duration, and its exit code where it tells something. */
