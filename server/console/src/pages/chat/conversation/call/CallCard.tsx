@@ -40,6 +40,7 @@ export const CallCard = memo(function CallCard({ item }: { item: CallItem }) {
         </button>
         {item.task !== null && <Badge>{t("taskNumber", { number: item.task })}</Badge>}
         <PlaceWords place={item.place} className="max-md:hidden" />
+        {!open && item.place && item.request.kind === "shell" && <span className="max-w-20 shrink-0 truncate text-meta text-muted md:hidden">{item.place.runnerName}</span>}
         <State item={item} />
         {running && item.operation && <Stop operation={item.operation} inTurn={item.state === "running"} />}
       </div>
