@@ -6,6 +6,7 @@
 
 pub mod certificate;
 pub mod client;
+pub mod peer;
 mod socket;
 
 pub use certificate::ServerTls;
