@@ -21,5 +21,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .boxed(".gantry.runner.v1.RunnerFrame.kind.hello")
         .codec_path("crate::codec::FrameCodec")
         .compile_fds(files)?;
+    let peers = protox::compile(["gantry/peer/v1/peer.proto"], ["proto"])?;
+    tonic_prost_build::configure()
+        .bytes(".gantry.peer.v1.Output.data")
+        .codec_path("crate::codec::FrameCodec")
+        .compile_fds(peers)?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The wire between server and runner: generated messages, the bytes that are signed, the agreement
-//! on the keys of a seal, and the conversions of ids, refusals and incarnations.
+//! on the keys of a seal, and the conversions of ids, refusals and incarnations. And the wire between
+//! the servers of one database (`peer_v1`).
 //!
 //! Domain types do not derive their wire form; wire types stop at the door. Requests and outcomes
 //! are converted where they are used: in the router on one side, in the runner on the other.
@@ -22,6 +23,16 @@ pub mod signing;
 )]
 pub mod v1 {
     tonic::include_proto!("gantry.runner.v1");
+}
+
+/// `gantry.peer.v1`, as generated from `proto/gantry/peer/v1`.
+#[expect(
+    missing_docs,
+    clippy::all,
+    reason = "generated; the .proto files are the documentation"
+)]
+pub mod peer_v1 {
+    tonic::include_proto!("gantry.peer.v1");
 }
 
 /// The version of the link protocol that this build speaks.
