@@ -12,6 +12,7 @@ mod commit;
 mod consent;
 mod error;
 mod fleet;
+mod hint;
 mod link;
 mod log;
 mod model_call;
@@ -30,6 +31,7 @@ pub use consent::{
 };
 pub use error::PortError;
 pub use fleet::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot};
+pub use hint::{Hint, HintBatch, HintNews, HintWire, MAX_HINT_TEXT_BYTES};
 pub use link::{Heard, LinkIdentity, LinkRows};
 pub use log::{Appended, CallEnd, LogRows, StoredEvent};
 pub use model_call::{ModelCall, ModelCost};

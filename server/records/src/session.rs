@@ -5,7 +5,7 @@ use shared_types::{OperationScope, SessionId, TenantId};
 use crate::PortError;
 
 /// The name of a session for parts that serve all tenants. They pass it on, and the store tells tenants apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionKey {
     /// Its tenant.
     pub tenant: TenantId,

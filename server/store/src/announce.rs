@@ -1,9 +1,8 @@
 //! Announces commits. Each method that stores an event, an operation's end or a wait says so here once it is committed.
 //!
-//! No method says that a list changed: every transaction notes the tables that its statements write (`tables`), and its
-//! commit tells. Hints reach the listener of this process alone. Where several servers share a database, the same
-//! [`server_records::Change`]s go with the transaction as PostgreSQL's notifications, and each server's listener hears of
-//! those: [`Listener::tell`] is the place for both ends.
+//! No method says that a list or a right changed: every transaction notes the tables that its statements write
+//! (`tables`), and its commit tells. The listener is of this process. It passes hints on to other servers
+//! ([`server_records::HintWire`]), and no transaction waits for that.
 
 mod noted;
 mod tables;
@@ -38,6 +37,9 @@ impl Listener {
         let Some(listener) = &self.0 else {
             return;
         };
+        for tenant in noted.rights(tenant) {
+            listener.rights_changed(tenant);
+        }
         let changes = noted.changes(tenant);
         if !changes.is_empty() {
             listener.changed(changes);

@@ -36,6 +36,7 @@ pub(crate) use lock::{lock_runner, lock_table, lock_user};
 pub use migrations::Schema;
 #[cfg(test)]
 pub(crate) use postgres::BELIEVED_FOR;
+pub(crate) use postgres::NotificationListener;
 pub use postgres::{BadPostgresUrl, PostgresUrl};
 pub(crate) use query::{FromRow, Query, Row, Sql, locking, query, query_as};
 pub(crate) use retry::{Tries, attempt, is_attempt, retried};
@@ -237,6 +238,14 @@ impl Store {
 
     pub(crate) fn is_postgres(&self) -> bool {
         matches!(*self.database, Backend::Postgres(_))
+    }
+
+    /// Listens to notifications that other servers send. A file has no other server.
+    pub(crate) async fn listen(&self, channel: &str) -> Result<NotificationListener, StoreError> {
+        match &*self.database {
+            Backend::Sqlite(_) => Err(sqlx::Error::PoolClosed.into()),
+            Backend::Postgres(database) => database.listen(channel).await,
+        }
     }
 
     /// For statements that read rows of one tenant.

@@ -8,7 +8,8 @@
 //!   each gives a reason: [`Store::first_owner`], [`Store::subject_by_hash`], [`Store::redeem_sign_in_code`],
 //!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the attempts,
 //!   [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`], [`Store::session_by_link`],
-//!   [`Store::take_stream_ticket`], [`Store::deleted_sessions`], [`Store::counts`], [`Store::start_replica`],
+//!   [`Store::take_stream_ticket`], [`Store::deleted_sessions`], [`Store::last_events`], [`Store::turns_held_elsewhere`],
+//!   [`Store::counts`], [`Store::start_replica`],
 //!   [`Store::data_keys_after`], [`Store::master_keys_in_use`], [`Store::data_key_of_master_key`] and
 //!   [`Store::forget_master_key`].
 //! - **Facts that must be true together are written together.** One transaction holds an event and the row that it
@@ -96,7 +97,7 @@ pub use operation::{
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};
 pub use ports::{CallerIntents, IntentsOf, Ports, TenantOutputs};
-pub use replica::{OtherReplica, ReplicaRow};
+pub use replica::{OtherReplica, ReplicaRow, ThisReplica};
 pub use request_key::{
     KnownRequest, MAX_ANSWER_BYTES, REQUEST_KEYS_KEPT_FOR, REQUEST_KEYS_OF_USER_AT_MOST,
     RequestAnswer, RequestKey,
@@ -124,7 +125,8 @@ pub use tenant::{Bootstrap, NewTenant, TenantRow};
 pub use text::{TEXT_OF_SESSION_BYTES, TEXTS_OF_SESSION_BYTES};
 pub use trusted_file::{FoundFile, NewTrustedFile};
 pub use turn::{
-    Cancel, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST, Sent, UNTAKEN_STEERS_AT_MOST,
+    Cancel, HeldTurn, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST, Sent,
+    UNTAKEN_STEERS_AT_MOST,
 };
 pub use user::{NewUser, Role, UserKind, UserRow};
 

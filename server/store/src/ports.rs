@@ -10,6 +10,7 @@ use shared_types::{Clock, ReplicaId, SessionId, TenantId};
 
 use crate::{Outputs, Store, StoreError};
 
+mod hints;
 mod intents;
 mod links;
 mod logs;

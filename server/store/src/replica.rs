@@ -31,6 +31,17 @@ pub struct ReplicaRow {
     pub started_at: Timestamp,
 }
 
+/// The replica that this process is, as others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThisReplica {
+    /// Its id.
+    pub id: ReplicaId,
+    /// The place where it runs: no other process runs at the same place at the same time.
+    pub place: String,
+    /// The host and port at which it answers other replicas, where it does.
+    pub address: Option<String>,
+}
+
 const WHY: &str = "it is about replicas";
 
 impl Store {
@@ -72,20 +83,19 @@ impl Store {
     /// [`StoreError::Unavailable`].
     pub async fn start_replica(
         &self,
-        replica: ReplicaId,
-        place: &str,
+        replica: &ThisReplica,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         retried!({
             let mut tx = self.write_any(WHY).await?;
             match tx.is_shared() {
-                true => query("DELETE FROM replicas WHERE place = $1").bind(place),
+                true => query("DELETE FROM replicas WHERE place = $1").bind(&replica.place),
                 false => query("DELETE FROM replicas"),
             }
             .execute(&mut tx)
             .await?;
-            renew(&mut tx, replica, place, now).await?;
-            let ended = take_links_away(&mut tx, replica).await?;
+            renew(&mut tx, replica, now).await?;
+            let ended = take_links_away(&mut tx, replica.id).await?;
             tx.commit().await?;
             Ok(ended)
         })
@@ -97,15 +107,14 @@ impl Store {
     /// [`StoreError::Unavailable`].
     pub async fn renew_replica(
         &self,
-        replica: ReplicaId,
-        place: &str,
+        replica: &ThisReplica,
         now: Timestamp,
     ) -> Result<Vec<OtherReplica>, StoreError> {
         retried!({
             let mut tx = self.write_any(WHY).await?;
-            renew(&mut tx, replica, place, now).await?;
+            renew(&mut tx, replica, now).await?;
             let others = query_as("SELECT id, renewals FROM replicas WHERE id <> $1 ORDER BY id")
-                .bind(replica.to_string())
+                .bind(replica.id.to_string())
                 .fetch_all(&mut tx)
                 .await?;
             tx.commit().await?;
@@ -157,16 +166,16 @@ pub(crate) async fn lives(tx: &mut Connection, replica: ReplicaId) -> Result<boo
 
 async fn renew(
     tx: &mut Connection,
-    replica: ReplicaId,
-    place: &str,
+    replica: &ThisReplica,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     query(
-        "INSERT INTO replicas (id, place, started_at) VALUES ($1, $2, $3)
+        "INSERT INTO replicas (id, place, address, started_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (id) DO UPDATE SET renewals = replicas.renewals + 1",
     )
-    .bind(replica.to_string())
-    .bind(place)
+    .bind(replica.id.to_string())
+    .bind(&replica.place)
+    .bind(replica.address.clone())
     .bind(now.as_micros())
     .execute(tx)
     .await?;

@@ -249,6 +249,27 @@ impl Store {
         tx.commit().await
     }
 
+    /// Stores the first text of a secret, unless there is one of its id. Returns the stored one.
+    ///
+    /// # Errors
+    /// Those of [`Store::put_secret`], but for the conflict.
+    pub async fn secret_or_put(
+        &self,
+        tenant: TenantId,
+        secret: &SealedSecret,
+        now: Timestamp,
+    ) -> Result<SealedSecret, StoreError> {
+        let mut tx = self.write(tenant).await?;
+        match put(&mut tx, tenant, secret, now).await {
+            Ok(()) | Err(StoreError::Conflict(_)) => {}
+            Err(error) => return Err(error),
+        }
+        // Here, because a reader does not see what is not committed yet.
+        let stored = one(&mut tx, tenant, secret.id).await?;
+        tx.commit().await?;
+        Ok(stored)
+    }
+
     /// One secret.
     ///
     /// # Errors
@@ -258,15 +279,7 @@ impl Store {
         tenant: TenantId,
         secret: SecretId,
     ) -> Result<SealedSecret, StoreError> {
-        let row = query_as(
-            "SELECT id, version, data_key_version, sealed FROM secrets
-             WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tenant.to_string())
-        .bind(secret.to_string())
-        .fetch_one(&mut self.read(tenant).await?)
-        .await?;
-        Ok(row)
+        one(&mut self.read(tenant).await?, tenant, secret).await
     }
 
     /// Removes a secret that nothing refers to.
@@ -324,6 +337,22 @@ pub(crate) async fn put(
         )),
         _ => Ok(()),
     }
+}
+
+async fn one(
+    connection: &mut Connection,
+    tenant: TenantId,
+    secret: SecretId,
+) -> Result<SealedSecret, StoreError> {
+    let row = query_as(
+        "SELECT id, version, data_key_version, sealed FROM secrets
+         WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tenant.to_string())
+    .bind(secret.to_string())
+    .fetch_one(connection)
+    .await?;
+    Ok(row)
 }
 
 /// Removes a secret.

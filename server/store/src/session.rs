@@ -7,6 +7,7 @@ use shared_types::{
 };
 
 mod deletion;
+mod last_events;
 mod link;
 
 pub use deletion::{DeletedSession, Unended};

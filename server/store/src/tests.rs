@@ -36,6 +36,7 @@ mod copies;
 mod counts;
 mod ended_credentials;
 mod fixture;
+mod hints;
 mod history;
 mod images;
 mod join_states;

@@ -20,11 +20,13 @@ use crate::{
 
 mod claim;
 mod failures;
+mod held;
 mod rewind;
 mod row;
 mod steer;
 mod waiting;
 
+pub use held::HeldTurn;
 pub(crate) use row::choice;
 pub use steer::UNTAKEN_STEERS_AT_MOST;
 pub(crate) use steer::{mark_taken, start_over};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use server_records::{Change, Pace, Whose};
 use shared_types::{CredentialId, OperationId, SessionId, TenantId, Topic, UserId};
 
-use super::tables::{List, Readers, lists, written};
+use super::tables::{List, Readers, changes_rights, lists, written};
 
 /// The most sessions, operations and people that one transaction tells of by name; everyone hears of more.
 const NAMED_AT_MOST: usize = 32;
@@ -16,6 +16,7 @@ pub(crate) struct Statement {
     lists: Vec<List>,
     ids: Vec<Id>,
     subject: Whose,
+    changes_rights: bool,
 }
 
 /// An id that a statement binds, which its prefix tells apart from other texts.
@@ -34,19 +35,18 @@ pub(crate) struct Noted {
     of_sessions: BTreeSet<(Topic, Pace)>,
     sessions: BTreeSet<SessionId>,
     tenants: BTreeSet<TenantId>,
+    rights: bool,
 }
 
 impl Statement {
     /// `None` for one that changes no list. A text of a person's that looks like an id names another session at worst,
     /// whose person reads a list in vain.
     pub(crate) fn of<'v>(sql: &str, texts: impl Iterator<Item = &'v str> + Clone) -> Option<Self> {
-        let lists: Vec<_> = written(sql)
-            .into_iter()
-            .filter_map(lists)
-            .flatten()
-            .copied()
-            .collect();
-        if lists.is_empty() {
+        let written = written(sql);
+        let changes_rights = written.iter().copied().any(changes_rights);
+        let lists = written.into_iter().filter_map(lists).flatten();
+        let lists: Vec<_> = lists.copied().collect();
+        if lists.is_empty() && !changes_rights {
             return None;
         }
         let subject = texts.clone().nth(1).map_or(Whose::Everyone, subject);
@@ -55,6 +55,7 @@ impl Statement {
             lists,
             ids,
             subject,
+            changes_rights,
         })
     }
 }
@@ -85,7 +86,9 @@ impl Noted {
             lists,
             ids,
             subject,
+            changes_rights,
         } = statement;
+        self.rights |= changes_rights;
         for id in &ids {
             match *id {
                 Id::Tenant(tenant) => drop(self.tenants.insert(tenant)),
@@ -119,20 +122,32 @@ impl Noted {
         }
     }
 
+    /// The tenants in which rights may be different: that of the transaction, else those that its statements name, or
+    /// all.
+    pub(crate) fn rights(&self, tenant: Option<TenantId>) -> Vec<Option<TenantId>> {
+        match self.rights {
+            false => Vec::new(),
+            true => self.tenants_of(tenant),
+        }
+    }
+
+    fn tenants_of(&self, tenant: Option<TenantId>) -> Vec<Option<TenantId>> {
+        match tenant {
+            Some(tenant) => vec![Some(tenant)],
+            None if self.tenants.is_empty() => vec![None],
+            None => self.tenants.iter().copied().map(Some).collect(),
+        }
+    }
+
     /// The hints of a transaction for this tenant; without one, for those that its statements name, or for all.
     pub(crate) fn changes(self, tenant: Option<TenantId>) -> Vec<Change> {
+        let (in_tenant, tenants) = (tenant.is_some(), self.tenants_of(tenant));
         let Self {
             named,
             of_sessions,
             sessions,
-            tenants,
+            ..
         } = self;
-        let in_tenant = tenant.is_some();
-        let tenants: Vec<_> = match tenant {
-            Some(tenant) => vec![Some(tenant)],
-            None if tenants.is_empty() => vec![None],
-            None => tenants.into_iter().map(Some).collect(),
-        };
         let mut all = BTreeSet::new();
         for (topic, pace) in of_sessions {
             match sessions.len() {

@@ -92,6 +92,20 @@ pub(super) fn lists(written: Written<'_>) -> Option<&'static [List]> {
     }
 }
 
+/// True if someone's rights may be fewer afterwards. What lasts longer than a request asks for them again then.
+pub(super) fn changes_rights(written: Written<'_>) -> bool {
+    matches!(
+        (written.table, written.column),
+        ("credentials", Some("revoked_at"))
+            | ("users", Some("removed_at" | "role"))
+            | (
+                "runners",
+                Some("revoked_at" | "owner_id" | "shared_with_everyone_at")
+            )
+            | ("runner_shares", _)
+    )
+}
+
 /// True if it is known which lists are made from this table.
 #[cfg(test)]
 pub(crate) fn is_listed(table: &str) -> bool {

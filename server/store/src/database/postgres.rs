@@ -15,9 +15,11 @@ use super::{
 };
 use crate::{StoreError, StoreOpenError, announce::Noted};
 
+mod listener;
 mod pool;
 mod url;
 
+pub(crate) use listener::NotificationListener;
 #[cfg(test)]
 pub(crate) use pool::BELIEVED_FOR;
 use pool::ConnectionPool;
@@ -79,6 +81,11 @@ impl PostgresDatabase {
     /// The number of connections in use, and of those that are not.
     pub(super) fn connections(&self) -> (usize, usize) {
         self.pool.connections()
+    }
+
+    /// Listens to notifications, over another connection than those of the pool.
+    pub(super) async fn listen(&self, channel: &str) -> Result<NotificationListener, StoreError> {
+        Ok(NotificationListener::connect(self.pool.url(), channel).await?)
     }
 
     /// For statements that read, each by itself.

@@ -6,17 +6,21 @@ use async_trait::async_trait;
 use server_records::{Change, CommitListener, Pace, Whose};
 use shared_types::{SessionEvent, SessionId, TenantId, Topic};
 
-use super::fixture::{Fixture, at};
-use crate::{SessionChange, Store, announce::is_listed, database::Snapshot};
+use super::fixture::{Fixture, at, new_credential};
+use crate::{CredentialKind, SessionChange, Store, announce::is_listed, database::Snapshot};
 
 on_every_backend!(
     every_table_of_the_database_has_its_lists,
     a_commit_tells_of_the_lists_that_it_changes_and_an_undone_one_of_none,
+    a_commit_that_takes_rights_away_tells_that_and_no_other_one_does,
 );
 
 /// Keeps what it hears.
 #[derive(Default)]
-struct Heard(Mutex<Vec<Change>>);
+struct Heard {
+    changes: Mutex<Vec<Change>>,
+    rights: Mutex<Vec<Option<TenantId>>>,
+}
 
 #[async_trait]
 impl CommitListener for Heard {
@@ -24,8 +28,13 @@ impl CommitListener for Heard {
 
     fn waits_changed(&self) {}
 
+    fn rights_changed(&self, tenant: Option<TenantId>) {
+        let mut rights = self.rights.lock().expect("no test panics with it");
+        rights.push(tenant);
+    }
+
     fn changed(&self, changes: Vec<Change>) {
-        self.0
+        self.changes
             .lock()
             .expect("no test panics with it")
             .extend(changes);
@@ -40,10 +49,15 @@ impl Heard {
 
     /// What it has heard since it was asked last.
     fn since(&self) -> Vec<(Topic, Whose, Pace)> {
-        let changes = std::mem::take(&mut *self.0.lock().expect("no test panics with it"));
+        let changes = std::mem::take(&mut *self.changes.lock().expect("no test panics with it"));
         let told = changes.into_iter();
         told.map(|change| (change.topic, change.whose, change.pace))
             .collect()
+    }
+
+    /// The tenants whose rights it has heard of since it was asked last.
+    fn rights(&self) -> Vec<Option<TenantId>> {
+        std::mem::take(&mut *self.rights.lock().expect("no test panics with it"))
     }
 }
 
@@ -94,4 +108,19 @@ async fn a_commit_tells_of_the_lists_that_it_changes_and_an_undone_one_of_none(f
         .await;
     changed.expect("it is there");
     assert_eq!(heard.since().len(), 1);
+}
+
+async fn a_commit_that_takes_rights_away_tells_that_and_no_other_one_does(fixture: Fixture) {
+    let tenant = fixture.tenant().await;
+    let (store, heard) = Heard::by(fixture.db.clone());
+    let key = new_credential(CredentialKind::ApiKey);
+    let made = store.insert_credential(tenant.id, tenant.owner, &key, at(1));
+    let key = made.await.expect("the owner is there").id;
+    tenant.session().await;
+    let used = store.credential_used(tenant.id, key, None, at(2)).await;
+    used.expect("it is there");
+    assert_eq!(heard.rights(), []);
+    let revoked = store.revoke_credential(tenant.id, key, tenant.owner, at(3));
+    revoked.await.expect("it is there");
+    assert_eq!(heard.rights(), [Some(tenant.id)]);
 }

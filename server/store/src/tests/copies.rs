@@ -1,5 +1,5 @@
 use super::{
-    fixture::{Fixture, at},
+    fixture::{Fixture, REPLICA, at, this_replica},
     history,
 };
 use crate::{
@@ -69,10 +69,9 @@ async fn every_row_comes_to_either_kind_with_its_digest(fixture: Fixture) {
 async fn a_database_with_rows_is_not_written_into(fixture: Fixture) {
     fixture.tenant().await;
     for target in of_either_kind().await {
-        let replica = target
-            .db
-            .start_replica(shared_types::ReplicaId::from_u128(1), "here", at(1));
-        replica.await.expect("it answers");
+        let replica = this_replica(REPLICA, "here");
+        let started = target.db.start_replica(&replica, at(1)).await;
+        started.expect("it answers");
         let refused = copy(&fixture.db, &target.db)
             .await
             .expect_err("a server uses it");
@@ -80,10 +79,7 @@ async fn a_database_with_rows_is_not_written_into(fixture: Fixture) {
             refused.to_string().contains("replicas has rows"),
             "{refused}"
         );
-        let ended = target
-            .db
-            .end_replica(shared_types::ReplicaId::from_u128(1), None)
-            .await;
+        let ended = target.db.end_replica(REPLICA, None).await;
         assert!(ended.expect("it answers"));
         target.tenant().await;
         let refused = copy(&fixture.db, &target.db)

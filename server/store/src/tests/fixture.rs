@@ -27,11 +27,21 @@ use shared_types::{
 use crate::{
     AuditOrigin, CredentialKind, Input, Label, LinkClaim, LinkClaimed, NewCredential, NewJoinToken,
     NewOperation, NewRunner, NewSession, NewTenant, NewUser, PostgresUrl, SettingChange,
-    SettingName, SettingsChanged, SettingsOf, Store, StoreError, tests::postgres::cluster,
+    SettingName, SettingsChanged, SettingsOf, Store, StoreError, ThisReplica,
+    tests::postgres::cluster,
 };
 
 /// The server process of the tests.
 pub(super) const REPLICA: ReplicaId = ReplicaId::from_u128(1);
+
+/// A replica at this place, which answers no others.
+pub(super) fn this_replica(id: ReplicaId, place: &str) -> ThisReplica {
+    ThisReplica {
+        id,
+        place: place.to_owned(),
+        address: None,
+    }
+}
 
 pub(super) struct Fixture {
     pub(super) db: Store,

@@ -1,26 +1,33 @@
-use server_records::IfRunning;
+use server_records::{IfRunning, SessionKey};
 use shared_types::ReplicaId;
 
-use super::fixture::{Fixture, REPLICA, Tenant, at, heard_at, link_claim, usual};
-use crate::OtherReplica;
+use super::fixture::{Fixture, REPLICA, Tenant, at, heard_at, link_claim, this_replica, usual};
+use crate::{OtherReplica, ThisReplica};
 
 on_every_backend!(
     a_turn_is_taken_over_only_from_a_replica_that_is_gone,
     a_replica_that_starts_ends_those_of_its_own_place_alone,
     a_replica_that_renews_is_not_ended_and_one_that_was_ended_comes_back,
     of_several_replicas_one_counts_silence,
+    a_turn_at_another_replica_is_found_with_the_address_of_that,
 );
 
 const OTHER: ReplicaId = ReplicaId::from_u128(2);
 
 async fn start(ours: &Tenant, replica: ReplicaId, place: &str) -> u64 {
-    let started = ours.db.start_replica(replica, place, at(1)).await;
+    let started = ours
+        .db
+        .start_replica(&this_replica(replica, place), at(1))
+        .await;
     started.expect("it answers")
 }
 
 /// Another replica that lives, also on a database that is a file.
 async fn lives(ours: &Tenant, replica: ReplicaId) -> Vec<OtherReplica> {
-    let renewed = ours.db.renew_replica(replica, "elsewhere", at(1)).await;
+    let renewed = ours
+        .db
+        .renew_replica(&this_replica(replica, "elsewhere"), at(1))
+        .await;
     renewed.expect("it answers")
 }
 
@@ -73,7 +80,10 @@ async fn a_replica_that_renews_is_not_ended_and_one_that_was_ended_comes_back(fi
     start(&ours, REPLICA, "here").await;
     lives(&ours, OTHER).await;
     let seen = async || {
-        let others = ours.db.renew_replica(REPLICA, "here", at(2)).await;
+        let others = ours
+            .db
+            .renew_replica(&this_replica(REPLICA, "here"), at(2))
+            .await;
         others.expect("it answers")
     };
     let [other] = seen().await[..] else {
@@ -124,4 +134,39 @@ async fn of_several_replicas_one_counts_silence(fixture: Fixture) {
         counted.expect("it answers");
     }
     assert_eq!(due().await, 1);
+}
+
+async fn a_turn_at_another_replica_is_found_with_the_address_of_that(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let session = ours.at_work().await.session;
+    let of = SessionKey {
+        tenant: ours.id,
+        session,
+    };
+    let held = async |here| {
+        let held = ours.db.turns_held_elsewhere(here, [of]).await;
+        held.expect("it answers")
+    };
+    let lives = async |address: Option<&str>| {
+        let row = ThisReplica {
+            address: address.map(str::to_owned),
+            ..this_replica(REPLICA, "here")
+        };
+        ours.db
+            .start_replica(&row, at(1))
+            .await
+            .expect("it answers");
+    };
+    lives(None).await;
+    assert_eq!(held(OTHER).await, [], "it answers no others");
+    lives(Some("a.example:7001")).await;
+    assert_eq!(held(REPLICA).await, []);
+    let [turn] = &held(OTHER).await[..] else {
+        panic!("one is held")
+    };
+    assert_eq!((turn.of, turn.replica), (of, REPLICA));
+    assert_eq!(turn.address, "a.example:7001");
+    let ended = ours.db.end_replica(REPLICA, None).await;
+    assert!(ended.expect("it answers"));
+    assert_eq!(held(OTHER).await, []);
 }

@@ -8,7 +8,8 @@ use shared_types::{
 };
 
 use super::fixture::{
-    Fixture, REPLICA, Tenant, at, heard_at, link_claim, new_runner, token_hash, unique,
+    Fixture, REPLICA, Tenant, at, heard_at, link_claim, new_runner, this_replica, token_hash,
+    unique,
 };
 use crate::{
     By, EnrolRefusal, LinkClaim, LinkRow, MAX_PAGE, NewJoinToken, NewRunner, Page, RunnerChange,
@@ -454,7 +455,9 @@ async fn after_a_restart_every_runner_is_offline_since_it_was_last_heard(fixture
     db.link_claim(ours.id, second, &claim, at(20))
         .await
         .expect("the runner is there");
-    let ended = db.start_replica(replica, "here", at(20)).await;
+    let ended = db
+        .start_replica(&this_replica(replica, "here"), at(20))
+        .await;
     assert_eq!(ended.expect("it answers"), 1, "its own links stay");
     let row = db.runner(ours.id, first).await.expect("it is there");
     assert_eq!((row.link, row.last_seen_at), (None, Some(at(10))));

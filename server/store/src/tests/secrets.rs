@@ -12,6 +12,7 @@ on_every_backend!(
     a_data_key_is_made_once_and_wrapped_anew_only_by_the_first_rotation,
     data_keys_of_all_tenants_come_in_pages,
     each_new_text_of_a_secret_has_the_next_version,
+    of_two_first_texts_of_a_secret_at_once_both_writers_get_one,
     a_user_sees_accounts_of_the_user_and_of_the_tenant,
     an_account_goes_with_its_key_and_a_person_with_the_accounts,
     an_owner_has_so_many_accounts_and_each_name_once,
@@ -285,6 +286,23 @@ async fn an_owner_has_so_many_accounts_and_each_name_once(fixture: Fixture) {
         matches!(refused, Err(StoreError::TooLarge { .. })),
         "{refused:?}"
     );
+}
+
+async fn of_two_first_texts_of_a_secret_at_once_both_writers_get_one(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    ours.with_data_key().await;
+    let id = SecretId::from_u128(unique());
+    let stored = async |text: u8| {
+        let secret = SealedSecret {
+            sealed: vec![text],
+            ..sealed(id, 1)
+        };
+        let stored = db.secret_or_put(ours.id, &secret, at(1)).await;
+        stored.expect("it answers")
+    };
+    let (one, other) = tokio::join!(stored(1), stored(2));
+    assert_eq!(one, other);
+    assert_eq!(stored(3).await, one);
 }
 
 async fn a_lost_master_key_is_forgotten_with_all_that_depends_on_it(fixture: Fixture) {

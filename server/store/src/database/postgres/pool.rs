@@ -32,7 +32,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(25);
 
 /// The longest wait for the answer to a statement that costs PostgreSQL nothing: the begin and the end of a transaction
 /// that has changed nothing.
-const SHORT_ANSWER_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const SHORT_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// The time after its last answer in which a connection is trusted without a check.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(1);
 /// The settings of every connection. A statement, a wait for a lock, and a transaction whose server has fallen silent
 /// are bounded. The end of a client is noticed within a minute. A commit is on disk when it is answered. Over a Unix
 /// socket the `tcp_` settings have no effect.
-const SETTINGS: &str = "SET statement_timeout = '20s'; SET lock_timeout = '10s';
+pub(super) const SETTINGS: &str = "SET statement_timeout = '20s'; SET lock_timeout = '10s';
     SET idle_in_transaction_session_timeout = '30s';
     SET tcp_keepalives_idle = 20; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 4;
     SET synchronous_commit = on; SET default_transaction_isolation = 'read committed';
@@ -189,6 +189,11 @@ impl ConnectionPool {
                 Err(_) => {}
             }
         }
+    }
+
+    /// The database.
+    pub(super) fn url(&self) -> &PostgresUrl {
+        &self.url
     }
 
     /// The number of connections that are lent, and of those that are idle.

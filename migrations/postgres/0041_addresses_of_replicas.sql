@@ -1,0 +1,2 @@
+-- The address at which a replica answers other replicas. Absent where it does not.
+ALTER TABLE replicas ADD COLUMN address TEXT COLLATE "C";
