@@ -13,7 +13,10 @@ use tokio::sync::{
     Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError, broadcast, mpsc, oneshot,
 };
 
+use self::elsewhere::Elsewhere;
 use crate::Live;
+
+mod elsewhere;
 
 /// Commands that may wait for the hub.
 const QUEUE: usize = 256;
@@ -46,8 +49,10 @@ pub struct LiveHub {
 pub enum Signal {
     /// The log has grown: by these events, or, where there are none, by some that the store has.
     Appended(Arc<[SessionEvent]>),
-    /// Something is under way.
+    /// Something is under way here.
     Live(Live),
+    /// Something is under way at another replica.
+    Relayed(Live),
 }
 
 /// A watcher's end: first what is under way already, then the signals.
@@ -61,7 +66,18 @@ pub struct Watch {
 enum Command {
     Publish(SessionId, Live, Share),
     Appended(SessionId, Vec<SessionEvent>),
-    Watch(SessionId, oneshot::Sender<Watch>),
+    AllAppended,
+    Idle(SessionId),
+    Watch(SessionId, Of, oneshot::Sender<Watch>),
+    Relay(SessionId, Live, Share),
+    Settle(SessionId, Vec<SessionEvent>),
+    EndRelay(SessionId),
+}
+
+/// The place of the work that a watcher is given.
+enum Of {
+    Here,
+    Everywhere,
 }
 
 /// The share of a piece of output in the room for all, until the hub has handled it.
@@ -105,13 +121,9 @@ impl LiveHub {
     }
 
     fn share(&self, live: &Live) -> Result<Share, TryAcquireError> {
-        let Live::Output { data, .. } = live else {
-            return Ok(None);
-        };
-        let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
-        Arc::clone(&self.room)
-            .try_acquire_many_owned(bytes)
-            .map(Some)
+        let bytes = output_bytes(live);
+        let share = Arc::clone(&self.room).try_acquire_many_owned(bytes)?;
+        Ok((bytes > 0).then_some(share))
     }
 
     /// Says that these events are in the session's log, or, with none, that some are.
@@ -119,15 +131,65 @@ impl LiveHub {
         let _ = self.commands.send(Command::Appended(session, events)).await;
     }
 
+    /// Says that events may be in the log of any session: hints were lost.
+    pub async fn all_appended(&self) {
+        let _ = self.commands.send(Command::AllAppended).await;
+    }
+
+    /// Says that nothing of the session is under way here. A turn that another replica has taken up left pieces that
+    /// no event here replaces.
+    pub async fn idle(&self, session: SessionId) {
+        let _ = self.commands.send(Command::Idle(session)).await;
+    }
+
     /// Begins to watch a session. `None` only while the server stops.
     pub async fn watch(&self, session: SessionId) -> Option<Watch> {
+        self.begin_watch(session, Of::Everywhere).await
+    }
+
+    /// The same, with that alone under way that is so here. The signals are all.
+    pub(super) async fn watch_here(&self, session: SessionId) -> Option<Watch> {
+        self.begin_watch(session, Of::Here).await
+    }
+
+    async fn begin_watch(&self, session: SessionId, of: Of) -> Option<Watch> {
         let (reply, answer) = oneshot::channel();
-        self.commands
-            .send(Command::Watch(session, reply))
-            .await
-            .ok()?;
+        let command = Command::Watch(session, of, reply);
+        self.commands.send(command).await.ok()?;
         answer.await.ok()
     }
+
+    /// Shows something that is under way at another replica to those who watch here. Waits for room: the other
+    /// replica sends no more meanwhile.
+    pub async fn relay(&self, session: SessionId, live: Live) {
+        let share = match output_bytes(&live) {
+            0 => None,
+            // The room is never closed.
+            bytes => Arc::clone(&self.room).acquire_many_owned(bytes).await.ok(),
+        };
+        let command = Command::Relay(session, live, share);
+        let _ = self.commands.send(command).await;
+    }
+
+    /// Says that these events are in the log of a session that another replica works on. They are not passed on.
+    pub async fn settle_relayed(&self, session: SessionId, events: Vec<SessionEvent>) {
+        let _ = self.commands.send(Command::Settle(session, events)).await;
+    }
+
+    /// Says that nothing of the session is relayed any more, because the other replica has its turn no longer, or
+    /// because no one watches here.
+    pub async fn end_relay(&self, session: SessionId) {
+        let _ = self.commands.send(Command::EndRelay(session)).await;
+    }
+}
+
+/// The bytes that a piece takes of the room for all: only output does.
+fn output_bytes(live: &Live) -> u32 {
+    let Live::Output { data, .. } = live else {
+        return 0;
+    };
+    // A larger one would wait for ever.
+    data.len().min(OUTPUT_QUEUED_BYTES) as u32
 }
 
 #[derive(Default)]
@@ -138,6 +200,7 @@ struct Rooms {
 struct Room {
     signals: broadcast::Sender<Signal>,
     under_way: UnderWay,
+    elsewhere: Elsewhere,
 }
 
 impl Default for Room {
@@ -145,15 +208,25 @@ impl Default for Room {
         Self {
             signals: broadcast::channel(SIGNALS).0,
             under_way: UnderWay::default(),
+            elsewhere: Elsewhere::default(),
         }
+    }
+}
+
+impl Room {
+    /// True if it has neither a watcher nor a worker, here or elsewhere.
+    fn is_left(&self) -> bool {
+        let has_work = !self.under_way.is_empty() || self.elsewhere.is_relayed();
+        self.signals.receiver_count() == 0 && !has_work
     }
 }
 
 impl Rooms {
     fn handle(&mut self, command: Command) {
         match command {
-            Command::Publish(session, live, _share) => {
+            Command::Publish(session, mut live, _share) => {
                 let room = self.rooms.entry(session).or_default();
+                room.elsewhere.begin_again(&mut live);
                 room.under_way.add(&live);
                 let _ = room.signals.send(Signal::Live(live));
             }
@@ -163,21 +236,52 @@ impl Rooms {
                     known.for_each(|event| room.under_way.settle(event));
                     if room.signals.receiver_count() > 0 {
                         let _ = room.signals.send(Signal::Appended(carried(events)));
-                    } else if room.under_way.is_empty() {
+                    } else if room.is_left() {
                         self.rooms.remove(&session);
                     }
                 }
             }
-            Command::Watch(session, reply) => {
+            Command::AllAppended => {
+                for room in self.rooms.values() {
+                    let _ = room.signals.send(Signal::Appended(Arc::default()));
+                }
+            }
+            Command::Idle(session) => {
+                if let Some(room) = self.rooms.get_mut(&session) {
+                    room.under_way = UnderWay::default();
+                }
+            }
+            Command::Watch(session, of, reply) => {
                 // Rooms without a watcher are found here, where one is added.
-                self.rooms.retain(|_, room| {
-                    room.signals.receiver_count() > 0 || !room.under_way.is_empty()
-                });
+                self.rooms.retain(|_, room| !room.is_left());
                 let room = self.rooms.entry(session).or_default();
+                let mut under_way = room.under_way.pieces();
+                if let Of::Everywhere = of {
+                    under_way.extend(room.elsewhere.pieces());
+                }
                 let _ = reply.send(Watch {
-                    under_way: room.under_way.pieces(),
+                    under_way,
                     signals: room.signals.subscribe(),
                 });
+            }
+            Command::Relay(session, live, _share) => {
+                let room = self.rooms.entry(session).or_default();
+                if let Some(live) = room.elsewhere.add(live) {
+                    let _ = room.signals.send(Signal::Relayed(live));
+                }
+            }
+            Command::Settle(session, events) => {
+                let room = self.rooms.entry(session).or_default();
+                let known = events.iter().filter_map(SessionEvent::known);
+                known.for_each(|event| room.elsewhere.settle(event));
+            }
+            Command::EndRelay(session) => {
+                if let Some(room) = self.rooms.get_mut(&session) {
+                    room.elsewhere.end();
+                    if room.is_left() {
+                        self.rooms.remove(&session);
+                    }
+                }
             }
         }
     }

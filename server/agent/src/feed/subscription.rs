@@ -122,7 +122,7 @@ impl<S: EventSource> Subscription<S> {
     async fn hear(&mut self, signal: Result<Signal, RecvError>) -> Result<(), S::Error> {
         match signal {
             Ok(Signal::Appended(events)) => self.grown(&events),
-            Ok(Signal::Live(live)) => self.show(live),
+            Ok(Signal::Live(live) | Signal::Relayed(live)) => self.show(live),
             Err(RecvError::Lagged(_)) => {
                 let watch = self.hub.watch(self.session).await;
                 self.watch = watch.ok_or_else(|| self.source.stopping())?;
@@ -188,7 +188,7 @@ impl<S: EventSource> Subscription<S> {
 
 /// The progress of the newest turn in the log, by which older live pieces are left out.
 #[derive(Default)]
-struct Replaced {
+pub(super) struct Replaced {
     turn: Option<TurnId>,
     answered: u32,
     ended_calls: BTreeSet<(u32, u32)>,
@@ -196,7 +196,7 @@ struct Replaced {
 }
 
 impl Replaced {
-    fn note(&mut self, event: &Event) {
+    pub(super) fn note(&mut self, event: &Event) {
         if let Some(turn) = event.turn()
             && self.turn != Some(turn)
         {
@@ -215,7 +215,7 @@ impl Replaced {
         }
     }
 
-    fn covers(&self, live: &Live) -> bool {
+    pub(super) fn covers(&self, live: &Live) -> bool {
         let (turn, covered) = match live {
             Live::Said { turn, step, .. } | Live::TakenBack { turn, step, .. } => {
                 (turn, *step <= self.answered)

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use server_records::{SessionError, SessionKey};
 use shared_sandbox::CancelAnswer;
 use shared_types::{Epoch, Event, OperationId, Refusal, SessionEvent, TurnId};
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{bench::Bench, worker::Worker};
@@ -32,7 +32,18 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Turns {
     wake: mpsc::Sender<SessionKey>,
+    from_others: mpsc::Sender<FromOthers>,
     bench: Arc<Bench>,
+}
+
+/// Word about other replicas, which begins no worker.
+enum FromOthers {
+    /// One has changed something about the session's turns.
+    Changed(SessionKey),
+    /// One may have changed anything.
+    AllChanged,
+    /// Asks which sessions this replica has.
+    Which(oneshot::Sender<Vec<SessionKey>>),
 }
 
 impl Turns {
@@ -47,6 +58,7 @@ impl Turns {
         let bench = Arc::new(bench);
         let (wake, inbox) = mpsc::channel(WAKE_UPS);
         let (unheard_of, unheard) = mpsc::channel(WAKE_UPS);
+        let (from_others, of_others) = mpsc::channel(WAKE_UPS);
         let (idle, idled) = mpsc::channel(WAKE_UPS);
         let dispatcher = Dispatcher {
             bench: bench.clone(),
@@ -55,13 +67,17 @@ impl Turns {
             idle,
             permits: Arc::new(Semaphore::new(at_once)),
         };
-        tasks.spawn(dispatcher.run((inbox, unheard), idled, stop.clone()));
+        tasks.spawn(dispatcher.run((inbox, unheard, of_others), idled, stop.clone()));
         let waiting = wake_waiting(bench.clone(), wake.clone(), stop.clone());
         tasks.spawn(waiting);
         let queued = wake_queued(bench.clone(), unheard_of, stop.clone());
         tasks.spawn(queued);
         tasks.spawn(wake_unfinished(bench.clone(), wake.clone(), stop));
-        Self { wake, bench }
+        Self {
+            wake,
+            from_others,
+            bench,
+        }
     }
 
     /// A replica is gone: every turn that it may have had is looked at.
@@ -74,6 +90,25 @@ impl Turns {
     /// Something about the session's turns has changed: look.
     pub async fn wake(&self, session: SessionKey) {
         let _ = self.wake.send(session).await;
+    }
+
+    /// Another replica has changed something about the session's turns. If this one has a worker of the session, that
+    /// one looks; none begins, or every replica would begin one.
+    pub async fn changed_elsewhere(&self, session: SessionKey) {
+        let _ = self.from_others.send(FromOthers::Changed(session)).await;
+    }
+
+    /// Other replicas may have changed something about the turns of any session.
+    pub async fn all_changed_elsewhere(&self) {
+        let _ = self.from_others.send(FromOthers::AllChanged).await;
+    }
+
+    /// The sessions of which this replica has a worker, or shows what they wait for.
+    pub async fn sessions(&self) -> Vec<SessionKey> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.from_others.send(FromOthers::Which(reply)).await;
+        // The dispatcher is gone only while the server stops.
+        answer.await.unwrap_or_default()
     }
 
     /// The whole log of a session, in order.
@@ -183,7 +218,11 @@ struct Idle {
 impl Dispatcher {
     async fn run(
         mut self,
-        (mut inbox, mut unheard): (mpsc::Receiver<SessionKey>, mpsc::Receiver<SessionKey>),
+        (mut inbox, mut unheard, mut of_others): (
+            mpsc::Receiver<SessionKey>,
+            mpsc::Receiver<SessionKey>,
+            mpsc::Receiver<FromOthers>,
+        ),
         mut idled: mpsc::Receiver<Idle>,
         stop: CancellationToken,
     ) {
@@ -198,10 +237,32 @@ impl Dispatcher {
                 Some(key) = unheard.recv() => if !self.workers.contains_key(&key) {
                     self.wake(key, &workers, &stop);
                 },
+                Some(word) = of_others.recv() => self.hear(word, &workers, &stop),
             }
         }
         workers.close();
         workers.wait().await;
+    }
+
+    fn hear(&mut self, word: FromOthers, workers: &TaskTracker, stop: &CancellationToken) {
+        match word {
+            FromOthers::Changed(key) => {
+                if self.workers.contains_key(&key) || self.views.contains_key(&key) {
+                    self.wake(key, workers, stop);
+                }
+            }
+            FromOthers::AllChanged => {
+                for key in self.sessions() {
+                    self.wake(key, workers, stop);
+                }
+            }
+            FromOthers::Which(reply) => drop(reply.send(self.sessions())),
+        }
+    }
+
+    fn sessions(&self) -> Vec<SessionKey> {
+        let all = self.workers.keys().chain(self.views.keys());
+        all.copied().collect()
     }
 
     fn wake(&mut self, key: SessionKey, workers: &TaskTracker, stop: &CancellationToken) {
@@ -219,12 +280,16 @@ impl Dispatcher {
             is_woken: true,
         };
         let (idle, permits, stop) = (self.idle.clone(), self.permits.clone(), stop.clone());
+        let hub = self.bench.hub.clone();
         workers.spawn(async move {
             // A worker that panics between two turns is replaced at the session's next wake-up.
             let running = AssertUnwindSafe(worker.run(&permits)).catch_unwind();
             tokio::select! {
                 view = running => {
                     let view = view.ok().flatten();
+                    if view.is_none() {
+                        hub.idle(key.session).await;
+                    }
                     let _ = idle.send(Idle { key, wake, view }).await;
                 }
                 // Dropped where it stands: what it had recorded is what the next start sees.

@@ -126,6 +126,9 @@ impl Worker {
         // A turn of this session that runs here has lost its worker: this process has one a session.
         // Of one that another server carries the store says that there is nothing to do.
         let claimed = self.claim(IfRunning::TakeOver).await?;
+        if claimed.is_none() {
+            self.view = None;
+        }
         Ok(claimed.map(|turn| (permit, turn)))
     }
 
@@ -152,7 +155,10 @@ impl Worker {
         let turns = self.bench.turns.of(self.of);
         let waiting = match turns.next(self.bench.waits_over()).await? {
             NextTurn::Claim => return Ok(true),
-            NextTurn::Nothing => return Ok(false),
+            NextTurn::Nothing => {
+                self.view = None;
+                return Ok(false);
+            }
             NextTurn::Wait(waiting) => waiting,
         };
         if self.view.is_none() {

@@ -167,6 +167,7 @@ async fn converse<C: Conversation>(
     let mut conversation = begin(outbox);
     // The request has just checked the rights.
     let mut check = later(RIGHTS_CHECKED_EVERY);
+    let mut rights = doors.app.access.watch_rights(&ctx);
     let mut aged = pin!(aged(&doors));
     let end = loop {
         let goes_on = tokio::select! {
@@ -175,6 +176,7 @@ async fn converse<C: Conversation>(
                 Err(end) => ControlFlow::Break(end),
             },
             event = conversation.event() => conversation.handle(event).await,
+            () = rights.changed() => is_allowed(&ctx, &doors, &mut conversation).await,
             _ = check.tick() => is_allowed(&ctx, &doors, &mut conversation).await,
             () = doors.app.stopping() => ControlFlow::Break(End::Stops),
             () = aged.as_mut() => ControlFlow::Break(End::Aged),

@@ -143,7 +143,11 @@ async fn a_session_that_nobody_watches_and_nothing_happens_in_takes_no_room() {
     let mut rooms = Rooms::default();
     for number in 0..100 {
         let (reply, _watch) = oneshot::channel();
-        rooms.handle(Command::Watch(SessionId::from_u128(number), reply));
+        rooms.handle(Command::Watch(
+            SessionId::from_u128(number),
+            Of::Here,
+            reply,
+        ));
     }
     assert_eq!(rooms.rooms.len(), 1, "only the newest is left");
 }
@@ -236,4 +240,24 @@ async fn a_late_watcher_is_not_given_what_was_taken_back() {
     hub.publish(session, said(2, "whole"));
     let watch = hub.watch(session).await.expect("the hub lives");
     assert_eq!(watch.under_way, [void, said(2, "whole")]);
+}
+
+#[tokio::test]
+async fn watchers_hear_of_events_of_another_replica_and_lose_what_no_worker_here_goes_on_with() {
+    let (hub, session) = (LiveHub::start(), SessionId::from_u128(1));
+    let other = SessionId::from_u128(2);
+    hub.publish(session, output(0, Bytes::from_static(b"building")));
+    let mut watches = Vec::new();
+    for session in [session, other] {
+        watches.push(hub.watch(session).await.expect("the hub lives"));
+    }
+    assert_eq!(watches[0].under_way.len(), 1);
+    hub.all_appended().await;
+    for watch in &mut watches {
+        let signal = watch.signals.recv().await.expect("the hub lives");
+        assert!(matches!(signal, Signal::Appended(events) if events.is_empty()));
+    }
+    hub.idle(session).await;
+    let late = hub.watch(session).await.expect("the hub lives");
+    assert!(late.under_way.is_empty());
 }
