@@ -56,6 +56,9 @@ pub(crate) async fn check(
             settings.listen
         )?,
     }
+    if let Some(peers) = &settings.peers {
+        say!("peers:    {}", peers.listen)?;
+    }
     match &settings.traces {
         Some(traces) => say!("traces:   to {}, sample {}", traces.endpoint, traces.sample)?,
         None => say!("traces:   none")?,

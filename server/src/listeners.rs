@@ -1,4 +1,5 @@
-//! The port of all doors, and beside it the one for the metrics alone where the operator sets it.
+//! The port of all doors, and beside it those for the metrics alone and for other servers, where the operator sets
+//! them.
 
 use std::net::SocketAddr;
 
@@ -9,15 +10,23 @@ use shared_tls::ServerTls;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::settings::ServerSettings;
+use crate::settings::{PeerSettings, ServerSettings};
 
 /// Files and connections that the listener for the metrics alone may take of the process's.
 const DESCRIPTORS_FOR_METRICS: usize = 64;
+
+/// The bound port for other servers.
+pub(crate) struct PeerListener {
+    pub(crate) listener: TcpListener,
+    /// The host and port that other servers are told.
+    pub(crate) address: String,
+}
 
 /// The bound ports.
 pub(crate) struct Listeners {
     doors: TcpListener,
     metrics: Option<TcpListener>,
+    peers: Option<PeerListener>,
     client_address: Option<HeaderName>,
 }
 
@@ -30,9 +39,14 @@ impl Listeners {
             Some(address) => Some(TcpListener::bind(address).await.with_context(|| format!("{address} cannot be listened on for the metrics: stop what uses it, or choose another with --metrics or GANTRY_METRICS"))?),
             None => None,
         };
+        let peers = match &settings.peers {
+            Some(peers) => Some(PeerListener::bind(peers).await?),
+            None => None,
+        };
         Ok(Self {
             doors,
             metrics,
+            peers,
             client_address: settings.client_address.clone(),
         })
     }
@@ -46,6 +60,16 @@ impl Listeners {
     pub(crate) fn metrics_address(&self) -> anyhow::Result<Option<SocketAddr>> {
         let metrics = self.metrics.as_ref().map(TcpListener::local_addr);
         Ok(metrics.transpose()?)
+    }
+
+    /// The host and port that other servers are told.
+    pub(crate) fn peer_address(&self) -> Option<String> {
+        self.peers.as_ref().map(|peers| peers.address.clone())
+    }
+
+    /// Takes the port for other servers.
+    pub(crate) fn take_peers(&mut self) -> Option<TcpListener> {
+        self.peers.take().map(|peers| peers.listener)
     }
 
     /// Serves until `stop`; `tls` has the present certificate. Returns the tasks.
@@ -79,6 +103,17 @@ impl Listeners {
             .chain(metrics);
         all.map(|(door, routes)| tokio::spawn(server_api::serve(door, routes, stop.clone())))
             .collect()
+    }
+}
+
+impl PeerListener {
+    async fn bind(settings: &PeerSettings) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(settings.listen).await.with_context(|| format!("{} cannot be listened on for other servers: stop what uses it, or choose another with --peer-listen or GANTRY_PEER_LISTEN", settings.listen))?;
+        let bound = listener.local_addr()?;
+        Ok(Self {
+            listener,
+            address: settings.advertised(bound, crate::machine().as_deref()),
+        })
     }
 }
 

@@ -29,18 +29,22 @@ use server_api::{Archives, Doors, HostNames};
 use server_app::{
     App, JoinTerms, Parts,
     keys::{LinkKeys, SigningKey},
-    vault::Vault,
+    vault::{Plain, Vault},
 };
 use server_llm::{
     Breaker, Measured, Models, Offer, OperatorAccount, Practice, ServerOptions, WireFormat,
 };
+use server_peers::PeerClient;
 use server_store::{Outputs, Store};
 use server_web::Web;
 use shared_program::note;
 use shared_telemetry::{MetricsHandle, server, traces::TraceOptions};
-use shared_tls::ServerTls;
+use shared_tls::{
+    ServerTls,
+    peer::{ClusterKey, PeerTls},
+};
 use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock, clean::clean};
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use certificate::Certificate;
@@ -205,9 +209,13 @@ async fn serve(origin: SettingsSources) -> anyhow::Result<()> {
     let (store, outputs) = open_storage(&settings.database, folder).await?;
     let tls = tls(&settings.tls, folder)?;
     let archives = Archives::in_folder(&settings.downloads)?;
-    let listeners = Listeners::bind(&settings).await?;
+    let mut listeners = Listeners::bind(&settings).await?;
     let place = lock.place(process.clock.boot())?;
     let vault = vault(&settings.master_key, &store, &process).await?;
+    let place = Place {
+        place,
+        peer_address: listeners.peer_address(),
+    };
     let app = start_app(settings.app, store, outputs, vault, folder, place, &process).await?;
     let sha256 = tls.as_ref().map(ServerTls::certificate_sha256);
     let running = RunningServer::here(listeners.address()?, sha256);
@@ -230,7 +238,11 @@ async fn serve(origin: SettingsSources) -> anyhow::Result<()> {
         entropy: process.entropy.clone(),
     };
     let certificates = tls.as_ref().map(watch::Sender::subscribe);
-    let serving = listeners.serve(doors, certificates, descriptors, &process.stop);
+    let peers = listeners.take_peers();
+    let mut serving = listeners.serve(doors, certificates, descriptors, &process.stop);
+    if let Some(listener) = peers {
+        serving.push(serve_peers(listener, &app, &process).await?);
+    }
     let mut reloader = Reloader {
         origin,
         started_with: settings.written,
@@ -314,13 +326,41 @@ async fn vault(
     vault.context("failed to use the master key")
 }
 
+/// Answers the other servers of the database, and asks them.
+async fn serve_peers(
+    listener: TcpListener,
+    app: &App,
+    process: &Process,
+) -> anyhow::Result<JoinHandle<()>> {
+    let made = ClusterKey::generate()?.to_pem();
+    let key = app.peers.cluster_key(|| Plain::new(made)).await?;
+    let key = key.expose_text().context("the cluster key is no text")?;
+    let tls = PeerTls::new(ClusterKey::from_pem(key)?, &process.replica.to_string())?;
+    let (app, clock) = (app.clone(), &process.clock);
+    let calls = PeerClient::new(tls.clone(), clock.clone());
+    app.peers.relay_by(Arc::new(calls));
+    tracing::info!(address = %listener.local_addr()?, "listening for other servers");
+    let (clock, stop) = (clock.clone(), process.stop.clone());
+    let serving = server_peers::serve(listener, tls, Arc::new(app), clock, stop);
+    Ok(tokio::spawn(serving))
+}
+
+/// Where this process runs, and where other servers reach it.
+struct Place {
+    place: String,
+    peer_address: Option<String>,
+}
+
 async fn start_app(
     settings: AppSettings,
     store: Store,
     outputs: Outputs,
     vault: Vault,
     folder: &Path,
-    place: String,
+    Place {
+        place,
+        peer_address,
+    }: Place,
     process: &Process,
 ) -> anyhow::Result<App> {
     let (clock, entropy) = (&process.clock, &process.entropy);
@@ -345,6 +385,7 @@ async fn start_app(
         user_limits: settings.user_limits,
         replica: process.replica,
         place,
+        peer_address,
         clock: clock.clone(),
         entropy: entropy.clone(),
         stop: process.stop.clone(),
@@ -406,12 +447,17 @@ fn tls(tls: &Tls, folder: &Path) -> anyhow::Result<Option<ServerTls>> {
 /// The accepted host names: those of the settings, those in the certificate, and this machine's, also as a local
 /// network has it (RFC 6762).
 fn names(set: Vec<String>, tls: Option<&ServerTls>) -> Vec<String> {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = Some(host.trim().to_owned()).filter(|host| !host.is_empty());
+    let host = machine();
     let local = host.iter().map(|host| format!("{host}.local"));
     let of_certificate = tls.into_iter().flat_map(ServerTls::names).cloned();
     let names = set.into_iter().chain(of_certificate).chain(local);
     names.chain(host.clone()).collect()
+}
+
+/// This machine's name.
+fn machine() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Prints on standard output, one thing a line, the facts that a person or `make up` needs next. The server also serves

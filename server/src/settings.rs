@@ -12,6 +12,7 @@ mod link;
 mod listen;
 mod metrics;
 mod model;
+mod peers;
 mod permissions;
 pub(crate) mod reference;
 mod runners;
@@ -50,6 +51,7 @@ use self::{
     listen::Listen,
     metrics::MetricsSection,
     model::{ModelArgs, ModelSection},
+    peers::PeersSection,
     permissions::PermissionsSection,
     runners::RunnersSection,
     secrets::SecretsSection,
@@ -60,6 +62,7 @@ use self::{
 pub(crate) use self::{
     database::DatabaseChoice,
     model::{ModelChoice, ModelServer},
+    peers::PeerSettings,
     secrets::MasterKeyChoice,
     traces::TraceSettings,
 };
@@ -198,6 +201,14 @@ pub(crate) struct RunArgs {
     /// The address to answer `GET /metrics` on without a key, such as 127.0.0.1:9464 [default: none].
     #[arg(long, value_name = "ADDRESS", env = "GANTRY_METRICS")]
     metrics: Option<Listen>,
+    /// The address to answer the other servers of the database on, such as 0.0.0.0:7001. Only with PostgreSQL
+    /// [default: none].
+    #[arg(long, value_name = "ADDRESS", env = "GANTRY_PEER_LISTEN")]
+    peer_listen: Option<Listen>,
+    /// The host and port at which other servers reach that address [default: the address of `--peer-listen`, or this
+    /// machine's name where that is every address].
+    #[arg(long, value_name = "HOST:PORT", env = "GANTRY_PEER_ADDRESS")]
+    peer_address: Option<String>,
     /// Send traces to this collector, by OTLP over gRPC, such as http://127.0.0.1:4317 [default: none].
     #[arg(long, value_name = "URL", env = "GANTRY_TRACES")]
     traces: Option<String>,
@@ -293,6 +304,9 @@ struct File {
     permissions: PermissionsSection,
     /// A listener for the metrics alone.
     metrics: MetricsSection,
+    /// A listener for the other servers that use the same PostgreSQL. With it, people see text and output that is under
+    /// way at another server.
+    peers: PeersSection,
     /// The collector for spans of traces.
     traces: TracesSection,
     /// The log.
@@ -366,6 +380,8 @@ pub(crate) struct ServerSettings {
     pub(crate) listen: SocketAddr,
     /// The address of the metrics without a key, if there is one.
     pub(crate) metrics: Option<SocketAddr>,
+    /// The listener for other servers, if there is one.
+    pub(crate) peers: Option<PeerSettings>,
     /// The collector for spans of traces, if there is one.
     pub(crate) traces: Option<TraceSettings>,
     /// Accepted host names, beside those that the server finds out itself.
@@ -502,6 +518,9 @@ impl ServerSettings {
         let private_addresses = file.model.private_addresses;
         let keys = &environment.model_keys;
         let model = file.model.choose(args.model, keys, &catalogue)?;
+        let peers = file
+            .peers
+            .settings(args.peer_listen, args.peer_address, &database)?;
         Ok(Self {
             written,
             database,
@@ -511,6 +530,7 @@ impl ServerSettings {
                 .metrics
                 .or(file.metrics.listen)
                 .map(|listen| listen.address),
+            peers,
             traces: file.traces.settings(args.traces)?,
             names: host_names(given, file.server.names)?,
             behind_proxy,

@@ -23,15 +23,18 @@ use tokio::sync::Notify;
 mod browser;
 mod key;
 mod last_use;
+mod rights_changes;
 mod ticket;
 
 pub use self::{
     browser::{BrowserSession, SignedInBrowser},
     key::{Key, KeyTerms},
+    rights_changes::RightsWatch,
     ticket::StreamTicket,
 };
 
 use self::last_use::LastUse;
+pub(crate) use self::rights_changes::RightsChanges;
 use crate::{
     AppError, OpContext, Parts,
     allowance::Allowance,
@@ -102,13 +105,22 @@ pub struct Access {
     used: LastUse,
     /// A credential was revoked.
     revoked: Arc<Notify>,
+    rights: RightsChanges,
 }
 
 impl Access {
-    pub(crate) fn of(parts: &Parts, gate: &Gate, allowance: &Allowance) -> Self {
+    pub(crate) fn of(
+        parts: &Parts,
+        gate: &Gate,
+        allowance: &Allowance,
+        rights: &RightsChanges,
+    ) -> Self {
         let (clock, entropy) = (parts.clock.clone(), parts.entropy.clone());
         let (store, gate) = (parts.store.clone(), gate.clone());
-        Self::new(store, gate, clock, entropy, allowance.clone())
+        Self {
+            rights: rights.clone(),
+            ..Self::new(store, gate, clock, entropy, allowance.clone())
+        }
     }
 
     pub(crate) fn new(
@@ -122,6 +134,7 @@ impl Access {
             gate,
             used: LastUse::default(),
             revoked: Arc::default(),
+            rights: RightsChanges::default(),
             store,
             clock,
             entropy,

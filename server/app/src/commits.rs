@@ -1,12 +1,16 @@
 //! The listener of this process to the store's commits: adds events to the logs that it knows, and tells those who
-//! follow sessions, those who watch lists, and waits.
+//! follow sessions, those who watch lists, waits, those whose rights may have ended, and other servers.
 
 use async_trait::async_trait;
 use server_agent::{LogCache, feed::LiveHub};
-use server_records::{Change, CommitListener, SessionKey};
+use server_records::{Change, CommitListener, Hint, SessionKey};
 use shared_types::{SessionEvent, SessionId, TenantId};
 
-use crate::changes::ChangeHub;
+use crate::{
+    access::RightsChanges,
+    changes::ChangeHub,
+    hints::{Outbox, SeenLogs},
+};
 
 /// See the module.
 #[derive(Clone)]
@@ -14,6 +18,9 @@ pub(crate) struct Commits {
     pub(crate) hub: LiveHub,
     pub(crate) logs: LogCache,
     pub(crate) changes: ChangeHub,
+    pub(crate) rights: RightsChanges,
+    pub(crate) seen: SeenLogs,
+    pub(crate) outbox: Outbox,
 }
 
 impl Commits {
@@ -22,6 +29,9 @@ impl Commits {
             hub: LiveHub::start(),
             logs: LogCache::new(),
             changes,
+            rights: RightsChanges::default(),
+            seen: SeenLogs::default(),
+            outbox: Outbox::default(),
         }
     }
 }
@@ -29,15 +39,27 @@ impl Commits {
 #[async_trait]
 impl CommitListener for Commits {
     async fn appended(&self, tenant: TenantId, session: SessionId, events: Vec<SessionEvent>) {
-        self.logs.appended(SessionKey { tenant, session }, &events);
+        let of = SessionKey { tenant, session };
+        self.outbox.note(Hint::Session(of));
+        self.seen.appended(of, &events);
+        self.logs.appended(of, &events);
         self.hub.appended(session, events).await;
     }
 
     fn waits_changed(&self) {
+        self.outbox.note(Hint::Waits);
         self.hub.look_at_waits();
     }
 
+    fn rights_changed(&self, tenant: Option<TenantId>) {
+        self.outbox.note(Hint::Rights(tenant));
+        self.rights.tell(tenant);
+    }
+
     fn changed(&self, changes: Vec<Change>) {
+        for change in &changes {
+            self.outbox.note(Hint::List(*change));
+        }
         self.changes.tell(changes);
     }
 }

@@ -19,6 +19,7 @@ mod fleet;
 mod gate;
 mod gauges;
 mod guarded;
+mod hints;
 mod isolation;
 pub mod keys;
 mod link_challenge;
@@ -28,6 +29,7 @@ mod operations;
 mod operator;
 mod pages;
 mod parts;
+mod peers;
 mod people;
 mod permissions;
 mod ready;
@@ -61,8 +63,8 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use access::{
-    Access, BrowserSession, Key, KeyTerms, Me, SIGN_IN_CODE_FOR, SignedInBrowser, StreamTicket,
-    User,
+    Access, BrowserSession, Key, KeyTerms, Me, RightsWatch, SIGN_IN_CODE_FOR, SignedInBrowser,
+    StreamTicket, User,
 };
 pub use allowance::{Rate, UserLimits};
 pub use approvals::{Approvals, GivenAnswer};
@@ -81,6 +83,7 @@ pub use operations::{
 };
 pub use operator::Operator;
 pub use parts::Parts;
+pub use peers::{FollowError, Peer, PeerCalls, Peers, Pieces};
 pub use people::{Invited, People, Person};
 pub use permissions::{
     KnownRules, NewRule, Permissions, Probe, ProbeAnswer, ProbeDeed, ProposedRules,
@@ -91,9 +94,12 @@ pub use requests::{Keyed, Requests, TakenKey};
 pub use rewinds::{FilePutBack, GoBack, Rewinds, WentBack};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use sandboxes::{SandboxChange, Sandboxes};
-pub use server_agent::{Live, Piece, Task, Voice, feed::Followed};
+pub use server_agent::{
+    Live, Piece, Task, Voice,
+    feed::{Followed, HereFeed},
+};
 pub use server_records::{
-    ApprovalOutcome, ApprovalRow, LinkIdentity, RuleBy, RuleRow, SetRule, TrustedFile,
+    ApprovalOutcome, ApprovalRow, LinkIdentity, RuleBy, RuleRow, SessionKey, SetRule, TrustedFile,
 };
 pub use server_router::links::LinkSealer;
 pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, RunnerChange};
@@ -169,6 +175,8 @@ pub struct App {
     pub requests: Requests,
     /// The enrolment and authentication of runners.
     pub enrolment: Enrolment,
+    /// The other servers of the database.
+    pub peers: Peers,
     store: Store,
     gauges: Gauges,
     allowance: Allowance,
@@ -206,7 +214,7 @@ impl App {
             &parts, started, &links, &commits, &settings, &offered, &tasks,
         );
         let approvals = Approvals::of(&parts, &gate, &turns);
-        let access = Access::of(&parts, &gate, &allowance);
+        let access = Access::of(&parts, &gate, &allowance, &commits.rights);
         let runners = Runners::of(&parts, &gate, &links, &allowance, &settings);
         let sessions = Sessions::start(
             &parts, &gate, &commits, &turns, &allowance, &settings, &tasks,
@@ -232,7 +240,9 @@ impl App {
             operations: operations.clone(),
             clock: parts.clock.clone(),
         };
-        Replicas::start(&parts, turns, &operations, &tasks);
+        let listeners = hints::start(&parts, &commits, &turns, &tasks);
+        Replicas::start(&parts, listeners, turns, &operations, &tasks);
+        let peers = Peers::of(&parts, &access, &commits, &tasks);
         let commands = Commands {
             gate: gate.clone(),
             sessions,
@@ -257,6 +267,7 @@ impl App {
             runners: commands.runners.clone(),
             sandboxes: Sandboxes::of(&parts, &gate, &links),
             people,
+            peers,
             models: commands.models.clone(),
             usage: commands.usage.clone(),
             status: Status::of(&parts, &gate, &commands.models),

@@ -62,6 +62,8 @@ pub struct Parts {
     pub replica: ReplicaId,
     /// The place where it runs: no other process runs at the same place at the same time.
     pub place: String,
+    /// The host and port at which it answers the other replicas of its database, where it does.
+    pub peer_address: Option<String>,
     /// Ends everything.
     pub stop: CancellationToken,
 }

@@ -5,11 +5,11 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use server_agent::Turns;
-use server_store::{OtherReplica, Store};
+use server_store::{OtherReplica, Store, ThisReplica};
 use shared_types::{Clock, ReplicaId};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{AppError, Parts, operations::Operations};
+use crate::{AppError, Parts, hints::Listeners, operations::Operations};
 
 /// The pause between two renewals of a replica's row, with a look at the rows of the others. The turns of a
 /// server that stops may wait so long for another one.
@@ -22,8 +22,8 @@ const LEASE: Duration = Duration::from_secs(20);
 pub(crate) struct Replicas {
     store: Store,
     clock: Arc<dyn Clock>,
-    replica: ReplicaId,
-    place: String,
+    replica: ThisReplica,
+    listeners: Listeners,
     turns: Turns,
     operations: Operations,
 }
@@ -47,19 +47,32 @@ struct ReplicaSightings {
 pub(crate) async fn begin(parts: &Parts) -> Result<Store, AppError> {
     let (store, now) = (parts.store.clone(), parts.clock.now());
     // No link of an earlier process here is alive, and its generation must not look as if it were.
-    let begun = store.start_replica(parts.replica, &parts.place, now);
-    begun.await?;
+    store.start_replica(&this(parts), now).await?;
     Ok(store)
+}
+
+fn this(parts: &Parts) -> ThisReplica {
+    ThisReplica {
+        id: parts.replica,
+        place: parts.place.clone(),
+        address: parts.peer_address.clone(),
+    }
 }
 
 impl Replicas {
     /// Renews the row of this process from now on.
-    pub(crate) fn start(parts: &Parts, turns: Turns, operations: &Operations, tasks: &TaskTracker) {
+    pub(crate) fn start(
+        parts: &Parts,
+        listeners: Listeners,
+        turns: Turns,
+        operations: &Operations,
+        tasks: &TaskTracker,
+    ) {
         let replicas = Self {
             store: parts.store.clone(),
             clock: parts.clock.clone(),
-            replica: parts.replica,
-            place: parts.place.clone(),
+            replica: this(parts),
+            listeners,
             turns,
             operations: operations.clone(),
         };
@@ -87,8 +100,7 @@ impl Replicas {
 
     async fn look(&self, seen: &mut Option<ReplicaSightings>) -> Result<(), AppError> {
         let now = self.clock.now();
-        let others = self.store.renew_replica(self.replica, &self.place, now);
-        let others = others.await?;
+        let others = self.store.renew_replica(&self.replica, now).await?;
         let is_first = seen.is_none();
         let seen = seen.get_or_insert_default();
         let has_left = has_left(seen, &others);
@@ -96,19 +108,24 @@ impl Replicas {
             tracing::info!("another server has stopped; its turns are taken over");
         }
         if has_left || is_first {
-            self.turns.wake_unfinished();
-            self.operations.take_over();
+            self.take_over().await;
         }
         let silent = silent(seen, others, self.clock.monotonic());
         for OtherReplica { id, renewals } in silent {
             if self.store.end_replica(id, Some(renewals)).await? {
                 seen.others.remove(&id);
                 tracing::warn!(replica.id = %id, "another server has not renewed its lease; its turns are taken over");
-                self.turns.wake_unfinished();
-                self.operations.take_over();
+                self.take_over().await;
             }
         }
         Ok(())
+    }
+
+    /// Looks at the work of a server that is gone, which may have committed without telling.
+    async fn take_over(&self) {
+        self.turns.wake_unfinished();
+        self.operations.take_over();
+        self.listeners.all().await;
     }
 }
 

@@ -35,6 +35,7 @@ use crate::{
     allowance::Allowance,
     commits::Commits,
     gate::Gate,
+    hints::SeenLogs,
     pages::{and_one, cut},
     permissions,
     rights::Action,
@@ -54,6 +55,7 @@ pub struct Sessions {
     store: Store,
     gate: Gate,
     hub: LiveHub,
+    seen: SeenLogs,
     turns: Turns,
     allowance: Allowance,
     clock: Arc<dyn Clock>,
@@ -122,6 +124,7 @@ impl Sessions {
             store: parts.store.clone(),
             gate: gate.clone(),
             hub: commits.hub.clone(),
+            seen: commits.seen.clone(),
             turns: turns.clone(),
             allowance: allowance.clone(),
             clock: parts.clock.clone(),
@@ -423,25 +426,6 @@ impl Sessions {
         if matches!(error, StoreError::Unavailable(_)) {
             self.turns.wake(SessionKey { tenant, session }).await;
         }
-    }
-
-    /// Follows a session from a cursor.
-    ///
-    /// # Errors
-    /// If the user has no such session.
-    pub async fn follow(
-        &self,
-        ctx: &OpContext,
-        session: SessionId,
-        after: u64,
-    ) -> Result<Subscription, AppError> {
-        self.get(ctx, session).await?;
-        let events = following::StoredEvents {
-            store: self.store.clone(),
-            tenant: ctx.tenant,
-            session,
-        };
-        Subscription::start(events, self.hub.clone(), session, after).await
     }
 }
 

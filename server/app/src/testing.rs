@@ -137,20 +137,32 @@ impl Copy {
 }
 
 async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -> App {
+    let store = Store::open(&folder.join("gantry.db")).await;
+    let store = store.expect("a database");
+    start_on(store, folder, "a test", model, stop).await
+}
+
+/// A server on this database, which has its keys in the folder.
+pub(crate) async fn start_on(
+    store: Store,
+    folder: &Path,
+    place: &str,
+    model: Arc<dyn Model>,
+    stop: &CancellationToken,
+) -> App {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let key = |name| {
         let key = SigningKey::load_or_create(&folder.join(name), &OsEntropy);
         key.expect("a key")
     };
-    let store = Store::open(&folder.join("gantry.db")).await;
-    let store = store.expect("a database");
     let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
     let own = MasterKeySource::Own(folder.join("master"));
     let vault = Vault::unlock(store.clone(), own, clock.clone(), entropy.clone()).await;
+    let outputs = Outputs::open(folder, &store).await;
     let parts = Parts {
         store,
         vault: vault.expect("a master key"),
-        outputs: Outputs::start(folder).expect("a folder"),
+        outputs: outputs.expect("a folder"),
         models: Models::new(Offer::Whole(model), []),
         catalogue: Catalogue::built_in().expect("it is sound"),
         reach: Reach::Everywhere,
@@ -167,7 +179,8 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
         turns: crate::TurnLimits::default(),
         user_limits: crate::UserLimits::default(),
         replica: ReplicaId::generate(&*clock, &OsEntropy),
-        place: "a test".to_owned(),
+        place: place.to_owned(),
+        peer_address: None,
         clock,
         entropy,
         stop: stop.clone(),
@@ -175,7 +188,7 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
     App::start(parts).await.expect("it starts")
 }
 
-async fn sign_in(app: &App) -> OpContext {
+pub(crate) async fn sign_in(app: &App) -> OpContext {
     let first = app.access.bootstrap().await.expect("the first owner");
     let code = app.access.issue_code(first.tenant, first.owner).await;
     let code = code.expect("a code");

@@ -222,6 +222,29 @@ impl Vault {
         Ok(Plain(opened.map_err(|why| why.of("secret"))?))
     }
 
+    /// The secret of the tenant with this id. Where there is none yet, it is made; of several servers that make it at
+    /// once, one is first, and all return its text.
+    ///
+    /// # Errors
+    /// Those of [`Vault::seal`] and [`Vault::open`].
+    pub async fn kept_or(
+        &self,
+        tenant: TenantId,
+        id: SecretId,
+        make: impl FnOnce() -> Plain,
+    ) -> Result<Plain, VaultError> {
+        match self.0.store.secret(tenant, id).await {
+            Ok(stored) => return self.open(tenant, &stored).await,
+            Err(StoreError::NotFound) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let sealed = self.seal(tenant, id, FIRST, &make()).await?;
+        let (store, now) = (&self.0.store, self.0.clock.now());
+        // Another server may have been first.
+        let stored = store.secret_or_put(tenant, &sealed, now).await?;
+        self.open(tenant, &stored).await
+    }
+
     fn held(&self) -> HeldKeys {
         let held = self.0.held.read();
         held.unwrap_or_else(PoisonError::into_inner).clone()

@@ -34,6 +34,40 @@ fn the_metrics_have_a_listener_of_their_own_only_where_one_is_set() {
 }
 
 #[test]
+fn other_servers_are_answered_only_where_an_address_is_set_and_told_where() {
+    const POSTGRES: &str = "[database]\nurl = \"postgres://gantry@db/gantry\"\n[peers]\n";
+    let peers = |file: &str| {
+        let file = format!("{POSTGRES}{file}");
+        resolve(&file, RunArgs::default())
+            .expect("it is fine")
+            .peers
+    };
+    assert_eq!(peers(""), None);
+    let told = |file: &str, bound: &str| {
+        let bound = bound.parse().expect("an address");
+        peers(file)
+            .expect("a listener")
+            .advertised(bound, Some("box"))
+    };
+    let every = "listen = \"0.0.0.0:7001\"\n";
+    assert_eq!(told(every, "0.0.0.0:7001"), "box:7001");
+    assert_eq!(
+        told("listen = \"10.0.0.1:0\"\n", "10.0.0.1:7005"),
+        "10.0.0.1:7005"
+    );
+    let named = format!("{every}address = \"a.example:443\"\n");
+    assert_eq!(told(&named, "0.0.0.0:7001"), "a.example:443");
+
+    let file = error("[peers]\nlisten = \"127.0.0.1:7001\"\n", RunArgs::default());
+    assert!(file.contains("needs PostgreSQL"), "{file}");
+    let unlistened = error("[peers]\naddress = \"a.example:443\"\n", RunArgs::default());
+    assert!(unlistened.contains("--peer-listen"), "{unlistened}");
+    let no_port = format!("{POSTGRES}{every}address = \"a.example\"\n");
+    let no_port = error(&no_port, RunArgs::default());
+    assert!(no_port.contains("--peer-address"), "{no_port}");
+}
+
+#[test]
 fn traces_are_sent_only_where_a_collector_is_named() {
     let traces = |toml: &str, flag: Option<&str>| {
         let args = RunArgs {

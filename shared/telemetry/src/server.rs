@@ -86,6 +86,9 @@ const TURN_OUTCOMES: &[&str] = &["completed", "failed", "cancelled", "interrupte
 /// The reason why the database was of no use.
 const STORE_FAILURES: &[&str] = &["timeout", "io", "closed", "database", "unreadable", OTHER];
 
+/// The way that a hint goes.
+const HINT_DIRECTIONS: &[&str] = &["sent", "received"];
+
 /// The reason why a link ended.
 const LINK_ENDS: &[&str] = &[
     "closed",
@@ -212,6 +215,11 @@ list! {
     STORE_TRANSACTION_DURATION: Histogram Seconds "gantry_store_transaction_duration_seconds" [access] &[&["read", "write"]];
     /// What the database could not do, by reason. A transaction that gave way to another one and was done again is none.
     STORE_ERRORS: Counter Count "gantry_store_errors_total" [reason] &[STORE_FAILURES];
+    /// Hints between servers that share a database: sent here, or received from other servers. Those that are alike, and
+    /// wait together, are one.
+    HINTS: Counter Count "gantry_hints_total" [direction] &[HINT_DIRECTIONS];
+    /// Notifications that carried hints between servers.
+    HINT_BATCHES: Counter Count "gantry_hint_batches_total" [direction] &[HINT_DIRECTIONS];
 
     /// Spans of traces that the collector took.
     SPANS_SENT: Counter Count "gantry_trace_spans_sent_total";

@@ -308,12 +308,8 @@ struct Rows {
 
 async fn rows(folder: &std::path::Path) -> (Store, Rows) {
     let store = Store::open(&folder.join("gantry.db")).await;
-    let hub = LiveHub::start();
-    let commits = Commits {
-        hub: hub.clone(),
-        logs: LogCache::new(),
-        changes: ChangeHub::new().0,
-    };
+    let commits = Commits::start(ChangeHub::new().0);
+    let hub = commits.hub.clone();
     let store = store.expect("a new database").heard_by(Arc::new(commits));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let ports = Ports {

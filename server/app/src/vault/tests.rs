@@ -345,3 +345,18 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).expect("it is written");
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("it is ours");
 }
+
+#[tokio::test]
+async fn of_two_servers_that_make_a_secret_at_once_both_have_that_of_one() {
+    let world = World::new().await;
+    let one = world.unlock(world.own()).await.expect("a key");
+    let other = world.unlock(world.own()).await.expect("a key");
+    let kept = async |vault: &Vault, text: &str| {
+        let made = || Plain::new(text.to_owned());
+        let kept = vault.kept_or(world.ours, ONE, made).await;
+        kept.expect("it is kept").expose().to_vec()
+    };
+    let (first, second) = tokio::join!(kept(&one, "one"), kept(&other, "other"));
+    assert_eq!(first, second);
+    assert_eq!(kept(&one, "later").await, first);
+}

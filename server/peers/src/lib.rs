@@ -1,0 +1,30 @@
+//! The calls between the servers that share a database: the listener for other servers, and the way to theirs.
+//!
+//! Both ends show a certificate of the database's cluster key (`shared_tls::peer`), and that is the whole right. The
+//! listener has the service for peers alone, and no other port has that. HTTP/2 carries all calls between two servers
+//! over one connection, and pings find a server that vanished.
+
+mod connect;
+mod listen;
+mod service;
+mod wire;
+
+pub use connect::PeerClient;
+pub use listen::serve;
+
+use std::time::Duration;
+
+/// A connection on which something is asked is probed after this long without a word.
+const PING_EVERY: Duration = Duration::from_secs(5);
+/// The answer to a probe comes within this time, or the connection is lost.
+const PING_WITHIN: Duration = Duration::from_secs(5);
+/// TCP and TLS together take this long at most.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// The largest message, in bytes: a piece of 64 KiB, and its ids.
+const MAX_MESSAGE_BYTES: usize = 128 * 1024;
+/// Calls that one server carries on for one other at once: each relays at most 512 sessions.
+const CALLS_PER_PEER: u32 = 1024;
+/// Bytes of one call that are sent and not read yet.
+const UNREAD_PER_CALL_BYTES: u32 = 256 * 1024;
+/// Bytes of all calls on one connection that are sent and not read yet.
+const UNREAD_PER_PEER_BYTES: u32 = 4 * 1024 * 1024;
