@@ -1,4 +1,4 @@
-//! One server takes the place of another one on the same database, as in a rolling update.
+//! Several servers on one database: beside one another, or one takes the place of another, as in a rolling update.
 
 use std::{fs, path::Path};
 
@@ -7,6 +7,9 @@ use tempfile::TempDir;
 use super::{Gantry, Process};
 use crate::proxy::Proxy;
 
+/// A free port of the loopback.
+const ANY_PORT: &str = "http://127.0.0.1:0";
+
 /// A server whose place another one has taken, and its folder.
 struct Old {
     process: Process,
@@ -14,6 +17,26 @@ struct Old {
 }
 
 impl Gantry {
+    /// Another server on the same database, with the same keys and settings in a folder of its own. The owner's token
+    /// is good there too.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn another(&self) -> Self {
+        let mut another = Self {
+            home: self.home_of_another(),
+            environment: self.environment.clone(),
+            arguments: self.arguments.clone(),
+            server: None,
+            url: ANY_PORT.to_owned(),
+            trust: self.trust.clone(),
+            token: self.token.clone(),
+            http: reqwest::Client::new(),
+        };
+        another.start_server().await;
+        another
+    }
+
     /// A new server starts with the same keys and settings in an empty folder; new connections through `front`
     /// go to it; then the old one is asked to stop, and does.
     ///
@@ -44,6 +67,22 @@ impl Gantry {
 
     /// Returns the old server and its folder.
     async fn start_another<T>(&mut self, front: &Proxy, last: impl Future<Output = T>) -> (Old, T) {
+        let home = self.home_of_another();
+        let old_home = std::mem::replace(&mut self.home, home);
+        let old = self.server.take().expect("the server runs");
+        self.url = ANY_PORT.to_owned();
+        self.start_server().await;
+        let last = last.await;
+        front.leads_to(&self.url);
+        let old = Old {
+            process: old,
+            _home: old_home,
+        };
+        (old, last)
+    }
+
+    /// An empty folder but for the server's keys and settings.
+    fn home_of_another(&self) -> TempDir {
         let home = tempfile::tempdir().expect("a temporary folder");
         let keys = Path::new("server/keys");
         fs::create_dir_all(home.path().join(keys)).expect("it is made");
@@ -57,16 +96,6 @@ impl Gantry {
             let copied = fs::copy(self.home.path().join(settings), home.path().join(settings));
             copied.expect("it is copied");
         }
-        let old_home = std::mem::replace(&mut self.home, home);
-        let old = self.server.take().expect("the server runs");
-        self.url = "http://127.0.0.1:0".to_owned();
-        self.start_server().await;
-        let last = last.await;
-        front.leads_to(&self.url);
-        let old = Old {
-            process: old,
-            _home: old_home,
-        };
-        (old, last)
+        home
     }
 }

@@ -42,6 +42,17 @@ impl Talk {
         }
     }
 
+    /// The same session from its beginning on, followed and used through another server.
+    pub fn through(&self, other: &Gantry) -> Self {
+        let client = other.client();
+        Self {
+            follow: client.follow(self.session, 0),
+            client,
+            session: self.session,
+            heard: Vec::new(),
+        }
+    }
+
     /// The session.
     pub fn session(&self) -> SessionId {
         self.session
