@@ -15,6 +15,9 @@ pub trait CommitListener: Send + Sync {
     /// An operation's end, a runner's link or the wait of a turn was stored: a wait may be over, or is due sooner.
     fn waits_changed(&self);
 
+    /// A runner has another link, or none, or was removed or locked.
+    fn link_changed(&self, runner: RunnerId);
+
     /// Someone's rights may be different in this tenant, or in any: a credential was revoked, a role has changed, or a
     /// runner is shared with other people.
     fn rights_changed(&self, tenant: Option<TenantId>);

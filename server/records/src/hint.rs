@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use shared_types::{ReplicaId, TenantId};
+use shared_types::{ReplicaId, RunnerId, TenantId};
 use tokio::sync::mpsc;
 
 use crate::{Change, PortError, SessionKey};
@@ -24,6 +24,8 @@ pub enum Hint {
     Session(SessionKey),
     /// An operation's end, a runner's link or the wait of a turn: a wait may be over, or is due sooner.
     Waits,
+    /// A runner has another link, or none, or was removed or locked.
+    Link(RunnerId),
     /// A credential was revoked, a role has changed, or a runner is shared with other people, in this tenant or in any.
     Rights(Option<TenantId>),
     /// A list that people read.

@@ -32,7 +32,7 @@ pub use consent::{
 pub use error::PortError;
 pub use fleet::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot};
 pub use hint::{Hint, HintBatch, HintNews, HintWire, MAX_HINT_TEXT_BYTES};
-pub use link::{Heard, LinkIdentity, LinkRows};
+pub use link::{Heard, LinkHolder, LinkIdentity, LinkRows, LinkState};
 pub use log::{Appended, CallEnd, LogRows, StoredEvent};
 pub use model_call::{ModelCall, ModelCost};
 pub use operation::{Intents, NewIntent, Operations, PlaceError};

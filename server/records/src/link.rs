@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use shared_link::server::{
     HelloFacts, KnownMemory, ModelsReport, ReconcileVerdict, SandboxReport, TurnedAway,
 };
-use shared_types::{Generation, OperationId, RunnerId, TenantId, Timestamp};
+use shared_types::{
+    Generation, Incarnation, OperationId, ReplicaId, RunnerId, TenantId, Timestamp,
+};
 
 use crate::{Operations, PortError};
 
@@ -78,6 +80,12 @@ pub trait LinkRows: Send + Sync {
         report: &ModelsReport,
     ) -> Result<(), PortError>;
 
+    /// The replica that holds the runner's link now.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn holder(&self, runner: RunnerId) -> Result<LinkState, PortError>;
+
     /// The operations of this runner's tenant.
     fn operations(&self, who: &LinkIdentity) -> Arc<dyn Operations>;
 }
@@ -91,6 +99,36 @@ pub struct Heard {
     pub at: Timestamp,
     /// Operations that the runner has reported as accepted.
     pub accepted: u64,
+}
+
+/// The link of a runner, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkState {
+    /// It has none.
+    Absent,
+    /// This replica holds it, under this generation.
+    Here(Generation),
+    /// Another replica holds it.
+    Elsewhere(LinkHolder),
+    /// The runner never comes back.
+    Barred(TurnedAway),
+}
+
+/// The replica that holds the link of a runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkHolder {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The host and port at which it answers other replicas; none if it does not.
+    pub address: Option<String>,
+    /// The runner's tenant.
+    pub tenant: TenantId,
+    /// The runner.
+    pub runner: RunnerId,
+    /// The generation of the link.
+    pub generation: Generation,
+    /// The identity of the runner's memory.
+    pub incarnation: Incarnation,
 }
 
 /// The runner of a link, proved by the door.

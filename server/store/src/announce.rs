@@ -10,7 +10,7 @@ mod tables;
 use std::sync::Arc;
 
 use server_records::{CommitListener, Whose};
-use shared_types::{SessionEvent, SessionId, TenantId, UserId};
+use shared_types::{RunnerId, SessionEvent, SessionId, TenantId, UserId};
 
 pub(crate) use self::noted::{Noted, Statement};
 #[cfg(test)]
@@ -103,6 +103,13 @@ impl Store {
             && !events.is_empty()
         {
             listener.appended(tenant, session, events.to_vec()).await;
+        }
+    }
+
+    /// A new link of a runner, the end of one, or the end of the runner is committed.
+    pub(crate) fn link_changed(&self, runner: RunnerId) {
+        if let Some(listener) = &self.listener.0 {
+            listener.link_changed(runner);
         }
     }
 

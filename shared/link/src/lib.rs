@@ -6,6 +6,7 @@
 //! monotonic clock.
 
 pub mod feed;
+pub mod lent;
 mod pulse;
 pub mod received;
 pub mod runner;

@@ -20,7 +20,7 @@ pub use crate::wire::{
     report as report_frame,
 };
 pub use delivery::{Spool, SpoolPiece};
-pub use orders::{Incoming, Order, SandboxOrder};
+pub use orders::{Incoming, Order, ReceivedFrame, SandboxOrder, received};
 pub use record::{Accepted, Receipt, ReceiptBlock, Record, Records, Takes};
 pub use session::{LinkEndReason, Session, Todo};
 pub use table::{Act, LinkId, OpenedLink, OperationTable, Unfinished};

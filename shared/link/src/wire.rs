@@ -17,7 +17,8 @@ mod sandbox;
 
 pub use consent::{consent, mode_to_wire};
 pub(crate) use consent::{mode_from_wire, read_consent};
-pub(crate) use control::{control, done, input, input_taken, signal, size};
+pub(crate) use control::{control, input, signal, size};
+pub use control::{done, input_taken};
 pub(crate) use figures::read_figures;
 pub use figures::{Figures, heartbeat};
 pub use model::{

@@ -66,6 +66,7 @@ fn word(hint: &Hint) -> String {
         Hint::All => "all".to_owned(),
         Hint::Session(SessionKey { tenant, session }) => format!("session/{tenant}/{session}"),
         Hint::Waits => "waits".to_owned(),
+        Hint::Link(runner) => format!("link/{runner}"),
         Hint::Rights(tenant) => format!("rights/{}", any(*tenant)),
         Hint::List(Change {
             tenant,
@@ -92,6 +93,7 @@ fn read_word(word: &str) -> Option<Hint> {
             session: session.parse().ok()?,
         })),
         ["waits"] => Some(Hint::Waits),
+        ["link", runner] => Some(Hint::Link(runner.parse().ok()?)),
         ["rights", tenant] => Some(Hint::Rights(read_any(tenant)?)),
         ["list", tenant, topic, whose, pace] => Some(Hint::List(Change {
             tenant: read_any(tenant)?,

@@ -3,12 +3,12 @@
 use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
-use server_records::{Heard, LinkIdentity, LinkRows, Operations, PortError};
+use server_records::{Heard, LinkIdentity, LinkRows, LinkState, Operations, PortError};
 use shared_link::server::{
     HelloFacts, KnownMemory, ModelsReport, ReconcileVerdict, SandboxReport, TurnedAway,
 };
 use shared_sandbox::Outcome;
-use shared_types::{Generation, OperationId, ReplicaId, TenantId};
+use shared_types::{Generation, OperationId, ReplicaId, RunnerId, TenantId};
 
 use super::Ports;
 use crate::{LinkClaim, OperationRow, OperationState, Reported, StoreError};
@@ -126,6 +126,11 @@ impl LinkRows for Rows {
     ) -> Result<(), PortError> {
         let stored = (self.ports.store).models_reported(who.tenant, who.runner, link, report);
         stored.await.map_err(PortError::new)
+    }
+
+    async fn holder(&self, runner: RunnerId) -> Result<LinkState, PortError> {
+        let state = self.ports.store.link_state(runner, self.replica).await;
+        state.map_err(PortError::new)
     }
 
     fn operations(&self, who: &LinkIdentity) -> Arc<dyn Operations> {

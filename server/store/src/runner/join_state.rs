@@ -199,6 +199,9 @@ impl Store {
                 }
             }
             tx.commit().await?;
+            if judged == JoinState::Locked {
+                self.link_changed(runner);
+            }
             Ok(judged)
         })
     }

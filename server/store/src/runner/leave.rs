@@ -42,6 +42,7 @@ impl Store {
             let revoked = revoke(&mut tx, tenant, runner, &entry, now).await?;
             let ended = revoked.ok_or(StoreError::NotFound)?;
             tx.commit().await?;
+            self.link_changed(runner);
             Ok(self.operations_ended(ended).await)
         })
     }

@@ -1,14 +1,14 @@
 //! The replica that holds a runner's link. Each new link raises the generation, and a report under an older one has no
 //! effect: its late end never removes a newer link.
 
-use server_records::Heard;
+use server_records::{Heard, LinkHolder, LinkState};
 use shared_link::server::{HelloFacts, TurnedAway};
-use shared_types::{Generation, ReplicaId, RunnerId, TenantId, Timestamp};
+use shared_types::{Generation, Incarnation, ReplicaId, RunnerId, TenantId, Timestamp};
 
 use super::{Late, MAX_HOST_BYTES, RunnerRow};
 use crate::{
     Full, Store, StoreError,
-    columns::{integer, json},
+    columns::{Columns as _, integer, json},
     database::{Connection, query, retried},
     error::bounded,
     operation, sandbox,
@@ -79,6 +79,7 @@ impl Store {
             let lost = operation::lose_forgotten(&mut tx, &before, hello, now).await?;
             tx.commit().await?;
             self.waits_changed();
+            self.link_changed(runner);
             let late = self.operations_ended(lost).await;
             Ok(LinkClaimed { generation, late })
         })
@@ -149,7 +150,57 @@ impl Store {
         .execute(&mut tx)
         .await?;
         tx.commit().await?;
+        if ended == 1 {
+            self.link_changed(runner);
+        }
         Ok(ended == 1)
+    }
+
+    /// The state of the runner's link, for this replica. Without a tenant: a replica is asked for links of all tenants.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such runner; [`StoreError::Unavailable`].
+    pub async fn link_state(
+        &self,
+        runner: RunnerId,
+        here: ReplicaId,
+    ) -> Result<LinkState, StoreError> {
+        let row = query(
+            "SELECT runners.tenant_id AS tenant_id, replica_id, address, generation, journal_id, boot_id, revoked_at,
+                 locked_at
+             FROM runners LEFT JOIN replicas ON replicas.id = replica_id WHERE runners.id = $1",
+        )
+        .bind(runner.to_string())
+        .fetch_optional(&mut self.read_any("it is about a link of any tenant").await?)
+        .await?
+        .ok_or(StoreError::NotFound)?;
+        if row.maybe_time("revoked_at")?.is_some() {
+            return Ok(LinkState::Barred(TurnedAway::Revoked));
+        }
+        if row.maybe_time("locked_at")?.is_some() {
+            return Ok(LinkState::Barred(TurnedAway::Locked));
+        }
+        let (Some(replica), Some(journal)) = (
+            row.maybe_parsed("replica_id")?,
+            row.maybe_parsed("journal_id")?,
+        ) else {
+            return Ok(LinkState::Absent);
+        };
+        let generation = Generation(row.count("generation")?);
+        if replica == here {
+            return Ok(LinkState::Here(generation));
+        }
+        Ok(LinkState::Elsewhere(LinkHolder {
+            replica,
+            address: row.maybe_text("address")?,
+            tenant: row.parsed("tenant_id")?,
+            runner,
+            generation,
+            incarnation: Incarnation {
+                journal,
+                boot: row.text("boot_id")?,
+            },
+        }))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::wire::{
 
 /// A frame from the server, understood.
 #[derive(Debug, PartialEq)]
-pub(super) enum ReceivedFrame {
+pub enum ReceivedFrame {
     /// For the table of operations.
     Order(Order),
     /// For the asks of the machine's model server.
@@ -155,7 +155,7 @@ pub struct Incoming {
 }
 
 /// Understands a frame.
-pub(super) fn received(kind: Option<server_frame::Kind>) -> ReceivedFrame {
+pub fn received(kind: Option<server_frame::Kind>) -> ReceivedFrame {
     let order = match kind {
         Some(server_frame::Kind::Operation(wire)) => {
             let text = wire.operation.clone();
@@ -217,7 +217,7 @@ pub(super) fn received(kind: Option<server_frame::Kind>) -> ReceivedFrame {
 }
 
 /// The end of an operation that did not start.
-pub(super) fn refused(operation: String, refusal: Refusal) -> v1::RunnerFrame {
+pub(crate) fn refused(operation: String, refusal: Refusal) -> v1::RunnerFrame {
     from_runner(runner_frame::Kind::Ended(v1::Ended {
         operation: short(operation),
         outcome: Some(v1::ended::Outcome::Refused(refusal.into())),

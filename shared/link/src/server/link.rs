@@ -185,6 +185,22 @@ impl<P: Post> Link<P> {
         }
     }
 
+    /// A link that another replica holds and lends to this one. That one has welcomed the runner and hears of its
+    /// signs of life.
+    pub fn borrowed(incarnation: Incarnation) -> Self {
+        Self {
+            incarnation,
+            accepted: 0,
+            subscriptions: Subscriptions::new(),
+            outgoing: VecDeque::new(),
+            pulse: Pulse::new(Duration::ZERO, Duration::MAX, Duration::MAX),
+            reports: HashMap::new(),
+            figures: None,
+            models: None,
+            answered: None,
+        }
+    }
+
     /// Queues the answers to the runner's inventory, ahead of all other frames. Returns the operations to
     /// collect, in the inventory's order; their collectors report what is durable.
     pub fn judge(&mut self, verdicts: Vec<(OperationId, ReconcileVerdict)>) -> Vec<OperationId> {
@@ -277,6 +293,11 @@ impl<P: Post> Link<P> {
     /// The reports of the pool's sandboxes since the last call.
     pub fn take_reports(&mut self) -> Vec<SandboxReport> {
         std::mem::take(&mut self.reports).into_values().collect()
+    }
+
+    /// The replica that lends the link has no reader for this operation any more: another one has taken its place.
+    pub fn superseded(&mut self, id: OperationId) {
+        self.subscriptions.superseded(id);
     }
 
     /// The runner's figures, where they came since the last call.

@@ -128,6 +128,16 @@ impl PassingControls {
             .for_each(|waiting| waiting.sent = false);
     }
 
+    /// Gives up the controls that were sent and not answered; returns their keys.
+    pub(super) fn give_up_sent(&mut self) -> Vec<u64> {
+        let (sent, kept) = self
+            .controls
+            .drain(..)
+            .partition::<Vec<_>, _>(|one| one.sent);
+        self.controls = kept.into();
+        sent.into_iter().map(|one| one.key).collect()
+    }
+
     /// The runner answers.
     pub(super) fn answer(&mut self, answer: ControlAnswer) -> Option<Controlled> {
         match answer {

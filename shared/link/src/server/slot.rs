@@ -60,6 +60,11 @@ impl<L> Slot<L> {
         self.current.is_some()
     }
 
+    /// The generation of the current link.
+    pub fn current(&self) -> Option<Generation> {
+        self.current
+    }
+
     /// True if this is the current link.
     pub fn is_current(&self, generation: Generation) -> bool {
         self.current == Some(generation)

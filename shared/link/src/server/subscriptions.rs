@@ -127,6 +127,15 @@ impl<P: Post> Subscriptions<P> {
         true
     }
 
+    /// Another reader, of another link, has taken the place of the one here.
+    pub(super) fn superseded(&mut self, id: OperationId) {
+        if let Some(subscription) = self.operations.remove(&id)
+            && let Some(post) = subscription.post
+        {
+            last(&post, Mail::Superseded);
+        }
+    }
+
     /// True if a reader of the operation has left after it had begun.
     pub(super) fn has_left(&self, id: OperationId) -> bool {
         self.left.contains(&id)

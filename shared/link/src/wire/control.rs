@@ -34,7 +34,7 @@ pub(crate) fn control(operation: OperationId, id: u64, control: Control) -> serv
 }
 
 /// The frame that says how far input was taken, or why it is not.
-pub(crate) fn input_taken(operation: OperationId, taken: Result<u64, Refusal>) -> v1::RunnerFrame {
+pub fn input_taken(operation: OperationId, taken: Result<u64, Refusal>) -> v1::RunnerFrame {
     let (up_to, refusal) = match taken {
         Ok(up_to) => (up_to, None),
         Err(refusal) => (0, Some(refusal.into())),
@@ -47,11 +47,7 @@ pub(crate) fn input_taken(operation: OperationId, taken: Result<u64, Refusal>) -
 }
 
 /// The frame that reports the result of a resize or a signal.
-pub(crate) fn done(
-    operation: OperationId,
-    id: u64,
-    result: Result<(), Refusal>,
-) -> v1::RunnerFrame {
+pub fn done(operation: OperationId, id: u64, result: Result<(), Refusal>) -> v1::RunnerFrame {
     from_runner(runner_frame::Kind::Done(v1::Done {
         operation: operation.to_string(),
         id,

@@ -47,6 +47,12 @@ impl Follow {
         self.passing.control(key, control);
     }
 
+    /// Gives up the controls that were sent and not answered, because it cannot be known if they were done; returns
+    /// their keys.
+    pub fn give_up_sent_controls(&mut self) -> Vec<u64> {
+        self.passing.give_up_sent()
+    }
+
     /// The runner answers to what was passed on.
     pub fn answer(&mut self, answer: ControlAnswer) -> Option<Controlled> {
         if answer == ControlAnswer::Accepted {
