@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use server_agent::{LogCache, feed::LiveHub};
 use server_records::{Change, CommitListener, Hint, SessionKey};
-use shared_types::{SessionEvent, SessionId, TenantId};
+use shared_types::{RunnerId, SessionEvent, SessionId, TenantId};
 
 use crate::{
     access::RightsChanges,
@@ -49,6 +49,10 @@ impl CommitListener for Commits {
     fn waits_changed(&self) {
         self.outbox.note(Hint::Waits);
         self.hub.look_at_waits();
+    }
+
+    fn link_changed(&self, runner: RunnerId) {
+        self.outbox.note(Hint::Link(runner));
     }
 
     fn rights_changed(&self, tenant: Option<TenantId>) {

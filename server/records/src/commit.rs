@@ -1,7 +1,7 @@
 //! The hints that follow a commit.
 
 use async_trait::async_trait;
-use shared_types::{SessionEvent, SessionId, TenantId};
+use shared_types::{RunnerId, SessionEvent, SessionId, TenantId};
 
 use crate::Change;
 

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use server_records::{
     Fleet, FleetRunner, FleetSandbox, FleetSnapshot, Heard, Intents, LinkIdentity, LinkRows,
-    NewIntent, Operations, Outputs, PlaceError, PortError,
+    LinkState, NewIntent, Operations, Outputs, PlaceError, PortError,
 };
 use shared_link::server::{
     HelloFacts, KnownMemory, ModelsReport, ReconcileVerdict, RunnerState, SandboxReport,
@@ -234,6 +234,10 @@ impl LinkRows for Rows {
     }
 
     async fn ended(&self, _who: &LinkIdentity, _generation: Generation, _accepted: u64) {}
+
+    async fn holder(&self, _runner: RunnerId) -> Result<LinkState, PortError> {
+        Ok(LinkState::Absent)
+    }
 
     async fn verdicts(
         &self,

@@ -118,6 +118,7 @@ impl Store {
             tx.commit().await?;
             let mut runners = Vec::with_capacity(removed.len());
             for (runner, ended) in removed {
+                self.link_changed(runner);
                 runners.push((runner, self.operations_ended(ended).await));
             }
             Ok(runners)

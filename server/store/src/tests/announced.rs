@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use server_records::{Change, CommitListener, Pace, Whose};
-use shared_types::{SessionEvent, SessionId, TenantId, Topic};
+use shared_types::{RunnerId, SessionEvent, SessionId, TenantId, Topic};
 
 use super::fixture::{Fixture, at, new_credential};
 use crate::{CredentialKind, SessionChange, Store, announce::is_listed, database::Snapshot};
@@ -27,6 +27,8 @@ impl CommitListener for Heard {
     async fn appended(&self, _: TenantId, _: SessionId, _: Vec<SessionEvent>) {}
 
     fn waits_changed(&self) {}
+
+    fn link_changed(&self, _: RunnerId) {}
 
     fn rights_changed(&self, tenant: Option<TenantId>) {
         let mut rights = self.rights.lock().expect("no test panics with it");

@@ -502,6 +502,10 @@ impl LinkRows for Store {
         }
     }
 
+    async fn holder(&self, _runner: RunnerId) -> Result<LinkState, PortError> {
+        Ok(LinkState::Absent)
+    }
+
     async fn verdicts(
         &self,
         _who: &LinkIdentity,
