@@ -33,6 +33,13 @@ pub(crate) const END_TAKEN_WITHIN: Duration = Duration::from_secs(5);
 /// did not come back, or by another server that the runner went to.
 pub(crate) const LOOK_WHILE_AWAY_EVERY: Duration = Duration::from_secs(15);
 
+/// The time in which the replica that holds a link has mostly kept output that it has passed on: readers then look once
+/// more.
+pub(crate) const KEPT_ELSEWHERE_WITHIN: Duration = Duration::from_millis(200);
+
+/// The longest wait of a collector for the last output that the holder of the link keeps.
+pub(crate) const KEPT_AT_LAST_WITHIN: Duration = Duration::from_secs(5);
+
 /// The most ended operations that are collected at the same time when their runner links. Also the most whose output is
 /// requested once more, because it could not be kept the first time.
 pub(crate) const ENDED_AT_ONCE: usize = 8;

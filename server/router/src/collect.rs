@@ -145,7 +145,12 @@ impl Collected {
 
     /// Its reader that may store the end.
     pub(crate) fn claim(&self) -> OperationReader {
-        OperationReader::claiming(Arc::clone(&self.board))
+        self.claim_from([0, 0])
+    }
+
+    /// The same, which reads stdout and stderr from these offsets on.
+    pub(crate) fn claim_from(&self, from: [u64; 2]) -> OperationReader {
+        OperationReader::claiming(Arc::clone(&self.board), from)
     }
 
     /// True if its runner cannot be reached.

@@ -7,12 +7,15 @@
 //!   link never ends a newer one (docs/internals/contracts.md#a4);
 //! - a link carries operations only once the verdicts on the runner's inventory are on their way. So an attempt to
 //!   attach never overtakes a `Forget`, and a recorded cancel is never missed;
+//! - a link that another replica holds is borrowed from it (`borrowed`, `lent`), and is then used as one of this replica;
 //! - a frame of the runner that breaks the protocol ends its link with a reason. Operations survive the end of a link.
 
 mod asks;
+mod borrowed;
 mod figures;
 mod gate;
 mod handle;
+mod lent;
 mod link;
 mod refused_versions;
 mod registry;
@@ -21,16 +24,17 @@ mod seal;
 mod shown;
 
 use std::{
-    sync::{Arc, atomic::AtomicU32},
+    sync::{Arc, OnceLock, atomic::AtomicU32},
     time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use proto::{sealing::KeyPlace, v1};
-use shared_link::server::{self, AskKind, Figures, Linked};
+use shared_link::server::{self, AskKind, Figures, Linked, TurnedAway};
 use shared_types::{
-    Clock, Entropy, OperationId, RunnerId, SandboxId, SandboxSpec, TraceContext,
+    Clock, Entropy, Generation, OperationId, RunnerId, SandboxId, SandboxSpec, TenantId, Timestamp,
+    TraceContext,
     limits::{AWAY_AT_MOST, HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
 };
 use tokio::{
@@ -41,7 +45,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-pub use self::{asks::ModelAnswer, gate::Gate, seal::LinkSealer};
+pub use self::{
+    asks::ModelAnswer,
+    borrowed::{LentAnswer, LinkHolders, NotLent},
+    gate::Gate,
+    lent::LentLink,
+    seal::LinkSealer,
+};
 use self::{figures::FleetFigures, refused_versions::RefusedVersions};
 pub(crate) use self::{
     handle::{LinkGone, LinkHandle, OutputReader},
@@ -51,8 +61,7 @@ use crate::{
     bounds::{LINKING_WITHIN, STORE_PAUSE_AT_MOST},
     collect::{self, Collected, Collectors},
 };
-use server_records::LinkIdentity;
-use server_records::{LinkRows, Operations, PortError};
+use server_records::{LinkIdentity, LinkRows, LinkState, Operations, PortError};
 
 /// Follows the connection of a runner.
 pub(crate) type ConnectionWatch = watch::Receiver<RunnerConnection>;
@@ -175,6 +184,8 @@ struct LinkServices {
     links: AtomicU32,
     figures: FleetFigures,
     refused_versions: RefusedVersions,
+    /// The way to other replicas, if there can be any.
+    holders: OnceLock<Arc<dyn LinkHolders>>,
 }
 
 impl std::fmt::Debug for LinkServices {
@@ -206,6 +217,7 @@ impl Links {
                 links: AtomicU32::new(0),
                 figures: FleetFigures::default(),
                 refused_versions: RefusedVersions::default(),
+                holders: OnceLock::new(),
             }),
             collectors: Collectors::new(),
         }
@@ -312,7 +324,7 @@ impl Links {
         self.registry.rotated().await;
     }
 
-    /// Tells if the runner has a link here that carries operations.
+    /// Tells if the runner has a link that carries operations, here or at another replica that lends it.
     pub async fn online(&self, runner: RunnerId) -> bool {
         self.presence(runner).await.is_online()
     }
@@ -322,11 +334,87 @@ impl Links {
         Presence(self.watch(runner).await)
     }
 
-    pub(crate) async fn watch(&self, runner: RunnerId) -> ConnectionWatch {
-        self.registry.watch(runner).await
+    /// Uses links of other replicas from now on, by way of these calls. Called once.
+    pub async fn borrow_by(&self, holders: Arc<dyn LinkHolders>) {
+        let _ = self.serving.holders.set(holders);
+        for (runner, search) in self.registry.searches().await {
+            self.search(runner, Some(search));
+        }
     }
 
-    /// Has the runner make a sandbox like this, or start it at once; `false` if it has no link here.
+    /// Lends the link of this generation to another replica; none if this replica does not hold it.
+    pub async fn lend(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        generation: Generation,
+    ) -> Option<LentLink> {
+        let (mut watch, _) = self.registry.watch(runner, false).await;
+        let settled = timeout(LINKING_WITHIN, linked_or_not(&mut watch)).await;
+        match settled {
+            Ok(RunnerConnection::Online(link))
+                if link.generation() == generation && !link.is_borrowed() =>
+            {
+                Some(LentLink::of(self, tenant, runner, link))
+            }
+            _ => None,
+        }
+    }
+
+    /// The rows of all runners' links may have changed at other replicas. A link of this one asks for its row itself, a
+    /// little later.
+    pub async fn all_changed_elsewhere(&self) {
+        self.registry.changed(None).await;
+    }
+
+    /// The row of this runner's link may have changed at another replica.
+    pub async fn changed_elsewhere(&self, runner: RunnerId) {
+        for (runner, generation) in self.registry.changed(Some(runner)).await {
+            let why = match self.serving.rows.holder(runner).await {
+                Ok(LinkState::Barred(why)) => why,
+                Ok(LinkState::Elsewhere(newer)) if newer.generation > generation => {
+                    TurnedAway::Older
+                }
+                // The link asks by itself, a little later.
+                Ok(_) | Err(_) => continue,
+            };
+            self.registry.turned_away(runner, generation, why).await;
+        }
+    }
+
+    pub(crate) async fn watch(&self, runner: RunnerId) -> ConnectionWatch {
+        let holders = self.serving.holders.get();
+        let (watch, search) = self.registry.watch(runner, holders.is_some()).await;
+        self.search(runner, search);
+        watch
+    }
+
+    async fn unregister(&self, runner: RunnerId, generation: Generation, since: Timestamp) {
+        let (registry, holders) = (&self.registry, self.serving.holders.get());
+        let search = registry.unregister(runner, generation, since, holders.is_some());
+        self.search(runner, search.await);
+    }
+
+    fn search(&self, runner: RunnerId, search: Option<registry::Borrowing>) {
+        let holders = self.serving.holders.get();
+        if let (Some(holders), Some(search)) = (holders, search) {
+            let borrower = borrowed::Borrower {
+                links: self.clone(),
+                holders: Arc::clone(holders),
+                runner,
+                search,
+            };
+            // Detached on purpose: it ends once nobody follows the runner.
+            tokio::spawn(
+                self.serving
+                    .shutdown
+                    .clone()
+                    .run_until_cancelled_owned(borrower.run()),
+            );
+        }
+    }
+
+    /// Has the runner make a sandbox like this, or start it at once; `false` if it has no link.
     pub async fn ensure_sandbox(
         &self,
         runner: RunnerId,
@@ -334,29 +422,29 @@ impl Links {
         spec: &SandboxSpec,
         start: bool,
     ) -> bool {
-        match self.here(runner).await {
+        match self.usable(runner).await {
             Some(link) => link.ensure(sandbox, spec, start).await.is_ok(),
             None => false,
         }
     }
 
-    /// Has the runner stop a sandbox; `false` if it has no link here.
+    /// Has the runner stop a sandbox; `false` if it has no link.
     pub async fn stop_sandbox(&self, runner: RunnerId, sandbox: SandboxId) -> bool {
-        match self.here(runner).await {
+        match self.usable(runner).await {
             Some(link) => link.stop_sandbox(sandbox).await.is_ok(),
             None => false,
         }
     }
 
-    /// Has the runner remove a sandbox with its files; `false` if it has no link here.
+    /// Has the runner remove a sandbox with its files; `false` if it has no link.
     pub async fn remove_sandbox(&self, runner: RunnerId, sandbox: SandboxId) -> bool {
-        match self.here(runner).await {
+        match self.usable(runner).await {
             Some(link) => link.remove_sandbox(sandbox).await.is_ok(),
             None => false,
         }
     }
 
-    /// Asks the model server of a runner's machine; none if the runner has no link here. A link that is just being made
+    /// Asks the model server of a runner's machine; none if the runner has no link. A link that is just being made
     /// is waited for. The caller checks that the runner has a model server.
     pub async fn ask_model(
         &self,
@@ -365,19 +453,16 @@ impl Links {
         body: &Bytes,
         trace: Option<TraceContext>,
     ) -> Option<ModelAnswer> {
+        let link = self.usable(runner).await?;
+        ModelAnswer::begin(&link, kind, body, trace).await.ok()
+    }
+
+    /// The runner's link, here or borrowed.
+    async fn usable(&self, runner: RunnerId) -> Option<LinkHandle> {
         let mut watch = self.watch(runner).await;
         let settled = timeout(LINKING_WITHIN, linked_or_not(&mut watch)).await;
         match settled {
-            Ok(RunnerConnection::Online(link)) => {
-                ModelAnswer::begin(&link, kind, body, trace).await.ok()
-            }
-            _ => None,
-        }
-    }
-
-    async fn here(&self, runner: RunnerId) -> Option<LinkHandle> {
-        match &*self.watch(runner).await.borrow() {
-            RunnerConnection::Online(link) => Some(link.clone()),
+            Ok(RunnerConnection::Online(link)) => Some(link),
             _ => None,
         }
     }

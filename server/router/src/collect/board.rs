@@ -174,6 +174,11 @@ impl Board {
         self.change(|known| known.unkept = true);
     }
 
+    /// Has readers look again for kept bytes.
+    pub(super) fn look_again(&self) {
+        self.changed.send_replace(());
+    }
+
     /// Starts again behind the kept output: bytes that were not kept come once more.
     pub(super) fn begin_again(&self, kept: [u64; 2]) {
         self.change(|known| known.begin_again(kept));

@@ -17,10 +17,10 @@ use shared_sandbox::{
     CancelAnswer, Control, Input, OperationEvent, Outcome, OutputStream, Request,
 };
 use shared_telemetry::server::OPERATION_START_DURATION;
-use shared_types::{Generation, OperationId, human::duration};
+use shared_types::{Generation, OperationId, Refusal, RefusalCode, human::duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
@@ -31,7 +31,7 @@ use super::{
     patience::{Pauses, patiently},
 };
 use crate::{
-    bounds::LOOK_WHILE_AWAY_EVERY,
+    bounds::{KEPT_AT_LAST_WITHIN, KEPT_ELSEWHERE_WITHIN, LOOK_AGAIN_AFTER, LOOK_WHILE_AWAY_EVERY},
     links::{
         ConnectionWatch, LinkGone, LinkHandle, OutputReader, RunnerConnection, linked,
         linked_or_not,
@@ -71,6 +71,10 @@ pub(super) struct CollectDriver {
     is_stored: bool,
     /// The runner may remember it.
     is_remembered: bool,
+    /// The last link was borrowed: its holder has kept the output.
+    was_kept_elsewhere: bool,
+    /// The time when readers look for the last output again, which its holder keeps.
+    look_again_at: Option<Instant>,
     /// The link over which it is sent first, and the time when its intent was committed; until its runner has it.
     placed: Option<(Generation, Instant)>,
     again: Again,
@@ -130,6 +134,8 @@ enum DriverEvent {
     Durable(Option<[u64; 2]>),
     Asked,
     LookForRoom,
+    /// Readers may find output by now that another replica keeps.
+    LookAgain,
 }
 
 impl CollectDriver {
@@ -148,6 +154,8 @@ impl CollectDriver {
             waiters: Waiters::default(),
             is_stored: false,
             is_remembered: false,
+            was_kept_elsewhere: false,
+            look_again_at: None,
             placed: begin.fresh.map(|link| (link, Instant::now())),
             again: Again {
                 permits: begin.again,
@@ -178,6 +186,11 @@ impl CollectDriver {
                 RemainingWork::Nothing => return Ok(()),
                 // Its reader confirms when it has all of it.
                 RemainingWork::Forget if self.keeping.is_left_to_the_reader() => return Ok(()),
+                RemainingWork::Forget if self.is_borrowed() => {
+                    if self.is_kept_by_the_holder().await {
+                        return Ok(());
+                    }
+                }
                 RemainingWork::Forget => {
                     if self.keeping.is_all_kept(self.machine.came()).await {
                         self.forget(&mut connection).await;
@@ -215,6 +228,9 @@ impl CollectDriver {
                         biased;
                         changed = connection.changed() => match changed {
                             Ok(()) => {
+                                if self.begins_to_keep(connection) && !self.begin_again(false).await? {
+                                    return Ok(RemainingWork::Nothing);
+                                }
                                 self.wait_for_permit(connection).await;
                                 self.connected(connection);
                             }
@@ -250,6 +266,7 @@ impl CollectDriver {
                 FollowStep::Settle(outcome) => {
                     let settled = patiently(|| operations.settle(id, &outcome)).await?;
                     self.is_stored = true;
+                    self.tell_holder_of_end().await;
                     self.machine.settled(settled);
                 }
                 FollowStep::Offer(outcome) => {
@@ -257,6 +274,9 @@ impl CollectDriver {
                     self.is_remembered = true;
                     let stored = self.audience.offer(outcome).await;
                     self.is_stored = stored;
+                    if stored {
+                        self.tell_holder_of_end().await;
+                    }
                     self.machine.offered(stored);
                 }
                 FollowStep::Mail => {
@@ -293,6 +313,22 @@ impl CollectDriver {
                 }
             }
         }
+    }
+
+    /// True if another replica has held the runner's link and kept the output, and now this one holds it.
+    fn begins_to_keep(&mut self, connection: &ConnectionWatch) -> bool {
+        let is_here = match &*connection.borrow() {
+            RunnerConnection::Online(link) => !link.is_borrowed(),
+            _ => return false,
+        };
+        is_here && std::mem::replace(&mut self.was_kept_elsewhere, false)
+    }
+
+    /// True if another replica holds the runner's link.
+    fn is_borrowed(&self) -> bool {
+        self.link
+            .as_ref()
+            .is_some_and(|(link, _)| link.is_borrowed())
     }
 
     /// True if a download has lost its reader. The bytes of its file are nowhere else, so without the reader they would
@@ -335,12 +371,54 @@ impl CollectDriver {
             }
             _ => {}
         }
-        self.keeping.keep(&event).await;
+        match self.is_borrowed() {
+            true => {
+                let is_output = matches!(event, OperationEvent::Output { .. });
+                let soon = is_output.then(|| Instant::now() + KEPT_ELSEWHERE_WITHIN);
+                self.look_again_at = soon.or(self.look_again_at);
+            }
+            false => self.keeping.keep(&event).await,
+        }
         self.note_what_cannot_be_kept();
         self.audience.note(event);
         while self.audience.is_behind() {
             let event = self.next_event().await;
             self.handle(event);
+        }
+    }
+
+    /// Lets the replica that holds the link go on: it has left the end to this one.
+    async fn tell_holder_of_end(&mut self) {
+        if let Some((link, _)) = self.link.clone()
+            && link.is_borrowed()
+            && !self.keeping.is_left_to_the_reader()
+        {
+            // If it does not arrive, the holder finds the end where it is stored.
+            let _ = link.forget(self.machine.id()).await;
+        }
+    }
+
+    /// Waits until readers find all of the output where the holder of the link keeps it; returns false if the link ends
+    /// before. A holder that is slow keeps it all the same.
+    async fn is_kept_by_the_holder(&mut self) -> bool {
+        let Some((link, _)) = self.link.clone() else {
+            return false;
+        };
+        let (outputs, id) = (self.ports.operations.outputs(), self.machine.id());
+        let ends = self.machine.came();
+        let kept = async {
+            while !is_kept_to(&*outputs, id, ends).await {
+                sleep(LOOK_AGAIN_AFTER).await;
+            }
+        };
+        tokio::select! {
+            kept = timeout(KEPT_AT_LAST_WITHIN, kept) => {
+                if kept.is_err() {
+                    tracing::debug!(operation.id = %id, "the end of the output is not seen yet; the holder of the link keeps it");
+                }
+                true
+            }
+            () = link.over() => false,
         }
     }
 
@@ -418,14 +496,26 @@ impl CollectDriver {
             durable = self.keeping.durable(came) => DriverEvent::Durable(durable),
             () = self.audience.attend() => DriverEvent::Attended,
             () = until(look_at) => DriverEvent::LookForRoom,
+            () = until(self.look_again_at) => DriverEvent::LookAgain,
             mail = self.mailbox.next(), if takes_mail => DriverEvent::Mail(mail),
         }
     }
 
     fn handle(&mut self, event: DriverEvent) {
         match event {
-            DriverEvent::Mail(mail) => self.machine.mail(mail),
+            DriverEvent::Mail(mail) => {
+                if mail == Mail::Detached && self.is_borrowed() {
+                    self.give_up_controls();
+                }
+                self.machine.mail(mail);
+            }
             DriverEvent::Attended => {}
+            DriverEvent::LookAgain => {
+                self.look_again_at = None;
+                if let Audience::Board(board) = &self.audience {
+                    board.look_again();
+                }
+            }
             DriverEvent::LookForRoom => self.look_for_room_later(),
             DriverEvent::Asked => self.asked(),
             DriverEvent::Answered(answer) => {
@@ -458,6 +548,17 @@ impl CollectDriver {
                     self.room.pauses = room_pauses(&self.ports);
                 }
                 self.note_what_cannot_be_kept();
+            }
+        }
+    }
+
+    /// Answers the callers whose control the holder of the link may have passed on, or not. A holder gives controls ids of
+    /// its own, so the runner would not know a second one for the same.
+    fn give_up_controls(&mut self) {
+        for key in self.machine.give_up_sent_controls() {
+            if let Some(waiter) = self.waiters.by_key.remove(&key) {
+                let message = "the server with the runner's link did not answer; it is not known if this was done";
+                let _ = waiter.send(Err(Refusal::new(RefusalCode::Unavailable, message)));
             }
         }
     }
@@ -497,9 +598,7 @@ impl CollectDriver {
         let now = connection.borrow_and_update().clone();
         self.link = match (&now, self.link.take()) {
             // The same reader stays: without a request it would give way to another one, also to itself.
-            (RunnerConnection::Online(link), Some((same, key)))
-                if same.generation() == link.generation() =>
-            {
+            (RunnerConnection::Online(link), Some((same, key))) if same.is(link) => {
                 Some((same, key))
             }
             (RunnerConnection::Online(link), _) => Some((link.clone(), link.reader())),
@@ -510,6 +609,7 @@ impl CollectDriver {
                 None
             }
         };
+        self.was_kept_elsewhere |= self.is_borrowed();
         self.machine.connection(linked(&now));
     }
 
@@ -652,7 +752,19 @@ fn room_pauses(ports: &Ports) -> Pauses {
 
 /// Tells if the last byte of each stream is kept, for an operation with this outcome.
 async fn is_kept_to_the_end(outputs: &dyn Outputs, id: OperationId, outcome: &Outcome) -> bool {
+    let mut ends = [0, 0];
     for (stream, end) in outcome.output() {
+        ends[stream as usize] = end;
+    }
+    is_kept_to(outputs, id, ends).await
+}
+
+/// Tells if the bytes before these offsets of stdout and stderr are kept.
+async fn is_kept_to(outputs: &dyn Outputs, id: OperationId, ends: [u64; 2]) -> bool {
+    for (stream, end) in [OutputStream::Stdout, OutputStream::Stderr]
+        .into_iter()
+        .zip(ends)
+    {
         if let Some(last) = end.checked_sub(1)
             && !matches!(outputs.read(id, stream, last).await, Ok(Some(_)))
         {

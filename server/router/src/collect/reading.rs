@@ -69,10 +69,10 @@ impl OperationReader {
         }
     }
 
-    /// The reader that may store the end; an earlier one may no more. It receives all of the output.
-    pub(super) fn claiming(board: Arc<Board>) -> Self {
+    /// The reader that may store the end; an earlier one may no more.
+    pub(super) fn claiming(board: Arc<Board>, from: [u64; 2]) -> Self {
         let claim = board.claim();
-        let mut reading = Self::new(board, [0, 0]);
+        let mut reading = Self::new(board, from);
         reading.claim = Some(claim);
         reading
     }

@@ -54,6 +54,8 @@ type CancelWaiter = oneshot::Sender<Result<CancelAnswer, Refusal>>;
 
 struct LinkState {
     linked: Linked,
+    /// Another replica holds the link, and lends it.
+    is_borrowed: bool,
     /// Keys that were given so far.
     keys: AtomicU64,
     /// None once the link is over.
@@ -79,8 +81,24 @@ pub(super) struct Open {
 impl LinkHandle {
     /// The handle of a link; the task that opens it has to close it.
     pub(super) fn open(linked: Linked, machine: server::Link<Post>, outbound: Outbound) -> Self {
+        Self::new(linked, machine, outbound, false)
+    }
+
+    /// The handle of a link that another replica lends; likewise.
+    pub(super) fn borrow(linked: Linked, outbound: Outbound) -> Self {
+        let machine = server::Link::borrowed(linked.incarnation.clone());
+        Self::new(linked, machine, outbound, true)
+    }
+
+    fn new(
+        linked: Linked,
+        machine: server::Link<Post>,
+        outbound: Outbound,
+        is_borrowed: bool,
+    ) -> Self {
         Self(Arc::new(LinkState {
             linked,
+            is_borrowed,
             keys: AtomicU64::new(0),
             open: Mutex::new(Some(Open {
                 machine,
@@ -104,6 +122,22 @@ impl LinkHandle {
     /// Works on the link.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Open) -> T) -> Result<T, LinkGone> {
         self.lock().as_mut().map(work).ok_or(LinkGone)
+    }
+
+    /// True if another replica holds the link. That one keeps the output of its operations, and lets the runner forget
+    /// them.
+    pub(crate) fn is_borrowed(&self) -> bool {
+        self.0.is_borrowed
+    }
+
+    /// True if this is the same link, reached in the same way.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Waits until the link is over.
+    pub(crate) async fn over(&self) {
+        self.0.over.cancelled().await;
     }
 
     pub(crate) fn linked(&self) -> &Linked {
@@ -219,7 +253,8 @@ impl LinkHandle {
         sandbox: SandboxId,
         operations: &dyn Operations,
     ) -> Result<(), LinkGone> {
-        if self.settled().contains(&sandbox) {
+        // The replica that holds the link sends it.
+        if self.is_borrowed() || self.settled().contains(&sandbox) {
             return Ok(());
         }
         let mut is_told = false;

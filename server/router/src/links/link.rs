@@ -234,7 +234,7 @@ impl LinkTask {
         // Readers learn from their mailboxes that the link is gone, and then since when.
         self.link.close();
         let since = self.heard_at;
-        links.registry.unregister(runner, generation, since).await;
+        links.unregister(runner, generation, since).await;
         if let Some(storing) = &self.storing_heard {
             storing.abort();
         }
@@ -399,11 +399,10 @@ impl LinkTask {
         let who = Arc::clone(&self.who);
         // Beside the link, so that a slow store never delays a frame; at most one at a time.
         self.storing_heard = Some(tokio::spawn(async move {
-            match serving.rows.heard(&who, heard).await {
-                None => {}
-                Some(TurnedAway::Revoked) => registry.revoke(who.runner).await,
-                Some(TurnedAway::Locked) => registry.lock(who.runner).await,
-                Some(TurnedAway::Older) => registry.replaced(who.runner, heard.generation).await,
+            if let Some(why) = serving.rows.heard(&who, heard).await {
+                registry
+                    .turned_away(who.runner, heard.generation, why)
+                    .await;
             }
         }));
     }

@@ -5,9 +5,11 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use shared_link::server::{self, KnownMemory, Slot, TurnedAway};
 use shared_types::{Generation, RunnerId, Timestamp};
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Notify, mpsc, oneshot, watch},
     time::{Instant, timeout_at},
 };
+
+use tokio_util::sync::CancellationToken;
 
 use super::{LinkEnd, LinkHandle, gate::Gate, shown::ReportedMemory};
 
@@ -45,10 +47,30 @@ enum RegistryRequest {
         runner: RunnerId,
         generation: Generation,
         since: Timestamp,
+        may_borrow: bool,
+        reply: oneshot::Sender<Option<Borrowing>>,
     },
     Watch {
         runner: RunnerId,
-        reply: oneshot::Sender<watch::Receiver<RunnerConnection>>,
+        may_borrow: bool,
+        reply: oneshot::Sender<(watch::Receiver<RunnerConnection>, Option<Borrowing>)>,
+    },
+    Borrowed {
+        runner: RunnerId,
+        of: Borrowing,
+        connection: RunnerConnection,
+    },
+    Searches {
+        reply: oneshot::Sender<Vec<(RunnerId, Borrowing)>>,
+    },
+    EndBorrowing {
+        runner: RunnerId,
+        of: Borrowing,
+        reply: oneshot::Sender<bool>,
+    },
+    Changed {
+        runner: Option<RunnerId>,
+        reply: oneshot::Sender<Vec<(RunnerId, Generation)>>,
     },
     Seen {
         runner: RunnerId,
@@ -85,6 +107,21 @@ pub(super) fn start() -> Handle {
     Handle { requests }
 }
 
+/// The search for a runner's link at other replicas, for those here who follow the runner's connection.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Borrowing {
+    /// The rows may have changed.
+    pub(super) changed: Arc<Notify>,
+    /// The runner has linked here, or was revoked.
+    pub(super) over: CancellationToken,
+}
+
+impl Borrowing {
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.changed, &other.changed)
+    }
+}
+
 impl Handle {
     /// Makes this link the runner's current one and ends an older one. The returned receiver tells when this one has to
     /// end. `shown`: the runner's memory as the link shows it.
@@ -114,23 +151,72 @@ impl Handle {
         self.tell(RegistryRequest::Ready { runner, link }).await;
     }
 
-    /// Ends the link. Nothing happens if it is not the current one any more.
+    /// Ends the link. Nothing happens if it is not the current one any more. Returns the search that is to begin, if
+    /// the connection is followed.
     pub(super) async fn unregister(
         &self,
         runner: RunnerId,
         generation: Generation,
         since: Timestamp,
-    ) {
-        self.tell(RegistryRequest::Unregister {
+        may_borrow: bool,
+    ) -> Option<Borrowing> {
+        self.ask(|reply| RegistryRequest::Unregister {
             runner,
             generation,
             since,
+            may_borrow,
+            reply,
+        })
+        .await
+    }
+
+    /// Follows the connection of the runner. Also returns the search that is to begin, if the runner has no link here
+    /// and none has begun. `may_borrow`: links of other replicas may be used.
+    pub(super) async fn watch(
+        &self,
+        runner: RunnerId,
+        may_borrow: bool,
+    ) -> (watch::Receiver<RunnerConnection>, Option<Borrowing>) {
+        self.ask(|reply| RegistryRequest::Watch {
+            runner,
+            may_borrow,
+            reply,
+        })
+        .await
+    }
+
+    /// The searches that are to begin for the connections that are followed already.
+    pub(super) async fn searches(&self) -> Vec<(RunnerId, Borrowing)> {
+        self.ask(|reply| RegistryRequest::Searches { reply }).await
+    }
+
+    /// The search has found this, which those who follow the runner see from now on.
+    pub(super) async fn borrowed(
+        &self,
+        runner: RunnerId,
+        of: &Borrowing,
+        connection: RunnerConnection,
+    ) {
+        let of = of.clone();
+        self.tell(RegistryRequest::Borrowed {
+            runner,
+            of,
+            connection,
         })
         .await;
     }
 
-    pub(super) async fn watch(&self, runner: RunnerId) -> watch::Receiver<RunnerConnection> {
-        self.ask(|reply| RegistryRequest::Watch { runner, reply })
+    /// Ends the search unless the connection is followed; returns true if it is over.
+    pub(super) async fn end_borrowing(&self, runner: RunnerId, of: &Borrowing) -> bool {
+        let of = of.clone();
+        self.ask(|reply| RegistryRequest::EndBorrowing { runner, of, reply })
+            .await
+    }
+
+    /// The row of this runner's link may have changed, or without a runner any. Searches look again. Returns the links
+    /// here that may be over.
+    pub(super) async fn changed(&self, runner: Option<RunnerId>) -> Vec<(RunnerId, Generation)> {
+        self.ask(|reply| RegistryRequest::Changed { runner, reply })
             .await
     }
 
@@ -160,6 +246,20 @@ impl Handle {
     pub(super) async fn replaced(&self, runner: RunnerId, generation: Generation) {
         self.tell(RegistryRequest::Replaced { runner, generation })
             .await;
+    }
+
+    /// Ends this link, which does not hold any more.
+    pub(super) async fn turned_away(
+        &self,
+        runner: RunnerId,
+        generation: Generation,
+        why: TurnedAway,
+    ) {
+        match why {
+            TurnedAway::Revoked => self.revoke(runner).await,
+            TurnedAway::Locked => self.lock(runner).await,
+            TurnedAway::Older => self.replaced(runner, generation).await,
+        }
     }
 
     /// Ends links whose access tokens are no longer valid.
@@ -230,6 +330,8 @@ struct RunnerEntry {
     locked: bool,
     /// The memory that the newest link has shown. Its task holds it as well, until it is stored.
     shown: Option<Arc<ReportedMemory>>,
+    /// The search for its link elsewhere, and what that has found.
+    borrowing: Option<(Borrowing, RunnerConnection)>,
 }
 
 impl Registry {
@@ -257,11 +359,43 @@ impl Registry {
                 runner,
                 generation,
                 since,
-            } => self
-                .entry(runner)
-                .change(|slot| slot.unregister(generation, since)),
-            RegistryRequest::Watch { runner, reply } => {
-                drop(reply.send(self.entry(runner).connection.subscribe()));
+                may_borrow,
+                reply,
+            } => {
+                let entry = self.entry(runner);
+                entry.change(|slot| slot.unregister(generation, since));
+                let may_borrow = may_borrow && entry.connection.receiver_count() > 0;
+                drop(reply.send(may_borrow.then(|| entry.search()).flatten()));
+            }
+            RegistryRequest::Watch {
+                runner,
+                may_borrow,
+                reply,
+            } => {
+                let entry = self.entry(runner);
+                let search = may_borrow.then(|| entry.search()).flatten();
+                drop(reply.send((entry.connection.subscribe(), search)));
+            }
+            RegistryRequest::Borrowed {
+                runner,
+                of,
+                connection,
+            } => self.entry(runner).borrowed(&of, connection),
+            RegistryRequest::Searches { reply } => {
+                let entries = self.entries.iter_mut();
+                let followed = entries.filter(|(_, entry)| entry.connection.receiver_count() > 0);
+                let begun = followed.filter_map(|(id, entry)| Some((*id, entry.search()?)));
+                drop(reply.send(begun.collect()));
+            }
+            RegistryRequest::EndBorrowing { runner, of, reply } => {
+                let is_over = self.entry(runner).end_borrowing(&of);
+                let _ = reply.send(is_over);
+            }
+            RegistryRequest::Changed { runner, reply } => {
+                let entries = self.entries.iter();
+                let entries = entries.filter(|(id, _)| runner.is_none_or(|only| only == **id));
+                let here = entries.filter_map(|(id, entry)| Some((*id, entry.look_again()?)));
+                drop(reply.send(here.collect()));
             }
             RegistryRequest::Seen { runner, reply } => {
                 let shown = self.entries.get(&runner);
@@ -314,6 +448,73 @@ impl RunnerEntry {
             gate: Gate::open(),
             locked: false,
             shown: None,
+            borrowing: None,
+        }
+    }
+
+    /// The connection as those see it who follow it.
+    fn seen(&self) -> RunnerConnection {
+        match (self.slot.connection(), &self.borrowing) {
+            (RunnerConnection::Offline { .. }, Some((_, found))) => found.clone(),
+            (own, _) => own.clone(),
+        }
+    }
+
+    fn tell(&self) {
+        self.connection.send_replace(self.seen());
+    }
+
+    /// A search that is to begin, unless there is one, or a link here.
+    fn search(&mut self) -> Option<Borrowing> {
+        if self.borrowing.is_some() {
+            return None;
+        }
+        let RunnerConnection::Offline { since } = *self.slot.connection() else {
+            return None;
+        };
+        let search = Borrowing::default();
+        // Where it was here just now, callers hear that it is away, and else what the search finds.
+        let first = match since {
+            Some(_) => RunnerConnection::Offline { since },
+            None => RunnerConnection::Linking,
+        };
+        self.borrowing = Some((search.clone(), first));
+        self.tell();
+        Some(search)
+    }
+
+    fn borrowed(&mut self, of: &Borrowing, connection: RunnerConnection) {
+        if let Some((search, found)) = &mut self.borrowing
+            && search.is(of)
+        {
+            *found = connection;
+            self.tell();
+        }
+    }
+
+    fn end_borrowing(&mut self, of: &Borrowing) -> bool {
+        match &self.borrowing {
+            Some((search, _)) if search.is(of) && self.connection.receiver_count() > 0 => false,
+            Some((search, _)) if search.is(of) => {
+                self.borrowing = None;
+                self.tell();
+                true
+            }
+            _ => true,
+        }
+    }
+
+    /// Has a search look at the row again; returns the generation of a link here.
+    fn look_again(&self) -> Option<Generation> {
+        if let Some((search, _)) = &self.borrowing {
+            search.changed.notify_one();
+        }
+        self.slot.current()
+    }
+
+    fn stop_searching(&mut self) {
+        if let Some((search, _)) = self.borrowing.take() {
+            search.over.cancel();
         }
     }
 
@@ -331,6 +532,7 @@ impl RunnerEntry {
         if let Some(older) = self.stop.replace(stop) {
             let _ = older.send(LinkEnd::Replaced);
         }
+        self.stop_searching();
         self.change(|_| true);
         Ok(stopped)
     }
@@ -338,6 +540,7 @@ impl RunnerEntry {
     fn revoke(&mut self) {
         self.gate.close();
         self.slot.revoke();
+        self.stop_searching();
         self.change(|_| true);
         if let Some(current) = self.stop.take() {
             let _ = current.send(LinkEnd::Revoked);
@@ -381,7 +584,7 @@ impl RunnerEntry {
     /// Tells those that follow the slot, if this changed it.
     fn change(&mut self, change: impl FnOnce(&mut Slot<LinkHandle>) -> bool) {
         if change(&mut self.slot) {
-            self.connection.send_replace(self.slot.connection().clone());
+            self.tell();
         }
     }
 
@@ -402,6 +605,7 @@ impl RunnerEntry {
         self.slot.is_taken()
             || self.gate.is_shared()
             || barred
+            || self.borrowing.is_some()
             || self.is_unstored()
             || self.connection.receiver_count() > 0
     }

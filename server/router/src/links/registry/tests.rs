@@ -68,13 +68,15 @@ async fn the_room_of_a_link_that_ended_is_given_back_without_another_link() {
     let registry = start();
     let gate = registry.gate(runner(0)).await;
     let (generation, since) = (Generation(1), Timestamp::from_micros(0));
-    registry.unregister(runner(0), generation, since).await;
+    registry
+        .unregister(runner(0), generation, since, false)
+        .await;
     registry.revoke(runner(0)).await;
     tokio::time::sleep(2 * SWEEP_AFTER).await;
     // What is forgotten is not known to be revoked any more: the store turns it away.
     let is_revoked = async || {
         matches!(
-            *registry.watch(runner(0)).await.borrow(),
+            *registry.watch(runner(0), false).await.0.borrow(),
             RunnerConnection::Revoked
         )
     };
