@@ -21,9 +21,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .boxed(".gantry.runner.v1.RunnerFrame.kind.hello")
         .codec_path("crate::codec::FrameCodec")
         .compile_fds(files)?;
+    // The files of the link are generated a second time with those that import them. They stay apart and are not used.
+    let apart = std::path::Path::new(&std::env::var("OUT_DIR")?).join("peer");
+    std::fs::create_dir_all(&apart)?;
     let peers = protox::compile(["gantry/peer/v1/peer.proto"], ["proto"])?;
     tonic_prost_build::configure()
+        .out_dir(apart)
         .bytes(".gantry.peer.v1.Output.data")
+        .extern_path(".gantry.runner.v1", "crate::v1")
         .codec_path("crate::codec::FrameCodec")
         .compile_fds(peers)?;
     Ok(())

@@ -32,7 +32,7 @@ pub mod v1 {
     reason = "generated; the .proto files are the documentation"
 )]
 pub mod peer_v1 {
-    tonic::include_proto!("gantry.peer.v1");
+    include!(concat!(env!("OUT_DIR"), "/peer/gantry.peer.v1.rs"));
 }
 
 /// The version of the link protocol that this build speaks.

@@ -338,7 +338,7 @@ async fn serve_peers(
     let tls = PeerTls::new(ClusterKey::from_pem(key)?, &process.replica.to_string())?;
     let (app, clock) = (app.clone(), &process.clock);
     let calls = PeerClient::new(tls.clone(), clock.clone());
-    app.peers.relay_by(Arc::new(calls));
+    app.peers.ask_by(Arc::new(calls)).await;
     tracing::info!(address = %listener.local_addr()?, "listening for other servers");
     let (clock, stop) = (clock.clone(), process.stop.clone());
     let serving = server_peers::serve(listener, tls, Arc::new(app), clock, stop);

@@ -14,6 +14,7 @@ mod seen;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use server_agent::Turns;
+use server_router::links::Links;
 use server_store::{Store, StoreError};
 use shared_types::{Entropy, backoff::full_jitter};
 use tokio::{sync::mpsc, time::sleep};
@@ -43,9 +44,10 @@ pub(crate) fn start(
     parts: &Parts,
     commits: &Commits,
     turns: &Turns,
+    links: &Links,
     tasks: &TaskTracker,
 ) -> Listeners {
-    let listeners = Listeners::of(commits, turns);
+    let listeners = Listeners::of(commits, turns, links);
     let Some(wire) = parts.store.hints() else {
         return listeners;
     };

@@ -83,7 +83,7 @@ pub use operations::{
 };
 pub use operator::Operator;
 pub use parts::Parts;
-pub use peers::{FollowError, Peer, PeerCalls, Peers, Pieces};
+pub use peers::{FollowError, LentAnswers, Peer, PeerCalls, Peers, Pieces};
 pub use people::{Invited, People, Person};
 pub use permissions::{
     KnownRules, NewRule, Permissions, Probe, ProbeAnswer, ProbeDeed, ProposedRules,
@@ -99,9 +99,10 @@ pub use server_agent::{
     feed::{Followed, HereFeed},
 };
 pub use server_records::{
-    ApprovalOutcome, ApprovalRow, LinkIdentity, RuleBy, RuleRow, SessionKey, SetRule, TrustedFile,
+    ApprovalOutcome, ApprovalRow, LinkHolder, LinkIdentity, RuleBy, RuleRow, SessionKey, SetRule,
+    TrustedFile,
 };
-pub use server_router::links::LinkSealer;
+pub use server_router::links::{LentAnswer, LentLink, LinkSealer, NotLent};
 pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, RunnerChange};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
 pub use server_store::{ModelUsage, UsageBy, UsageOf};
@@ -240,9 +241,9 @@ impl App {
             operations: operations.clone(),
             clock: parts.clock.clone(),
         };
-        let listeners = hints::start(&parts, &commits, &turns, &tasks);
+        let listeners = hints::start(&parts, &commits, &turns, &links, &tasks);
         Replicas::start(&parts, listeners, turns, &operations, &tasks);
-        let peers = Peers::of(&parts, &access, &commits, &tasks);
+        let peers = Peers::of(&parts, &access, &commits, &links, &tasks);
         let commands = Commands {
             gate: gate.clone(),
             sessions,

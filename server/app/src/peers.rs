@@ -5,6 +5,7 @@
 //! themselves are a port ([`PeerCalls`]). A server that is asked does not ask for a user: every server of the database
 //! has all its rights anyway, and the one that asks has checked its own user.
 
+mod known;
 mod relay;
 mod relays;
 
@@ -12,16 +13,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
+use proto::v1::ServerFrame;
 use server_agent::{
     Live,
     feed::{HereFeed, LiveHub},
 };
-use server_records::SessionKey;
+use server_records::{LinkHolder, SessionKey};
+use server_router::links::{LentAnswer, LentLink, Links, NotLent};
 use server_store::Store;
-use shared_types::{Entropy, ReplicaId, SecretId};
+use shared_types::{Entropy, Generation, ReplicaId, RunnerId, SecretId, TenantId};
+use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::relays::Relays;
+use self::{known::KnownPeers, relays::Relays};
 use crate::{
     Access, AppError, Parts,
     commits::Commits,
@@ -47,7 +51,20 @@ pub trait Peer: Send + Sync {
     /// # Errors
     /// If it cannot be reached, is not the one it should be, or refuses.
     async fn follow(&self, of: SessionKey) -> Result<Pieces, FollowError>;
+
+    /// Borrows a link that it holds ([`LinkHolders::borrow`]).
+    ///
+    /// # Errors
+    /// Likewise.
+    async fn borrow(
+        &self,
+        link: &LinkHolder,
+        orders: mpsc::Receiver<Box<ServerFrame>>,
+    ) -> Result<LentAnswers, NotLent>;
 }
+
+/// The answers over a borrowed link.
+pub type LentAnswers = BoxStream<'static, LentAnswer>;
 
 /// The pieces of work under way at another server.
 pub type Pieces = BoxStream<'static, Result<Live, FollowError>>;
@@ -65,6 +82,7 @@ pub struct Peers {
     vault: Vault,
     hub: LiveHub,
     seen: SeenLogs,
+    links: Links,
     replica: ReplicaId,
     entropy: Arc<dyn Entropy>,
     tasks: TaskTracker,
@@ -76,6 +94,7 @@ impl Peers {
         parts: &Parts,
         access: &Access,
         commits: &Commits,
+        links: &Links,
         tasks: &TaskTracker,
     ) -> Self {
         Self {
@@ -84,6 +103,7 @@ impl Peers {
             vault: parts.vault.clone(),
             hub: commits.hub.clone(),
             seen: commits.seen.clone(),
+            links: links.clone(),
             replica: parts.replica,
             entropy: parts.entropy.clone(),
             tasks: tasks.clone(),
@@ -102,14 +122,26 @@ impl Peers {
         Ok(key.await?)
     }
 
-    /// Relays the work of other servers to those who follow it here, from now on.
-    pub fn relay_by(&self, calls: Arc<dyn PeerCalls>) {
+    /// From now on relays the work of other servers to those who follow it here, and borrows their links.
+    pub async fn ask_by(&self, calls: Arc<dyn PeerCalls>) {
+        let known = Arc::new(KnownPeers::new(calls));
+        self.links.borrow_by(known.clone()).await;
         self.seen.begin_relays();
-        let relays = Relays::new(self, calls);
+        let relays = Relays::new(self, known);
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
             stop.run_until_cancelled_owned(relays.run()).await;
         });
+    }
+
+    /// Lends the link of this generation; none if this server does not hold it.
+    pub async fn lend(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        generation: Generation,
+    ) -> Option<LentLink> {
+        self.links.lend(tenant, runner, generation).await
     }
 
     /// Follows what is under way here in a session, for another server.

@@ -3,15 +3,21 @@
 use std::{error::Error as _, io, sync::Arc};
 
 use async_trait::async_trait;
-use futures_util::{StreamExt as _, future::ready};
+use futures_util::{StreamExt as _, future::ready, stream};
 use http::Uri;
 use hyper_util::rt::TokioIo;
-use proto::peer_v1::{FollowRequest, peer_client};
-use server_app::{FollowError, Peer, PeerCalls, Pieces, SessionKey};
+use proto::{
+    peer_v1::{BorrowOrder, FollowRequest, Link, borrow_answer, borrow_order, peer_client},
+    v1::ServerFrame,
+};
+use server_app::{
+    FollowError, LentAnswer, LentAnswers, LinkHolder, NotLent, Peer, PeerCalls, Pieces, SessionKey,
+};
 use shared_tls::peer::PeerTls;
 use shared_types::{Clock, ReplicaId};
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{net::TcpStream, sync::mpsc, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
     Status,
     transport::{Channel, Endpoint},
@@ -89,11 +95,17 @@ struct ConnectedPeer {
     channel: Channel,
 }
 
+impl ConnectedPeer {
+    fn client(&self) -> peer_client::PeerClient<Channel> {
+        peer_client::PeerClient::new(self.channel.clone())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+    }
+}
+
 #[async_trait]
 impl Peer for ConnectedPeer {
     async fn follow(&self, of: SessionKey) -> Result<Pieces, FollowError> {
-        let mut client = peer_client::PeerClient::new(self.channel.clone())
-            .max_decoding_message_size(MAX_MESSAGE_BYTES);
+        let mut client = self.client();
         let request = FollowRequest {
             tenant: of.tenant.to_string(),
             session: of.session.to_string(),
@@ -101,24 +113,72 @@ impl Peer for ConnectedPeer {
         let answer = client
             .follow(request)
             .await
-            .map_err(|status| failed(&status))?;
+            .map_err(|status| FollowError(words(&status)))?;
         let pieces = answer.into_inner().filter_map(|message| {
             ready(match message {
                 Ok(message) => piece(message).map(Ok),
-                Err(status) => Some(Err(failed(&status))),
+                Err(status) => Some(Err(FollowError(words(&status)))),
             })
         });
         Ok(pieces.boxed())
     }
+
+    async fn borrow(
+        &self,
+        link: &LinkHolder,
+        orders: mpsc::Receiver<Box<ServerFrame>>,
+    ) -> Result<LentAnswers, NotLent> {
+        let frames = ReceiverStream::new(orders);
+        let frames = frames.map(|frame| borrow_order::Kind::Frame(*frame));
+        let named = borrow_order::Kind::Link(Link {
+            tenant: link.tenant.to_string(),
+            runner: link.runner.to_string(),
+            generation: link.generation.0,
+        });
+        let orders = stream::once(ready(named)).chain(frames);
+        let orders = orders.map(|kind| BorrowOrder { kind: Some(kind) });
+        let answers = self.client().borrow(orders).await;
+        let mut answers = answers.map_err(not_lent)?.into_inner();
+        match answers
+            .message()
+            .await
+            .map_err(not_lent)?
+            .and_then(|first| first.kind)
+        {
+            Some(borrow_answer::Kind::Lent(_)) => {}
+            _ => return Err(NotLent("it answers something else".to_owned())),
+        }
+        let answers = answers.scan((), |(), answer| {
+            let answer = answer.inspect_err(|status| {
+                tracing::debug!(why = words(status), "a borrowed link is over");
+            });
+            ready(answer.ok())
+        });
+        let answers = answers.filter_map(|answer| {
+            ready(match answer.kind {
+                Some(borrow_answer::Kind::Frame(frame)) => Some(LentAnswer::Frame(frame)),
+                Some(borrow_answer::Kind::Superseded(id)) => {
+                    id.parse().ok().map(LentAnswer::Superseded)
+                }
+                // Of a newer release.
+                Some(borrow_answer::Kind::Lent(_)) | None => None,
+            })
+        });
+        Ok(answers.boxed())
+    }
+}
+
+fn not_lent(status: Status) -> NotLent {
+    NotLent(words(&status))
 }
 
 /// The words of a failure, with those of its causes.
-fn failed(status: &Status) -> FollowError {
+fn words(status: &Status) -> String {
     let mut words = status.message().to_owned();
     let mut cause = status.source();
     while let Some(error) = cause {
         words = format!("{words}: {error}");
         cause = error.source();
     }
-    FollowError(words)
+    words
 }

@@ -14,16 +14,19 @@ pub use listen::serve;
 
 use std::time::Duration;
 
+use shared_types::limits::MAX_FRAME_BYTES;
+
 /// A connection on which something is asked is probed after this long without a word.
 const PING_EVERY: Duration = Duration::from_secs(5);
 /// The answer to a probe comes within this time, or the connection is lost.
 const PING_WITHIN: Duration = Duration::from_secs(5);
 /// TCP and TLS together take this long at most.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// The largest message, in bytes: a piece of 64 KiB, and its ids.
-const MAX_MESSAGE_BYTES: usize = 128 * 1024;
-/// Calls that one server carries on for one other at once: each relays at most 512 sessions.
-const CALLS_PER_PEER: u32 = 1024;
+/// The largest message, in bytes: a frame of a link, and the message around it.
+const MAX_MESSAGE_BYTES: usize = MAX_FRAME_BYTES + 1024;
+/// Calls that one server carries on for one other at once: it relays at most 512 sessions, and borrows links of runners
+/// that people here use.
+const CALLS_PER_PEER: u32 = 16 * 1024;
 /// Bytes of one call that are sent and not read yet.
 const UNREAD_PER_CALL_BYTES: u32 = 256 * 1024;
 /// Bytes of all calls on one connection that are sent and not read yet.

@@ -2,12 +2,14 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use futures_util::{StreamExt as _, stream};
-use proto::peer_v1 as wire;
-use server_app::{App, AppError, SessionKey};
-use tokio_stream::Stream;
-use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status};
+use futures_util::{StreamExt as _, future::ready, stream};
+use proto::peer_v1::{self as wire, BorrowOrder, borrow_answer, borrow_order};
+use server_app::{App, AppError, LentAnswer, SessionKey};
+use shared_types::Generation;
+use tokio::sync::mpsc;
+use tokio_stream::{Stream, wrappers::ReceiverStream};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tonic::{Request, Response, Status, Streaming};
 
 use crate::wire::messages;
 
@@ -18,6 +20,10 @@ pub(crate) struct PeerService {
 }
 
 type Pieces = Pin<Box<dyn Stream<Item = Result<wire::Live, Status>> + Send>>;
+type Answers = Pin<Box<dyn Stream<Item = Result<wire::BorrowAnswer, Status>> + Send>>;
+
+/// Answers of one loan that wait on their way to the other server.
+const ANSWERS: usize = 64;
 
 #[tonic::async_trait]
 impl wire::peer_server::Peer for PeerService {
@@ -40,6 +46,52 @@ impl wire::peer_server::Peer for PeerService {
         });
         let pieces = pieces.flatten();
         Ok(Response::new(Box::pin(pieces)))
+    }
+
+    type BorrowStream = Answers;
+
+    async fn borrow(
+        &self,
+        request: Request<Streaming<BorrowOrder>>,
+    ) -> Result<Response<Answers>, Status> {
+        let mut orders = request.into_inner();
+        let first = orders.message().await?.and_then(|first| first.kind);
+        let Some(borrow_order::Kind::Link(named)) = first else {
+            return Err(Status::invalid_argument("the first order names no link"));
+        };
+        let (Ok(tenant), Ok(runner)) = (named.tenant.parse(), named.runner.parse()) else {
+            return Err(Status::invalid_argument("tenant or runner is no id"));
+        };
+        let generation = Generation(named.generation);
+        let lent = self.app.peers.lend(tenant, runner, generation).await;
+        let lent = lent.ok_or_else(|| {
+            Status::failed_precondition("this server does not hold that link of the runner")
+        })?;
+        let frames = orders.scan((), |(), order| ready(order.ok()));
+        let frames = frames.filter_map(|order| {
+            ready(match order.kind {
+                Some(borrow_order::Kind::Frame(frame)) => Some(frame),
+                Some(borrow_order::Kind::Link(_)) | None => None,
+            })
+        });
+        let (answers, lent_answers) = mpsc::channel(ANSWERS);
+        // The stream of answers carries the loan: both end together.
+        let serving = self
+            .stop
+            .clone()
+            .run_until_cancelled_owned(lent.serve(frames, answers));
+        let serving = AbortOnDropHandle::new(tokio::spawn(serving));
+        let is_lent = borrow_answer::Kind::Lent(wire::Lent {});
+        let answers = ReceiverStream::new(lent_answers).map(move |answer| {
+            let _ = &serving;
+            match answer {
+                LentAnswer::Frame(frame) => borrow_answer::Kind::Frame(frame),
+                LentAnswer::Superseded(id) => borrow_answer::Kind::Superseded(id.to_string()),
+            }
+        });
+        let answers = stream::once(ready(is_lent)).chain(answers);
+        let answers = answers.map(|kind| Ok(wire::BorrowAnswer { kind: Some(kind) }));
+        Ok(Response::new(Box::pin(answers)))
     }
 }
 

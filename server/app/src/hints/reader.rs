@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use server_agent::{Turns, feed::LiveHub};
 use server_records::{Change, Hint, HintBatch, HintNews, Pace, SessionKey, Whose};
+use server_router::links::Links;
 use shared_telemetry::server::{HINT_BATCHES, HINTS};
 use shared_types::{ReplicaId, Topic};
 use tokio::{
@@ -29,6 +30,7 @@ pub(crate) struct Listeners {
     changes: ChangeHub,
     rights: RightsChanges,
     seen: SeenLogs,
+    links: Links,
 }
 
 /// Reads what comes, and applies it.
@@ -41,13 +43,14 @@ pub(super) struct HintReader {
 }
 
 impl Listeners {
-    pub(super) fn of(commits: &Commits, turns: &Turns) -> Self {
+    pub(super) fn of(commits: &Commits, turns: &Turns, links: &Links) -> Self {
         Self {
             turns: turns.clone(),
             hub: commits.hub.clone(),
             changes: commits.changes.clone(),
             rights: commits.rights.clone(),
             seen: commits.seen.clone(),
+            links: links.clone(),
         }
     }
 
@@ -63,6 +66,7 @@ impl Listeners {
         self.hub.all_appended().await;
         self.turns.all_changed_elsewhere().await;
         self.hub.look_at_waits();
+        self.links.all_changed_elsewhere().await;
         self.rights.tell(None);
         let lists = Topic::ALL.map(|topic| Change {
             tenant: None,
@@ -124,6 +128,11 @@ impl HintReader {
             Hint::Waits => {
                 self.waits_due
                     .get_or_insert_with(|| Instant::now() + WAITS_AFTER);
+            }
+            Hint::Link(runner) => {
+                let links = self.listeners.links.clone();
+                // Beside the hints that follow, because it reads a row.
+                tokio::spawn(async move { links.changed_elsewhere(runner).await });
             }
             Hint::Rights(tenant) => self.listeners.rights.tell(tenant),
             Hint::List(change) => self.listeners.changes.tell(vec![change]),

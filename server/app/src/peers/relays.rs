@@ -11,11 +11,10 @@ use std::{
 
 use server_records::SessionKey;
 use server_store::{HeldTurn, StoreError};
-use shared_types::ReplicaId;
 use tokio::{sync::Notify, time::sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Peer, PeerCalls, Peers, relay::Relay};
+use super::{Peers, known::KnownPeers, relay::Relay};
 
 /// Sessions that are relayed at once. Those who follow more see their text once it is in the log.
 const RELAYS_AT_ONCE: usize = 512;
@@ -29,8 +28,7 @@ const SESSIONS_AT_ONCE: usize = 4096;
 /// See the module.
 pub(super) struct Relays {
     of: Peers,
-    calls: Arc<dyn PeerCalls>,
-    peers: HashMap<ReplicaId, Arc<dyn Peer>>,
+    peers: Arc<KnownPeers>,
     running: HashMap<SessionKey, Running>,
 }
 
@@ -42,11 +40,10 @@ struct Running {
 }
 
 impl Relays {
-    pub(super) fn new(of: &Peers, calls: Arc<dyn PeerCalls>) -> Self {
+    pub(super) fn new(of: &Peers, peers: Arc<KnownPeers>) -> Self {
         Self {
             of: of.clone(),
-            calls,
-            peers: HashMap::new(),
+            peers,
             running: HashMap::new(),
         }
     }
@@ -83,8 +80,6 @@ impl Relays {
                 self.relay(*of, held).await;
             }
         }
-        let in_use = |replica| self.running.values().any(|one| one.held.replica == replica);
-        self.peers.retain(|replica, _| in_use(*replica));
         let relayed = self.running.keys().copied().collect();
         self.of.seen.relayed(relayed);
         Ok(())
@@ -107,13 +102,12 @@ impl Relays {
     }
 
     fn begin(&mut self, held: HeldTurn) {
-        let peer = self.peers.entry(held.replica);
-        let peer = peer.or_insert_with(|| self.calls.at(held.replica, &held.address));
+        let peer = self.peers.at(held.replica, &held.address);
         let grown = Arc::new(Notify::new());
         let relay = Relay {
             store: self.of.store.clone(),
             hub: self.of.hub.clone(),
-            peer: peer.clone(),
+            peer,
             entropy: self.of.entropy.clone(),
             held: held.clone(),
             grown: grown.clone(),
