@@ -1,6 +1,7 @@
 //! A server on PostgreSQL that stops answering. The scenarios of kills and links run on PostgreSQL as well:
 //! `GANTRY_TEST_DATABASE=postgres tests/postgres run cargo nextest run -p tests -E 'test(/kills::/)'`.
 
+mod borrowed;
 mod peers;
 mod two_servers;
 
