@@ -23,6 +23,7 @@ mod history;
 pub(crate) mod limit;
 mod listen;
 mod next;
+mod permits;
 mod project;
 mod recall;
 mod seen;

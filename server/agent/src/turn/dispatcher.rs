@@ -11,10 +11,10 @@ use futures_util::FutureExt as _;
 use server_records::{SessionError, SessionKey};
 use shared_sandbox::CancelAnswer;
 use shared_types::{Epoch, Event, OperationId, Refusal, SessionEvent, TurnId};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{bench::Bench, worker::Worker};
+use super::{bench::Bench, permits::Permits, worker::Worker};
 use crate::{
     context::report::{ContextReport, report},
     tools::ToolSet,
@@ -65,7 +65,7 @@ impl Turns {
             workers: HashMap::new(),
             views: HashMap::new(),
             idle,
-            permits: Arc::new(Semaphore::new(at_once)),
+            permits: Permits::new(at_once),
         };
         tasks.spawn(dispatcher.run((inbox, unheard, of_others), idled, stop.clone()));
         let waiting = wake_waiting(bench.clone(), wake.clone(), stop.clone());
@@ -204,7 +204,7 @@ struct Dispatcher {
     /// Of turns that wait without a worker.
     views: HashMap<SessionKey, View>,
     idle: mpsc::Sender<Idle>,
-    permits: Arc<Semaphore>,
+    permits: Permits,
 }
 
 /// A worker that found nothing more to do.

@@ -13,7 +13,7 @@ use std::{
 
 use futures_util::FutureExt as _;
 use server_records::{ClaimedTurn, IfRunning, NextTurn, SessionError, SessionKey};
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -21,6 +21,7 @@ use super::{
     TurnError,
     bench::{Bench, Traced, Under},
     dispatcher::RETRY_AFTER,
+    permits::{Permit, Permits},
 };
 use crate::{
     engine::{Carried, Claim},
@@ -56,16 +57,16 @@ pub(super) enum Obstacle {
 impl Worker {
     /// Carries the session's turns, one after the other, until none is left, or the next one waits:
     /// then returns the view of that one.
-    pub(super) async fn run(mut self, permits: &Semaphore) -> Option<View> {
+    pub(super) async fn run(mut self, permits: &Permits) -> Option<View> {
         let mut pause = RETRY_AFTER;
         loop {
             match self.carry_next(permits).await {
                 Ok(ControlFlow::Continue(())) => pause = RETRY_AFTER,
                 Ok(ControlFlow::Break(())) => return self.view,
                 Err(Obstacle::Turn(TurnError::StaleEpoch)) => {
-                    // A session has one worker, so no other has taken it over. The server raised the
-                    // epoch, because the database is an older copy.
-                    tracing::warn!(session.id = %self.of.session, "the epoch of the session was raised; its turn is claimed again");
+                    // Another server has taken it over, while this one was held for dead. Or the database is an older
+                    // copy, and so the server raised the epoch. If the turn has no living worker it is claimed again.
+                    tracing::warn!(session.id = %self.of.session, "the epoch of the session was raised; its turn is looked at again");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
                 Err(error) => {
@@ -80,7 +81,7 @@ impl Worker {
 
     /// Claims the next turn and carries it as far as it goes; breaks where none is left, or where it
     /// waits.
-    async fn carry_next(&mut self, permits: &Semaphore) -> Result<ControlFlow<()>, Obstacle> {
+    async fn carry_next(&mut self, permits: &Permits) -> Result<ControlFlow<()>, Obstacle> {
         let Some((_permit, turn)) = self.claim_next(permits).await? else {
             return Ok(ControlFlow::Break(()));
         };
@@ -105,14 +106,14 @@ impl Worker {
     }
 
     /// Claims the next turn, with a permit to run it.
-    async fn claim_next<'p>(
+    async fn claim_next(
         &mut self,
-        permits: &'p Semaphore,
-    ) -> Result<Option<(SemaphorePermit<'p>, ClaimedTurn)>, Obstacle> {
+        permits: &Permits,
+    ) -> Result<Option<(Permit, ClaimedTurn)>, Obstacle> {
         // Most often a message woke it, and nothing else is unfinished: then a look would tell nothing.
         if std::mem::take(&mut self.is_woken)
             && self.view.is_none()
-            && let Ok(permit) = permits.try_acquire()
+            && let Some(permit) = permits.try_acquire()
             && let Some(turn) = self.claim(IfRunning::Leave).await?
         {
             return Ok(Some((permit, turn)));
@@ -120,9 +121,7 @@ impl Worker {
         if !self.has_turn_to_claim().await? {
             return Ok(None);
         }
-        let Ok(permit) = permits.acquire().await else {
-            return Ok(None);
-        };
+        let permit = permits.acquire(self.of.tenant).await;
         // A turn of this session that runs here has lost its worker: this process has one a session.
         // Of one that another server carries the store says that there is nothing to do.
         let claimed = self.claim(IfRunning::TakeOver).await?;

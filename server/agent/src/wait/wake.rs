@@ -12,6 +12,10 @@ use crate::turn::{Bench, RETRY_AFTER, START_PAGE};
 /// The pause between two looks without a hint.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
+/// The time after which a turn in the queue is looked at by every replica: the one that was sent it may be full. Also
+/// the pause between two of these looks.
+const QUEUED_FOR: Duration = Duration::from_secs(5);
+
 /// The pause between two looks, however many hints come: many operations end in a second.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -46,7 +50,7 @@ pub(crate) async fn wake_queued(
 ) {
     loop {
         tokio::select! {
-            () = sleep(LOOK_EVERY) => {}
+            () = sleep(QUEUED_FOR) => {}
             () = stop.cancelled() => return,
         }
         // The next look finds what this one could not read.
@@ -57,9 +61,9 @@ pub(crate) async fn wake_queued(
 }
 
 async fn look_at_queued(bench: &Bench, wake: &mpsc::Sender<SessionKey>) -> Result<(), PortError> {
-    let every = i64::try_from(LOOK_EVERY.as_micros()).unwrap_or(i64::MAX);
+    let queued_for = i64::try_from(QUEUED_FOR.as_micros()).unwrap_or(i64::MAX);
     let now = bench.clock.now().as_micros();
-    let since = Timestamp::from_micros(now.saturating_sub(every));
+    let since = Timestamp::from_micros(now.saturating_sub(queued_for));
     let mut after = None;
     loop {
         let turns = bench.turns.queued(since, after, START_PAGE).await?;

@@ -1,0 +1,163 @@
+//! The turns that one process carries at the same time. A turn that finds no place waits for one.
+//!
+//! A place that becomes free goes to the next tenant that waits, in turn, and within a tenant to the turn that has waited
+//! longest. So a tenant with a thousand turns delays the first turn of another one by the end of one turn.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use shared_types::TenantId;
+use tokio::sync::oneshot;
+
+/// See the module. Clones share the places.
+#[derive(Debug, Clone)]
+pub(super) struct Permits(Arc<Mutex<Places>>);
+
+#[derive(Debug)]
+struct Places {
+    free: usize,
+    /// The tenants that wait, in the order in which they are served. None of them is without a turn.
+    waiting: VecDeque<(TenantId, VecDeque<oneshot::Sender<Permit>>)>,
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Permit(Option<Permits>);
+
+impl Permits {
+    /// So many places.
+    pub(super) fn new(at_once: usize) -> Self {
+        Self(Arc::new(Mutex::new(Places {
+            free: at_once,
+            waiting: VecDeque::new(),
+        })))
+    }
+
+    /// A place, if one is free.
+    pub(super) fn try_acquire(&self) -> Option<Permit> {
+        let mut places = self.lock();
+        places.free = places.free.checked_sub(1)?;
+        Some(Permit(Some(self.clone())))
+    }
+
+    /// A place for a turn of this tenant, once it is its turn. Cancel-safe.
+    pub(super) async fn acquire(&self, tenant: TenantId) -> Permit {
+        loop {
+            let given = {
+                let mut places = self.lock();
+                if places.free > 0 {
+                    places.free -= 1;
+                    return Permit(Some(self.clone()));
+                }
+                let (give, given) = oneshot::channel();
+                places.wait(tenant, give);
+                given
+            };
+            // The sender goes with the permit alone.
+            if let Ok(permit) = given.await {
+                return permit;
+            }
+        }
+    }
+
+    /// Gives a place that has become free to the next one that waits.
+    fn release(self) {
+        let next = {
+            let mut places = self.lock();
+            let next = places.next();
+            places.free += usize::from(next.is_none());
+            next
+        };
+        if let Some(next) = next {
+            // One that waits no longer drops the place, which so goes on to the next one.
+            drop(next.send(Permit(Some(self))));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Places {
+    fn wait(&mut self, tenant: TenantId, turn: oneshot::Sender<Permit>) {
+        match self.waiting.iter_mut().find(|(of, _)| *of == tenant) {
+            Some((_, turns)) => turns.push_back(turn),
+            None => self.waiting.push_back((tenant, VecDeque::from([turn]))),
+        }
+    }
+
+    fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
+        let (tenant, mut turns) = self.waiting.pop_front()?;
+        let next = turns.pop_front();
+        if !turns.is_empty() {
+            self.waiting.push_back((tenant, turns));
+        }
+        next
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(permits) = self.0.take() {
+            permits.release();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt as _, future::BoxFuture};
+
+    use super::*;
+
+    /// A turn of this tenant that waits.
+    fn waiting(permits: &Permits, tenant: u128) -> BoxFuture<'static, Permit> {
+        let permits = permits.clone();
+        let mut turn = async move { permits.acquire(TenantId::from_u128(tenant)).await }.boxed();
+        assert!((&mut turn).now_or_never().is_none(), "no place is free");
+        turn
+    }
+
+    #[test]
+    fn tenants_take_turns_and_within_one_the_first_comes_first() {
+        let permits = Permits::new(1);
+        let mut held = permits.try_acquire();
+        assert!(held.is_some() && permits.try_acquire().is_none());
+        let turns = [(1, "a"), (1, "b"), (1, "c"), (2, "x"), (3, "y"), (2, "z")];
+        let mut turns = turns.map(|(tenant, name)| (name, Some(waiting(&permits, tenant))));
+        let mut served = Vec::new();
+        while let Some(permit) = held.take() {
+            drop(permit);
+            for (name, turn) in &mut turns {
+                if let Some(permit) = turn.as_mut().and_then(|turn| turn.now_or_never()) {
+                    (held, *turn) = (Some(permit), None);
+                    served.push(*name);
+                    break;
+                }
+            }
+        }
+        assert_eq!(served, ["a", "x", "y", "b", "z", "c"]);
+        assert!(permits.try_acquire().is_some(), "the place is free again");
+    }
+
+    #[test]
+    fn a_place_is_not_lost_with_a_turn_that_waits_no_longer() {
+        let permits = Permits::new(1);
+        let held = permits.try_acquire();
+        let (gone, last) = (waiting(&permits, 1), waiting(&permits, 1));
+        drop(gone);
+        drop(held);
+        let permit = last.now_or_never().expect("it has the place");
+        assert!(permits.try_acquire().is_none());
+        drop(permit);
+        // One that had its place and did not take it.
+        let held = permits.try_acquire();
+        let given = waiting(&permits, 1);
+        drop(held);
+        drop(given);
+        assert!(permits.try_acquire().is_some());
+    }
+}
