@@ -7,9 +7,6 @@
 {{/* Values that cannot work together, each with one sentence. */}}
 {{- define "gantry.checks" -}}
 {{- $v := .Values -}}
-{{- if ne (int $v.replicas) 1 -}}
-{{ include "gantry.refuse" (printf "replicas is %d, but several servers are not supported yet: set replicas to 1." (int $v.replicas)) }}
-{{- end -}}
 {{- $postgresql := eq $v.database.kind "postgresql" -}}
 {{- if and $v.postgresql.enabled (not $postgresql) -}}
 {{ include "gantry.refuse" "postgresql.enabled starts a database that the server would not use: set database.kind to postgresql." }}
@@ -32,6 +29,20 @@
 {{- end -}}
 {{- if and (not $volume) (not $v.keys.existingSecret) -}}
 {{ include "gantry.refuse" "without a volume the server's keys would be lost with its pod, and no runner would trust the next one: set keys.existingSecret, or persistence.enabled to true." }}
+{{- end -}}
+{{- if gt (int $v.replicas) 1 -}}
+{{- if not $postgresql -}}
+{{ include "gantry.refuse" (printf "replicas is %d, and a database of SQLite has one server: set database.kind to postgresql, or replicas to 1." (int $v.replicas)) }}
+{{- end -}}
+{{- if $volume -}}
+{{ include "gantry.refuse" (printf "replicas is %d, and one server at a time uses the folder on a volume: set keys.existingSecret and leave persistence.enabled out, or set replicas to 1." (int $v.replicas)) }}
+{{- end -}}
+{{- if not (include "gantry.masterKey" .) -}}
+{{ include "gantry.refuse" (printf "replicas is %d, and servers know one another by a secret that needs a master key: set masterKey.existingSecret, or replicas to 1." (int $v.replicas)) }}
+{{- end -}}
+{{- end -}}
+{{- if and (include "gantry.peers" .) (eq (int $v.peers.port) 7000) -}}
+{{ include "gantry.refuse" "peers.port is 7000, where the server answers clients: set another one." }}
 {{- end -}}
 {{- $tls := list -}}
 {{- if $v.tls.existingSecret -}}{{- $tls = append $tls "tls.existingSecret" -}}{{- end -}}
@@ -91,8 +102,8 @@
 {{- end -}}
 {{- end -}}
 {{- $ours := include "gantry.env" . | fromYamlArray -}}
-{{- /* These would change what the chart has chosen elsewhere: probes, the strategy, the volume. */ -}}
-{{- range list "GANTRY_DATABASE_URL" "GANTRY_TLS" "GANTRY_BEHIND_PROXY" -}}
+{{- /* These would change what the chart has chosen elsewhere: probes, the strategy, the volume, the policies. */ -}}
+{{- range list "GANTRY_DATABASE_URL" "GANTRY_PEER_LISTEN" "GANTRY_PEER_ADDRESS" "GANTRY_TLS" "GANTRY_BEHIND_PROXY" -}}
 {{- $ours = append $ours (dict "name" .) -}}
 {{- end -}}
 {{- $known := list "server" "migrate" -}}

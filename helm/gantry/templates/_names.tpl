@@ -97,6 +97,19 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
+{{/* "yes" where a Secret has the master key, else nothing. */}}
+{{- define "gantry.masterKey" -}}
+{{- if .Values.masterKey.existingSecret -}}yes
+{{- else -}}
+{{- range .Values.extraEnv -}}{{- if eq .name "GANTRY_MASTER_KEY" -}}yes{{- end -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* "yes" where servers answer one another, else nothing. A roll has two of them also where replicas is 1. */}}
+{{- define "gantry.peers" -}}
+{{- if and (eq .Values.database.kind "postgresql") (not (include "gantry.volume" .)) (include "gantry.masterKey" .) -}}yes{{- end -}}
+{{- end -}}
+
 {{/* The Secret with the URL of PostgreSQL. */}}
 {{- define "gantry.databaseSecret" -}}
 {{- if .Values.postgresql.enabled -}}

@@ -15,6 +15,24 @@
       name: {{ include "gantry.databaseSecret" . }}
       key: {{ ternary "url" .Values.database.key .Values.postgresql.enabled }}
 {{- end }}
+{{- with .Values.masterKey.existingSecret }}
+# Not by a file: the group can read those of a Secret, and the server refuses such a master key.
+- name: GANTRY_MASTER_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ . }}
+      key: {{ $.Values.masterKey.key }}
+{{- end }}
+{{- if include "gantry.peers" . }}
+- name: POD_IP
+  valueFrom:
+    fieldRef:
+      fieldPath: status.podIP
+- name: GANTRY_PEER_LISTEN
+  value: "0.0.0.0:{{ int .Values.peers.port }}"
+- name: GANTRY_PEER_ADDRESS
+  value: "$(POD_IP):{{ int .Values.peers.port }}"
+{{- end }}
 {{- end -}}
 
 {{/* The environment of a runner. */}}
